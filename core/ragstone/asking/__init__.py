@@ -1,0 +1,29 @@
+"""How the judge is asked: prompts with fenced data, rounds of requests, strictly read replies."""
+
+from ragstone.asking.flow import CannotScore, EmbedRequest, Flow, Meter, arun, ask, both, each, embed, run
+from ragstone.asking.prompt import fence, numbered, one_line, tokens
+from ragstone.asking.reply import BadReply, Reply, exactly, parse_choice, parse_json, parse_reply, unfence
+
+__all__ = [
+    "BadReply",
+    "CannotScore",
+    "EmbedRequest",
+    "Flow",
+    "Meter",
+    "Reply",
+    "arun",
+    "ask",
+    "both",
+    "each",
+    "embed",
+    "exactly",
+    "fence",
+    "numbered",
+    "one_line",
+    "parse_choice",
+    "parse_json",
+    "parse_reply",
+    "run",
+    "tokens",
+    "unfence",
+]

@@ -1,0 +1,128 @@
+"""Reading the judge's reply: one JSON value of the asked form, or a failure that says what was wrong."""
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+R = TypeVar("R", bound="Reply")
+_FENCE = re.compile(r"\s*```[A-Za-z0-9_-]*[ \t]*\r?\n(.*?)\r?\n?[ \t]*```\s*", re.DOTALL)
+
+
+class BadReply(ValueError):  # noqa: N818 - named for what it is about, as CannotScore is
+    """The judge's reply cannot be used; the message says what was wrong, in words for the judge."""
+
+
+class Reply(BaseModel):
+    """Base of the forms that a judge's reply may have: exact types, no unknown fields."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+def unfence(text: str) -> str:
+    r"""Return what stands inside a Markdown code fence that wraps a whole message; other text as it is.
+
+    For adapters of models that cannot be constrained to JSON. The parser itself accepts no fence.
+
+    Example:
+        >>> unfence('```json\n{"a": 1}\n```')
+        '{"a": 1}'
+        >>> unfence('Here: ```x```')
+        'Here: ```x```'
+    """
+    match = _FENCE.fullmatch(text)
+    return match.group(1) if match and "```" not in match.group(1) else text
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise BadReply(f"the key {twice[:40]!r} stands twice in one object")
+    return value
+
+
+def _no_constant(name: str) -> float:
+    raise BadReply(f"{name} is not JSON")
+
+
+def parse_json(text: str) -> Any:  # noqa: ANN401 - a JSON value has no narrower type before it is validated
+    """Return the one JSON value that `text` is.
+
+    Raises:
+        BadReply: It is empty, is not JSON, holds more than one value or anything around it, repeats a key in
+            an object, or holds NaN or Infinity.
+
+    Example:
+        >>> parse_json('{"ids": [1]}')
+        {'ids': [1]}
+        >>> parse_json('{"ids": [1]} {"ids": [2]}')
+        Traceback (most recent call last):
+        ragstone.asking.reply.BadReply: there is more than one value, or text after the JSON
+    """
+    if not text.strip():
+        raise BadReply("it was empty")
+    try:
+        return json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        if error.msg == "Extra data":
+            raise BadReply("there is more than one value, or text after the JSON") from None
+        raise BadReply(f"it is not bare JSON ({error.msg} at character {error.pos})") from None
+    except RecursionError:
+        raise BadReply("it is nested too deeply") from None
+    except BadReply:
+        raise
+    except ValueError as error:  # an integer of more digits than Python converts
+        raise BadReply(f"it is not usable JSON ({str(error)[:80]})") from None
+
+
+def parse_reply(text: str, form: type[R]) -> R:
+    """Return `text` as the given form of reply.
+
+    Raises:
+        BadReply: It is not one JSON value, or not of that form.
+    """
+    value = parse_json(text)
+    try:
+        return form.model_validate(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part)[:40] for part in first["loc"]) or "the whole"
+        raise BadReply(f"{where}: {first['msg']}") from None
+
+
+def parse_choice(text: str, choices: Iterable[str]) -> str:
+    """Return the choice that `text` is, bare or as a JSON string.
+
+    Raises:
+        BadReply: It is none of the choices, exactly.
+
+    Example:
+        >>> parse_choice(" yes ", ("yes", "no")), parse_choice('"no"', ("yes", "no"))
+        ('yes', 'no')
+    """
+    options = tuple(choices)
+    for option in options:
+        if text.strip() in (option, f'"{option}"'):
+            return option
+    raise BadReply(f"it is not exactly one of: {', '.join(options)}")
+
+
+def exactly(given: Iterable[str], wanted: Iterable[str], what: str) -> None:
+    """Check that the judge answered on each item once and on nothing else.
+
+    Raises:
+        BadReply: An id is missing or unknown.
+    """
+    got, want = set(given), set(wanted)
+    if missing := sorted(want - got, key=_natural):
+        raise BadReply(f"no {what} for id {', '.join(missing[:10])}")
+    if unknown := sorted(got - want, key=_natural):
+        raise BadReply(f"unknown id {', '.join(i[:20] for i in unknown[:10])}")
+
+
+def _natural(value: str) -> tuple[int, str]:
+    return (len(value), value)

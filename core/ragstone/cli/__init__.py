@@ -1,0 +1,5 @@
+"""The `ragstone` command."""
+
+from ragstone.cli.main import main
+
+__all__ = ["main"]

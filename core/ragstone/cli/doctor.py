@@ -1,0 +1,79 @@
+"""`ragstone doctor`: what is installed, and which judge answers."""
+
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+
+import click
+
+from ragstone._version import __version__
+from ragstone.cli.judges import EMBEDDER_HELP, JUDGE_HELP, make_embedder, make_llm
+from ragstone.judge import LLMRequest
+
+_BASE = ("numpy", "pydantic", "pysbd", "click", "tqdm")
+_EXTRAS = {
+    "openai": ("openai",),
+    "local": ("xllamacpp", "onnxruntime", "tokenizers", "huggingface-hub", "platformdirs"),
+}
+
+
+@click.command()
+@click.option("--llm", default="local", show_default=True, metavar="JUDGE", help=JUDGE_HELP)
+@click.option("--embedder", metavar="EMBEDDER", help=EMBEDDER_HELP)
+def doctor(llm: str, embedder: str | None) -> None:
+    """Say what is installed, and ask the judge and the embedder one small thing each.
+
+    Exit status: 0 when both answer, 1 when one does not.
+    """
+    click.echo(f"ragstone {__version__}, Python {platform.python_version()}, {platform.platform()}")
+    click.echo(f"base: {', '.join(_versions(_BASE))}")
+    for extra, packages in _EXTRAS.items():
+        click.echo(f"ragstone[{extra}]: {', '.join(_versions(packages))}")
+    answered = [_try("judge", llm, lambda: _judge(llm)), _try("embedder", embedder, lambda: _embedder(embedder, llm))]
+    sys.exit(0 if all(answered) else 1)
+
+
+def _versions(packages: tuple[str, ...]) -> Iterator[str]:
+    for package in packages:
+        with suppress(PackageNotFoundError):
+            yield f"{package} {version(package)}"
+            continue
+        yield f"{package} missing"
+
+
+def _try(what: str, spec: str | None, ask: Callable[[], str]) -> bool:
+    name = spec or "default"
+    started = time.perf_counter()
+    try:
+        answer = ask()
+    except click.UsageError as error:
+        click.echo(f"{what} {name}: {error.message}")
+        return False
+    except Exception as error:
+        click.echo(f"{what} {name}: does not answer: {type(error).__name__}: {error}")
+        return False
+    click.echo(f"{what} {name}: {answer} ({time.perf_counter() - started:.1f} s)")
+    return True
+
+
+def _judge(spec: str) -> str:
+    llm = make_llm(spec, max_concurrency=1)
+    request = LLMRequest(
+        task="doctor.ask",
+        system="Answer the question.",
+        user="Is water wet? Reply with one word: yes or no.",
+        schema={"type": "string", "enum": ["yes", "no"]},
+        choices=("yes", "no"),
+    )
+    reply = llm.generate(request)
+    sure = "gives probabilities" if reply.probabilities else "gives no probabilities"
+    return f"{llm.model} answers {reply.text.strip()[:40]!r}, {sure}, is asked {llm.asking.replace('_', ' ')}"
+
+
+def _embedder(spec: str | None, llm: str) -> str:
+    embedder = make_embedder(spec, llm, max_concurrency=1)
+    rows = embedder.embed(["Is water wet?", "Does water make wet?"])
+    return f"{embedder.model} answers with {rows.shape[1]} dimensions"

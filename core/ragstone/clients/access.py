@@ -1,0 +1,93 @@
+"""Which server is asked, and with which key: decided once, when the client is made."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit, urlunsplit
+
+OPENAI_URL = "https://api.openai.com/v1"
+NO_KEY = "none"  # the openai package insists on a key; servers without authentication ignore it
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A server's address and the key that is sent to it.
+
+    Attributes:
+        url: The API's root, such as "http://127.0.0.1:8080/v1".
+        key: The bearer token; `NO_KEY` where there is none. Not part of the repr.
+        ambient: Whether OpenAI's environment variables (organisation, project) are meant for this server.
+    """
+
+    url: str
+    key: str = field(repr=False)
+    ambient: bool
+
+    @property
+    def shown(self) -> str:
+        """The address for messages and logs: without user name, password and query.
+
+        Example:
+            >>> Access("https://me:secret@judge.test:8443/v1?key=secret", NO_KEY, False).shown
+            'https://judge.test:8443/v1'
+        """
+        parts = urlsplit(self.url)
+        return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+    def redact(self, text: str) -> str:
+        """Return `text` without the key."""
+        return text if self.key == NO_KEY else text.replace(self.key, "***")
+
+
+def resolve(base_url: str | None, api_key: str | None, environ: Mapping[str, str]) -> Access:
+    """Return what to ask and the key to send.
+
+    The key in OPENAI_API_KEY is OpenAI's: it goes to OpenAI, or to the server in OPENAI_BASE_URL (whoever
+    sets one sets both), but never to another `base_url` that was given in code.
+
+    Raises:
+        ValueError: `base_url` is no http(s) address, or the server is OpenAI's and there is no key.
+
+    Example:
+        >>> resolve("http://127.0.0.1:8080/v1", None, {"OPENAI_API_KEY": "sk-1"}).key
+        'none'
+        >>> resolve(None, None, {"OPENAI_API_KEY": "sk-1"}).key
+        'sk-1'
+    """
+    url = check_url(base_url or environ.get("OPENAI_BASE_URL") or OPENAI_URL)
+    ours = _is_openai(url)
+    ambient = base_url is None or ours
+    key = api_key or (environ.get("OPENAI_API_KEY") if ambient else None)
+    if not key and ours:
+        raise ValueError(
+            "no API key for OpenAI: set OPENAI_API_KEY or pass api_key=..., or base_url=... of another server"
+        )
+    return Access(url, key or NO_KEY, ambient)
+
+
+def check_url(url: str) -> str:
+    """Return `url` if it is an http(s) address with a host.
+
+    Raises:
+        ValueError: It is not.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"base_url must be like http://127.0.0.1:8080/v1, it is {url[:100]!r}")
+    return url
+
+
+def with_path(url: str) -> str:
+    """Return `url`, with the customary /v1 if it has no path.
+
+    Example:
+        >>> with_path("http://127.0.0.1:8080"), with_path("http://127.0.0.1:8080/openai/v1")
+        ('http://127.0.0.1:8080/v1', 'http://127.0.0.1:8080/openai/v1')
+    """
+    parts = urlsplit(check_url(url))
+    return urlunsplit(parts._replace(path="/v1")) if parts.path in ("", "/") else url
+
+
+def _is_openai(url: str) -> bool:
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    return parts.scheme == "https" and (host == "api.openai.com" or host.endswith(".api.openai.com"))

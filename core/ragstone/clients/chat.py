@@ -1,0 +1,177 @@
+"""A request to the judge as the body of a chat completion, and the answer as a reply: pure functions."""
+
+import json
+import re
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from ragstone.asking.reply import unfence
+from ragstone.clients.access import Access
+from ragstone.clients.answer import as_count, as_dict, as_list, missing, read_json
+from ragstone.clients.choice import choice_probabilities, choose
+from ragstone.judge import LLMReply, LLMRequest
+
+Droppable = Literal["response_format", "temperature", "seed", "logprobs"]
+"""What a request can do without, when the server does not take it."""
+
+_MENTIONS: dict[Droppable, re.Pattern[str]] = {
+    "response_format": re.compile(r"response_format|schema|structured|grammar|guided", re.IGNORECASE),
+    "temperature": re.compile(r"\btemperature\b", re.IGNORECASE),
+    "seed": re.compile(r"\bseed\b", re.IGNORECASE),
+    "logprobs": re.compile(r"log_?prob", re.IGNORECASE),
+}
+# 403 is OpenAI's for log-probabilities of reasoning models; 500 is llama.cpp's for a schema it cannot convert
+_REFUSALS = frozenset({400, 403, 404, 422, 500, 501})
+_TOP_LOGPROBS = 20  # the most that OpenAI takes
+_THOUGHT = re.compile(r"\s*<think>.*?</think>\s*", re.DOTALL)
+_IN_PROMPT = "\n\nReply with bare JSON, and nothing before or after it, that matches this JSON Schema:\n"
+
+
+@dataclass(frozen=True, slots=True)
+class ChatCall:
+    """A chat completion to ask for.
+
+    Attributes:
+        body: The request's JSON.
+        optional: Which of the parameters that can be dropped it uses.
+    """
+
+    body: dict[str, Any]
+    optional: frozenset[Droppable]
+
+
+def chat_call(model: str, request: LLMRequest, dropped: AbstractSet[Droppable] = frozenset()) -> ChatCall:
+    """Return the call that puts `request` to `model`, without the parameters in `dropped`.
+
+    There is no limit on the reply's length: the parameter's name differs between servers, and a limit makes
+    reasoning models answer nothing. The seed is the sample's index, so that several draws differ and recur.
+
+    Example:
+        >>> call = chat_call("m", LLMRequest("demo.ask", "Be terse.", "Is it?", {}, choices=("yes", "no")))
+        >>> sorted(call.optional)
+        ['logprobs', 'temperature']
+    """
+    constrained = bool(request.schema) and request.choices is None
+    wanted: dict[Droppable, dict[str, Any]] = {"temperature": {"temperature": request.temperature}}
+    if request.temperature > 0:
+        wanted["seed"] = {"seed": request.sample_index}
+    if request.choices is not None:
+        wanted["logprobs"] = {"logprobs": True, "top_logprobs": _TOP_LOGPROBS}
+    if constrained:
+        wanted["response_format"] = {"response_format": response_format(request)}
+    user = request.user
+    if constrained and "response_format" in dropped:
+        user += _IN_PROMPT + json.dumps(request.schema, ensure_ascii=False)
+    body: dict[str, Any] = {
+        "model": model,
+        "messages": [{"role": "system", "content": request.system}, {"role": "user", "content": user}],
+    }
+    used = frozenset[Droppable](name for name in wanted if name not in dropped)
+    for name in used:
+        body.update(wanted[name])
+    return ChatCall(body, used)
+
+
+def response_format(request: LLMRequest) -> dict[str, Any]:
+    """Return the `response_format` that constrains the reply to the request's schema."""
+    name = re.sub(r"[^A-Za-z0-9_-]+", "_", request.task)[:64] or "reply"
+    # OpenAI refuses a schema as strict that leaves anything open, such as a map with free keys
+    schema = {"name": name, "schema": request.schema, "strict": is_closed(request.schema)}
+    return {"type": "json_schema", "json_schema": schema}
+
+
+def is_closed(schema: object) -> bool:
+    """Return whether every object in a JSON Schema requires all its properties and allows no others.
+
+    Example:
+        >>> is_closed({"type": "object", "properties": {}, "additionalProperties": False})
+        True
+        >>> is_closed({"type": "object", "additionalProperties": {"type": "string"}})
+        False
+    """
+    if isinstance(schema, list):
+        return all(is_closed(item) for item in cast("list[object]", schema))
+    node = as_dict(schema)
+    if node.get("type") == "object" or "properties" in node:
+        required = {item for item in as_list(node.get("required")) if isinstance(item, str)}
+        if node.get("additionalProperties") is not False or required != set(as_dict(node.get("properties"))):
+            return False
+    return all(is_closed(value) for value in node.values())
+
+
+def refused(status: int, answer: object, call: ChatCall) -> Droppable | None:
+    """Return which of the call's optional parameters a server's error is about; None if about none.
+
+    Args:
+        status: The HTTP status.
+        answer: The error's body, parsed if it was JSON.
+        call: What was asked.
+
+    Example:
+        >>> call = chat_call("o9", LLMRequest("demo.ask", "", "", {}))
+        >>> refused(400, {"message": "Unsupported value: 'temperature' does not support 0"}, call)
+        'temperature'
+    """
+    if status not in _REFUSALS:
+        return None
+    error = as_dict(answer)
+    named = as_dict(error.get("error", error)).get("param")
+    said = " ".join(_said(answer)).replace(str(call.body["model"]), "")
+    for text in (named if isinstance(named, str) else "", said):
+        found: list[tuple[int, Droppable]] = [
+            (match.start(), name) for name in call.optional if (match := _MENTIONS[name].search(text))
+        ]
+        if found:  # the first that is named: what comes later may be a list of what the server does take
+            return min(found)[1]
+    return None
+
+
+def _said(answer: object) -> list[str]:
+    """Return the strings of an error's body, but not those of the request that it may repeat ("input")."""
+    if isinstance(answer, str):
+        return [answer]
+    values = [value for key, value in as_dict(answer).items() if key not in ("input", "ctx", "body")]
+    return [text for value in values or as_list(answer) for text in _said(value)]
+
+
+def read_chat(content: bytes, request: LLMRequest, server: Access) -> LLMReply:
+    """Return the reply that is in the body of a chat completion.
+
+    A refusal, a tool call or a cut-off reply is text too (possibly ""): the judge's parser deals with it.
+    Reasoning in <think> tags before the reply, and a Markdown fence around it, are removed.
+
+    Raises:
+        AnswerError: The body is not a chat completion.
+    """
+    body = read_json(content, server)
+    choices = as_list(body.get("choices"))
+    first = as_dict(choices[0]) if choices else {}
+    if not first:
+        raise missing(body, "choices", server)
+    written = _text(as_dict(first.get("message")))
+    text = unfence(_THOUGHT.sub("", written, count=1) if _THOUGHT.match(written) else written)
+    probabilities = None
+    if request.choices is not None:
+        text = choose(text, request.choices)
+        if not _THOUGHT.match(written):  # else the first tokens are not the answer's
+            probabilities = choice_probabilities(first.get("logprobs"), request.choices)
+    usage = as_dict(body.get("usage"))
+    return LLMReply(
+        text,
+        input_tokens=as_count(usage.get("prompt_tokens")),
+        output_tokens=as_count(usage.get("completion_tokens")),
+        probabilities=probabilities,
+    )
+
+
+def _text(message: dict[str, object]) -> str:
+    """Return a message's text, which is a string, a list of parts or, in a refusal, elsewhere."""
+    content = message.get("content")
+    if isinstance(content, list):
+        parts = [as_dict(part).get("text") for part in cast("list[object]", content)]
+        content = "".join(part for part in parts if isinstance(part, str))
+    if isinstance(content, str) and content:
+        return content
+    refusal = message.get("refusal")
+    return refusal if isinstance(refusal, str) else ""

@@ -1,0 +1,268 @@
+"""`OpenAICompatible`: any server that speaks OpenAI's API, as a judge and as an embedder."""
+
+import copy
+import logging
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from ragstone.clients.access import resolve, with_path
+from ragstone.clients.answer import AnswerError
+from ragstone.clients.chat import ChatCall, Droppable, chat_call, read_chat, refused
+from ragstone.clients.connection import Call, Connection, Flow, load_openai
+from ragstone.judge import Asking, LLMReply, LLMRequest
+
+if TYPE_CHECKING:
+    import numpy as np
+    import openai
+    from numpy.typing import NDArray
+
+_log = logging.getLogger(__name__)
+_PROBE_TIMEOUT = 10.0
+
+
+class OpenAICompatible:
+    """A model behind OpenAI's API: OpenAI itself, vLLM, llama.cpp's server, Ollama, LM Studio and others.
+
+    The same class is a judge (`LLM`) and an embedder (`Embedder`); which of the two a model can be is the
+    model's affair. Replies are constrained to the request's JSON Schema where the server does that. Where it
+    refuses `response_format`, the schema is put into the prompt; where it refuses the temperature, the seed
+    or log-probabilities, they are left out. Each is tried once per object and then not again.
+
+    Rate limits (429), server errors (5xx), time-outs and broken connections are retried by the `openai`
+    package: after the server's Retry-After up to two minutes, else after 0.5, 1, 2, 4, 8, 8... seconds, less
+    up to a quarter. A Retry-After beyond two minutes is not waited for: the error is raised. (Releases of the
+    package before 3 have a limit of one minute, and wait for their own back-off beyond it.)
+
+    Safe to use from many threads and event loops at once. Connections are closed when the object goes away
+    or the program ends, and those of an event loop when the loop is shut down (`asyncio.run` does that);
+    `close` and `aclose`, or `with` and `async with`, close them sooner.
+
+    Args:
+        model: The model's name on the server.
+        base_url: The API's root with its /v1. Default: OPENAI_BASE_URL from the environment, else OpenAI.
+        api_key: The key. Default: OPENAI_API_KEY, but only for OpenAI and for OPENAI_BASE_URL: another
+            `base_url` never gets the key (nor organisation and project) that stands in the environment.
+        asking: "together" for capable models; "one_by_one" for small ones, of about 8B parameters or less.
+        timeout: Seconds in which the server must connect, and must send the next byte, in each attempt.
+        max_retries: Attempts after the first, per call.
+        max_concurrency: Calls in flight at most, for all threads together and for each event loop. A call
+            that waits to be retried counts, so that an overloaded server gets less.
+        max_input_tokens: The longest prompt that the model takes, for metrics to keep within; None: unknown.
+        extra_body: Further fields for each request's JSON, such as `{"chat_template_kwargs": {...}}`.
+
+    Raises:
+        ImportError: The `openai` package is not installed.
+        ValueError: An argument is out of range, or there is no key for OpenAI.
+
+    Example:
+        >>> judge = OpenAICompatible("qwen3", base_url="http://127.0.0.1:8080/v1", asking="one_by_one")
+        >>> judge
+        OpenAICompatible('qwen3', base_url='http://127.0.0.1:8080/v1')
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        asking: Asking = "together",
+        timeout: float = 60.0,
+        max_retries: int = 5,
+        max_concurrency: int = 16,
+        max_input_tokens: int | None = None,
+        extra_body: Mapping[str, Any] | None = None,
+    ) -> None:
+        _check(model, asking, timeout, max_retries, max_concurrency)
+        access = resolve(base_url, api_key, os.environ)
+        self._connection = Connection(access, timeout=timeout, max_retries=max_retries, max_concurrency=max_concurrency)
+        self._model = model
+        self._asking: Asking = asking
+        self._extra_body = copy.deepcopy(dict(extra_body)) if extra_body else None
+        self._lock = threading.Lock()
+        self._dropped: frozenset[Droppable] = frozenset()
+        self.max_input_tokens = max_input_tokens
+
+    @classmethod
+    def at(cls, url: str, model: str | None = None, **settings: Any) -> "OpenAICompatible":  # noqa: ANN401
+        """Return a client for the server at `url`, asking it for its first model if none is named.
+
+        Args:
+            url: The API's root; /v1 is added to an address without a path.
+            model: The model's name; None asks the server now, blocking for some seconds at most.
+            settings: The constructor's other arguments.
+
+        Raises:
+            ConnectionError: The server was asked for its models and cannot be reached, or refused.
+            AnswerError: It names none.
+            ValueError: `url` is no http(s) address, or a setting is out of range.
+
+        Example:
+            >>> OpenAICompatible.at("http://127.0.0.1:11434", "qwen3:4b")
+            OpenAICompatible('qwen3:4b', base_url='http://127.0.0.1:11434/v1')
+        """
+        url = with_path(url)
+        if model is not None:
+            return cls(model, base_url=url, **settings)
+        hasty: dict[str, Any] = {
+            "timeout": min(settings.get("timeout", 60.0), _PROBE_TIMEOUT),
+            "max_retries": 1,
+        }
+        with cls("unknown", base_url=url, **{**settings, **hasty}) as probe:
+            shown = probe._connection.access.shown
+            try:
+                names = probe.models()
+            except load_openai().OpenAIError as error:
+                raise ConnectionError(
+                    f"cannot ask {shown} for its models: {error} (start the server, check the address, or"
+                    " name the model)"
+                ) from error
+        if not names:
+            raise AnswerError(f"{shown} has no models: load one into the server, or name the model")
+        return cls(names[0], base_url=url, **settings)
+
+    @property
+    def model(self) -> str:
+        """The model's name on the server."""
+        return self._model
+
+    @property
+    def asking(self) -> Asking:
+        """What suits the model: all items in one call, or one call per item."""
+        return self._asking
+
+    def generate(self, request: LLMRequest, /) -> LLMReply:
+        """Answer one request, blocking the calling thread.
+
+        Raises:
+            openai.OpenAIError: The server cannot be reached or refused, after the retries.
+            AnswerError: The server's answer is not a chat completion.
+        """
+        return self._connection.run(self._chat(request))
+
+    async def agenerate(self, request: LLMRequest, /) -> LLMReply:
+        """Answer one request on the running event loop.
+
+        Raises:
+            openai.OpenAIError: The server cannot be reached or refused, after the retries.
+            AnswerError: The server's answer is not a chat completion.
+        """
+        return await self._connection.arun(self._chat(request))
+
+    def embed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
+        """Return one row per text, shape (len(texts), dim), in one call, blocking the calling thread.
+
+        No text is no call, and shape (0, 0).
+
+        Raises:
+            openai.OpenAIError: The server cannot be reached or refused, after the retries.
+            AnswerError: The server's answer is not one vector for each text.
+        """
+        return self._connection.run(self._vectors(list(texts))) if texts else _no_vectors()
+
+    async def aembed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
+        """Return one row per text, shape (len(texts), dim), in one call on the running event loop.
+
+        No text is no call, and shape (0, 0).
+
+        Raises:
+            openai.OpenAIError: The server cannot be reached or refused, after the retries.
+            AnswerError: The server's answer is not one vector for each text.
+        """
+        return await self._connection.arun(self._vectors(list(texts))) if texts else _no_vectors()
+
+    def models(self) -> tuple[str, ...]:
+        """Return the names of the server's models in its order, blocking the calling thread.
+
+        Raises:
+            openai.OpenAIError: The server cannot be reached or refused, after the retries.
+            AnswerError: The server's answer is not a list of models.
+        """
+        return self._connection.run(self._names())
+
+    def close(self) -> None:
+        """Close the connections of `generate`, `embed` and `models`; a later call opens new ones."""
+        self._connection.close()
+
+    async def aclose(self) -> None:
+        """Close the connections of `agenerate` and `aembed` on the running event loop."""
+        await self._connection.aclose()
+
+    def __enter__(self) -> "OpenAICompatible":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> "OpenAICompatible":
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.model!r}, base_url={self._connection.access.shown!r})"
+
+    def _chat(self, request: LLMRequest) -> Flow[LLMReply]:
+        while True:
+            call = chat_call(self.model, request, self._dropped)
+            try:
+                content = yield Call("chat", self._with_extra(call.body))
+            except load_openai().APIStatusError as error:
+                self._drop(call, error)
+            else:
+                return read_chat(content, request, self._connection.access)
+
+    def _drop(self, call: ChatCall, error: "openai.APIStatusError") -> None:
+        """Remember what the server refused; raise the error if that is nothing that can be dropped."""
+        name = refused(error.status_code, error.body, call)
+        if name is None:
+            raise error
+        with self._lock:
+            new = name not in self._dropped  # not so if another call, in flight at the same time, was faster
+            self._dropped = self._dropped.union((name,))
+        if new:
+            _log.warning("%r refused %s, going on without: %s", self, name, error)
+
+    def _vectors(self, texts: list[str]) -> Flow["NDArray[np.float32]"]:
+        from ragstone.clients.vectors import read_vectors
+
+        # Numbers, not the package's default of base64, which some servers do not know.
+        body = {"model": self.model, "input": texts, "encoding_format": "float"}
+        content = yield Call("embeddings", self._with_extra(body))
+        return read_vectors(content, len(texts), self._connection.access)
+
+    def _names(self) -> Flow[tuple[str, ...]]:
+        from ragstone.clients.vectors import read_models
+
+        content = yield Call("models", {})
+        return read_models(content, self._connection.access)
+
+    def _with_extra(self, body: dict[str, Any]) -> dict[str, Any]:
+        return {**body, "extra_body": self._extra_body} if self._extra_body else body
+
+
+def _no_vectors() -> "NDArray[np.float32]":
+    import numpy as np
+
+    return np.empty((0, 0), dtype=np.float32)
+
+
+def _check(model: str, asking: str, timeout: float, max_retries: int, max_concurrency: int) -> None:
+    if not model:
+        raise ValueError("model must be the name of a model on the server, it is empty")
+    if asking not in ("together", "one_by_one"):
+        raise ValueError(f"asking must be 'together' or 'one_by_one', it is {asking!r}")
+    if not timeout > 0:
+        raise ValueError(f"timeout must be a number of seconds above 0, it is {timeout!r}")
+    if max_retries < 0:
+        raise ValueError(f"max_retries must be 0 or more, it is {max_retries!r}")
+    if max_concurrency < 1:
+        raise ValueError(f"max_concurrency must be 1 or more, it is {max_concurrency!r}")

@@ -1,0 +1,203 @@
+"""The `openai` package behind two functions: run a flow of calls from a thread, or on an event loop."""
+
+import asyncio
+import importlib
+import importlib.util
+import sys
+import threading
+import weakref
+from collections.abc import AsyncGenerator, Callable, Generator
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from ragstone.clients.access import Access
+
+if TYPE_CHECKING:
+    import openai
+
+T = TypeVar("T")
+Client = TypeVar("Client", "openai.OpenAI", "openai.AsyncOpenAI")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One HTTP call, with the arguments that the `openai` package's method takes."""
+
+    endpoint: Literal["chat", "embeddings", "models"]
+    arguments: dict[str, Any]
+
+
+Flow = Generator[Call, bytes, T]
+"""Yields calls, receives bodies (or has the `openai.APIError` thrown in), returns the result; does no I/O."""
+
+
+@dataclass(frozen=True, slots=True)
+class _OnLoop:
+    """What belongs to one event loop and must not outlive it."""
+
+    client: "openai.AsyncOpenAI"
+    slots: asyncio.Semaphore
+    guard: AsyncGenerator[None, None]
+
+
+class Connection:
+    """Keeps the clients of the `openai` package: one for all threads, one per event loop.
+
+    Pooled connections belong to the loop that opened them, so no client is ever used on a second loop. All
+    of it is made on first use, and made again if used after closing.
+
+    Args:
+        access: The server and the key.
+        timeout: Seconds without a byte from the server before an attempt fails.
+        max_retries: Attempts after the first.
+        max_concurrency: Calls in flight at most, for all threads together and for each event loop.
+    """
+
+    def __init__(self, access: Access, *, timeout: float, max_retries: int, max_concurrency: int) -> None:
+        check_installed()
+        self.access = access
+        self._timeout = timeout
+        self._max_retries = max_retries
+        self._max_concurrency = max_concurrency
+        self._slots = threading.BoundedSemaphore(max_concurrency)
+        self._lock = threading.Lock()
+        self._client: openai.OpenAI | None = None
+        self._close: weakref.finalize[[], Any] | None = None
+        # Not weak: what belongs to a loop refers to it, so that a weak key would never go away either.
+        self._loops: dict[asyncio.AbstractEventLoop, _OnLoop] = {}
+
+    def run(self, flow: "Flow[T]") -> T:
+        """Run `flow`, blocking the calling thread."""
+        with self._slots:  # held while waiting to retry, so that a server that is overloaded gets less
+            client = self._open()
+            step: Callable[[], Call] = partial(next, flow)
+            try:
+                while True:
+                    call = step()
+                    try:
+                        answer = _method(client, call)(**call.arguments)
+                    except load_openai().APIError as error:
+                        step = partial(flow.throw, self._explained(error))
+                    else:
+                        step = partial(flow.send, answer.http_response.content)
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]
+
+    async def arun(self, flow: "Flow[T]") -> T:
+        """Run `flow` on the running event loop."""
+        if "openai" not in sys.modules:  # a second or two, for which the loop should not stand still
+            await asyncio.to_thread(load_openai)
+        here = await self._open_here()
+        async with here.slots:
+            step: Callable[[], Call] = partial(next, flow)
+            try:
+                while True:
+                    call = step()
+                    try:
+                        answer = await _method(here.client, call)(**call.arguments)
+                    except load_openai().APIError as error:
+                        step = partial(flow.throw, self._explained(error))
+                    else:
+                        step = partial(flow.send, answer.http_response.content)
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]
+
+    def close(self) -> None:
+        """Close the connections that calls from threads opened."""
+        with self._lock:
+            close, self._client, self._close = self._close, None, None
+        if close is not None:
+            close()
+
+    async def aclose(self) -> None:
+        """Close the connections that calls on the running event loop opened."""
+        with self._lock:
+            here = self._loops.pop(asyncio.get_running_loop(), None)
+        if here is not None:
+            await here.guard.aclose()
+
+    def _open(self) -> "openai.OpenAI":
+        with self._lock:
+            client = self._client
+            if client is None:
+                self._client = client = self._made(load_openai().OpenAI)
+                self._close = weakref.finalize(self, client.close)  # runs at exit, too
+            return client
+
+    async def _open_here(self) -> _OnLoop:
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            here = self._loops.get(loop)
+            if here is not None and not here.client.is_closed():
+                return here
+            for old in [old for old in self._loops if old.is_closed()]:
+                del self._loops[old]
+            client = self._made(load_openai().AsyncOpenAI)
+            here = _OnLoop(client, asyncio.Semaphore(self._max_concurrency), _closing(client))
+            self._loops[loop] = here
+        await here.guard.__anext__()
+        return here
+
+    def _made(self, kind: "type[Client]") -> "Client":
+        theirs = not self.access.ambient
+        client = kind(
+            api_key=self.access.key,
+            base_url=self.access.url,
+            timeout=self._timeout,
+            max_retries=self._max_retries,
+            # else OPENAI_CUSTOM_HEADERS may bring another key
+            default_headers={"Authorization": f"Bearer {self.access.key}"} if theirs else None,
+        )
+        if theirs:  # OPENAI_ORG_ID and OPENAI_PROJECT_ID are no other server's business
+            client.organization = None
+            client.project = None
+        return client
+
+    def _explained(self, error: "openai.APIError") -> "openai.APIError":
+        """Return the error, its message without the key and, if the server was not reached, with its name."""
+        message = self.access.redact(error.message)
+        if isinstance(error, load_openai().APITimeoutError):
+            message = f"no answer from {self.access.shown} within {self._timeout:g} s: raise timeout?"
+        elif isinstance(error, load_openai().APIConnectionError):
+            cause = self.access.redact(str(error.__cause__ or message))
+            message = f"no answer from {self.access.shown} ({cause}): is the server running?"
+        error.message = message
+        error.args = (message, *error.args[1:])
+        return error
+
+
+async def _closing(client: "openai.AsyncOpenAI") -> AsyncGenerator[None, None]:
+    """Close `client` when this generator is closed.
+
+    An event loop that is shut down in order, as by `asyncio.run`, closes the generators that began on it
+    while it still runs. Nothing else tells that a loop is about to end.
+    """
+    try:
+        yield
+    finally:
+        await client.close()
+
+
+def _method(client: "openai.OpenAI | openai.AsyncOpenAI", call: Call) -> Callable[..., Any]:
+    """Return the method for a call, in the variant that hands out the body unread."""
+    if call.endpoint == "chat":
+        return client.chat.completions.with_raw_response.create
+    if call.endpoint == "embeddings":
+        return client.embeddings.with_raw_response.create
+    return client.models.with_raw_response.list
+
+
+def check_installed() -> None:
+    """Check, without importing it, that the `openai` package is there.
+
+    Raises:
+        ImportError: It is not.
+    """
+    if importlib.util.find_spec("openai") is None:
+        raise ImportError('the openai package is missing: pip install "ragstone[openai]"', name="openai")
+
+
+def load_openai() -> Any:  # noqa: ANN401 - the module
+    """Return the `openai` module, importing it the first time."""
+    return importlib.import_module("openai")

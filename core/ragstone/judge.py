@@ -1,0 +1,245 @@
+"""The two things a metric needs from outside: an `LLM` that answers and an `Embedder` that places texts."""
+
+import asyncio
+import contextvars
+import threading
+import weakref
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast, runtime_checkable
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+T = TypeVar("T")
+Asking = Literal["together", "one_by_one"]
+
+
+@dataclass(frozen=True, slots=True)
+class LLMRequest:
+    """One prompt to the judge.
+
+    Attributes:
+        task: What is asked, "metric.step", for routing and for scripted judges in tests.
+        system: The instructions.
+        user: The data, fenced, and the instructions repeated.
+        schema: JSON Schema of the reply. An LLM that can constrain its output to it should; one that cannot
+            should put it into the prompt.
+        temperature: 0 for verdicts; above 0 where several different draws are wanted.
+        sample_index: Distinguishes draws of one prompt from each other: a cache must keep them apart.
+        choices: When set, the reply is exactly one of these words, bare. An LLM that has log-probabilities
+            returns the probability of each in `LLMReply.probabilities`.
+
+    Example:
+        >>> LLMRequest(task="demo.ask", system="Answer.", user="Is it?", schema={}).temperature
+        0.0
+    """
+
+    task: str
+    system: str
+    user: str
+    schema: dict[str, Any]
+    temperature: float = 0.0
+    sample_index: int = 0
+    choices: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LLMReply:
+    """The judge's answer to one request.
+
+    Attributes:
+        text: Bare JSON (or the bare choice), as the judge wrote it. Adapters of models that like to fence it
+            in Markdown should pass it through `ragstone.asking.unfence`.
+        input_tokens: Prompt tokens; None when the provider does not say.
+        output_tokens: Reply tokens; None when the provider does not say.
+        probabilities: Probability of each of the request's choices, summing to 1; None without
+            log-probabilities.
+
+    Example:
+        >>> LLMReply('{"answers": {"1": "yes"}}').input_tokens is None
+        True
+    """
+
+    text: str
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    probabilities: Mapping[str, float] | None = None
+
+
+@runtime_checkable
+class LLM(Protocol):
+    """A judge. Both methods must be safe to call from many threads or tasks at once.
+
+    A provider's failure (network, authentication, rate limit after retries) is raised; it becomes
+    `Unscored("judge_error")` in batches and monitors. An LLM may also have `max_input_tokens: int`, the
+    longest prompt it takes; metrics then keep within it. `BaseLLM` supplies the missing half to a class that
+    has only one of the two methods.
+
+    Attributes:
+        model: A name for logs and cache keys.
+        asking: What suits it: all items in one call, or one call per item (small models).
+    """
+
+    @property
+    def model(self) -> str:
+        """A name for logs and cache keys."""
+        ...
+
+    @property
+    def asking(self) -> Asking:
+        """What suits it: all items in one call, or one call per item."""
+        ...
+
+    def generate(self, request: LLMRequest, /) -> LLMReply:
+        """Answer one request, blocking the calling thread."""
+        ...
+
+    async def agenerate(self, request: LLMRequest, /) -> LLMReply:
+        """Answer one request on the running event loop."""
+        ...
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """Places texts in a vector space. Both methods must be safe to call concurrently.
+
+    Attributes:
+        model: A name for logs and cache keys.
+    """
+
+    @property
+    def model(self) -> str:
+        """A name for logs and cache keys."""
+        ...
+
+    def embed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
+        """Return one row per text, shape (len(texts), dim), blocking the calling thread."""
+        ...
+
+    async def aembed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
+        """Return one row per text, shape (len(texts), dim), on the running event loop."""
+        ...
+
+
+class _Bridge:
+    """Runs a sync half from async code and an async half from sync code, for one object.
+
+    Async from sync uses one event loop in one daemon thread per object, so that a client kept inside the
+    object sees one loop only, and so that it works when the caller's thread already runs a loop.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+        self._lock = threading.Lock()
+        self._pool: ThreadPoolExecutor | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def in_thread(self, call: Callable[[], T]) -> T:
+        with self._lock:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="ragstone-llm")
+                weakref.finalize(self, self._pool.shutdown, wait=False)
+        context = contextvars.copy_context()
+        return await asyncio.get_running_loop().run_in_executor(self._pool, context.run, call)
+
+    def on_loop(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        with self._lock:
+            if self._loop is None:
+                loop = asyncio.new_event_loop()
+                threading.Thread(target=_run_loop, args=(loop,), name="ragstone-loop", daemon=True).start()
+                weakref.finalize(self, loop.call_soon_threadsafe, loop.stop)
+                self._loop = loop
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+
+def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+    finally:
+        loop.close()
+
+
+class _OneHalf:
+    """Shared by `BaseLLM` and `BaseEmbedder`: checks that one half is there and lends the bridge."""
+
+    _halves: tuple[str, str]
+    _threads = 64
+    __bridge: _Bridge | None = None
+    __bridge_lock = threading.Lock()
+
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        base = next(k for k in cls.__mro__ if "_halves" in k.__dict__)
+        sync, asynchronous = cls._halves
+        if cls is not base and all(getattr(cls, half) is getattr(base, half) for half in cls._halves):
+            raise TypeError(f"{cls.__name__} must define {sync} or {asynchronous} (or both)")
+
+    def _bridge(self) -> _Bridge:
+        with _OneHalf.__bridge_lock:
+            if self.__bridge is None:
+                object.__setattr__(self, "_OneHalf__bridge", _Bridge(self._threads))  # frozen subclasses too
+            return cast("_Bridge", self.__bridge)
+
+
+class BaseLLM(_OneHalf):
+    """Gives an LLM with one half the other: define `generate` or `agenerate`, get both.
+
+    A sync-only LLM is called from threads on the async path (`_threads` at most, 64 unless the subclass says
+    otherwise); a call that was cancelled runs on in its thread. An async-only LLM is driven, on the sync
+    path, by one event loop in a background thread of its own.
+
+    Example:
+        >>> class Yes(BaseLLM):
+        ...     model = "always-yes"
+        ...     def generate(self, request: LLMRequest, /) -> LLMReply:
+        ...         return LLMReply("yes")
+        >>> import asyncio
+        >>> asyncio.run(Yes().agenerate(LLMRequest("demo", "", "", {}))).text
+        'yes'
+    """
+
+    _halves = ("generate", "agenerate")
+    model: str
+    asking: Asking = "together"
+
+    def generate(self, request: LLMRequest, /) -> LLMReply:
+        """Answer one request by running `agenerate` on a background loop."""
+        return self._bridge().on_loop(self.agenerate(request))
+
+    async def agenerate(self, request: LLMRequest, /) -> LLMReply:
+        """Answer one request by running `generate` in a thread."""
+        return await self._bridge().in_thread(lambda: self.generate(request))
+
+
+class BaseEmbedder(_OneHalf):
+    """Gives an embedder with one half the other: define `embed` or `aembed`, get both.
+
+    Example:
+        >>> import numpy as np
+        >>> class Ones(BaseEmbedder):
+        ...     model = "ones"
+        ...     async def aembed(self, texts, /):
+        ...         return np.ones((len(texts), 4), dtype=np.float32)
+        >>> Ones().embed(["a", "b"]).shape
+        (2, 4)
+    """
+
+    _halves = ("embed", "aembed")
+    model: str
+
+    def embed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
+        """Place texts by running `aembed` on a background loop."""
+        return self._bridge().on_loop(self.aembed(texts))
+
+    async def aembed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
+        """Place texts by running `embed` in a thread."""
+        return await self._bridge().in_thread(lambda: self.embed(texts))

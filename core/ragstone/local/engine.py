@@ -1,0 +1,168 @@
+"""llama.cpp in this process: one model, one conversation at a time.
+
+xllamacpp wraps llama.cpp's server, which cannot be had without its HTTP listener. It is bound to a Unix socket
+in a private folder that is deleted as soon as the model is loaded, so that nothing can connect to it; where
+there are no Unix sockets, to an ephemeral port on 127.0.0.1 behind a random key. Requests do not go through it.
+"""
+
+import json
+import math
+import os
+import re
+import secrets
+import tempfile
+from collections.abc import Callable
+from concurrent.futures import CancelledError
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ragstone.local.extra import load_extra
+
+_LONGEST_SOCKET_PATH = 100  # bytes; the systems' limits are 104 to 108
+_BATCH_TOKENS = 256  # a stopped call ends after this many prompt tokens; larger batches are no faster on CPUs
+_QUIET = -1
+
+# A chat template's own marks inside the data would end the message that the data stand in.
+_MARK = re.compile(r"<(?=[|｜][^|｜<>\n]{1,40}[|｜]>|/?(?:s|bos|eos|tool_call|(?:start|end)_of_turn)>)|\[(?=/?INST\])")
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the model wrote, with the candidates for its first token (empty unless asked for)."""
+
+    text: str
+    input_tokens: int
+    output_tokens: int
+    candidates: tuple[tuple[str, float], ...]
+
+
+class Engine:
+    """A GGUF model. Not safe for concurrent use: `LocalLLM` calls it from one thread.
+
+    Example:
+        >>> Engine(Path("model.gguf"), threads=1, context_tokens=8192).loaded
+        False
+    """
+
+    def __init__(self, path: Path, *, threads: int, context_tokens: int) -> None:
+        self._path = path
+        self._threads = threads
+        self._context_tokens = context_tokens
+        self._server: Any = None
+
+    @property
+    def loaded(self) -> bool:
+        """Whether the model is in memory."""
+        return self._server is not None
+
+    def load(self) -> None:
+        """Load the model, if it is not loaded.
+
+        Raises:
+            ImportError: The extra `ragstone[local]` is not installed.
+            RuntimeError: llama.cpp does not take the file.
+        """
+        if self._server is None:
+            self._server = _start(self._path, self._threads, self._context_tokens)
+
+    def unload(self) -> None:
+        """Free the model's memory."""
+        self._server = None
+
+    def chat(
+        self, system: str, user: str, beginning: str, options: dict[str, Any], stopped: Callable[[], bool]
+    ) -> Reply:
+        """Ask for one reply.
+
+        Args:
+            system: The instructions.
+            user: The data.
+            beginning: How the reply begins; it goes on from there.
+            options: Further fields of the request, as llama.cpp's chat completions endpoint has them.
+            stopped: Asked after each piece of work; when it says True the call ends with CancelledError.
+
+        Raises:
+            ValueError: The prompt is longer than the context, or the schema is not one that llama.cpp knows.
+            RuntimeError: llama.cpp reports an error.
+        """
+        self.load()
+        messages = [{"role": "system", "content": _plain(system)}, {"role": "user", "content": _plain(user)}]
+        if beginning:
+            messages.append({"role": "assistant", "content": beginning})
+        body = {
+            **options,
+            "messages": messages,
+            "stream": True,  # the only way to stop a call
+            "stream_options": {"include_usage": True},
+            "return_progress": True,
+        }
+        chunks: list[dict[str, Any]] = []
+        was_stopped = False
+
+        def receive(chunk: dict[str, Any]) -> bool:
+            nonlocal was_stopped
+            chunks.append(chunk)
+            was_stopped = was_stopped or stopped()
+            return was_stopped
+
+        self._server.handle_chat_completions(body, receive)
+        if was_stopped:
+            raise CancelledError
+        return _reply(chunks)
+
+
+def _plain(text: str) -> str:
+    """Return `text` without lone surrogates (no JSON) and with every chat template mark broken by a space."""
+    return _MARK.sub(lambda mark: mark.group() + " ", text.encode("utf-8", "replace").decode("utf-8"))
+
+
+def _start(path: Path, threads: int, context_tokens: int) -> Any:
+    xllamacpp = load_extra("xllamacpp")
+    params = xllamacpp.CommonParams()
+    params.model.path = str(path)
+    params.n_ctx = context_tokens
+    params.n_batch = params.n_ubatch = _BATCH_TOKENS
+    params.n_parallel = 1
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
+    params.cache_ram_mib = 0  # copies of old prompts would grow to 8 GiB; the last prompt's prefix stays anyway
+    params.enable_reasoning = 0  # a model that thinks aloud first has no first-token answer
+    params.warmup = False
+    params.verbosity = _QUIET
+    params.n_threads_http = 1
+    params.ui = params.endpoint_slots = False
+    params.api_keys = [secrets.token_urlsafe(32)]
+    with tempfile.TemporaryDirectory(prefix="ragstone-") as folder:
+        socket = str(Path(folder, "llm.sock"))
+        if os.name == "posix" and len(os.fsencode(socket)) <= _LONGEST_SOCKET_PATH:
+            params.hostnames = [socket]
+        try:
+            return xllamacpp.Server(params)
+        except RuntimeError as error:
+            message = f"llama.cpp cannot load {path}: not a whole GGUF file of a model it knows, or no memory"
+            raise RuntimeError(message) from error
+
+
+def _reply(chunks: list[dict[str, Any]]) -> Reply:
+    text: list[str] = []
+    candidates: tuple[tuple[str, float], ...] = ()
+    usage: dict[str, int] = {}
+    for chunk in chunks:
+        if "error" in chunk:
+            raise _error(chunk["error"])
+        usage = chunk.get("usage") or usage
+        for choice in chunk.get("choices", ()):
+            text.append(choice["delta"].get("content") or "")
+            scored = (choice.get("logprobs") or {}).get("content") or ()
+            if scored and not candidates:
+                candidates = tuple((t["token"], math.exp(t["logprob"])) for t in scored[0]["top_logprobs"])
+    return Reply("".join(text), usage.get("prompt_tokens", 0), usage.get("completion_tokens", 0), candidates)
+
+
+def _error(error: dict[str, Any]) -> Exception:
+    if error.get("type") == "exceed_context_size_error":
+        return ValueError(
+            f"the prompt has {error['n_prompt_tokens']} tokens and the context holds {error['n_ctx']}: "
+            "score fewer or shorter texts, or raise LocalLLM(context_tokens=...)"
+        )
+    return RuntimeError(f"llama.cpp: {error.get('message') or json.dumps(error)}")

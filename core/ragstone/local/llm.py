@@ -1,0 +1,203 @@
+"""A small instruct model in this process, as a judge."""
+
+import asyncio
+import json
+import threading
+import weakref
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from ragstone.judge import Asking, BaseLLM, LLMReply, LLMRequest
+from ragstone.local.choices import choice_probabilities
+from ragstone.local.engine import Engine
+from ragstone.local.files import LLM_FILE, installed
+from ragstone.local.worker import Worker
+
+_REPLY_TOKENS = 1024
+"""A small model may repeat itself without end; past this a reply is cut, and the parser rejects it."""
+
+_CANDIDATES = 1000
+"""Tokens looked at for the choices; beyond them a choice's probability is below about 1e-6."""
+
+
+class LocalLLM(BaseLLM):
+    """The embedded judge: Qwen2.5-Coder-1.5B-Instruct (Q4_K_M), or any other GGUF file of an instruct model.
+
+    It needs no key and no server, and 2.1 GB of memory. What it can do was measured: asked one decision per call
+    (`LLMRequest.choices`), its probability of "yes" separates good from bad well; asked for lists of ids it is
+    useless, hence `asking = "one_by_one"`. It says yes too readily: rank by the probability, or calibrate it.
+
+    The model is loaded by the first call, or by `load`. Calls run one at a time, in the order in which they
+    came, in a thread of its own; the event loop runs on meanwhile (the GIL is free while the model thinks, but
+    not while it is loaded: 1.5 to 3 s, so `load` it before the loop starts). A cancelled call is stopped.
+    Share one object: each holds its own copy of the model.
+
+    The prompt's beginning is not read again when it is the beginning of the last prompt, so put what is shared
+    first. That moves log-probabilities by up to about 0.04, and with them a close decision: a reply depends a
+    little on the call before it. `cache_prompt=False` makes equal requests give equal replies, for the same file,
+    threads and machine; it costs reading every prompt in full (about 35 tokens a second on one core).
+
+    Args:
+        path: A GGUF file; by default the one that `ragstone pull` fetched.
+        threads: Threads that compute. More than one is faster only where the cores are idle.
+        context_tokens: Longest prompt and reply together, in tokens; memory grows with it.
+        cache_prompt: Whether to reuse the beginning of the last prompt.
+
+    Attributes:
+        model: "local:" and the file's name.
+        max_input_tokens: Longest prompt in tokens that leaves room for the longest reply (1024).
+
+    Raises:
+        ValueError: `threads` or `context_tokens` is too small.
+
+    Example:
+        >>> with LocalLLM() as llm:  # doctest: +SKIP
+        ...     llm.generate(LLMRequest("demo", "Answer yes or no.", "Is fire hot?", {}, choices=("yes", "no")))
+        LLMReply(text='yes', ..., probabilities={'yes': 0.9..., 'no': 0.0...})
+        >>> LocalLLM().model
+        'local:qwen2.5-coder-1.5b-instruct-q4_k_m'
+    """
+
+    asking: Asking = "one_by_one"
+
+    def __init__(
+        self,
+        path: str | Path | None = None,
+        threads: int = 1,
+        context_tokens: int = 8192,
+        *,
+        cache_prompt: bool = True,
+    ) -> None:
+        if threads < 1:
+            raise ValueError(f"threads must be 1 or more, not {threads}")
+        if context_tokens < 2 * _REPLY_TOKENS:
+            raise ValueError(f"context_tokens must be {2 * _REPLY_TOKENS} or more, not {context_tokens}")
+        self._given = path is not None
+        self._path = LLM_FILE.path if path is None else Path(path).expanduser()
+        self.model = f"local:{self._path.stem}"
+        self.max_input_tokens = context_tokens - _REPLY_TOKENS
+        self._cache_prompt = cache_prompt
+        self._engine = Engine(self._path, threads=threads, context_tokens=context_tokens)
+        self._worker = Worker("ragstone-local-llm")
+        self._leaving = threading.Event()
+        # At exit too: llama.cpp's own threads must have ended before the process tears down.
+        weakref.finalize(self, _finish, self._leaving, self._worker, self._engine)
+
+    def generate(self, request: LLMRequest, /) -> LLMReply:
+        """Answer one request, blocking the calling thread while the calls before it and this one run.
+
+        Raises:
+            FileNotFoundError: The model file is not there; the message says how to get it.
+            ImportError: The extra `ragstone[local]` is not installed.
+            ValueError: The prompt is longer than the context, or the schema or the choices cannot be used.
+        """
+        stop, future = self._submit(request)
+        try:
+            return future.result()
+        except BaseException:
+            stop.set()  # Ctrl-C in the waiting thread: free the model for the next call
+            future.cancel()
+            raise
+
+    async def agenerate(self, request: LLMRequest, /) -> LLMReply:
+        """Answer one request while the event loop runs on; raises like `generate`."""
+        stop, future = self._submit(request)
+        try:
+            return await asyncio.wrap_future(future)
+        except asyncio.CancelledError:
+            stop.set()
+            raise
+
+    def load(self) -> None:
+        """Load the model now: 1.5 to 3 s from the page cache, during which no other Python thread runs.
+
+        Raises:
+            FileNotFoundError: The model file is not there.
+            ImportError: The extra `ragstone[local]` is not installed.
+            RuntimeError: It is not a GGUF file of a model that llama.cpp knows.
+        """
+        self._worker.submit(self._load).result()
+
+    def close(self) -> None:
+        """Free the model's memory after the calls that are queued; a later call loads it again."""
+        self._worker.submit(self._engine.unload).result()
+        self._worker.stop()
+
+    def __enter__(self) -> "LocalLLM":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _submit(self, request: LLMRequest) -> "tuple[threading.Event, Future[LLMReply]]":
+        stop = threading.Event()
+        return stop, self._worker.submit(
+            lambda: self._answer(request, lambda: stop.is_set() or self._leaving.is_set())
+        )
+
+    def _load(self) -> None:
+        if not self._engine.loaded:
+            if not self._given:
+                installed(LLM_FILE)
+            elif not self._path.is_file():
+                raise FileNotFoundError(f"no such model file: {self._path}")
+            self._engine.load()
+
+    def _answer(self, request: LLMRequest, stopped: Callable[[], bool]) -> LLMReply:
+        self._load()
+        used = [0, 0]
+
+        def chat(beginning: str, **options: Any) -> tuple[str, tuple[tuple[str, float], ...]]:
+            options = {"temperature": 0.0, "cache_prompt": self._cache_prompt, **options}
+            reply = self._engine.chat(request.system, request.user, beginning, options, stopped)
+            used[0] += reply.input_tokens
+            used[1] += reply.output_tokens
+            return reply.text, reply.candidates
+
+        probabilities: dict[str, float] | None = None
+        if request.choices is None:
+            text, _ = chat(
+                "",
+                temperature=request.temperature,
+                seed=request.sample_index,
+                max_tokens=_REPLY_TOKENS,
+                **_schema_option(request.schema),
+            )
+        else:
+            probabilities = choice_probabilities(
+                lambda beginning: chat(beginning, max_tokens=1, logprobs=True, top_logprobs=_CANDIDATES)[1],
+                request.choices,
+            )
+            if probabilities is not None:
+                text = max(probabilities, key=probabilities.__getitem__)
+            else:  # some other opening is all but certain: take the likeliest choice, but claim no probability
+                text, _ = chat("", max_tokens=_REPLY_TOKENS, grammar=choice_grammar(request.choices))
+        return LLMReply(text, used[0], used[1], probabilities)
+
+
+def choice_grammar(choices: tuple[str, ...]) -> str:
+    """Return the GBNF grammar whose sentences are exactly the choices.
+
+    Example:
+        >>> print(choice_grammar(("yes", "no")))
+        root ::= "yes" | "no"
+    """
+    # GBNF strings take JSON's escapes.
+    return "root ::= " + " | ".join(json.dumps(choice, ensure_ascii=False) for choice in choices)
+
+
+def _schema_option(schema: dict[str, Any]) -> dict[str, Any]:
+    if not schema:
+        return {}
+    return {"response_format": {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema}}}
+
+
+def _finish(leaving: threading.Event, worker: Worker, engine: Engine) -> None:
+    leaving.set()
+    worker.stop()
+    engine.unload()

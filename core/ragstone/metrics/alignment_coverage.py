@@ -1,0 +1,320 @@
+"""AlignmentCoverage: whether a summary is true to its original and covers it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from ragstone.asking.flow import CannotScore, Flow, ask, both, each
+from ragstone.asking.prompt import numbered
+from ragstone.asking.reply import BadReply, Reply, exactly, parse_reply
+from ragstone.asking.schema import TEXT, keyed, listing, one_of, record, whole
+from ragstone.judge import LLMReply
+from ragstone.metrics.base import Answer, Metric, check_option
+from ragstone.metrics.closed_questions import ask_closed, check_questions, expected_share
+from ragstone.metrics.sentences import listed, sentences_of
+from ragstone.outcome import Evidence, Score, Verdict
+from ragstone.sample import Sample, SampleField
+from ragstone.text import Splitter, split_sentences
+
+CoverageRule = Literal["both_yes", "agreement"]
+
+_CLAIMS = (
+    "List the factual claims that a summary makes: every one, each short and understandable on its own, in the "
+    "language of the summary. Take them as they are, true or not; add none."
+)
+_QUESTIONS = (
+    "Write {n} closed questions about the most important facts of a text, each answered with yes by the text, in the "
+    "language of the text."
+)
+_VERDICTS = (
+    "Check claims against an original. supported: the original says it or it plainly follows. contradicted: the "
+    "original says otherwise. not_in_source: neither."
+)
+_ANSWER = (
+    "Answer closed questions from a text alone. yes or no: what the text says or plainly implies. cannot_tell: the "
+    "text does not settle it."
+)
+_VERDICT_WORDS = ("supported", "contradicted", "not_in_source")
+_ANSWERS = ("yes", "no", "cannot_tell")
+
+
+class _Claims(Reply):
+    claims: list[str]
+
+
+class _MadeQuestions(Reply):
+    questions: list[str]
+
+
+class _Checked(Reply):
+    evidence: list[int]
+    verdict: str
+
+
+class _Verdicts(Reply):
+    verdicts: dict[str, _Checked]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlignmentCoverage(Metric):
+    """The lower of a summary's truth to its original and its coverage of it; higher is better.
+
+    The original is `user_input` (or `retrieved_contexts` joined by newlines), the summary is `response`. Round
+    1: the judge lists the summary's claims and, unless they are given, makes `n_questions` closed questions on
+    the original. Round 2: each claim is checked against the original itself, and each question is answered on
+    the original and on the summary.
+
+        alignment = claims supported / claims
+        coverage  = questions answered yes on both / questions answered yes on the original    ("both_yes")
+                  = questions answered the same on both / questions                            ("agreement")
+        score = min(alignment, coverage)
+
+    Needs `user_input` (or `retrieved_contexts`) and `response`. Costs 5 judge calls in 2 rounds, 4 with
+    `assessment_questions`; asked one by one, round 2 has one call per claim and two per question.
+
+    Args:
+        llm: The judge.
+        source: The field that holds the original, "user_input" or "retrieved_contexts".
+        assessment_questions: Closed questions to use instead of generated ones.
+        n_questions: How many to generate, at least 1.
+        coverage_rule: "both_yes" (DeepEval's code) or "agreement" (one page of its documentation).
+        language: Of the original, for splitting it into the sentences that verdicts point to.
+        splitter: Another sentence splitter.
+        threshold: 0.5 by default. See `Metric`; likewise `asking`, `scoring`, `max_input_tokens`.
+
+    Returns:
+        A score within [0, 1]. Breakdown: `alignment`, `coverage`, and `alignment_expected`,
+        `coverage_expected` where there are probabilities. Verdicts: each claim with the original's sentences
+        that show it (none when asked one by one), and each question's "source_answer" and "summary_answer".
+        `Unscored("undefined")` when a part is 0 of 0: no claims, or no question answered yes by the original.
+
+    Source:
+        DeepEval's SummarizationMetric; here claims are judged against the original, not against an extract of
+        it, and a question counts by its answer, not by whether it could be answered.
+
+    Example:
+        >>> from ragstone.testing import FakeLLM
+        >>> replies = {
+        ...     "claims": {"claims": ["Emma is a novel."]},
+        ...     "verdicts": {"verdicts": {"1": {"evidence": [1], "verdict": "supported"}}},
+        ...     "source_answers": {"answers": {"1": "yes"}},
+        ...     "summary_answers": {"answers": {"1": "no"}},
+        ... }
+        >>> judge = FakeLLM(lambda request: replies[request.task.split(".")[1]])
+        >>> metric = AlignmentCoverage(llm=judge, assessment_questions=["Did Jane Austen write Emma?"])
+        >>> metric.score(Sample(user_input="Emma is a novel by Jane Austen.", response="Emma is a novel.")).breakdown
+        {'alignment': 1.0, 'coverage': 0.0}
+    """
+
+    name: ClassVar[str] = "alignment_coverage"
+    version: ClassVar[str] = "1"
+
+    source: Literal["user_input", "retrieved_contexts"] = "user_input"
+    assessment_questions: tuple[str, ...] | None = None
+    n_questions: int = 5
+    coverage_rule: CoverageRule = "both_yes"
+    language: str = "en"
+    splitter: Splitter = split_sentences
+    threshold: float | None = 0.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_option("source", self.source, ("user_input", "retrieved_contexts"))
+        check_option("coverage_rule", self.coverage_rule, ("both_yes", "agreement"))
+        if self.n_questions < 1:
+            raise ValueError(f"n_questions: {self.n_questions} is not positive")
+        given = check_questions("assessment_questions", self.assessment_questions)
+        object.__setattr__(self, "assessment_questions", given)
+
+    @property
+    def required_fields(self) -> Sequence[SampleField]:
+        """The original and the summary."""
+        return (self.source, "response")
+
+    def _flow(self, sample: Sample) -> Flow[Score]:
+        original = "\n".join(sample.texts(self.source))
+        summary = sample.response or ""
+        if self.assessment_questions is None:
+            claims, questions = yield from both(self._claims(summary), self._make_questions(original))
+        else:
+            claims, questions = (yield from self._claims(summary)), self.assessment_questions
+        if not claims:
+            raise CannotScore("undefined", "alignment: the judge found no claim in response (0 of 0)")
+        verdicts, (on_source, on_summary) = yield from both(
+            self._check(claims, sample, original),
+            both(
+                ask_closed(self, "source_answers", _ANSWER, "text", original, questions, _ANSWERS),
+                ask_closed(self, "summary_answers", _ANSWER, "text", summary, questions, _ANSWERS),
+            ),
+        )
+        supported = sum(verdict.verdict == "supported" for verdict in verdicts)
+        covered, asked = coverage_counts(
+            [a.choice for a in on_source], [a.choice for a in on_summary], self.coverage_rule
+        )
+        if not asked:
+            raise CannotScore(
+                "undefined",
+                f"coverage: {self.source} answers none of the {len(questions)} questions with yes (0 of 0)",
+            )
+        breakdown = {"alignment": supported / len(claims), "coverage": covered / asked}
+        result = min(breakdown.values())
+        alignment_expected = expected_share([verdict.probability for verdict in verdicts])
+        coverage_expected = expected_coverage(on_source, on_summary, self.coverage_rule)
+        if alignment_expected is not None and coverage_expected is not None:
+            breakdown |= {"alignment_expected": alignment_expected, "coverage_expected": coverage_expected}
+            result = min(alignment_expected, coverage_expected) if self.scoring == "expected" else result
+        rule = "answered yes on both" if self.coverage_rule == "both_yes" else "answered the same on both"
+        return self._score(
+            result,
+            f"{supported} of {len(claims)} claims are supported by the original; "
+            f"{covered} of {asked} questions are {rule}.",
+            breakdown=breakdown,
+            verdicts=[
+                *verdicts,
+                *_answer_verdicts("source_answer", questions, on_source),
+                *_answer_verdicts("summary_answer", questions, on_summary),
+            ],
+        )
+
+    def _claims(self, summary: str) -> Flow[tuple[str, ...]]:
+        request = self.request(
+            "claims",
+            _CLAIMS,
+            {"summary": summary},
+            'List the claims of this summary. Reply with bare JSON: {"claims": [TEXT]}.',
+            record(claims=listing(TEXT)),
+        )
+
+        def parse(reply: LLMReply) -> tuple[str, ...]:
+            return _distinct(parse_reply(reply.text, _Claims).claims, "claim")
+
+        return (yield from ask(request, parse))
+
+    def _make_questions(self, original: str) -> Flow[tuple[str, ...]]:
+        n = self.n_questions
+        request = self.request(
+            "questions",
+            _QUESTIONS.format(n=n),
+            {"text": original},
+            f"Write {n} closed questions that this text answers with yes. "
+            f'Reply with bare JSON: {{"questions": [TEXT]}}, {n} in the list.',
+            record(questions=listing(TEXT, n, n)),
+        )
+
+        def parse(reply: LLMReply) -> tuple[str, ...]:
+            questions = parse_reply(reply.text, _MadeQuestions).questions
+            if len(questions) != n:
+                raise BadReply(f"{len(questions)} questions where {n} were asked for")
+            return _distinct(questions, "question")
+
+        return (yield from ask(request, parse))
+
+    def _check(self, claims: Sequence[str], sample: Sample, original: str) -> Flow[list[Verdict]]:
+        if self.asks_one_by_one:
+            answers = yield from each(
+                [
+                    self.ask_choice(
+                        self.choice(
+                            "verdict",
+                            _VERDICTS,
+                            {"original": original, "claim": claim},
+                            "Is the claim supported by the original? Reply with one word: supported, contradicted or "
+                            "not_in_source.",
+                            _VERDICT_WORDS,
+                        )
+                    )
+                    for claim in claims
+                ]
+            )
+            return [
+                Verdict(
+                    id=str(i),
+                    kind="claim",
+                    text=claim,
+                    verdict=a.choice,
+                    probability=a.probability("supported"),
+                )
+                for i, (claim, a) in enumerate(zip(claims, answers, strict=True), 1)
+            ]
+        sentences = sentences_of(sample, self.source, self.splitter, self.language)
+        ids = [str(i) for i in range(1, len(claims) + 1)]
+        request = self.request(
+            "verdicts",
+            _VERDICTS,
+            {"original": listed(sentences), "claims": numbered(claims)},
+            f"Check each of the {len(ids)} claims. "
+            "evidence: numbers of the original's sentences that show it, [] if none. "
+            'Reply with bare JSON: {"verdicts": {NUMBER: {"evidence": [NUMBER], "verdict": WORD}}}.',
+            record(
+                verdicts=keyed(
+                    dict.fromkeys(
+                        ids,
+                        record(evidence=listing(whole(1, len(sentences))), verdict=one_of(_VERDICT_WORDS)),
+                    )
+                )
+            ),
+        )
+
+        def parse(reply: LLMReply) -> list[Verdict]:
+            given = parse_reply(reply.text, _Verdicts).verdicts
+            exactly(given, ids, "verdict")
+            return [_verdict(i, claim, given[i], sentences) for i, claim in zip(ids, claims, strict=True)]
+
+        return (yield from ask(request, parse))
+
+
+def _verdict(i: str, claim: str, checked: _Checked, sentences: Sequence[Evidence]) -> Verdict:
+    if checked.verdict not in _VERDICT_WORDS:
+        raise BadReply(f"the verdict on id {i} is not one of {', '.join(_VERDICT_WORDS)}")
+    for number in checked.evidence:
+        if not 1 <= number <= len(sentences):
+            raise BadReply(f"the evidence of id {i} names sentence {number}; there are {len(sentences)}")
+    shown = tuple(sentences[number - 1] for number in sorted(set(checked.evidence)))
+    return Verdict(id=i, kind="claim", text=claim, verdict=checked.verdict, evidence=shown)
+
+
+def _answer_verdicts(kind: str, questions: Sequence[str], answers: Sequence[Answer]) -> list[Verdict]:
+    return [
+        Verdict(id=str(i), kind=kind, text=question, verdict=a.choice, probability=a.probability("yes"))
+        for i, (question, a) in enumerate(zip(questions, answers, strict=True), 1)
+    ]
+
+
+def _distinct(items: Sequence[str], what: str) -> tuple[str, ...]:
+    """Return the items without repetitions, which would count twice."""
+    if any(not item.strip() for item in items):
+        raise BadReply(f"a {what} is blank")
+    return tuple(dict.fromkeys(item.strip() for item in items))
+
+
+def coverage_counts(on_source: Sequence[str], on_summary: Sequence[str], rule: CoverageRule) -> tuple[int, int]:
+    """Return how many questions are covered, of how many that count, from the answers on both texts.
+
+    Example:
+        >>> coverage_counts(["yes", "yes", "no"], ["yes", "no", "no"], "both_yes")
+        (1, 2)
+        >>> coverage_counts(["yes", "yes", "no"], ["yes", "no", "no"], "agreement")
+        (2, 3)
+    """
+    pairs = list(zip(on_source, on_summary, strict=True))
+    if rule == "agreement":
+        return sum(a == b for a, b in pairs), len(pairs)
+    return pairs.count(("yes", "yes")), sum(a == "yes" for a, _ in pairs)
+
+
+def expected_coverage(on_source: Sequence[Answer], on_summary: Sequence[Answer], rule: CoverageRule) -> float | None:
+    """Return coverage with probabilities in place of answers; None where one is missing or it is 0 of 0.
+
+    With P and Q the probabilities on the original and on the summary: "both_yes" is sum P(yes) Q(yes) / sum
+    P(yes), "agreement" is the mean over questions of sum over answers a of P(a) Q(a).
+    """
+    shares: list[tuple[float, float]] = []
+    for a, b in zip(on_source, on_summary, strict=True):
+        if a.probabilities is None or b.probabilities is None:
+            return None
+        if rule == "both_yes":
+            shares.append((a.probabilities["yes"] * b.probabilities["yes"], a.probabilities["yes"]))
+        else:
+            shares.append((sum(p * b.probabilities[word] for word, p in a.probabilities.items()), 1.0))
+    weight = sum(of for _, of in shares)
+    return min(1.0, sum(share for share, _ in shares) / weight) if weight else None

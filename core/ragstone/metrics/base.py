@@ -1,0 +1,273 @@
+"""What every metric shares: its facts, its checks, and the two ways to run it."""
+
+import unicodedata
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, cast
+
+from ragstone.asking.flow import CannotScore, Flow, Meter, arun, ask, run
+from ragstone.asking.prompt import DATA_NOTICE, fence, tokens
+from ragstone.asking.reply import BadReply, parse_choice
+from ragstone.asking.schema import Schema, one_of
+from ragstone.judge import LLM, Asking, Embedder, LLMReply, LLMRequest
+from ragstone.outcome import Outcome, Score, Unscored, UnscoredReason, Verdict
+from ragstone.sample import Sample, SampleField
+
+Scoring = Literal["count", "expected"]
+
+# Above this many characters a sample's splitting and prompt building leave the event loop for a thread:
+# 2,000 characters are some 6 ms of work, a thread costs 0.1 ms.
+_OFFLOAD_CHARACTERS = 2_000
+DEFAULT_MAX_INPUT_TOKENS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One choice of the judge, with the probability of each choice where it gave them."""
+
+    choice: str
+    probabilities: Mapping[str, float] | None = None
+
+    def probability(self, choice: str) -> float | None:
+        """Return the probability of a choice, None without log-probabilities."""
+        return None if self.probabilities is None else self.probabilities[choice]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric(ABC):
+    """A configured scorer. Immutable, holds nothing of any sample, safe to share between threads and tasks.
+
+    To write your own, subclass it, set the class attributes and define `_flow`: a generator that yields
+    rounds of requests (through `ask`, `each`, `both` and `embed` of `ragstone.asking`) and returns
+    `self._score(...)`. Everything else, sync and async, re-asks, usage and checks, comes with it.
+
+    Args:
+        llm: The judge.
+        threshold: `Score.passed` says whether the value reaches it; None: no verdict on passing.
+        asking: "together": all items in one call; "one_by_one": one item per call with the probability of
+            each choice, which small models need; "auto": what the judge says suits it.
+        scoring: "count": hard verdicts, the published definition; "expected": the mean of the judge's
+            probabilities in their place (needs "one_by_one" and a judge with log-probabilities). Both are in
+            the breakdown whenever there are probabilities.
+        max_input_tokens: Longest prompt, in estimated tokens; None takes the judge's own limit, or 100,000.
+            A sample that needs a longer one is `Unscored("over_budget")` before anything is spent.
+
+    Attributes:
+        name: The metric's name.
+        version: Changes with its prompts.
+        bounds: Least and greatest possible value.
+        higher_is_better: The direction.
+
+    Example:
+        >>> from ragstone.asking import ask
+        >>> from ragstone.testing import FakeLLM
+        >>> class Politeness(Metric):
+        ...     name, version, required_fields = "politeness", "1", ("response",)
+        ...     def _flow(self, sample):
+        ...         request = self.choice("polite", "Is the response polite?", {"response": sample.response},
+        ...                                "Answer yes or no.", ("yes", "no"))
+        ...         answer = yield from self.ask_choice(request)
+        ...         return self._score(float(answer.choice == "yes"), f"The judge said {answer.choice}.")
+        >>> Politeness(llm=FakeLLM(lambda request: "yes")).score(Sample(response="Thank you.")).value
+        1.0
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[str]
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    higher_is_better: ClassVar[bool] = True
+
+    llm: LLM
+    threshold: float | None = None
+    asking: Literal["auto"] | Asking = "auto"
+    scoring: Scoring = "count"
+    max_input_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(cast("object", self.llm), LLM):
+            raise TypeError(
+                f"llm: {type(self.llm).__name__} has no model, asking, generate and agenerate; pass a ragstone LLM, "
+                'such as OpenAICompatible("MODEL") of ragstone.clients or LocalLLM() of ragstone.local'
+            )
+        _one_of("asking", self.asking, ("auto", "together", "one_by_one"))
+        _one_of("scoring", self.scoring, ("count", "expected"))
+        low, high = self.bounds
+        if self.threshold is not None and not low <= self.threshold <= high:
+            raise ValueError(f"threshold: {self.threshold} is outside {self.name}'s bounds {low} to {high}")
+        if self.max_input_tokens is not None and self.max_input_tokens < 1:
+            raise ValueError(f"max_input_tokens: {self.max_input_tokens} is not positive")
+        if self.scoring == "expected" and not self.asks_one_by_one:
+            raise ValueError(
+                "scoring='expected' needs probabilities, which only asking='one_by_one' gives; the judge "
+                f"{self.llm.model!r} is asked together"
+            )
+
+    @property
+    @abstractmethod
+    def required_fields(self) -> Sequence[SampleField]:
+        """The sample's fields that must be there and hold something."""
+
+    def score(self, sample: Sample, *, meter: Meter | None = None) -> Outcome:
+        """Score one sample, blocking. Works inside a running event loop too (and blocks it).
+
+        Args:
+            sample: What to score.
+            meter: For runners that want to know the cost even when this raises.
+
+        Returns:
+            `Score`, or `Unscored` when an input is missing or empty, the number is undefined, the judge's
+            reply cannot be used, or the prompt would be too long.
+
+        Raises:
+            Exception: Whatever the judge's provider raises (network, authentication, rate limit).
+        """
+        return run(self.flow(sample), self.llm, self._embedder(), meter)
+
+    async def ascore(self, sample: Sample, *, meter: Meter | None = None) -> Outcome:
+        """Score one sample on the running event loop; otherwise as `score`."""
+        flow = self.flow(sample)
+        offload = sample.characters() > _OFFLOAD_CHARACTERS
+        return await arun(flow, self.llm, self._embedder(), meter, offload=offload)
+
+    def flow(self, sample: Sample) -> Flow[Outcome]:
+        """Return the algorithm on one sample, for drivers: it yields rounds of requests, returns the outcome."""
+        if not isinstance(cast("object", sample), Sample):
+            raise TypeError(f"sample: is {type(sample).__name__}; pass ragstone.Sample(...)")
+        return self._checked(sample)
+
+    def _checked(self, sample: Sample) -> Flow[Outcome]:
+        try:
+            for field in self.required_fields:
+                self._require(sample, field)
+            return (yield from self._flow(sample))
+        except CannotScore as cannot:
+            return self._unscored(cannot.reason, cannot.detail)
+
+    @abstractmethod
+    def _flow(self, sample: Sample) -> Flow[Score]:
+        """Run the algorithm on a sample whose required fields hold something. May raise `CannotScore`."""
+
+    def _embedder(self) -> Embedder | None:
+        return None
+
+    def _require(self, sample: Sample, field: SampleField) -> None:
+        texts = sample.texts(field)
+        if not texts and (field != "retrieved_contexts" or field not in sample.model_fields_set):
+            raise CannotScore("missing_input", f"{field}: is missing; {self.name} needs it")
+        if not any(map(_visible, texts)):
+            raise CannotScore("empty_input", f"{field}: holds no visible text; {self.name} needs it")
+
+    @property
+    def asks_one_by_one(self) -> bool:
+        """Whether each item gets a call of its own, by `asking` and by what suits the judge."""
+        return (self.llm.asking if self.asking == "auto" else self.asking) == "one_by_one"
+
+    @property
+    def _limit(self) -> int:
+        if self.max_input_tokens is not None:
+            return self.max_input_tokens
+        own = getattr(self.llm, "max_input_tokens", None)
+        return own if isinstance(own, int) else DEFAULT_MAX_INPUT_TOKENS
+
+    def request(
+        self,
+        step: str,
+        instructions: str,
+        data: Mapping[str, str],
+        reminder: str,
+        schema: Schema,
+        *,
+        temperature: float = 0.0,
+        sample_index: int = 0,
+        choices: tuple[str, ...] | None = None,
+    ) -> LLMRequest:
+        """Build a request: instructions, fenced data, instructions again.
+
+        Raises:
+            CannotScore: "over_budget" when it is longer than the judge takes.
+        """
+        system = f"{instructions}\n{DATA_NOTICE}"
+        user = f"{fence(data)}\n\n{reminder}"
+        if (size := tokens(system, user)) > self._limit:
+            raise CannotScore(
+                "over_budget",
+                f"{', '.join(data)}: the prompt of {self.name}.{step} has about {size:,} tokens, "
+                f"the limit is {self._limit:,} (max_input_tokens)",
+            )
+        return LLMRequest(
+            task=f"{self.name}.{step}",
+            system=system,
+            user=user,
+            schema=schema,
+            temperature=temperature,
+            sample_index=sample_index,
+            choices=choices,
+        )
+
+    def choice(
+        self, step: str, instructions: str, data: Mapping[str, str], reminder: str, choices: tuple[str, ...]
+    ) -> LLMRequest:
+        """Build a request whose reply is one bare word of `choices`."""
+        return self.request(step, instructions, data, reminder, one_of(choices), choices=choices)
+
+    def ask_choice(self, request: LLMRequest) -> Flow[Answer]:
+        """Ask for one of the request's choices.
+
+        Raises:
+            CannotScore: "undefined" when `scoring="expected"` and the judge gives no probabilities.
+        """
+        choices = request.choices or ()
+
+        def parse(reply: LLMReply) -> Answer:
+            return Answer(parse_choice(reply.text, choices), _distribution(reply.probabilities, choices))
+
+        answer = yield from ask(request, parse)
+        if self.scoring == "expected" and answer.probabilities is None:
+            raise CannotScore(
+                "undefined",
+                f"scoring='expected' needs probabilities and the judge {self.llm.model!r} gave none for {request.task}",
+            )
+        return answer
+
+    def _score(
+        self,
+        value: float,
+        reason: str,
+        *,
+        breakdown: Mapping[str, float] | None = None,
+        verdicts: Sequence[Verdict] = (),
+    ) -> Score:
+        return Score(
+            metric=self.name,
+            value=value,
+            passed=None if self.threshold is None else value >= self.threshold,
+            reason=reason,
+            breakdown=dict(breakdown or {}),
+            verdicts=tuple(verdicts),
+            version=self.version,
+        )
+
+    def _unscored(self, reason: UnscoredReason, detail: str) -> Unscored:
+        return Unscored(metric=self.name, reason=reason, detail=detail, version=self.version)
+
+
+def _visible(text: str) -> bool:
+    """Whether the text holds a character that is neither space, control, format nor unassigned."""
+    return any(unicodedata.category(character)[0] not in "ZC" for character in text)
+
+
+def _distribution(given: Mapping[str, float] | None, choices: tuple[str, ...]) -> Mapping[str, float] | None:
+    if given is None:
+        return None
+    if set(given) != set(choices) or not all(0.0 <= p <= 1.0 for p in given.values()):
+        raise BadReply("the probabilities are not those of the choices")
+    return given
+
+
+def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:  # noqa: ANN401 - anything may be handed in
+    if value not in allowed:
+        raise ValueError(f"{name}: {value!r} is not one of {', '.join(map(repr, allowed))}")
+
+
+check_option = _one_of

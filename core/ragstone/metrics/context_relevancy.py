@@ -1,0 +1,288 @@
+"""ContextRelevancy: how much of what was retrieved is needed to answer the question."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from ragstone.asking.flow import CannotScore, Flow, ask, each
+from ragstone.asking.prompt import one_line, tokens
+from ragstone.asking.reply import BadReply, Reply, parse_reply
+from ragstone.asking.schema import TEXT, listing, record, whole
+from ragstone.judge import LLMReply, LLMRequest
+from ragstone.metrics.base import Metric, check_option
+from ragstone.metrics.closed_questions import expected_share
+from ragstone.metrics.sentences import listed, sentences_of
+from ragstone.outcome import Evidence, Score, Verdict
+from ragstone.sample import Sample, SampleField
+from ragstone.text import Splitter, split_sentences
+
+_CHOOSE = (
+    "Choose from retrieved sentences those that are needed to answer a question: the fewest that together hold the "
+    "answer. Sentences merely on the topic are not needed."
+)
+_COPY = (
+    "Extract from a context the sentences that are absolutely required to answer a question, copied word for word. "
+    "If none is, or the context does not hold the answer, extract the phrase Insufficient Information instead."
+)
+_NEEDED = "Decide whether a sentence of a passage is needed to answer a question."
+_PHRASE = "insufficient information"
+_QUOTES = str.maketrans(
+    dict.fromkeys("\"'`\u00b4\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u201f\u00ab\u00bb\u2039\u203a", "'")
+)
+_SENTENCE_OVERHEAD = 3  # tokens of "[12] " and the line break
+_PROMPT_OVERHEAD = 200  # tokens of instructions, fences and reminder, generously
+
+
+class _Ids(Reply):
+    ids: list[int]
+
+
+class _Copies(Reply):
+    sentences: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextRelevancy(Metric):
+    """Share of the retrieved sentences that the question needs; higher is better.
+
+        score = relevant sentences / all sentences                        (granularity="sentence")
+              = chunks with a relevant sentence / all chunks              (granularity="chunk")
+
+    The contexts are split into sentences first; the judge names the ones that are needed to answer
+    `user_input`. A low score means padding: retrieval that brings more than the answer takes.
+
+    Needs `user_input` and `retrieved_contexts`. Costs 1 judge call while the sentences fit `max_input_tokens`,
+    else as many as there are batches, in one round; one call per sentence when asked one by one.
+
+    Args:
+        llm: The judge.
+        selection: "ids": the judge returns the sentences' numbers. "verbatim", the older way: it copies
+            them or says "Insufficient Information"; copies are matched to the sentences (white space, case
+            and quotes folded; equal sentences all match), and unmatched ones are reported, not counted.
+            Asked one by one, each sentence gets a yes or no and this option has no effect.
+        granularity: What is counted; both are in the breakdown.
+        language: Of the contexts, for splitting.
+        splitter: Another sentence splitter.
+        threshold: See `Metric`; likewise `asking`, `scoring`, `max_input_tokens`. With
+            `scoring="expected"` a chunk counts with its most probable sentence.
+
+    Returns:
+        A score within [0, 1]. Breakdown: `sentence`, `chunk`; `sentence_expected`, `chunk_expected` where
+        there are probabilities; `unmatched` (a count) for "verbatim". Verdicts: each sentence, "relevant" or
+        "irrelevant"; the relevant ones with chunk index and offsets as evidence.
+
+    Source:
+        ragas 0.1.10, "Context Relevancy" (Es et al. 2023, arXiv 2309.15217, section 3).
+
+    Example:
+        >>> from ragstone.testing import FakeLLM
+        >>> metric = ContextRelevancy(llm=FakeLLM(lambda request: {"ids": [2]}))
+        >>> outcome = metric.score(Sample(user_input="Who wrote Emma?",
+        ...                               retrieved_contexts=["It is long. Jane Austen wrote Emma."]))
+        >>> outcome.value, outcome.verdicts[1].evidence[0].start
+        (0.5, 12)
+    """
+
+    name: ClassVar[str] = "context_relevancy"
+    version: ClassVar[str] = "1"
+
+    selection: Literal["ids", "verbatim"] = "ids"
+    granularity: Literal["sentence", "chunk"] = "sentence"
+    language: str = "en"
+    splitter: Splitter = split_sentences
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_option("selection", self.selection, ("ids", "verbatim"))
+        check_option("granularity", self.granularity, ("sentence", "chunk"))
+
+    @property
+    def required_fields(self) -> Sequence[SampleField]:
+        """The question and what was retrieved for it."""
+        return ("user_input", "retrieved_contexts")
+
+    def _flow(self, sample: Sample) -> Flow[Score]:
+        question = sample.user_input or ""
+        sentences = sentences_of(sample, "retrieved_contexts", self.splitter, self.language)
+        if not sentences:
+            raise CannotScore("undefined", "retrieved_contexts: the splitter found no sentence (0 of 0)")
+        probabilities: Sequence[float | None] = [None] * len(sentences)
+        unmatched: list[str] = []
+        if self.asks_one_by_one:
+            relevant, probabilities = yield from self._each_sentence(question, sentences, sample)
+        elif self.selection == "ids":
+            relevant = yield from self._by_ids(question, sentences)
+        else:
+            relevant, unmatched = yield from self._by_copies(question, sentences, sample)
+
+        chunks = len(sample.retrieved_contexts)
+        hit = {sentences[i].chunk for i in relevant}
+        breakdown = {"sentence": len(relevant) / len(sentences), "chunk": len(hit) / chunks}
+        if self.selection == "verbatim" and not self.asks_one_by_one:
+            breakdown["unmatched"] = float(len(unmatched))
+        value = breakdown[self.granularity]
+        expected = expected_share(probabilities)
+        if expected is not None:
+            breakdown["sentence_expected"] = expected
+            breakdown["chunk_expected"] = sum(_best(sentences, probabilities).values()) / chunks
+            value = breakdown[f"{self.granularity}_expected"] if self.scoring == "expected" else value
+        return self._score(
+            value,
+            f"{len(relevant)} of {len(sentences)} sentences in {len(hit)} of {chunks} contexts are needed to answer."
+            + (f" {len(unmatched)} copied text(s) are not in the contexts and do not count." if unmatched else ""),
+            breakdown=breakdown,
+            verdicts=[
+                *(
+                    Verdict(
+                        id=str(i + 1),
+                        kind="sentence",
+                        text=sentence.text,
+                        verdict="relevant" if i in relevant else "irrelevant",
+                        probability=probabilities[i],
+                        evidence=(sentence,) if i in relevant else (),
+                    )
+                    for i, sentence in enumerate(sentences)
+                ),
+                *(
+                    Verdict(id=str(i), kind="copy", text=text, verdict="unmatched")
+                    for i, text in enumerate(unmatched, 1)
+                ),
+            ],
+        )
+
+    def _by_ids(self, question: str, sentences: Sequence[Evidence]) -> Flow[set[int]]:
+        def choose(first: int, batch: Sequence[Evidence]) -> Flow[set[int]]:
+            last = first + len(batch) - 1
+            request = self.request(
+                "sentences",
+                _CHOOSE,
+                {"question": question, "sentences": listed(batch, first)},
+                "List the numbers of the sentences needed to answer the question, none if the answer is not there. "
+                'Reply with bare JSON: {"ids": [NUMBER]}.',
+                record(ids=listing(whole(first, last))),
+            )
+
+            def parse(reply: LLMReply) -> set[int]:
+                ids = parse_reply(reply.text, _Ids).ids
+                for i in ids:
+                    if not first <= i <= last:
+                        raise BadReply(f"unknown id {i}; the sentences are {first} to {last}")
+                if len(set(ids)) != len(ids):
+                    raise BadReply("an id stands twice")
+                return {i - 1 for i in ids}
+
+            return (yield from ask(request, parse))
+
+        chosen = yield from each([choose(first, batch) for first, batch in self._batches(question, sentences)])
+        return set[int]().union(*chosen)
+
+    def _by_copies(
+        self, question: str, sentences: Sequence[Evidence], sample: Sample
+    ) -> Flow[tuple[set[int], list[str]]]:
+        def copy(batch: Sequence[Evidence]) -> Flow[list[str]]:
+            request = self.request(
+                "copies",
+                _COPY,
+                {"question": question, "context": _passages(batch, sample)},
+                'Extract the sentences required to answer the question. Reply with bare JSON: {"sentences": [TEXT]}.',
+                record(sentences=listing(TEXT)),
+            )
+            return (yield from ask(request, lambda reply: parse_reply(reply.text, _Copies).sentences))
+
+        copies = yield from each([copy(batch) for _, batch in self._batches(question, sentences)])
+        places: dict[str, set[int]] = {}
+        for i, sentence in enumerate(sentences):
+            places.setdefault(_folded(sentence.text), set()).add(i)
+        relevant: set[int] = set()
+        unmatched: dict[str, None] = {}
+        for text in (text for batch in copies for text in batch):
+            if _folded(text).rstrip(".") in (_PHRASE, f"'{_PHRASE}'", f"'{_PHRASE}."):
+                continue
+            pieces = (
+                [text] if _folded(text) in places else [piece for piece, _, _ in self.splitter(text, self.language)]
+            )
+            for piece in pieces:
+                if found := places.get(_folded(piece)):
+                    relevant |= found
+                else:
+                    unmatched[piece.strip()] = None
+        return relevant, list(unmatched)
+
+    def _each_sentence(
+        self, question: str, sentences: Sequence[Evidence], sample: Sample
+    ) -> Flow[tuple[set[int], list[float | None]]]:
+        room = self._limit - _PROMPT_OVERHEAD - tokens(question)
+
+        def decide(i: int) -> LLMRequest:
+            return self.choice(
+                "sentence",
+                _NEEDED,
+                {
+                    "passage": _around(i, sentences, sample, room),
+                    "question": question,
+                    "sentence": sentences[i].text,
+                },
+                "Is this sentence of the passage needed to answer the question? Reply with one word: yes or no.",
+                ("yes", "no"),
+            )
+
+        answers = yield from each([self.ask_choice(decide(i)) for i in range(len(sentences))])
+        relevant = {i for i, answer in enumerate(answers) if answer.choice == "yes"}
+        return relevant, [answer.probability("yes") for answer in answers]
+
+    def _batches(self, question: str, sentences: Sequence[Evidence]) -> Iterator[tuple[int, Sequence[Evidence]]]:
+        """Cut the numbered sentences into runs that fit a prompt: (number of the first, the run)."""
+        room = self._limit - _PROMPT_OVERHEAD - tokens(question)
+        first, size = 0, 0
+        for i, sentence in enumerate(sentences):
+            own = tokens(one_line(sentence.text)) + _SENTENCE_OVERHEAD
+            if i > first and size + own > room:
+                yield first + 1, sentences[first:i]
+                first, size = i, 0
+            size += own
+        yield first + 1, sentences[first:]
+
+
+def _passages(batch: Sequence[Evidence], sample: Sample) -> str:
+    """Return the contexts as they are, from the first to the last sentence of the batch in each."""
+    spans: dict[int, tuple[int, int]] = {}
+    for sentence in batch:
+        chunk = sentence.chunk or 0
+        start, _ = spans.get(chunk, (sentence.start, 0))
+        spans[chunk] = (start, sentence.end)
+    return "\n".join(sample.retrieved_contexts[chunk][start:end] for chunk, (start, end) in spans.items())
+
+
+def _around(i: int, sentences: Sequence[Evidence], sample: Sample, room: int) -> str:
+    """Return the sentence's chunk, or as many whole sentences around it as half the room holds."""
+    here = sentences[i]
+    chunk = sample.retrieved_contexts[here.chunk or 0]
+    if tokens(chunk) <= room - tokens(here.text):
+        return chunk
+    room = room // 2
+    first = last = i
+    size = tokens(here.text)
+    for step in (-1, 1):
+        at = i + step
+        share = size + (room - size) // (2 if step < 0 else 1)
+        while 0 <= at < len(sentences) and sentences[at].chunk == here.chunk:
+            size += tokens(sentences[at].text)
+            if size > share:
+                size -= tokens(sentences[at].text)
+                break
+            first, last = min(first, at), max(last, at)
+            at += step
+    return chunk[sentences[first].start : sentences[last].end]
+
+
+def _best(sentences: Sequence[Evidence], probabilities: Sequence[float | None]) -> Mapping[int | None, float]:
+    best: dict[int | None, float] = {}
+    for sentence, probability in zip(sentences, probabilities, strict=True):
+        best[sentence.chunk] = max(best.get(sentence.chunk, 0.0), probability or 0.0)
+    return best
+
+
+def _folded(text: str) -> str:
+    """Return the text without differences that copying makes: white space, case, kinds of quotes."""
+    return re.sub(r"\s+", " ", text.translate(_QUOTES)).strip().casefold()

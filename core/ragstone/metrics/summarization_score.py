@@ -1,0 +1,159 @@
+"""SummarizationScore: whether a summary keeps what matters, and is short."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from ragstone.asking.flow import CannotScore, Flow, ask
+from ragstone.asking.reply import BadReply, Reply, parse_reply
+from ragstone.asking.schema import TEXT, listing, record
+from ragstone.judge import LLMReply, LLMRequest
+from ragstone.metrics.base import Metric, check_option
+from ragstone.metrics.closed_questions import ask_closed, check_questions, expected_share
+from ragstone.outcome import Score, Verdict
+from ragstone.sample import Sample, SampleField
+
+_MOST_QUESTIONS = 20  # bounds a judge that does not end its list
+
+_MAKE = (
+    "Extract the keyphrases of a text that a summary must keep (people, organisations, places, dates, amounts, "
+    "central terms). For each write one closed question that the text answers with yes, in the language of the text."
+)
+_ANSWER = (
+    "Answer closed questions from a summary alone. yes: the summary says so. no: it says otherwise or does not say."
+)
+_ANSWERS = ("yes", "no")
+
+
+class _Item(Reply):
+    keyphrase: str
+    question: str
+
+
+class _Items(Reply):
+    items: list[_Item]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SummarizationScore(Metric):
+    """Share of the source's key points that the summary keeps, weighed with its conciseness; higher is better.
+
+    From the source text S (`retrieved_contexts` joined by newlines) the judge extracts keyphrases and makes
+    closed questions whose answer is yes for S; they are put to the summary s (`response`).
+
+        qa = questions answered yes / questions asked
+        conciseness = 1 - min(|s|, |S|) / (|S| + 1e-10)            (lengths in characters)
+        score = qa * (1 - coeff) + conciseness * coeff
+
+    A verbatim copy has conciseness 0 and so scores at most 1 - coeff; an empty summary is not scored.
+
+    Needs `retrieved_contexts` and `response`. Costs 2 judge calls in 2 rounds, 1 with `questions` given; one
+    call per question in the second round when asked one by one.
+
+    Args:
+        llm: The judge.
+        length_penalty: False leaves conciseness out: the score is qa.
+        coeff: The weight within [0, 1], 0.5 by default.
+        coeff_weights: What `coeff` weighs: "conciseness" (ragas' code) or "qa" (one page of its documentation).
+        questions: Closed questions to put to the summary, instead of generated ones.
+        threshold: See `Metric`; likewise `asking`, `scoring`, `max_input_tokens`.
+
+    Returns:
+        A score within [0, 1]. Breakdown: `qa`, `conciseness`, and `qa_expected` where there are
+        probabilities. Verdicts: each question, "yes" or "no" by the summary. `Unscored("undefined")` when no
+        question could be made.
+
+    Source:
+        ragas 0.4, "Summarization Score" of its documentation; `coeff_weights` covers its two readings.
+
+    Example:
+        >>> from ragstone.testing import FakeLLM
+        >>> metric = SummarizationScore(llm=FakeLLM(lambda request: {"answers": {"1": "yes"}}),
+        ...                             questions=("Is Emma a novel?",))
+        >>> metric.score(Sample(retrieved_contexts=["Emma is a novel by Jane Austen."], response="A novel.")).breakdown
+        {'qa': 1.0, 'conciseness': 0.7419354838718002}
+    """
+
+    name: ClassVar[str] = "summarization_score"
+    version: ClassVar[str] = "1"
+
+    length_penalty: bool = True
+    coeff: float = 0.5
+    coeff_weights: Literal["conciseness", "qa"] = "conciseness"
+    questions: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0.0 <= self.coeff <= 1.0:
+            raise ValueError(f"coeff: {self.coeff} is outside 0 to 1")
+        check_option("coeff_weights", self.coeff_weights, ("conciseness", "qa"))
+        object.__setattr__(self, "questions", check_questions("questions", self.questions))
+
+    @property
+    def required_fields(self) -> Sequence[SampleField]:
+        """The source and the summary."""
+        return ("retrieved_contexts", "response")
+
+    def _flow(self, sample: Sample) -> Flow[Score]:
+        source, summary = "\n".join(sample.retrieved_contexts), sample.response or ""
+        questions = self.questions or (yield from ask(self._make(source), _parse_items))
+        if not questions:
+            raise CannotScore("undefined", "qa: no question could be made from retrieved_contexts (0 of 0)")
+        answers = yield from ask_closed(self, "answers", _ANSWER, "summary", summary, questions, _ANSWERS)
+        kept = sum(answer.choice == "yes" for answer in answers)
+        breakdown = {"qa": kept / len(questions), "conciseness": conciseness(len(summary), len(source))}
+        qa = breakdown["qa"]
+        expected = expected_share([answer.probability("yes") for answer in answers])
+        if expected is not None:
+            breakdown["qa_expected"] = expected
+            qa = expected if self.scoring == "expected" else qa
+        value = qa
+        if self.length_penalty:
+            on_concise = self.coeff if self.coeff_weights == "conciseness" else 1.0 - self.coeff
+            value = qa * (1.0 - on_concise) + breakdown["conciseness"] * on_concise
+        return self._score(
+            value,
+            f"The summary answers {kept} of {len(questions)} questions made from the source and has "
+            f"{len(summary):,} of its {len(source):,} characters.",
+            breakdown=breakdown,
+            verdicts=[
+                Verdict(
+                    id=str(i),
+                    kind="question",
+                    text=question,
+                    verdict=answer.choice,
+                    probability=answer.probability("yes"),
+                )
+                for i, (question, answer) in enumerate(zip(questions, answers, strict=True), 1)
+            ],
+        )
+
+    def _make(self, source: str) -> LLMRequest:
+        return self.request(
+            "questions",
+            _MAKE,
+            {"text": source},
+            f"List at most {_MOST_QUESTIONS} keyphrases of this text, most important first, each with its closed "
+            'question (answer: yes). Reply with bare JSON: {"items": [{"keyphrase": TEXT, "question": TEXT}]}.',
+            record(items=listing(record(keyphrase=TEXT, question=TEXT), 0, _MOST_QUESTIONS)),
+        )
+
+
+def conciseness(summary_characters: int, source_characters: int) -> float:
+    """Return 1 - min(|s|, |S|) / (|S| + 1e-10): 0 for a copy or anything longer, towards 1 for shorter.
+
+    Example:
+        >>> round(conciseness(25, 100), 6), round(conciseness(300, 100), 6)
+        (0.75, 0.0)
+    """
+    return 1.0 - min(summary_characters, source_characters) / (source_characters + 1e-10)
+
+
+def _parse_items(reply: LLMReply) -> tuple[str, ...]:
+    """Return the distinct questions, in order: what is asked is what counts."""
+    items = parse_reply(reply.text, _Items).items
+    if len(items) > _MOST_QUESTIONS:
+        raise BadReply(f"{len(items)} items where at most {_MOST_QUESTIONS} were asked for")
+    if any(not item.question.strip() for item in items):
+        raise BadReply("a question is blank")
+    return tuple(dict.fromkeys(item.question.strip() for item in items))

@@ -1,0 +1,159 @@
+"""What scoring gives back: a `Score` with its evidence, or an `Unscored` with its reason."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ragstone.sample import SampleField
+
+UnscoredReason = Literal[
+    "missing_input",
+    "empty_input",
+    "undefined",
+    "judge_unparseable",
+    "judge_error",
+    "timeout",
+    "over_budget",
+    "cancelled",
+]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Probability = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Evidence(_Frozen):
+    """A passage of the sample that a verdict points to.
+
+    Attributes:
+        field: The sample's field that the passage is in.
+        chunk: Index into `retrieved_contexts`, from 0; None for the other fields.
+        start: First character of the passage within that text, from 0.
+        end: One past its last character, so that `text == field_text[start:end]`.
+        text: The passage itself.
+
+    Example:
+        >>> Evidence(field="response", start=0, end=3, text="Yes").chunk is None
+        True
+    """
+
+    field: SampleField
+    chunk: int | None = None
+    start: int
+    end: int
+    text: str
+
+
+class Verdict(_Frozen):
+    """The judge's answer on one item.
+
+    Attributes:
+        id: The item's number within its kind, as the judge saw it ("1", "2", ...).
+        kind: What was judged: "claim", "question", "sentence", ...
+        text: The item's text.
+        verdict: The judge's answer, one word of the metric's vocabulary.
+        probability: The judge's probability of the affirmative answer, from its log-probabilities; None where
+            it gave none.
+        evidence: The passages that show it, possibly none.
+
+    Example:
+        >>> Verdict(id="1", kind="claim", text="Emma is a novel.", verdict="supported").evidence
+        ()
+    """
+
+    id: str
+    kind: str
+    text: str
+    verdict: str
+    probability: Probability | None = None
+    evidence: tuple[Evidence, ...] = ()
+
+
+class Usage(_Frozen):
+    """What one outcome cost.
+
+    Attributes:
+        llm_calls: Calls to the judge, re-asks included.
+        embed_calls: Calls to the embedder.
+        input_tokens: Prompt tokens as the provider counted them; None when it did not say for every call.
+        output_tokens: Reply tokens, likewise.
+        seconds: Wall time.
+
+    Example:
+        >>> (Usage(llm_calls=1, input_tokens=90) + Usage(llm_calls=2, input_tokens=None)).input_tokens is None
+        True
+    """
+
+    llm_calls: int = 0
+    embed_calls: int = 0
+    input_tokens: int | None = 0
+    output_tokens: int | None = 0
+    seconds: float = 0.0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            llm_calls=self.llm_calls + other.llm_calls,
+            embed_calls=self.embed_calls + other.embed_calls,
+            input_tokens=_known_sum(self.input_tokens, other.input_tokens),
+            output_tokens=_known_sum(self.output_tokens, other.output_tokens),
+            seconds=self.seconds + other.seconds,
+        )
+
+
+def _known_sum(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None else a + b
+
+
+class Score(_Frozen):
+    """A number with all that it rests on.
+
+    Attributes:
+        metric: The metric's name.
+        value: The score, always finite, within the metric's `bounds`.
+        passed: Whether `value` reaches the metric's threshold; None when it has none.
+        reason: One sentence composed by code from the verdicts.
+        breakdown: The parts of the score by name.
+        verdicts: The judge's answers, one per item asked.
+        usage: Calls, tokens and seconds.
+        version: The metric's version; it changes with its prompts.
+
+    Example:
+        >>> Score(metric="demo", value=0.5, reason="1 of 2.", version="1").passed is None
+        True
+    """
+
+    metric: str
+    value: Finite
+    passed: bool | None = None
+    reason: str
+    breakdown: dict[str, Finite] = Field(default_factory=dict[str, float])
+    verdicts: tuple[Verdict, ...] = ()
+    usage: Usage = Usage()
+    version: str
+
+
+class Unscored(_Frozen):
+    """No number, and why. It never stands in as 0 or 1 and never enters a mean.
+
+    Attributes:
+        metric: The metric's name.
+        reason: One of a fixed set of words, for counting.
+        detail: A sentence that names the field or the item, what was wrong and what to do.
+        usage: What was spent before it failed.
+        version: The metric's version.
+
+    Example:
+        >>> Unscored(metric="demo", reason="empty_input", detail="response: is blank", version="1").reason
+        'empty_input'
+    """
+
+    metric: str
+    reason: UnscoredReason
+    detail: str
+    usage: Usage = Usage()
+    version: str
+
+
+Outcome = Score | Unscored

@@ -1,0 +1,79 @@
+"""One thing to score."""
+
+import re
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+SampleField = Literal["user_input", "retrieved_contexts", "response"]
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def _text(value: object) -> object:
+    """Refuse what is no text; replace lone surrogates, which no encoding can carry, by U+FFFD.
+
+    One code point for one code point, so that offsets still point into what the user handed in.
+    """
+    if not isinstance(value, str):
+        raise ValueError(f"is {type(value).__name__}, not text (str)")
+    return _LONE_SURROGATE.sub("\ufffd", value)
+
+
+def _contexts(value: object) -> object:
+    if value is None:
+        return ()
+    if isinstance(value, (str, bytes, dict)):
+        kind = type(cast("object", value)).__name__
+        raise ValueError(f"is one {kind}; pass a list of texts, one per retrieved context")
+    return value
+
+
+_Text = Annotated[str, BeforeValidator(_text)]
+
+
+class Sample(BaseModel):
+    """One question, what was retrieved for it, and what was answered.
+
+    Every field may be absent; each metric names the ones that it needs (`Metric.required_fields`) and a
+    sample that lacks one is `Unscored("missing_input")` with no judge call. A value of the wrong type is
+    refused here, with the field's name: nothing is ever turned into text for the judge by `str()`.
+    Lone surrogates (half an emoji, as JSON from JavaScript may hold) become U+FFFD, one for one.
+
+    Attributes:
+        user_input: The question or request that the app received. For a summariser, the original text.
+        retrieved_contexts: The retrieved chunks, in order.
+        response: What the app answered.
+        id: Any name for the sample; it comes back with its outcomes.
+        metadata: Anything of yours; never read and never shown to the judge.
+
+    Raises:
+        pydantic.ValidationError: A field is not of its type; the message names the field and the type given.
+
+    Example:
+        >>> sample = Sample(
+        ...     user_input="Who wrote Emma?",
+        ...     retrieved_contexts=["Emma is a novel by Jane Austen."],
+        ...     response="Jane Austen wrote it.",
+        ... )
+        >>> sample.retrieved_contexts
+        ('Emma is a novel by Jane Austen.',)
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    user_input: _Text | None = None
+    retrieved_contexts: Annotated[tuple[_Text, ...], BeforeValidator(_contexts)] = ()
+    response: _Text | None = None
+    id: _Text | None = None
+    metadata: dict[str, Any] = Field(default_factory=dict[str, Any])
+
+    def texts(self, field: SampleField) -> tuple[str, ...]:
+        """Return the texts of a field: one for each context, one for the others, none where it is absent."""
+        if field == "retrieved_contexts":
+            return self.retrieved_contexts
+        value = self.user_input if field == "user_input" else self.response
+        return () if value is None else (value,)
+
+    def characters(self) -> int:
+        """Return the length of all texts together."""
+        return sum(map(len, (self.user_input or "", *self.retrieved_contexts, self.response or "")))

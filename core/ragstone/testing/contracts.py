@@ -1,0 +1,145 @@
+"""What every adapter must do, as classes of tests to inherit from. Needs no pytest to import.
+
+class TestMyLLM(LLMContract):
+    def llm(self):
+        return MyLLM(...)
+"""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from ragstone.judge import LLM, Embedder, LLMReply, LLMRequest
+
+_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"answer": {"type": "string", "enum": ["yes", "no"]}},
+    "required": ["answer"],
+    "additionalProperties": False,
+}
+
+
+class LLMContract:
+    """Tests that any `LLM` must pass, whatever it answers. Define `llm`."""
+
+    def llm(self) -> LLM:
+        """Return the LLM under test, ready to answer."""
+        raise NotImplementedError
+
+    def request(self, **changes: Any) -> LLMRequest:  # noqa: ANN401 - any field of LLMRequest
+        """Return a small request that any judge can answer."""
+        plain: dict[str, Any] = {
+            "task": "contract.answer",
+            "system": "Answer the question with yes or no.",
+            "user": 'Is water wet? Reply with bare JSON: {"answer": "yes" or "no"}.',
+            "schema": _SCHEMA,
+        }
+        return LLMRequest(**(plain | changes))
+
+    def test_it_is_an_llm(self) -> None:
+        """It has the protocol's members, a name and a known way of asking."""
+        llm = self.llm()
+        assert isinstance(llm, LLM)
+        assert llm.model
+        assert llm.asking in ("together", "one_by_one")
+
+    def test_both_halves_answer(self) -> None:
+        """Sync and async give a reply of the same form."""
+        llm = self.llm()
+        for reply in (llm.generate(self.request()), asyncio.run(_one(llm, self.request()))):
+            assert isinstance(reply, LLMReply)
+            assert isinstance(reply.text, str)
+            for count in (reply.input_tokens, reply.output_tokens):
+                assert count is None or count >= 0
+
+    def test_sync_works_inside_a_running_loop(self) -> None:
+        """`generate` needs no loop of its own and minds none."""
+        llm = self.llm()
+
+        async def inside() -> LLMReply:
+            return llm.generate(self.request())
+
+        assert isinstance(asyncio.run(inside()), LLMReply)
+
+    def test_one_loop_after_another(self) -> None:
+        """Nothing is kept from an event loop that has been closed."""
+        llm = self.llm()
+        for _ in range(2):
+            assert isinstance(asyncio.run(_one(llm, self.request())), LLMReply)
+
+    def test_many_at_once(self) -> None:
+        """Threads and tasks share it."""
+        llm = self.llm()
+        with ThreadPoolExecutor(4) as pool:
+            replies = list(pool.map(llm.generate, [self.request() for _ in range(4)]))
+
+        async def tasks() -> list[LLMReply]:
+            return list(await asyncio.gather(*(llm.agenerate(self.request()) for _ in range(4))))
+
+        assert all(isinstance(reply, LLMReply) for reply in [*replies, *asyncio.run(tasks())])
+
+    def test_probabilities_are_those_of_the_choices(self) -> None:
+        """Where it gives probabilities at all, they are of the choices and sum to 1."""
+        choices = ("yes", "no")
+        reply = self.llm().generate(
+            self.request(
+                user="Is water wet? Reply with one word: yes or no.",
+                schema={"type": "string", "enum": list(choices)},
+                choices=choices,
+            )
+        )
+        if reply.probabilities is not None:
+            assert set(reply.probabilities) == set(choices)
+            assert abs(sum(reply.probabilities.values()) - 1.0) < 1e-6
+
+    def test_it_changes_no_request(self) -> None:
+        """The request is the caller's."""
+        request = self.request()
+        self.llm().generate(request)
+        assert request == self.request()
+
+
+class EmbedderContract:
+    """Tests that any `Embedder` must pass. Define `embedder`."""
+
+    def embedder(self) -> Embedder:
+        """Return the embedder under test, ready to embed."""
+        raise NotImplementedError
+
+    def test_it_is_an_embedder(self) -> None:
+        """It has the protocol's members and a name."""
+        assert isinstance(self.embedder(), Embedder)
+        assert self.embedder().model
+
+    def test_one_row_per_text_in_order(self) -> None:
+        """Both halves place the same texts at the same place, one row each."""
+        import numpy as np
+
+        embedder = self.embedder()
+        texts = ["A cat sat.", "Tax law.", "A cat sat."]
+        rows = np.asarray(embedder.embed(texts))
+        again = np.asarray(asyncio.run(_embed(embedder, texts)))
+        assert rows.shape == again.shape
+        assert rows.shape[0] == 3
+        assert rows.dtype == np.float32
+        assert np.isfinite(rows).all()
+        assert np.allclose(rows, again, atol=1e-3)
+        assert np.allclose(rows[0], rows[2], atol=1e-3)
+        assert not np.allclose(rows[0], rows[1], atol=1e-3)
+
+    def test_sync_works_inside_a_running_loop(self) -> None:
+        """`embed` needs no loop of its own and minds none."""
+        embedder = self.embedder()
+
+        async def inside() -> int:
+            return len(embedder.embed(["one"]))
+
+        assert asyncio.run(inside()) == 1
+
+
+async def _one(llm: LLM, request: LLMRequest) -> LLMReply:
+    return await llm.agenerate(request)
+
+
+async def _embed(embedder: Embedder, texts: list[str]) -> Any:  # noqa: ANN401 - numpy is not loaded for a type
+    return await embedder.aembed(texts)

@@ -1,0 +1,5 @@
+"""Texts into sentences, without losing a character: `split_sentences`."""
+
+from ragstone.text.sentences import WINDOW, Sentence, Splitter, languages, split_sentences
+
+__all__ = ["WINDOW", "Sentence", "Splitter", "languages", "split_sentences"]

@@ -1,0 +1,188 @@
+"""Splits text into sentences with pysbd's rules, in linear time and without losing a character."""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from ragstone.text import _pysbd
+from ragstone.text._align import align
+from ragstone.text._easy import easy_starts
+
+WINDOW = 6000
+"""Longest text, in characters, that is split in one piece: a few milliseconds of computing.
+
+A caller on an event loop can split this much in place and should use a thread for more.
+"""
+
+# A sentence that ends this close to the end of a window might have ended elsewhere, had the window gone on
+# (a quote that is still open, an abbreviation cut in two): the next window decides.
+_MARGIN = 1200
+# What a window is shown of the text in front of it, so that its beginning is not taken for the text's.
+_CONTEXT = 400
+# The effort pysbd may spend on lists in one window, in characters read, before the window is made smaller.
+_MOST_EFFORT = 2_000_000
+_LEAST_WINDOW = 300
+
+_INK = re.compile(r"\S")
+_BREAK = re.compile(r"[.!?…。！？।؟։።](?=\s)|[\n\r]")
+_MARKER = re.compile(r"(?<!\w)(?:\d{1,2}(?:\.[\s)]|\)\s)|[a-z](?=[.)])|[A-Za-z]{2,5}[.)])")
+
+
+class Sentence(NamedTuple):
+    """One sentence of a text, with the white space that follows it.
+
+    Attributes:
+        text: Its characters, unaltered: `source[start:end]`.
+        start: Offset of its first character.
+        end: Offset behind its last one.
+
+    Example:
+        >>> text, start, end = Sentence("Hello. ", 0, 7)
+        >>> end - start == len(text)
+        True
+    """
+
+    text: str
+    start: int
+    end: int
+
+
+class Splitter(Protocol):
+    """Any function that splits a text into `(text, start, end)`, as `split_sentences` does.
+
+    It must be safe to call from many threads at once. Sentences come in order and do not overlap; offsets
+    slice the text that was given.
+
+    Example:
+        >>> def lines(text, language, /):
+        ...     return [Sentence(line, text.index(line), text.index(line) + len(line)) for line in text.split()]
+        >>> splitter: Splitter = lines
+        >>> splitter("a\\nb", "en")[1].start
+        2
+    """
+
+    def __call__(self, text: str, language: str, /) -> Sequence[tuple[str, int, int]]:
+        """Return the sentences of the text, which is in the language (a two-letter code)."""
+        ...
+
+
+def languages() -> tuple[str, ...]:
+    """Return the languages `split_sentences` knows, as two-letter codes in alphabetical order.
+
+    Example:
+        >>> "en" in languages()
+        True
+    """
+    return _pysbd.languages()
+
+
+def split_sentences(text: str, language: str = "en") -> list[Sentence]:
+    """Split a text into sentences by pysbd's rules.
+
+    The sentences tile the text: joined they are the text, each slices it, and each has at least one character
+    that is not white space. White space belongs to the sentence in front of it (at the very beginning, to
+    the first one). Up to `WINDOW` characters the sentences are pysbd's own; longer texts go through pysbd in
+    overlapping windows, so that the time grows with the length only, and no other thread waits long.
+
+    Args:
+        text: Any text of any length; it need not be valid Unicode.
+        language: One of `languages()`.
+
+    Returns:
+        The sentences in order; none for a text that is empty or only white space.
+
+    Raises:
+        ValueError: The language is not known; the message names those that are.
+
+    Example:
+        >>> split_sentences("Dr. Who left. Did he?  Yes!")
+        [Sentence(text='Dr. Who left. ', start=0, end=14), Sentence(text='Did he?  ', start=14, end=23), \
+Sentence(text='Yes!', start=23, end=27)]
+    """
+    _pysbd.check_language(language)
+    starts = _all_starts(text, language)
+    if not starts:
+        return []
+    starts[0] = 0
+    return [
+        Sentence(text[start:end], start, end)
+        for start, end in zip(starts, [*starts[1:], len(text)], strict=True)
+    ]
+
+
+def _all_starts(text: str, language: str) -> list[int]:
+    """Return where sentences begin, the first at the first character that is not white space."""
+    first = _INK.search(text)
+    if first is None:
+        return []
+    starts = [first.start()]
+    # Everything in front of `begin` is decided; a window shows the text from `left` on.
+    left = begin = starts[0]
+    while True:
+        end, complete = _window_end(text, begin)
+        # A sentence that the margin leaves undecided is seen again, whole, by the next window.
+        sure = end if complete else end - min(_MARGIN, (end - begin) // 2)
+        found = _window_starts(text[left:end], language)
+        undecided = max(begin, starts[-1] + 1)
+        starts += [left + start for start in found if undecided <= left + start <= sure]
+        if complete:
+            following = _INK.search(text, end)
+            if following is None:
+                return starts
+            begin = following.start()
+            starts.append(begin)
+        else:
+            begin = starts[-1] if starts[-1] > begin else sure
+        left = _context(text, starts, begin)
+
+
+def _window_end(text: str, begin: int) -> tuple[int, bool]:
+    """Return where the window from `begin` ends, and whether a sentence is sure to end there."""
+    size = WINDOW
+    while size > _LEAST_WINDOW and _effort(text[begin : begin + size]) > _MOST_EFFORT:
+        size //= 2
+    end = begin + size
+    if end >= len(text):
+        return len(text), True
+    middle = begin + size // 2
+    line_end = max(text.rfind("\n", middle, end), text.rfind("\r", middle, end))
+    if line_end >= 0:
+        return line_end + 1, True
+    space = text.rfind(" ", middle, end)
+    return (end if space < 0 else space), False
+
+
+def _effort(window: str) -> int:
+    # pysbd rewrites the text for every list marker, and looks for further ones beyond every line.
+    lines = window.count("\n") + window.count("\r")
+    return len(_MARKER.findall(window)) * len(window) * (50 + lines) // 50
+
+
+def _context(text: str, starts: list[int], begin: int) -> int:
+    """Return where the next window begins, so that it has text in front of `begin`."""
+    if starts[-1] < begin:  # within a sentence that is longer than a window
+        return max(starts[-1], begin - _CONTEXT)
+    if len(starts) > 1 and begin - starts[-2] <= _CONTEXT:
+        return starts[-2]
+    return begin
+
+
+def _window_starts(window: str, language: str) -> list[int]:
+    """Return where sentences begin behind the first one of the window."""
+    own = _INK.search(window)
+    if own is None:
+        return []
+    if language == "en" and own.start() == 0:
+        easy = easy_starts(window, _pysbd.english_abbreviations())
+        if easy is not None:
+            return easy
+    try:
+        found = align(window, _pysbd.raw_sentences(window, language))
+    except Exception:  # pysbd makes regular expressions from the text: odd texts make it raise anything
+        found = [end for mark in _BREAK.finditer(window) if (end := _next_ink(window, mark.end())) >= 0]
+    return sorted({start for start in found if start > own.start()})
+
+
+def _next_ink(text: str, position: int) -> int:
+    ink = _INK.search(text, position)
+    return -1 if ink is None else ink.start()
