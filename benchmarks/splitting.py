@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pysbd
+
 from ragstone.text import split_sentences
 
 REPOSITORY = Path(__file__).resolve().parents[1]
+DATA = REPOSITORY.parent / "shared/data/dev"
 FIELDS = ("source", "response", "user_input")
 
 SUBJECTS = ("The council", "A young engineer", "Dr. Meyer", "Every visitor", "Acme Inc. of Ohio", "No one", "She")
@@ -111,7 +113,9 @@ def row(name: str, text: str, call: Callable[[], object], runs: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=REPOSITORY.parent / "shared/data/dev", help="folder of JSONL folders")
+    parser.add_argument(
+        "--data", type=Path, default=REPOSITORY.parent / "shared/data/dev", help="folder of JSONL folders"
+    )
     parser.add_argument("--limit", type=int, help="compare only the first so many texts")
     parser.add_argument("--runs", type=int, default=5, help="take the best of so many runs")
     arguments = parser.parse_args()

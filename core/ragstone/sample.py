@@ -1,9 +1,10 @@
 """One thing to score."""
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 SampleField = Literal["user_input", "retrieved_contexts", "response"]
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -20,8 +21,6 @@ def _text(value: object) -> object:
 
 
 def _contexts(value: object) -> object:
-    if value is None:
-        return ()
     if isinstance(value, (str, bytes, dict)):
         kind = type(cast("object", value)).__name__
         raise ValueError(f"is one {kind}; pass a list of texts, one per retrieved context")
@@ -66,6 +65,14 @@ class Sample(BaseModel):
     response: _Text | None = None
     id: _Text | None = None
     metadata: dict[str, Any] = Field(default_factory=dict[str, Any])
+
+    @model_validator(mode="before")
+    @classmethod
+    def _none_is_absent(cls, values: object) -> object:
+        if not isinstance(values, Mapping):
+            return values
+        given = cast("Mapping[str, object]", values)
+        return {name: value for name, value in given.items() if value is not None or name != "retrieved_contexts"}
 
     def texts(self, field: SampleField) -> tuple[str, ...]:
         """Return the texts of a field: one for each context, one for the others, none where it is absent."""

@@ -37,7 +37,7 @@ def test_openai_needs_a_key():
 
 @pytest.mark.parametrize("url", ["127.0.0.1:8080", "localhost:8080/v1", "ftp://host/v1", "http://", "/v1"])
 def test_not_an_address(url):
-    with pytest.raises(ValueError, match="must be like http://127.0.0.1:8080/v1"):
+    with pytest.raises(ValueError, match="must be like http"):
         resolve(url, None, {})
 
 

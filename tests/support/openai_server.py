@@ -86,6 +86,10 @@ class OpenAIServer:
     def bodies(self) -> list[dict[str, Any]]:
         return [seen.body for seen in self.seen]
 
+    @property
+    def open_connections(self) -> int:
+        return self._server.count()
+
     def __enter__(self) -> "OpenAIServer":
         self._thread.start()
         return self
@@ -132,6 +136,9 @@ class _Server(ThreadingHTTPServer):
     def shutdown_request(self, request: Any) -> None:
         self._open.discard(request)
         super().shutdown_request(request)
+
+    def count(self) -> int:
+        return len(self._open)
 
     def close_connections(self) -> None:
         for request in list(self._open):

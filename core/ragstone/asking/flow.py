@@ -7,13 +7,15 @@ order, and returns its result in the end. It never calls anything itself, so one
 
 import asyncio
 import contextvars
+import inspect
 import time
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from ragstone.asking.prompt import one_line, sendable
 from ragstone.asking.reply import BadReply
 from ragstone.judge import LLM, Embedder, LLMReply, LLMRequest
 from ragstone.outcome import Outcome, UnscoredReason, Usage
@@ -64,15 +66,20 @@ def ask(request: LLMRequest, parse: Callable[[LLMReply], T]) -> Flow[T]:
     try:
         return parse(reply)
     except BadReply as first:
-        wrong = first
+        wrong = _said(first)
     again = f"{request.user}\n\nYour previous reply could not be used: {wrong}. Reply again, in the asked form only."
     (reply,) = yield (replace(request, user=again),)
     try:
         return parse(reply)
     except BadReply as second:
         raise CannotScore(
-            "judge_unparseable", f"{request.task}: {second} (first reply: {wrong}; asked twice)"
+            "judge_unparseable", f"{request.task}: {_said(second)} (first reply: {wrong}; asked twice)"
         ) from None
+
+
+def _said(bad: BadReply) -> str:
+    # It may quote the reply, which is nobody's instruction: one short line that every transport carries.
+    return one_line(sendable(str(bad)))[:300]
 
 
 def embed(texts: Sequence[str]) -> Flow["NDArray[np.float32]"]:
@@ -168,14 +175,14 @@ def run(flow: Flow[Outcome], llm: LLM, embedder: Embedder | None = None, meter: 
         return _need(embedder).embed(request.texts)
 
     try:
-        round_ = next(flow)
+        replies: tuple[object, ...] | None = None
         while True:
-            meter.asking(round_)
-            replies = (call(round_[0]),) if len(round_) == 1 else _in_threads(call, round_)
+            done, value = _step(flow, replies)
+            if done:
+                return _with_usage(value, meter)
+            meter.asking(value)
+            replies = (call(value[0]),) if len(value) == 1 else _in_threads(call, value)
             meter.answered(replies)
-            round_ = flow.send(replies)
-    except StopIteration as stop:
-        return _with_usage(stop.value, meter)
     finally:
         flow.close()
 
@@ -184,7 +191,9 @@ def _in_threads(call: Callable[[Request], object], round_: Round) -> tuple[objec
     with ThreadPoolExecutor(min(_THREADS, len(round_)), thread_name_prefix="ragstone") as pool:
         futures = [pool.submit(contextvars.copy_context().run, call, request) for request in round_]
         try:
-            return tuple(future.result() for future in futures)
+            done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+            failed = next((future for future in futures if future in done and future.exception()), None)
+            return tuple(future.result() for future in (futures if failed is None else [failed]))
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)  # one failed: do not pay for the rest
             raise
@@ -226,7 +235,10 @@ async def arun(
             replies = (await call(value[0]),) if len(value) == 1 else await _at_once(call, value)
             meter.answered(replies)
     finally:
-        flow.close()
+        if (
+            inspect.getgeneratorstate(flow) != inspect.GEN_RUNNING
+        ):  # cancelled while a thread steps it: it is dropped when that step ends
+            flow.close()
 
 
 def _step(flow: Flow[Outcome], replies: tuple[object, ...] | None) -> tuple[bool, Any]:

@@ -28,9 +28,19 @@ def fence(data: Mapping[str, str]) -> str:
         Why?
         </question 9de66f2c>
     """
-    sendable = {name: _UNSENDABLE.sub("\ufffd", text) for name, text in data.items()}
-    nonce = _nonce(sendable)
-    return "\n\n".join(f"<{name} {nonce}>\n{text}\n</{name} {nonce}>" for name, text in sendable.items())
+    clean = {name: sendable(text) for name, text in data.items()}
+    nonce = _nonce(clean)
+    return "\n\n".join(f"<{name} {nonce}>\n{text}\n</{name} {nonce}>" for name, text in clean.items())
+
+
+def sendable(text: str) -> str:
+    r"""Return the text with what a transport may choke on replaced by U+FFFD, one for one.
+
+    Example:
+        >>> sendable("a\x00b")
+        'a\ufffdb'
+    """
+    return _UNSENDABLE.sub("\ufffd", text)
 
 
 def _nonce(data: Mapping[str, str]) -> str:
@@ -39,7 +49,7 @@ def _nonce(data: Mapping[str, str]) -> str:
     They come from the first text alone, so that requests which share it share their beginning, and a judge
     that keeps the state of a prompt's beginning need not read it again.
     """
-    digest = blake2b(next(iter(data.values())).encode(), digest_size=4)
+    digest = blake2b(next(iter(data.values()), "").encode(), digest_size=4)
     while True:
         nonce = digest.hexdigest()
         if not any(nonce in text for text in data.values()):

@@ -1,14 +1,18 @@
 """Reading the judge's reply: one JSON value of the asked form, or a failure that says what was wrong."""
 
 import json
+import math
 import re
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 R = TypeVar("R", bound="Reply")
-_FENCE = re.compile(r"\s*```[A-Za-z0-9_-]*[ \t]*\r?\n(.*?)\r?\n?[ \t]*```\s*", re.DOTALL)
+_FENCE_LINE = re.compile(r"```[A-Za-z0-9_-]*[ \t]*\r?\n")
+_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
+_MAYBE_HALF = re.compile(r"[\ud800-\udfff]|\\u[dD][89a-fA-F]")
 
 
 class BadReply(ValueError):  # noqa: N818 - named for what it is about, as CannotScore is
@@ -32,15 +36,18 @@ def unfence(text: str) -> str:
         >>> unfence('Here: ```x```')
         'Here: ```x```'
     """
-    match = _FENCE.fullmatch(text)
-    return match.group(1) if match and "```" not in match.group(1) else text
+    bare = text.strip()
+    opening = _FENCE_LINE.match(bare)
+    if opening is None or bare.count("```") != 2 or not bare.endswith("```"):
+        return text
+    inside = bare[opening.end() : -3].rstrip(" \t")
+    return inside[:-1].removesuffix("\r") if inside.endswith("\n") else inside
 
 
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) != len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
+        ((twice, _),) = Counter(key for key, _ in pairs).most_common(1)
         raise BadReply(f"the key {twice[:40]!r} stands twice in one object")
     return value
 
@@ -49,12 +56,21 @@ def _no_constant(name: str) -> float:
     raise BadReply(f"{name} is not JSON")
 
 
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise BadReply(f"the number {digits[:20]} is too large")
+    return value
+
+
 def parse_json(text: str) -> Any:  # noqa: ANN401 - a JSON value has no narrower type before it is validated
     """Return the one JSON value that `text` is.
 
+    Half characters (lone surrogates, which no encoding can carry) in it become U+FFFD.
+
     Raises:
         BadReply: It is empty, is not JSON, holds more than one value or anything around it, repeats a key in
-            an object, or holds NaN or Infinity.
+            an object, or holds NaN, Infinity or a number that no float holds.
 
     Example:
         >>> parse_json('{"ids": [1]}')
@@ -66,7 +82,10 @@ def parse_json(text: str) -> Any:  # noqa: ANN401 - a JSON value has no narrower
     if not text.strip():
         raise BadReply("it was empty")
     try:
-        return json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
+        value = _loads(text)
+        if _MAYBE_HALF.search(text):
+            value = _loads(_HALF_CHARACTER.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
+        return value
     except json.JSONDecodeError as error:
         if error.msg == "Extra data":
             raise BadReply("there is more than one value, or text after the JSON") from None
@@ -77,6 +96,10 @@ def parse_json(text: str) -> Any:  # noqa: ANN401 - a JSON value has no narrower
         raise
     except ValueError as error:  # an integer of more digits than Python converts
         raise BadReply(f"it is not usable JSON ({str(error)[:80]})") from None
+
+
+def _loads(text: str) -> Any:  # noqa: ANN401 - as parse_json
+    return json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_no_constant, parse_float=_finite)
 
 
 def parse_reply(text: str, form: type[R]) -> R:

@@ -117,7 +117,8 @@ def refused(status: int, answer: object, call: ChatCall) -> Droppable | None:
         return None
     error = as_dict(answer)
     named = as_dict(error.get("error", error)).get("param")
-    said = " ".join(_said(answer)).replace(str(call.body["model"]), "")
+    model = re.escape(str(call.body["model"]))  # "no such model: seed-7b" is not about the seed
+    said = re.sub(rf"(?<!\w){model}(?!\w)", "", " ".join(_said(answer)))
     for text in (named if isinstance(named, str) else "", said):
         found: list[tuple[int, Droppable]] = [
             (match.start(), name) for name in call.optional if (match := _MENTIONS[name].search(text))

@@ -33,8 +33,8 @@ class OpenAICompatible:
 
     Rate limits (429), server errors (5xx), time-outs and broken connections are retried by the `openai`
     package: after the server's Retry-After up to two minutes, else after 0.5, 1, 2, 4, 8, 8... seconds, less
-    up to a quarter. A Retry-After beyond two minutes is not waited for: the error is raised. (Releases of the
-    package before 3 have a limit of one minute, and wait for their own back-off beyond it.)
+    up to a quarter. A Retry-After beyond two minutes is not waited for: the error is raised. (That is release
+    3 of the package; older ones, such as 1.66, wait for a minute at most, and beyond it for the back-off only.)
 
     Safe to use from many threads and event loops at once. Connections are closed when the object goes away
     or the program ends, and those of an event loop when the loop is shut down (`asyncio.run` does that);

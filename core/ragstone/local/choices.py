@@ -14,9 +14,7 @@ _NEGLIGIBLE = 0.01
 """A shared beginning with less than this part of the mass is not worth a call of its own."""
 
 
-def choice_probabilities(
-    ask: Callable[[str], Candidates], choices: Sequence[str]
-) -> dict[str, float] | None:
+def choice_probabilities(ask: Callable[[str], Candidates], choices: Sequence[str]) -> dict[str, float] | None:
     """Return the probability of each choice, summing to 1; None when the model would say none of them.
 
     Choices that begin with the same token ("consistent", "contradicted": "con") are told apart by asking
@@ -30,7 +28,7 @@ def choice_probabilities(
         ValueError: The choices are fewer than two, or one is empty or twice there.
 
     Example:
-        >>> tokens = [("Yes", 0.5), ("yes", 0.1), ("The", 0.2), (" no", 0.2)]
+        >>> tokens = [("Yes", 0.25), ("yes", 0.125), ("The", 0.5), (" no", 0.125)]
         >>> choice_probabilities(lambda beginning: tokens, ["yes", "no"])
         {'yes': 0.75, 'no': 0.25}
     """

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, cast
 
 from ragstone.local.extra import load_extra
 
@@ -24,7 +24,14 @@ _BATCH_TOKENS = 256  # a stopped call ends after this many prompt tokens; larger
 _QUIET = -1
 
 # A chat template's own marks inside the data would end the message that the data stand in.
-_MARK = re.compile(r"<(?=[|｜][^|｜<>\n]{1,40}[|｜]>|/?(?:s|bos|eos|tool_call|(?:start|end)_of_turn)>)|\[(?=/?INST\])")
+_BAR = "[|\N{FULLWIDTH VERTICAL LINE}]"
+_MARK = re.compile(
+    rf"<(?={_BAR}[^<>\n]{{1,40}}{_BAR}>|/?(?:s|bos|eos|tool_call|(?:start|end)_of_turn)>)|\[(?=/?INST\])"
+)
+
+
+class _Server(Protocol):
+    def handle_chat_completions(self, body: dict[str, Any], callback: Callable[[dict[str, Any]], bool], /) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +56,7 @@ class Engine:
         self._path = path
         self._threads = threads
         self._context_tokens = context_tokens
-        self._server: Any = None
+        self._server: _Server | None = None
 
     @property
     def loaded(self) -> bool:
@@ -63,8 +70,7 @@ class Engine:
             ImportError: The extra `ragstone[local]` is not installed.
             RuntimeError: llama.cpp does not take the file.
         """
-        if self._server is None:
-            self._server = _start(self._path, self._threads, self._context_tokens)
+        self._started()
 
     def unload(self) -> None:
         """Free the model's memory."""
@@ -86,7 +92,7 @@ class Engine:
             ValueError: The prompt is longer than the context, or the schema is not one that llama.cpp knows.
             RuntimeError: llama.cpp reports an error.
         """
-        self.load()
+        server = self._started()
         messages = [{"role": "system", "content": _plain(system)}, {"role": "user", "content": _plain(user)}]
         if beginning:
             messages.append({"role": "assistant", "content": beginning})
@@ -106,10 +112,15 @@ class Engine:
             was_stopped = was_stopped or stopped()
             return was_stopped
 
-        self._server.handle_chat_completions(body, receive)
+        server.handle_chat_completions(body, receive)
         if was_stopped:
             raise CancelledError
         return _reply(chunks)
+
+    def _started(self) -> _Server:
+        if self._server is None:
+            self._server = _start(self._path, self._threads, self._context_tokens)
+        return self._server
 
 
 def _plain(text: str) -> str:
@@ -117,7 +128,7 @@ def _plain(text: str) -> str:
     return _MARK.sub(lambda mark: mark.group() + " ", text.encode("utf-8", "replace").decode("utf-8"))
 
 
-def _start(path: Path, threads: int, context_tokens: int) -> Any:
+def _start(path: Path, threads: int, context_tokens: int) -> _Server:
     xllamacpp = load_extra("xllamacpp")
     params = xllamacpp.CommonParams()
     params.model.path = str(path)
@@ -137,7 +148,7 @@ def _start(path: Path, threads: int, context_tokens: int) -> Any:
         if os.name == "posix" and len(os.fsencode(socket)) <= _LONGEST_SOCKET_PATH:
             params.hostnames = [socket]
         try:
-            return xllamacpp.Server(params)
+            return cast("_Server", xllamacpp.Server(params))
         except RuntimeError as error:
             message = f"llama.cpp cannot load {path}: not a whole GGUF file of a model it knows, or no memory"
             raise RuntimeError(message) from error
@@ -153,9 +164,9 @@ def _reply(chunks: list[dict[str, Any]]) -> Reply:
         usage = chunk.get("usage") or usage
         for choice in chunk.get("choices", ()):
             text.append(choice["delta"].get("content") or "")
-            scored = (choice.get("logprobs") or {}).get("content") or ()
-            if scored and not candidates:
-                candidates = tuple((t["token"], math.exp(t["logprob"])) for t in scored[0]["top_logprobs"])
+            if choice.get("logprobs") and not candidates:
+                first = cast("list[dict[str, Any]]", choice["logprobs"]["content"])[0]
+                candidates = tuple((t["token"], math.exp(t["logprob"])) for t in first["top_logprobs"])
     return Reply("".join(text), usage.get("prompt_tokens", 0), usage.get("completion_tokens", 0), candidates)
 
 

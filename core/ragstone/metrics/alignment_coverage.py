@@ -125,6 +125,8 @@ class AlignmentCoverage(Metric):
             raise ValueError(f"n_questions: {self.n_questions} is not positive")
         given = check_questions("assessment_questions", self.assessment_questions)
         object.__setattr__(self, "assessment_questions", given)
+        if self.language != "en":
+            self.splitter("", self.language)  # an unknown language is refused here, not at the first sample
 
     @property
     def required_fields(self) -> Sequence[SampleField]:
@@ -132,6 +134,7 @@ class AlignmentCoverage(Metric):
         return (self.source, "response")
 
     def _flow(self, sample: Sample) -> Flow[Score]:
+        self._fits(sample, *self.required_fields)
         original = "\n".join(sample.texts(self.source))
         summary = sample.response or ""
         if self.assessment_questions is None:

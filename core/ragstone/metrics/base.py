@@ -158,6 +158,15 @@ class Metric(ABC):
         if not any(map(_visible, texts)):
             raise CannotScore("empty_input", f"{field}: holds no visible text; {self.name} needs it")
 
+    def _fits(self, sample: Sample, *fields: SampleField) -> None:
+        """Refuse texts that a later prompt could not hold, before anything is spent."""
+        for field in fields:
+            if (size := tokens(*sample.texts(field))) > self._limit:
+                raise CannotScore(
+                    "over_budget",
+                    f"{field}: has about {size:,} tokens, the limit of a prompt is {self._limit:,} (max_input_tokens)",
+                )
+
     @property
     def asks_one_by_one(self) -> bool:
         """Whether each item gets a call of its own, by `asking` and by what suits the judge."""
@@ -240,10 +249,10 @@ class Metric(ABC):
     ) -> Score:
         return Score(
             metric=self.name,
-            value=value,
+            value=value + 0.0,  # never -0.0
             passed=None if self.threshold is None else value >= self.threshold,
             reason=reason,
-            breakdown=dict(breakdown or {}),
+            breakdown={name: part + 0.0 for name, part in (breakdown or {}).items()},
             verdicts=tuple(verdicts),
             version=self.version,
         )

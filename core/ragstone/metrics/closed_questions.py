@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import cast
 
 from ragstone.asking.flow import Flow, ask, each
-from ragstone.asking.prompt import numbered
+from ragstone.asking.prompt import numbered, sendable
 from ragstone.asking.reply import BadReply, Reply, exactly, parse_reply
 from ragstone.asking.schema import keyed, one_of, record
 from ragstone.judge import LLMReply
@@ -87,7 +87,7 @@ def check_questions(name: str, questions: Iterable[str] | None) -> tuple[str, ..
             raise TypeError(f"{name}[{i}]: is {type(question).__name__}, not text (str)")
         if not question.strip():
             raise ValueError(f"{name}[{i}]: is blank")
-    return given
+    return tuple(map(sendable, given))
 
 
 def expected_share(probabilities: Sequence[float | None]) -> float | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from ragstone.asking.flow import CannotScore, Flow, ask, each
-from ragstone.asking.prompt import one_line, tokens
+from ragstone.asking.prompt import one_line, sendable, tokens
 from ragstone.asking.reply import BadReply, Reply, parse_reply
 from ragstone.asking.schema import TEXT, listing, record, whole
 from ragstone.judge import LLMReply, LLMRequest
@@ -96,6 +96,8 @@ class ContextRelevancy(Metric):
         super().__post_init__()
         check_option("selection", self.selection, ("ids", "verbatim"))
         check_option("granularity", self.granularity, ("sentence", "chunk"))
+        if self.language != "en":
+            self.splitter("", self.language)  # an unknown language is refused here, not at the first sample
 
     @property
     def required_fields(self) -> Sequence[SampleField]:
@@ -284,5 +286,5 @@ def _best(sentences: Sequence[Evidence], probabilities: Sequence[float | None]) 
 
 
 def _folded(text: str) -> str:
-    """Return the text without differences that copying makes: white space, case, kinds of quotes."""
-    return re.sub(r"\s+", " ", text.translate(_QUOTES)).strip().casefold()
+    """Return the text as the judge saw it, without what copying changes: white space, case, kinds of quotes."""
+    return re.sub(r"\s+", " ", sendable(text).translate(_QUOTES)).strip().casefold()

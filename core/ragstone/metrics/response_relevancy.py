@@ -123,6 +123,7 @@ class ResponseRelevancy(Metric):
         return self.embedder
 
     def _flow(self, sample: Sample) -> Flow[Score]:
+        self._fits(sample, *self.required_fields)
         user_input, response = sample.user_input or "", sample.response or ""
         evasive: Answer | None = None
         if self.asks_one_by_one:
@@ -232,7 +233,7 @@ def _cosines(vectors: "NDArray[np.float32]", n: int) -> list[float]:
 
     try:
         rows = np.asarray(vectors, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise CannotScore("judge_unparseable", "embedder: returned no array of numbers") from None
     if rows.ndim != 2 or rows.shape[0] != n + 1 or rows.shape[1] == 0:
         raise CannotScore("judge_unparseable", f"embedder: shape {rows.shape} for {n + 1} texts")

@@ -13,7 +13,7 @@ from ragstone.metrics.closed_questions import ask_closed, check_questions, expec
 from ragstone.outcome import Score, Verdict
 from ragstone.sample import Sample, SampleField
 
-_MOST_QUESTIONS = 20  # bounds a judge that does not end its list
+_MOST_QUESTIONS = 10  # bounds a judge that does not end its list
 
 _MAKE = (
     "Extract the keyphrases of a text that a summary must keep (people, organisations, places, dates, amounts, "
@@ -95,6 +95,7 @@ class SummarizationScore(Metric):
         return ("retrieved_contexts", "response")
 
     def _flow(self, sample: Sample) -> Flow[Score]:
+        self._fits(sample, "response")
         source, summary = "\n".join(sample.retrieved_contexts), sample.response or ""
         questions = self.questions or (yield from ask(self._make(source), _parse_items))
         if not questions:

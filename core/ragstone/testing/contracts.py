@@ -6,6 +6,7 @@ class TestMyLLM(LLMContract):
 """
 
 import asyncio
+import copy
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -32,7 +33,7 @@ class LLMContract:
             "task": "contract.answer",
             "system": "Answer the question with yes or no.",
             "user": 'Is water wet? Reply with bare JSON: {"answer": "yes" or "no"}.',
-            "schema": _SCHEMA,
+            "schema": copy.deepcopy(_SCHEMA),
         }
         return LLMRequest(**(plain | changes))
 

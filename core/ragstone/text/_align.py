@@ -5,7 +5,6 @@ import re
 _INK = re.compile(r"\S")
 # How far beyond its expected place a sentence is looked for when characters in front of it were changed.
 _REACH = 256
-_MOST_PENDING = 2048
 
 
 def align(text: str, sentences: list[str]) -> list[int]:
@@ -19,30 +18,30 @@ def align(text: str, sentences: list[str]) -> list[int]:
         [0, 11]
     """
     starts: list[int] = []
-    position = pending = 0
-    for raw in sentences:
+    position = 0
+    for done, raw in enumerate(sentences):
         sentence = raw.strip()
         ink = _INK.search(text, position)
-        if ink is None:
-            break
-        if not sentence:
-            continue
-        if not pending and text.startswith(sentence, ink.start()):
-            start, position = ink.start(), ink.start() + len(sentence)
-        else:
-            place = _find(text, sentence, ink.start(), min(pending, _MOST_PENDING))
-            if place is None:
-                pending += len(sentence)
-                continue
-            start, position = place
-        starts.append(start)
-        pending = 0
+        if ink is None or not text.startswith(sentence, ink.start()):
+            return starts + _align_roughly(text, position, sentences[done:])
+        if sentence:
+            starts.append(ink.start())
+            position = ink.start() + len(sentence)
     return starts
 
 
-def _find(text: str, sentence: str, position: int, pending: int) -> tuple[int, int] | None:
-    wanted = "".join(sentence.split())
-    end = min(len(text), position + 2 * (len(sentence) + pending) + _REACH)
-    ink = [i for i in range(position, end) if not text[i].isspace()]
-    at = "".join([text[i] for i in ink]).find(wanted)
-    return None if at < 0 else (ink[at], ink[at + len(wanted) - 1] + 1)
+def _align_roughly(text: str, position: int, sentences: list[str]) -> list[int]:
+    places = [i for i in range(position, len(text)) if not text[i].isspace()]
+    ink = "".join([text[i] for i in places])
+    starts: list[int] = []
+    at = pending = 0
+    for raw in sentences:
+        sentence = "".join(raw.split())
+        size = len(sentence)
+        found = ink.find(sentence, at, at + 2 * (size + pending) + _REACH) if sentence else -1
+        if found < 0:
+            pending += size
+        else:
+            starts.append(places[found])
+            at, pending = found + size, 0
+    return starts

@@ -11,20 +11,21 @@ from collections.abc import Set as AbstractSet
 
 _LETTERS = "A-Za-zÀ-ÖØ-öø-ÿ"
 
+# Every alternative begins with a character, not an assertion: that makes the search several times faster.
 _HARD = re.compile(
-    rf"[^{_LETTERS}0-9 \n,;:.?!'’()\"“”–—%$€£&/+=*#@<>|-]"  # a character not thought about
-    rf"|(?<![{_LETTERS}])'|'(?![{_LETTERS}])"  # a quote rather than an apostrophe
-    r"|--|-[\"”]|\"\""
-    r"|![ \n]+[a-z]|Yahoo!|Yum!"  # not the end of a sentence to pysbd
+    rf"[^{_LETTERS}0-9 \n,;:.?!'\u2019()\"“”\u2013\u2014%$€£&/+=*#@<>|-]"  # a character not thought about
+    rf"|'(?:(?<![{_LETTERS}]')|(?![{_LETTERS}]))"  # a quote rather than an apostrophe
+    r"|-[-\"”]|\"\""
+    r"|![ \n]+[a-z]|!(?:(?<=Yahoo!)|(?<=Yum!))"  # not the end of a sentence to pysbd
     # A mark that neither ends a word or long number in front of white space, nor is a decimal point. Short
     # numbers may be those of a list.
-    rf"|(?!(?<=[{_LETTERS})\"”])[.?!](?:[ \n]|\Z)|(?<=\d\d\d)[.?!](?:[ \n]|\Z)|(?<=\d)\.\d)[.?!]"
-    r"|(?:\A|[\n.?!])[ \n]*[(\"“]"  # a sentence that begins with a bracket or a quote
-    r"|(?<![A-Za-z])(?:[a-z]|[ivx]+)\)"  # a list: a) b) ii)
+    rf"|[.?!](?!(?:(?<=[{_LETTERS})\"”].)|(?<=\d\d\d.))(?:[ \n]|\Z)|(?<=\d\.)\d)"
+    r"|[\n.?!][ \n]*[(\"“]"  # a sentence that begins with a bracket or a quote
+    r"|\)(?:(?<=[^A-Za-z][a-z]\))|(?<=[ivx][ivx]\)))"  # a list: a) b) ii)
 )
 _PAIRS = re.compile(r"\([^()\n.?!]*\)|“[^“”\n.?!]+”|\"[^\"\n.?!]+\"")
 _NUMBER_IN_BRACKET = re.compile(r"\d\)")
-_WORD = re.compile(r"([A-Za-z]+)\.")
+_WORD = re.compile(r"(?<![A-Za-z])([A-Za-z]+)\.")
 _BREAK = re.compile(r"(?:[.?!](?=[ \n])|\n)[ \n]*")
 
 
@@ -37,7 +38,7 @@ def easy_starts(text: str, abbreviations: AbstractSet[str]) -> list[int] | None:
         text: The text; it begins with a character that is not white space.
         abbreviations: pysbd's abbreviations in lower case.
     """
-    if _HARD.search(text) or not _pairs_are_easy(text):
+    if text[0] in '("“' or _HARD.search(text) or not _pairs_are_easy(text):
         return None
     if any(len(word) == 1 or word.lower() in abbreviations for word in _WORD.findall(text)):
         return None

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable
 from functools import cache
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Protocol
 
 # Matches what pysbd's NUMBERED_REFERENCE_REGEX matches, with the same groups 2 and 7 (the only ones that are
 # used), but every list of numbers can be read in one way only. pysbd's own takes minutes over
@@ -27,6 +27,12 @@ _processors: dict[str, Callable[[str], Any]] = {}
 
 
 def _language_codes() -> dict[str, Any]:
+    with _lock:
+        return _imported()
+
+
+@cache
+def _imported() -> dict[str, Any]:
     with warnings.catch_warnings():
         # pysbd 0.3.4 has "\s" in plain string literals; Python says so when it first compiles them.
         warnings.simplefilter("ignore", SyntaxWarning)
@@ -36,20 +42,14 @@ def _language_codes() -> dict[str, Any]:
 
 
 def languages() -> tuple[str, ...]:
-    """Return the languages `split_sentences` knows, as two-letter codes in alphabetical order.
-
-    Example:
-        >>> "en" in languages()
-        True
-    """
-    with _lock:
-        return tuple(sorted(_language_codes()))
+    """Return the two-letter codes of pysbd's languages in alphabetical order."""
+    return tuple(sorted(_language_codes()))
 
 
 def check_language(language: str) -> None:
     """Raise the ValueError that names the languages, unless pysbd has this one."""
-    if language not in _processors and language not in (known := languages()):
-        raise ValueError(f"no sentence splitter for language {language!r}; there are: {', '.join(known)}")
+    if language not in _language_codes():
+        raise ValueError(f"no sentence splitter for language {language!r}; there are: {', '.join(languages())}")
 
 
 @cache
@@ -70,7 +70,7 @@ def _processor(language: str) -> Callable[[str], Any]:
     known = _processors.get(language)
     if known is None:
         with _lock:
-            rules = _language_codes()[language]
+            rules = _imported()[language]
             segmenter: Any = importlib.import_module("pysbd").Segmenter(language=language)
             segmenter.language_module = type(
                 rules.__name__,
@@ -84,7 +84,11 @@ def _processor(language: str) -> Callable[[str], Any]:
     return known
 
 
-def _narrowed(replacer: Any) -> Any:
+class _Replacer(Protocol):
+    lang: Any
+
+
+def _narrowed(replacer: type) -> type:
     """Return the abbreviation replacer that looks only at abbreviations whose period is in the text.
 
     pysbd rewrites the text once for each word that begins like an abbreviation ("is", "no", "p"), which is
@@ -96,13 +100,14 @@ def _narrowed(replacer: Any) -> Any:
     if any(getattr(replacer, rule) is not getattr(base, rule) for rule in own_rules):
         return replacer
 
-    def search(self: Any, line: str) -> str:
+    def search(self: _Replacer, line: str) -> str:
+        if "." not in line:
+            return line
         everything = self.lang
-        words = None if not _ODD_CASE.isdisjoint(line) else _words_with_period(line)
         known = everything.Abbreviation
         self.lang = SimpleNamespace(
             Abbreviation=SimpleNamespace(
-                ABBREVIATIONS=[a for a in known.ABBREVIATIONS if words is None or _may_occur(a.strip(), words)],
+                ABBREVIATIONS=_possible(known.ABBREVIATIONS, line),
                 PREPOSITIVE_ABBREVIATIONS=known.PREPOSITIVE_ABBREVIATIONS,
                 NUMBER_ABBREVIATIONS=known.NUMBER_ABBREVIATIONS,
             )
@@ -116,10 +121,9 @@ def _narrowed(replacer: Any) -> Any:
     return type("AbbreviationReplacer", (replacer,), {"search_for_abbreviations_in_string": search})
 
 
-def _words_with_period(line: str) -> set[str]:
-    return {word.partition(".")[0] for word in line.lower().split() if "." in word}
-
-
-def _may_occur(abbreviation: str, words: set[str]) -> bool:
+def _possible(abbreviations: list[str], line: str) -> list[str]:
+    if not _ODD_CASE.isdisjoint(line):
+        return abbreviations
+    words = {word.partition(".")[0] for word in line.lower().split() if "." in word}
     # "e.g" and the like are regular expressions to pysbd, whose dot matches anything: not ours to rule out.
-    return abbreviation in words or not (abbreviation.isascii() and abbreviation.isalnum())
+    return [a for a in abbreviations if a.strip() in words or not (a.isascii() and a.strip().isalnum())]

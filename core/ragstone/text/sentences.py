@@ -1,6 +1,7 @@
 """Splits text into sentences with pysbd's rules, in linear time and without losing a character."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
@@ -20,12 +21,13 @@ _MARGIN = 1200
 # What a window is shown of the text in front of it, so that its beginning is not taken for the text's.
 _CONTEXT = 400
 # The effort pysbd may spend on lists in one window, in characters read, before the window is made smaller.
-_MOST_EFFORT = 2_000_000
-_LEAST_WINDOW = 300
+_MOST_EFFORT = 1_000_000
+_LEAST_WINDOW = 100
 
 _INK = re.compile(r"\S")
-_BREAK = re.compile(r"[.!?…。！？।؟։።](?=\s)|[\n\r]")
-_MARKER = re.compile(r"(?<!\w)(?:\d{1,2}(?:\.[\s)]|\)\s)|[a-z](?=[.)])|[A-Za-z]{2,5}[.)])")
+# The end of a sentence in any of the scripts, where pysbd cannot be asked.
+_BREAK = re.compile(r"[.!?\u2026\u3002\uff01\uff1f\u0964\u061f\u0589\u1362](?=\s)|[\n\r]")
+_MARKER = re.compile(r"(?<![^\s(\u2043-])(?:\d{1,2}\.[\s)]|(?:[a-z]|[ivx]{2,5})[.)])|\d\)\s")
 
 
 class Sentence(NamedTuple):
@@ -54,11 +56,12 @@ class Splitter(Protocol):
     slice the text that was given.
 
     Example:
-        >>> def lines(text, language, /):
-        ...     return [Sentence(line, text.index(line), text.index(line) + len(line)) for line in text.split()]
-        >>> splitter: Splitter = lines
-        >>> splitter("a\\nb", "en")[1].start
-        2
+        >>> def halves(text, language, /):
+        ...     middle = len(text) // 2
+        ...     return [(text[:middle], 0, middle), (text[middle:], middle, len(text))]
+        >>> splitter: Splitter = halves
+        >>> splitter("ab", "en")
+        [('a', 0, 1), ('b', 1, 2)]
     """
 
     def __call__(self, text: str, language: str, /) -> Sequence[tuple[str, int, int]]:
@@ -104,10 +107,7 @@ Sentence(text='Yes!', start=23, end=27)]
     if not starts:
         return []
     starts[0] = 0
-    return [
-        Sentence(text[start:end], start, end)
-        for start, end in zip(starts, [*starts[1:], len(text)], strict=True)
-    ]
+    return [Sentence(text[start:end], start, end) for start, end in zip(starts, [*starts[1:], len(text)], strict=True)]
 
 
 def _all_starts(text: str, language: str) -> list[int]:
@@ -133,7 +133,7 @@ def _all_starts(text: str, language: str) -> list[int]:
             starts.append(begin)
         else:
             begin = starts[-1] if starts[-1] > begin else sure
-        left = _context(text, starts, begin)
+        left = _context(starts, begin, min(_CONTEXT, (end - left) // 2))
 
 
 def _window_end(text: str, begin: int) -> tuple[int, bool]:
@@ -153,16 +153,25 @@ def _window_end(text: str, begin: int) -> tuple[int, bool]:
 
 
 def _effort(window: str) -> int:
-    # pysbd rewrites the text for every list marker, and looks for further ones beyond every line.
-    lines = window.count("\n") + window.count("\r")
-    return len(_MARKER.findall(window)) * len(window) * (50 + lines) // 50
+    """Return about how many characters pysbd may have to read for the lists of a window.
+
+    It rewrites the text for every list marker and looks for further ones beyond every line. Where the marker
+    is a letter, all that have the same one get a line break each time, each of which is then a line to read.
+    """
+    lines = 50 + window.count("\n") + window.count("\r")
+    most = window.count(".") + window.count(")")
+    if (bound := most * (len(window) + 8 * most * most) * lines // 50) <= _MOST_EFFORT:
+        return bound  # few enough not to look closer
+    markers = Counter(_MARKER.findall(window))
+    breaks = sum(count * count for marker, count in markers.items() if marker[0].isalpha())
+    return markers.total() * (len(window) + 8 * breaks) * lines // 50
 
 
-def _context(text: str, starts: list[int], begin: int) -> int:
-    """Return where the next window begins, so that it has text in front of `begin`."""
+def _context(starts: list[int], begin: int, most: int) -> int:
+    """Return where the next window begins, so that it has text in front of `begin`, but not too much."""
     if starts[-1] < begin:  # within a sentence that is longer than a window
-        return max(starts[-1], begin - _CONTEXT)
-    if len(starts) > 1 and begin - starts[-2] <= _CONTEXT:
+        return max(starts[-1], begin - most)
+    if len(starts) > 1 and begin - starts[-2] <= most:
         return starts[-2]
     return begin
 

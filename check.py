@@ -1,0 +1,317 @@
+#!/usr/bin/env python3
+"""Run ragstone's gates in an environment made for them: `python3 check.py [GATE ...]`.
+
+Needs Python 3.10 or newer with `venv`, and a package index that pip can reach; everything else is installed
+into .venv-check, which is kept and used again until pyproject.toml changes. Runs every gate, also after one
+has failed, and ends with a table. Exit status 0: every gate passed or was skipped for the reason shown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+ROOT = Path(__file__).resolve().parent
+ENVIRONMENT = ROOT / ".venv-check"
+EXTRAS = "local,openai"  # all that pyproject.toml has; tests/gates compares
+PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
+TYPED = ("core", "integrations", "benchmarks", "examples", "tests/typing", "check.py")
+
+# What each base install must be able to do: numpy (cosines), pysbd (sentences) and pydantic (replies) at work.
+FIRST_SCORE = """
+from ragstone import ContextRelevancy, ResponseRelevancy, Sample
+from ragstone.testing import FakeEmbedder, FakeLLM
+
+sample = Sample(user_input="Where?", retrieved_contexts=["Here. Not there."], response="Here.")
+question = {"question": "Where?", "noncommittal": False}
+asked = ResponseRelevancy(llm=FakeLLM(lambda _: {"questions": [question] * 3}), embedder=FakeEmbedder())
+found = ContextRelevancy(llm=FakeLLM(lambda _: {"ids": [1]}))
+assert abs(asked.score(sample).value - 1.0) < 1e-6, asked.score(sample)
+assert found.score(sample).value == 0.5, found.score(sample)
+"""
+
+
+class Failed(Exception):
+    """A gate that did not pass; the message says which part."""
+
+
+class Skipped(Exception):
+    """A gate that could not be run; the message says why."""
+
+
+# --- running things -------------------------------------------------------------------------------------------
+
+
+def python_in(environment: Path) -> str:
+    """Return the path of a virtual environment's interpreter."""
+    return str(environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
+
+
+def clean_environ() -> dict[str, str]:
+    """Return our environment variables without what would lead a tool to another Python or package."""
+    leave_out = {"PYTHONPATH", "PYTHONHOME", "PYTHONWARNINGS", "VIRTUAL_ENV", "PYTEST_ADDOPTS", "MYPYPATH"}
+    kept = {name: value for name, value in os.environ.items() if name not in leave_out}
+    return kept | {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"}  # nor ask for news
+
+
+def run(*command: str | Path, cwd: Path = ROOT, env: Mapping[str, str] | None = None) -> None:
+    """Run a command; what it prints goes where ours goes. Raises Failed when its exit status is not 0."""
+    words = [str(word) for word in command]
+    environ = clean_environ() | dict(env or {})
+    status = subprocess.run(words, cwd=cwd, env=environ, stdin=subprocess.DEVNULL, check=False).returncode
+    if status != 0:
+        shown = " ".join(Path(words[0]).name if i == 0 else word for i, word in enumerate(words))
+        raise Failed(f"exit status {status} of {shown[:80]}")
+
+
+def tool(*words: str, env: Mapping[str, str] | None = None) -> None:
+    """Run a module of the checking environment: `tool("ruff", "check")`."""
+    run(python_in(ENVIRONMENT), "-m", *words, env=env)
+
+
+def new_environment(folder: Path, *requirements: str, python: str = sys.executable) -> str:
+    """Make a virtual environment, install into it, and return its interpreter."""
+    run(python, "-m", "venv", "--clear", folder)
+    inside = python_in(folder)
+    run(inside, "-m", "pip", "install", "-qq", "--upgrade", "pip")  # --group needs 25.1
+    run(inside, "-m", "pip", "install", "-qq", *requirements)
+    return inside
+
+
+def prepare() -> None:
+    """Make .venv-check, unless it is there and was made from this pyproject.toml by this Python."""
+    made_from = f"{EXTRAS}\n{sys.version}\n{sys.executable}\n".encode() + (ROOT / "pyproject.toml").read_bytes()
+    stamp = ENVIRONMENT / "made-from"
+    digest = hashlib.sha256(made_from).hexdigest()
+    if stamp.is_file() and stamp.read_text() == digest:
+        print("as it was: pyproject.toml has not changed", flush=True)
+        return
+    new_environment(ENVIRONMENT, "--group", "dev", "--editable", f"{ROOT}[{EXTRAS}]")
+    stamp.write_text(digest)
+
+
+# --- the gates ------------------------------------------------------------------------------------------------
+
+
+def ruff() -> None:
+    """Lint rules, import order, docstrings, banned imports."""
+    tool("ruff", "check", ".")
+
+
+def formatting() -> None:
+    """Format as ruff formats."""
+    tool("ruff", "format", "--check", ".")
+
+
+def mypy() -> None:
+    """Types, by mypy --strict."""
+    present = [path for path in TYPED if (ROOT / path).is_file() or any((ROOT / path).rglob("*.py"))]
+    tool("mypy", "--strict", *present)
+
+
+def pyright() -> None:
+    """Types, by pyright strict."""
+    tool("pyright", "--pythonpath", python_in(ENVIRONMENT))
+
+
+def imports() -> None:
+    """No framework in core, by import-linter."""
+    script = "from importlinter.cli import lint_imports_command; lint_imports_command()"
+    run(python_in(ENVIRONMENT), "-c", script, "--no-cache")
+
+
+def tests() -> None:
+    """Every test and doctest, with branch coverage of ragstone."""
+    with tempfile.TemporaryDirectory(prefix="ragstone-") as folder:
+        data = {"COVERAGE_FILE": str(Path(folder) / "coverage")}
+        tool("pytest", "-m", "", "--cov", "--durations=5", env=data)
+
+
+def wheel() -> str:
+    """Build, look into the wheel, install it, and run the tests on it, away from the sources."""
+    with tempfile.TemporaryDirectory(prefix="ragstone-") as name:
+        folder = Path(name)
+        tool("build", "--outdir", str(folder), str(ROOT))
+        (built,) = folder.glob("*.whl")
+        look_into(built)
+        away = folder / "away"
+        shutil.copytree(ROOT / "tests", away / "tests", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(ROOT / "pyproject.toml", away)
+        group = f"{ROOT / 'pyproject.toml'}:test"
+        python = new_environment(folder / "whole", f"{built}[{EXTRAS}]", "--group", group)
+        pytest = ("-m", "pytest", "-o", "pythonpath=", "tests")
+        run(python, *pytest, cwd=away, env={"RAGSTONE_TESTED_FROM": "wheel"})
+        return ", ".join(first_score(built, version, folder / version) for version in PYTHONS)
+
+
+def look_into(built: Path) -> None:
+    """Compare the wheel's files with those of core/ and integrations/: nothing missing, nothing astray."""
+    sources = [path.relative_to(ROOT / top) for top in ("core", "integrations") for path in package_files(ROOT / top)]
+    expected = {path.as_posix() for path in sources}
+    with zipfile.ZipFile(built) as archive:
+        names = {name for name in archive.namelist() if not name.endswith("/")}
+    metadata = {name for name in names if PurePosixPath(name).parts[0].endswith(".dist-info")}
+    problems = [f"missing: {name}" for name in sorted(expected - names)]
+    problems += [f"astray: {name}" for name in sorted(names - metadata - expected)]
+    if not any(name.endswith("licenses/LICENSE") for name in metadata):
+        problems.append("missing: the licence")
+    if "ragstone/py.typed" not in names:
+        problems.append("missing: ragstone/py.typed")
+    if problems:
+        raise Failed(f"{built.name}: " + "; ".join(problems))
+    print(f"{built.name}: {len(names)} files, {built.stat().st_size / 1e3:.0f} kB", flush=True)
+
+
+def package_files(top: Path) -> Iterator[Path]:
+    """Yield the modules and type markers of the packages in a source root."""
+    for package in top.glob("ragstone*"):
+        yield from (path for path in package.rglob("*") if path.suffix in (".py", ".typed"))
+
+
+def first_score(built: Path, version: str, folder: Path) -> str:
+    """Install the wheel with nothing but its base dependencies, score a sample, and say how it went."""
+    python = find_python(version)
+    if python is None:
+        return f"no {version}"
+    inside = new_environment(folder, str(built), python=python)
+    run(inside, "-I", "-W", "error", "-c", FIRST_SCORE, cwd=folder)
+    return f"{version} ok"
+
+
+def find_python(version: str) -> str | None:
+    """Return a Python of this version that runs and can make environments; a shim on the path may do neither."""
+    script = f"import ensurepip, sys, venv; assert sys.version.startswith('{version}.'); print(sys.executable)"
+    for folder in os.get_exec_path():
+        for env in (os.environ, os.environ | {"PYENV_VERSION": version}):
+            command = [str(Path(folder) / f"python{version}"), "-c", script]
+            try:
+                done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+            except OSError:
+                continue
+            if done.returncode == 0:
+                return done.stdout.strip()
+    return None
+
+
+def readme() -> str:
+    """README's first command, for real, in a clean copy of the tracked files."""
+    block = bash_blocks((ROOT / "README.md").read_text(encoding="utf-8"))[0]
+    with tempfile.TemporaryDirectory(prefix="ragstone-") as name:
+        copy_tracked(Path(name))
+        status, output = run_shown(["bash", "-euxo", "pipefail", "-c", block], Path(name))
+    last = [line for line in output.splitlines() if line.startswith("+ ")][-1:]
+    if status != 0 and "ragstone pull" in "".join(last) and "pip cannot download" in output:
+        raise Skipped("no source of the model files can be reached from here")
+    if status != 0:
+        raise Failed(f"exit status {status} of {''.join(last) or 'bash'}")
+    table = re.search(r"^metric +mean +scored.*\n(?:\w+ +-?\d.*\n?)+", output, re.MULTILINE)
+    if table is None:
+        raise Failed("it printed no table of scores")
+    return f"{len(table.group().splitlines()) - 1} metrics scored"
+
+
+def bash_blocks(markdown: str) -> list[str]:
+    """Return the content of the ```bash blocks, in order."""
+    return re.findall(r"^```bash\n(.*?)^```$", markdown, re.MULTILINE | re.DOTALL)
+
+
+def copy_tracked(folder: Path) -> None:
+    """Copy the files that git tracks, as they are now in the work tree."""
+    listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
+    if listing.returncode != 0:
+        raise Skipped("this is no git checkout")
+    for path in map(Path, os.fsdecode(listing.stdout).rstrip("\0").split("\0")):
+        if (ROOT / path).is_file():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / path, folder / path)
+
+
+def run_shown(command: list[str], cwd: Path) -> tuple[int, str]:
+    """Run a command, show its output line by line, and return its exit status and output."""
+    lines: list[str] = []
+    with subprocess.Popen(
+        command,
+        cwd=cwd,
+        env=clean_environ(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
+    ) as process:
+        for line in process.stdout or ():
+            print(line, end="", flush=True)
+            lines.append(line)
+    return process.returncode, "".join(lines)
+
+
+# In this order: quick ones first; last the tests, so that pytest's closing line stands just above the table.
+GATES: dict[str, Callable[[], str | None]] = {
+    "ruff": ruff,
+    "format": formatting,
+    "mypy": mypy,
+    "pyright": pyright,
+    "imports": imports,
+    "wheel": wheel,
+    "readme": readme,
+    "tests": tests,
+}
+
+
+# --- the command ----------------------------------------------------------------------------------------------
+
+
+def attempt(name: str, gate: Callable[[], str | None]) -> tuple[str, float, str]:
+    """Run one gate and return its row of the table."""
+    print(f"\n=== {name}: {' '.join((gate.__doc__ or '').split())}", flush=True)
+    start = time.monotonic()
+    try:
+        note = gate()
+        result = f"passed ({note})" if note else "passed"
+    except Skipped as skipped:
+        result = f"skipped: {skipped}"
+    except Failed as failed:
+        result = f"FAILED: {failed}"
+    return name, time.monotonic() - start, result
+
+
+def main() -> int:
+    """Run the gates that the command line names."""
+    parser = argparse.ArgumentParser(description="Run ragstone's gates, all of them unless some are named.")
+    parser.add_argument("gates", nargs="*", metavar="GATE", help=", ".join(GATES))
+    parser.add_argument("--skip", action="append", default=[], metavar="GATE", help="leave a gate out")
+    parser.add_argument("--list", action="store_true", help="say what each gate checks, and end")
+    options = parser.parse_args()
+    if options.list:
+        for name, gate in GATES.items():
+            print(f"{name:8} {gate.__doc__}")
+        return 0
+    if unknown := sorted({*options.gates, *options.skip} - GATES.keys()):
+        parser.error(f"no such gate: {', '.join(unknown)}; there are {', '.join(GATES)}")
+    rows = [attempt("install", prepare)]
+    if rows[0][2] == "passed":
+        chosen = [name for name in GATES if name in (options.gates or GATES) and name not in options.skip]
+        rows += [attempt(name, GATES[name]) for name in chosen]
+    print(f"\n{'gate':8} {'seconds':>7}  result")
+    for name, seconds, result in rows:
+        print(f"{name:8} {seconds:7.1f}  {result}")
+    return 1 if any(result.startswith("FAILED") for _, _, result in rows) else 0
+
+
+if __name__ == "__main__":
+    if sys.version_info < (3, 10):  # noqa: UP036 - this file runs before pip can refuse
+        sys.exit("ragstone needs Python 3.10 or newer; this is " + sys.version.split()[0])
+    sys.exit(main())

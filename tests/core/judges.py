@@ -1,0 +1,219 @@
+"""Judges for the tests of the core: one that answers truthfully, one that fills in the schema, scripts."""
+
+import re
+from typing import Any
+
+from ragstone import AlignmentCoverage, ContextRelevancy, LLMReply, LLMRequest, ResponseRelevancy, Sample, SummarizationScore
+from ragstone.testing import FakeEmbedder, FakeLLM
+
+_OPENING = re.compile(r"<(\w+) ([0-9a-f]{8})>\n")
+_LINE = re.compile(r"^\[(\d+)\] (.*)$", re.MULTILINE)
+
+
+def step(request: LLMRequest) -> str:
+    """The part of the task behind the metric's name."""
+    return request.task.split(".")[1]
+
+
+def fenced(request: LLMRequest) -> tuple[dict[str, str], str]:
+    """Read the data of a request back by its nonce: (texts by name, what stands behind them)."""
+    rest, data, nonce = request.user, {}, None
+    while opening := _OPENING.match(rest):
+        name, own = opening.groups()
+        assert nonce in (None, own), "two nonces in one prompt"
+        assert name not in data, "the same data twice"
+        nonce = own
+        inside, closing, rest = rest[opening.end() :].partition(f"\n</{name} {nonce}>")
+        assert closing, f"{name} is never closed"
+        data[name] = inside
+        rest = rest.removeprefix("\n\n")
+    assert nonce, "no fence"
+    assert request.user.count(nonce) == 2 * len(data), "the nonce stands outside the fence's own lines"
+    assert nonce not in request.system
+    return data, rest
+
+
+def numbered_lines(text: str) -> dict[str, str]:
+    """Read numbered items back."""
+    return dict(_LINE.findall(text))
+
+
+def sentences(text: str) -> list[str]:
+    """Split the plain prose of these tests: every sentence ends with a full stop."""
+    return [sentence.strip() for sentence in re.findall(r"[^.]+\.", text)]
+
+
+ASKS = "Does it say: "
+
+
+def says(text: str, question: str) -> str:
+    """The true answer to one of the truthful judge's questions: yes, no (it says "Not so: ...") or cannot_tell."""
+    fact = question.removeprefix(ASKS)
+    if f"Not so: {fact}" in text:
+        return "no"
+    return "yes" if fact in text else "cannot_tell"
+
+
+def supported(original: str, claim: str) -> str:
+    """The true verdict on a claim."""
+    return {"yes": "supported", "no": "contradicted", "cannot_tell": "not_in_source"}[says(original, claim)]
+
+
+def truth(request: LLMRequest) -> Any:
+    """Answer any request of the four metrics from the data in it alone. Facts are sentences."""
+    data, _ = fenced(request)
+    return _ANSWERS[request.task](request, data)
+
+
+def _items(request: LLMRequest, data: dict[str, str]) -> Any:
+    facts = list(dict.fromkeys(sentences(data["text"])))[:10]
+    return {"items": [{"keyphrase": fact, "question": ASKS + fact} for fact in facts]}
+
+
+def _made(request: LLMRequest, data: dict[str, str]) -> Any:
+    n = request.schema["properties"]["questions"]["minItems"]
+    facts = [*dict.fromkeys(sentences(data["text"])), *(f"Filler {i}." for i in range(n))]
+    return {"questions": [ASKS + fact for fact in facts[:n]]}
+
+
+def _answers(name: str) -> Any:
+    def answer(request: LLMRequest, data: dict[str, str]) -> Any:
+        words = request.choices or next(iter(request.schema["properties"]["answers"]["properties"].values()))["enum"]
+
+        def one(question: str) -> str:
+            given = says(data[name], question)
+            return given if given in words else "no"
+
+        if request.choices:
+            return one(data["question"])
+        return {"answers": {i: one(question) for i, question in numbered_lines(data["questions"]).items()}}
+
+    return answer
+
+
+def _verdicts(request: LLMRequest, data: dict[str, str]) -> Any:
+    original = numbered_lines(data["original"])
+    return {
+        "verdicts": {
+            i: {
+                "verdict": supported(data["original"], claim),
+                "evidence": [int(number) for number, sentence in original.items() if claim in sentence],
+            }
+            for i, claim in numbered_lines(data["claims"]).items()
+        }
+    }
+
+
+def _relevant(question: str, sentence: str) -> bool:
+    return question.removesuffix("?").split()[-1] in sentence
+
+
+def _questions(request: LLMRequest, data: dict[str, str]) -> Any:
+    form = request.schema["properties"]["questions"]
+    texts = [f"{data['response']} Question {i}?" for i in range(form["minItems"])]
+    if form["items"]["type"] == "string":
+        return {"questions": texts}
+    evasive = "I do not know" in data["response"]
+    return {"questions": [{"question": text, "noncommittal": evasive} for text in texts]}
+
+
+def _copies(request: LLMRequest, data: dict[str, str]) -> Any:
+    found = [s for s in sentences(data["context"]) if _relevant(data["question"], s)]
+    return {"sentences": found or ["Insufficient Information"]}
+
+
+_ANSWERS = {
+    "summarization_score.questions": _items,
+    "summarization_score.answers": _answers("summary"),
+    "alignment_coverage.claims": lambda request, data: {"claims": sentences(data["summary"])},
+    "alignment_coverage.questions": _made,
+    "alignment_coverage.verdicts": _verdicts,
+    "alignment_coverage.verdict": lambda request, data: supported(data["original"], data["claim"]),
+    "alignment_coverage.source_answers": _answers("text"),
+    "alignment_coverage.summary_answers": _answers("text"),
+    "response_relevancy.questions": _questions,
+    "response_relevancy.noncommittal": lambda request, data: "yes" if "I do not know" in data["response"] else "no",
+    "context_relevancy.sentences": lambda request, data: {
+        "ids": [int(i) for i, s in numbered_lines(data["sentences"]).items() if _relevant(data["question"], s)]
+    },
+    "context_relevancy.sentence": lambda request, data: "yes" if _relevant(data["question"], data["sentence"]) else "no",
+    "context_relevancy.copies": _copies,
+}
+
+
+def filled(schema: dict[str, Any], name: str = "text") -> Any:
+    """Return the plainest value that a schema allows, without looking at the prompt."""
+    if "enum" in schema:
+        return schema["enum"][0]
+    kind = schema["type"]
+    if kind == "object":
+        assert set(schema["required"]) == set(schema["properties"])
+        assert schema["additionalProperties"] is False
+        return {key: filled(value, f"{name} {key}") for key, value in schema["properties"].items()}
+    if kind == "array":
+        least = schema["minItems"]
+        size = max(least, 1) if schema.get("maxItems", 1) else 0
+        items = schema["items"]
+        if items.get("type") == "integer":
+            return list(range(items["minimum"], min(items["minimum"] + size, items["maximum"] + 1)))
+        return [filled(items, f"{name} {i}") for i in range(size)]
+    return {"string": f"Is {name} so?", "boolean": False, "integer": schema.get("minimum", 0)}[kind]
+
+
+def obliging(request: LLMRequest) -> Any:
+    """Answer any request from its schema."""
+    return filled(request.schema)
+
+
+def script(**replies: Any) -> Any:
+    """Answer by step; a callable gets the request."""
+
+    def reply(request: LLMRequest) -> Any:
+        said = replies[step(request)]
+        return said(request) if callable(said) else said
+
+    return reply
+
+
+def graded(probabilities: Any) -> Any:
+    """Answer choices by probability, given as a function from the request to {choice: p}."""
+
+    def reply(request: LLMRequest) -> LLMReply:
+        given = probabilities(request)
+        return LLMReply(max(given, key=given.get), 10, 1, given)
+
+    return reply
+
+
+def metrics(reply: Any, asking: str = "together") -> list[Any]:
+    """One of each of the four metrics, and of their ways to ask, with a judge of its own."""
+
+    def llm() -> FakeLLM:
+        return FakeLLM(reply, asking=asking)
+
+    return [
+        SummarizationScore(llm=llm()),
+        SummarizationScore(llm=llm(), questions=["Is it so?"]),
+        AlignmentCoverage(llm=llm()),
+        AlignmentCoverage(llm=llm(), source="retrieved_contexts", assessment_questions=["Is it so?", "Is it not?"]),
+        ResponseRelevancy(llm=llm(), embedder=FakeEmbedder()),
+        ResponseRelevancy(llm=llm(), embedder=FakeEmbedder(), sampling="n_calls"),
+        ContextRelevancy(llm=llm()),
+        ContextRelevancy(llm=llm(), selection="verbatim"),
+    ]
+
+
+def drive(metric: Any, sample: Sample) -> tuple[Any, list[tuple[Any, ...]]]:
+    """Run a metric by `.send()` alone: (outcome, the rounds of requests)."""
+    flow = metric.flow(sample)
+    rounds: list[tuple[Any, ...]] = []
+    replies = None
+    while True:
+        try:
+            rounds.append(next(flow) if replies is None else flow.send(replies))
+        except StopIteration as stop:
+            return stop.value, rounds
+        replies = tuple(
+            metric.llm.generate(request) if isinstance(request, LLMRequest) else metric.embedder.embed(request.texts)
+            for request in rounds[-1]
+        )

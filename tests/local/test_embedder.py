@@ -1,0 +1,125 @@
+"""LocalEmbedder against stand-ins for onnxruntime and tokenizers: the arithmetic and the batches."""
+
+import sys
+import types
+
+import numpy as np
+import pytest
+
+import ragstone.judge
+from ragstone.local import LocalEmbedder
+
+DIM = 5
+
+
+def hidden(token: int) -> np.ndarray:
+    return np.random.default_rng(token).normal(size=DIM).astype(np.float32)
+
+
+class Session:
+    def __init__(self, path, options, providers):
+        self.path, self.options, self.shapes = path, options, []
+
+    def get_inputs(self):
+        return [types.SimpleNamespace(name=name) for name in ("input_ids", "attention_mask")]
+
+    def get_outputs(self):
+        return [types.SimpleNamespace(shape=["batch", "sequence", DIM])]
+
+    def run(self, outputs, inputs):
+        assert set(inputs) == {"input_ids", "attention_mask"}
+        self.shapes.append(inputs["input_ids"].shape)
+        return [np.stack([np.stack([hidden(token) for token in row]) for row in inputs["input_ids"]])]
+
+
+class Tokenizer:
+    limit = 10**9
+
+    @classmethod
+    def from_file(cls, path):
+        return cls()
+
+    def no_padding(self):
+        pass
+
+    def enable_truncation(self, limit):
+        self.limit = limit
+
+    def encode(self, text):
+        text.encode()
+        return types.SimpleNamespace(ids=[1, *(ord(c) for c in text)][: self.limit])
+
+
+@pytest.fixture
+def embedder(monkeypatch, tmp_path):
+    runtime = types.ModuleType("onnxruntime")
+    runtime.SessionOptions = types.SimpleNamespace
+    runtime.InferenceSession = Session
+    tokenizers = types.ModuleType("tokenizers")
+    tokenizers.Tokenizer = Tokenizer
+    monkeypatch.setitem(sys.modules, "onnxruntime", runtime)
+    monkeypatch.setitem(sys.modules, "tokenizers", tokenizers)
+    (tmp_path / "my-model.onnx").touch()
+    (tmp_path / "tokenizer.json").touch()
+    return LocalEmbedder(tmp_path / "my-model.onnx")
+
+
+def expected(text):
+    tokens = [1, *map(ord, text)][:256]
+    mean = np.mean([hidden(token).astype(np.float64) for token in tokens], axis=0)
+    return mean / np.linalg.norm(mean)
+
+
+def test_is_an_embedder(embedder):
+    assert isinstance(embedder, ragstone.judge.Embedder)
+    assert embedder.model == "local:my-model"
+    assert LocalEmbedder().model == "local:all-minilm-l6-v2-int8"
+
+
+@pytest.mark.parametrize("texts", [["a"], ["a", ""], ["long text here", "b", "mid one", "x" * 300, "\ud800", "\0"]])
+def test_mean_of_the_real_tokens_of_length_one(embedder, texts):
+    rows = embedder.embed(texts)
+    assert rows.shape == (len(texts), DIM)
+    assert rows.dtype == np.float32
+    clean = [text.encode("utf-8", "replace").decode() for text in texts]
+    np.testing.assert_allclose(rows, [expected(text) for text in clean], atol=1e-5)
+
+
+def test_no_texts(embedder):
+    assert embedder.embed([]).shape == (0, DIM)
+    assert embedder.embed([]).dtype == np.float32
+
+
+def test_batches_are_bounded_and_rows_keep_their_order(embedder):
+    texts = [chr(97 + n % 26) * (1 + n * 7 % 300) for n in range(100)]
+    rows = embedder.embed(texts)
+    np.testing.assert_allclose(rows, [expected(text) for text in texts], atol=1e-5)
+    shapes = embedder._load()[0].shapes
+    assert all(n <= 32 and (n == 1 or n * length <= 512) for n, length in shapes)
+    assert len(shapes) < len(texts)
+    embedder._load()[0].shapes.clear()
+    embedder.embed(["short"] * 70)
+    assert embedder._load()[0].shapes == [(32, 6), (32, 6), (6, 6)]
+
+
+def test_threads(embedder):
+    options = embedder._load()[0].options
+    assert (options.intra_op_num_threads, options.inter_op_num_threads) == (1, 1)
+    with pytest.raises(ValueError, match="threads"):
+        LocalEmbedder(threads=0)
+
+
+def test_missing_files(monkeypatch, tmp_path, embedder):
+    monkeypatch.setenv("RAGSTONE_HOME", str(tmp_path / "none"))
+    with pytest.raises(FileNotFoundError, match=r"all-minilm-l6-v2-int8.onnx .*`ragstone pull`"):
+        LocalEmbedder().embed(["a"])
+    (tmp_path / "tokenizer.json").unlink()
+    with pytest.raises(FileNotFoundError, match=r"no such model file: .*tokenizer.json"):
+        embedder.embed(["a"])
+
+
+@pytest.mark.parametrize("module", ["onnxruntime", "tokenizers"])
+def test_missing_extra(monkeypatch, embedder, module):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=r'pip install "ragstone\[local\]"'):
+        embedder.embed(["a"])

@@ -1,0 +1,291 @@
+import asyncio
+import random
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragstone.text import WINDOW, Sentence, Splitter, _pysbd, languages, sentences, split_sentences
+
+PLACEHOLDERS = "∯♬♭♨☝☉☈☇☄ȸȹƪ♟♝☏∮✂⌬⎋ᓰᓱᓳᓴᓷᓸ&"
+PARAGRAPH = (
+    "The council measured the old bridge in the spring. Dr. Meyer bought 3.5 tons of apples! Did Acme Inc. of Ohio "
+    'describe a map (printed in 1921)? She would not accept what he called "the plan". No one at the U.S. branch '
+    "painted Mr. Brown's garden. It opened at 5 p.m. on Friday. "
+)
+
+
+def assert_tiles(text, found):
+    position = 0
+    for sentence in found:
+        assert isinstance(sentence, Sentence)
+        assert sentence.start == position
+        assert sentence.text == text[sentence.start : sentence.end]
+        assert sentence.text.strip()
+        position = sentence.end
+    assert position == (len(text) if text.strip() else 0)
+
+
+@pytest.fixture
+def windows(monkeypatch):
+    """Lengths of the texts that pysbd is given."""
+    sizes: list[int] = []
+    ask = _pysbd.raw_sentences
+
+    def count(text, language):
+        sizes.append(len(text))
+        return ask(text, language)
+
+    monkeypatch.setattr(_pysbd, "raw_sentences", count)
+    return sizes
+
+
+def test_a_sentence_is_a_triple_that_slices_the_text():
+    text = "It is so. Is it?  Yes!\nGood.\n"
+    found = split_sentences(text)
+    assert found == [("It is so. ", 0, 10), ("Is it?  ", 10, 18), ("Yes!\n", 18, 23), ("Good.\n", 23, 29)]
+    assert_tiles(text, found)
+
+
+def test_white_space_in_front_belongs_to_the_first_sentence():
+    assert [s.text for s in split_sentences(" \n A b c. Dr. Who left. ")] == [" \n A b c. ", "Dr. Who left. "]
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\t\u2028\r\n", "\x1c\x1f", " " * 20_000])
+def test_no_text_has_no_sentences(text):
+    assert split_sentences(text) == []
+
+
+def test_an_unknown_language_is_refused_with_the_known_ones_named():
+    with pytest.raises(ValueError, match=r"'xx'; there are: am, ar, .*, zh$"):
+        split_sentences("", "xx")
+
+
+def test_languages_are_all_that_pysbd_has():
+    from pysbd.languages import LANGUAGE_CODES
+
+    assert languages() == tuple(sorted(LANGUAGE_CODES))
+    assert len(languages()) == 23
+
+
+SAMPLES = {
+    "am": "እንደምን አለህ፧መልካም ቀን ይሁንልህ።",
+    "ar": "سؤال وجواب: ماذا حدث؟ نعم.",
+    "de": "Das ist z. B. Dr. Meyer. Am 3. Mai kam er!",
+    "el": "Με συγχωρείτε· πού είναι; Ευχαριστώ. Ναι.",
+    "hi": "सच्चाई क्या है? मैं जाता हूँ।",
+    "hy": "Ի՞նչ ես մտածում: Ոչինչ:",
+    "ja": "これはペンです。それはマーカーです。",
+    "kk": "Мұхитқа тікелей шыға алмайды. Жақсы.",
+    "mr": "आज दसरा आहे. आज खूप शुभ दिवस आहे.",
+    "my": "ခင္ဗ်ားနာမည္ဘယ္လိုေခၚလဲ။၇ွင္ေနေကာင္းလား။",
+    "ru": "Он родился в 1990 г. в Москве. Да!",
+    "sk": "Ide o spoločnosť s. r. o. v meste. Áno.",
+    "ur": "کیا حال ہے؟ ٹھیک ہے۔",
+    "zh": "安永已聯繫周怡安親屬,協助辦理簽證相關事宜,周怡安家屬1月1日晚間搭乘東方航空班機抵達上海。好的!",
+}
+
+
+@pytest.mark.parametrize("language", languages())
+def test_every_language_splits_as_pysbd_does(language):
+    import pysbd
+
+    sample = SAMPLES.get(language, "Uno dos. Tres Dr. Cuatro? Cinco! Mr. Seis no. 7.")
+    plain = pysbd.Segmenter(language=language, clean=False).segment(sample)
+    found = split_sentences(sample, language)
+    assert_tiles(sample, found)
+    assert [s.text.strip() for s in found] == [s.strip() for s in plain if s.strip()]
+    long = (sample + "\n") * (3 * WINDOW // len(sample))
+    assert len(split_sentences(long, language)) == len(found) * (3 * WINDOW // len(sample))
+
+
+def test_pysbd_is_imported_on_first_use_and_its_compile_warnings_are_kept_away(tmp_path):
+    code = (
+        "import sys, ragstone.text\nassert 'pysbd' not in sys.modules\n"
+        "assert len(ragstone.text.split_sentences('Dr. Who left. He did (not).')) == 2\nassert 'pysbd' in sys.modules"
+    )
+    core = Path(sentences.__file__).parents[2]
+    # an empty cache folder makes Python compile pysbd again, which is when it warns
+    command = [sys.executable, "-W", "error", "-X", f"pycache_prefix={tmp_path}", "-c", code]
+    done = subprocess.run(command, env={"PYTHONPATH": str(core)}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_another_splitter_can_stand_in():
+    def lines(text: str, language: str, /) -> list[tuple[str, int, int]]:
+        return [(text, 0, len(text))]
+
+    splitters: list[Splitter] = [lines, split_sentences]
+    assert [len(splitter("One. Two.", "en")) for splitter in splitters] == [1, 2]
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.text(
+        st.one_of(st.characters(exclude_categories=()), st.sampled_from(PLACEHOLDERS + ".?! \n'\"()[]1a")), max_size=80
+    ),
+    st.sampled_from(languages()),
+)
+def test_no_character_is_lost_from_any_text(text, language):
+    assert_tiles(text, split_sentences(text, language))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.text("ab.?!\"'()1 \n∯☉" + "\ud800", max_size=600), st.sampled_from(["en", "de", "ru", "sk"]), st.integers(20, 90)
+)
+def test_no_character_is_lost_across_windows(text, language, window):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sentences, "WINDOW", window)
+        patch.setattr(sentences, "_MARGIN", window // 5)
+        patch.setattr(sentences, "_CONTEXT", window // 4)
+        assert_tiles(text, split_sentences(text, language))
+
+
+def test_windows_give_the_sentences_of_the_whole(monkeypatch):
+    draw = random.Random(7)
+    parts = PARAGRAPH.split(". ")
+    for separator in (" ", "\n", "\r\n", "  "):
+        text = separator.join(draw.choice(parts) + draw.choice([".", "?", "!"]) for _ in range(90))
+        whole = split_sentences(text[:WINDOW])
+        with monkeypatch.context() as patch:
+            patch.setattr(sentences, "WINDOW", 900)
+            patch.setattr(sentences, "_MARGIN", 200)
+            assert split_sentences(text[:WINDOW]) == whole
+
+
+def test_a_long_text_is_split_as_pysbd_does():
+    import pysbd
+
+    text = PARAGRAPH * 100  # one paragraph of several windows
+    assert len(text) > 4 * WINDOW
+    plain = pysbd.Segmenter(language="en", clean=False).segment(text)
+    assert [s.text for s in split_sentences(text)] == plain
+
+
+def test_the_work_grows_with_the_length_only(windows):
+    text = PARAGRAPH * 70
+    work = []
+    for times in (1, 4):
+        windows.clear()
+        split_sentences(text * times)
+        assert max(windows) <= WINDOW + sentences._CONTEXT
+        work.append(sum(windows) / (len(text) * times))
+    assert work[1] < 1.1 * work[0] < 2
+
+
+def test_a_window_ends_at_a_line_where_there_is_one(windows):
+    text = (PARAGRAPH * 15 + "\n") * 4
+    found = split_sentences(text)
+    assert len(windows) == 4
+    assert sum(windows) < 1.1 * len(text)
+    assert len(found) == 4 * 15 * len(split_sentences(PARAGRAPH))
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "a",
+        ".",
+        "(",
+        '"',
+        " '",
+        "“",
+        "«",
+        "[",
+        "\0",
+        "\ud800",
+        "\u202e",
+        "👩\u200d👧",
+        "\u2028",
+        "a.\r\n",
+        "!!!x",
+        "∯",
+        "☉.",
+        "&ᓴ&",
+        "\\",
+        '"\\',
+        "--",
+        "1. ",
+        "1) 2) ",
+        "a) b) ",
+        "i. ",
+        "mr. ",
+        "U.S. A ",
+        ". . . ",
+        "x.[1, 2, 3",
+        " \t",
+        "b \n\n",
+        "{is} ",
+        "ſ ",
+    ],
+)
+def test_hostile_text_neither_crashes_nor_hangs(unit):
+    text = unit * (4 * WINDOW // len(unit))
+    assert_tiles(text, split_sentences(text))
+
+
+@pytest.mark.parametrize("unit", ["a", ".", "(", "'", '"', "wort "])
+def test_a_megabyte_without_a_sentence_end(unit):
+    text = unit * (1_000_000 // len(unit))
+    found = split_sentences(text)
+    assert_tiles(text, found)
+    assert len(found) <= 2
+
+
+def test_a_sentence_longer_than_a_window_stays_in_one_piece(windows):
+    text = "(" + "word " * 4000 + "end) of it." + " " * 2000 + "Then it ends."
+    assert [s.end for s in split_sentences("Hello there. " + text)] == [13, 13 + text.index("Then"), 13 + len(text)]
+    assert max(windows) <= WINDOW + sentences._CONTEXT
+
+
+def test_many_list_markers_make_the_windows_small(windows):
+    split_sentences("a) b) " * 1000)
+    assert max(windows) < 600
+    windows.clear()
+    split_sentences("1. one\n2. two\n" * 200 + "Dr. Who. " * 200)
+    assert max(windows) >= 2000
+
+
+def test_a_text_that_pysbd_cannot_take_is_split_by_marks(monkeypatch):
+    def fail(text, language):
+        raise IndexError
+
+    monkeypatch.setattr(_pysbd, "raw_sentences", fail)
+    text = "(So) it is.  Is it?\n\nYes. "
+    found = split_sentences(text)
+    assert [s.text for s in found] == ["(So) it is.  ", "Is it?\n\n", "Yes. "]
+
+
+def test_pysbd_raises_on_text_that_makes_no_regular_expression():
+    text = "Das ist c(-à-d und c.-à-d. so. Ja."
+    with pytest.raises(Exception):  # noqa: B017, PT011 (re.error, or what else pysbd runs into)
+        _pysbd.raw_sentences(text, "de")
+    assert_tiles(text, split_sentences(text, "de"))
+
+
+def test_eight_threads_get_the_same_sentences():
+    texts = [PARAGRAPH * n + "Ja (z. B. so) ist es." for n in range(1, 9)] * 3
+    expected = [split_sentences(text) for text in texts]
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(split_sentences, texts)) == expected
+
+
+def test_an_event_loop_keeps_turning_while_a_megabyte_is_split():
+    text = PARAGRAPH * (1_000_000 // len(PARAGRAPH))
+
+    async def main():
+        ticks = 0
+        task = asyncio.create_task(asyncio.to_thread(split_sentences, text))
+        while not task.done():
+            await asyncio.sleep(0.005)
+            ticks += 1
+        return ticks, await task
+
+    ticks, found = asyncio.run(main())
+    assert ticks >= 20  # several seconds of splitting; a loop that is held up turns a few times
+    assert_tiles(text, found)
