@@ -63,7 +63,9 @@ def measure(folder: Path) -> dict[str, float]:
         "distributions": float(len(list(own(packages, "*.dist-info")))),
         "MB": round(sum(size(path) for path in own(packages, "*")) / 1e6, 1),
         "threads after import ragstone": float(done.stdout),
-        "files written by import ragstone": float(len(dict(after.items() - before.items())) + len(list(home.iterdir()))),
+        "files written by import ragstone": float(
+            len(dict(after.items() - before.items())) + len(list(home.iterdir()))
+        ),
     }
     seconds: dict[str, list[float]] = {name: [] for name in PROGRAMS}
     for _ in range(ROUNDS):

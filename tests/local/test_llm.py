@@ -337,6 +337,23 @@ def test_close_frees_and_a_later_call_loads_again(fake):
     assert llama.alive == 1
 
 
+def test_a_kept_exception_keeps_no_model(fake):
+    llm, llama = fake([{"error": {"message": "odd"}}])
+    with pytest.raises(RuntimeError) as kept:
+        llm.generate(REQUEST)
+    llm.close()
+    assert kept.value.__traceback__ is not None
+    assert llama.alive == 0
+
+
+def test_a_forked_child_leaves_the_model_alone(fake):
+    llm, llama = fake([])
+    llm.load()
+    llm._engine._pid = -1  # as in a child
+    llm.close()
+    assert llama.alive == 1
+
+
 def test_dropped_object_frees(fake, tmp_path):
     _, llama = fake([*text("{}"), USAGE])
     llm = LocalLLM(tmp_path / "some-model.gguf")

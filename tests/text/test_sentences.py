@@ -158,11 +158,14 @@ def test_windows_give_the_sentences_of_the_whole(monkeypatch):
             assert split_sentences(text[:WINDOW]) == whole
 
 
-def test_a_long_text_is_split_as_pysbd_does():
+QUOTED = 'He said, "' + "They come and go. " * 30 + 'We see." Then he left the town. '
+
+
+@pytest.mark.parametrize("unit", [PARAGRAPH, QUOTED, PARAGRAPH + QUOTED + "\n"])
+def test_a_long_text_is_split_as_pysbd_does(unit):
     import pysbd
 
-    text = PARAGRAPH * 100  # one paragraph of several windows
-    assert len(text) > 4 * WINDOW
+    text = unit * (4 * WINDOW // len(unit))  # several windows; the quotes have no sentence end to pysbd
     plain = pysbd.Segmenter(language="en", clean=False).segment(text)
     assert [s.text for s in split_sentences(text)] == plain
 
@@ -241,6 +244,11 @@ def test_a_sentence_longer_than_a_window_stays_in_one_piece(windows):
     text = "(" + "word " * 4000 + "end) of it." + " " * 2000 + "Then it ends."
     assert [s.end for s in split_sentences("Hello there. " + text)] == [13, 13 + text.index("Then"), 13 + len(text)]
     assert max(windows) <= WINDOW + sentences._CONTEXT
+
+
+def test_more_white_space_than_a_window_holds():
+    text = "It is so" + " " * (3 * WINDOW) + "as it was. Yes."
+    assert [s.end for s in split_sentences(text)] == [len(text) - 4, len(text)]
 
 
 def test_many_list_markers_make_the_windows_small(windows):

@@ -5,6 +5,7 @@ in a private folder that is deleted as soon as the model is loaded, so that noth
 there are no Unix sockets, to an ephemeral port on 127.0.0.1 behind a random key. Requests do not go through it.
 """
 
+import ctypes
 import json
 import math
 import os
@@ -57,6 +58,7 @@ class Engine:
         self._threads = threads
         self._context_tokens = context_tokens
         self._server: _Server | None = None
+        self._pid = os.getpid()
 
     @property
     def loaded(self) -> bool:
@@ -74,6 +76,9 @@ class Engine:
 
     def unload(self) -> None:
         """Free the model's memory."""
+        if self._server is not None and self._pid != os.getpid():
+            # A forked child has none of llama.cpp's threads, and its destructor would wait for them forever.
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._server))
         self._server = None
 
     def chat(
@@ -92,7 +97,6 @@ class Engine:
             ValueError: The prompt is longer than the context, or the schema is not one that llama.cpp knows.
             RuntimeError: llama.cpp reports an error.
         """
-        server = self._started()
         messages = [{"role": "system", "content": _plain(system)}, {"role": "user", "content": _plain(user)}]
         if beginning:
             messages.append({"role": "assistant", "content": beginning})
@@ -112,7 +116,8 @@ class Engine:
             was_stopped = was_stopped or stopped()
             return was_stopped
 
-        server.handle_chat_completions(body, receive)
+        # Not in a variable: an exception's frames would keep the model alive after `unload`, even past exit.
+        self._started().handle_chat_completions(body, receive)
         if was_stopped:
             raise CancelledError
         return _reply(chunks)
