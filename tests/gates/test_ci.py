@@ -3,6 +3,7 @@
 import importlib.metadata
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -39,6 +40,16 @@ def test_ci_stops_at_the_first_error(repository: Path) -> None:
 def test_check_installs_every_extra(check: ModuleType) -> None:
     extras = importlib.metadata.metadata("ragstone").get_all("Provides-Extra") or []
     assert sorted(check.EXTRAS.split(",")) == sorted(extras)
+
+
+def test_every_dependency_is_explained(repository: Path) -> None:
+    tomllib = pytest.importorskip("tomllib", reason="Python 3.10 reads no TOML")
+    settings = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))
+    groups = [settings["project"]["dependencies"], *settings["project"]["optional-dependencies"].values()]
+    groups += [settings["build-system"]["requires"], *settings["dependency-groups"].values()]
+    names = {re.match(r"[\w-]+", entry)[0] for group in groups for entry in group if isinstance(entry, str)}
+    explained = re.findall(r"^\| \[?`([\w-]+)", (repository / "docs/dependencies.md").read_text("utf-8"), re.MULTILINE)
+    assert sorted(names - set(explained)) == []
 
 
 def test_every_gate_says_what_it_checks(check: ModuleType, repository: Path) -> None:

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 import ragstone
 
 HERE = Path(__file__).resolve().parent

@@ -192,7 +192,7 @@ def test_interpreter_exits_cleanly_without_close(ending):
     if ending == "fork()" and not hasattr(os, "fork"):
         pytest.skip("no fork")
     code = f"""
-import os, sys, threading, time, warnings
+import gc, os, sys, threading, time, warnings
 warnings.simplefilter('ignore')  # Python 3.12 warns of forks beside threads
 sys.path.insert(0, {CORE!r})
 from ragstone.judge import LLMRequest
@@ -206,9 +206,13 @@ def busy():
     threading.Thread(target=llm.generate, args=(request,), daemon=True).start()
     time.sleep(1)
 def fork():
+    global llm, cycle
     child = os.fork()
-    if child:
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    if not child:
+        llm = cycle = None
+        gc.collect()
+        os._exit(0)  # as multiprocessing's children end
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 {ending}
 """
     start = time.monotonic()

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 import ragstone
 
 # Loaded when first used, not on import: they are slow, optional, or only the command's.

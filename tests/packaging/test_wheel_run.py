@@ -5,6 +5,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+
 import ragstone
 
 

@@ -35,7 +35,9 @@ class LocalLLM(BaseLLM):
     The model is loaded by the first call, or by `load`. Calls run one at a time, in the order in which they
     came, in a thread of its own; the event loop runs on meanwhile (the GIL is free while the model thinks, but
     not while it is loaded: 1.5 to 3 s, so `load` it before the loop starts). A cancelled call is stopped.
-    Share one object: each holds its own copy of the model.
+    Share one object: each holds its own copy of the model. Fork first, load then: a forked child gets a
+    RuntimeError from an object that its parent loaded, and it must end by `os._exit` (as multiprocessing's
+    children do), because llama.cpp hangs in an ordinary exit there.
 
     The prompt's beginning is not read again when it is the beginning of the last prompt, so put what is shared
     first. That moves log-probabilities by up to about 0.04, and with them a close decision: a reply depends a

@@ -23,8 +23,9 @@ _CLAIMS = (
     "language of the summary. Take them as they are, true or not; add none."
 )
 _QUESTIONS = (
-    "Write {n} closed questions about the most important facts of a text, each answered with yes by the text, in the "
-    "language of the text."
+    "You test whether readers know the important facts of a text. Write {n} different yes/no questions on its facts "
+    "(not on its wording), one fact each, so that yes is the right answer to every one. Write in the language of the "
+    "text."
 )
 _VERDICTS = (
     "Check claims against an original. supported: the original says it or it plainly follows. contradicted: the "
@@ -199,8 +200,8 @@ class AlignmentCoverage(Metric):
             "questions",
             _QUESTIONS.format(n=n),
             {"text": original},
-            f"Write {n} closed questions that this text answers with yes. "
-            f'Reply with bare JSON: {{"questions": [TEXT]}}, {n} in the list.',
+            f"Write {n} different yes/no questions on the facts of this text; the right answer to each is yes. "
+            f'Reply with bare JSON: {{"questions": [QUESTION]}}, {n} in the list.',
             record(questions=listing(TEXT, n, n)),
         )
 

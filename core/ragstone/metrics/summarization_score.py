@@ -17,7 +17,8 @@ _MOST_QUESTIONS = 10  # bounds a judge that does not end its list
 
 _MAKE = (
     "Extract the keyphrases of a text that a summary must keep (people, organisations, places, dates, amounts, "
-    "central terms). For each write one closed question that the text answers with yes, in the language of the text."
+    "central terms). For each write one yes/no question on what the text says about it (not on its wording), so that "
+    "yes is the right answer. Write in the language of the text."
 )
 _ANSWER = (
     "Answer closed questions from a summary alone. yes: the summary says so. no: it says otherwise or does not say."
@@ -134,8 +135,8 @@ class SummarizationScore(Metric):
             "questions",
             _MAKE,
             {"text": source},
-            f"List at most {_MOST_QUESTIONS} keyphrases of this text, most important first, each with its closed "
-            'question (answer: yes). Reply with bare JSON: {"items": [{"keyphrase": TEXT, "question": TEXT}]}.',
+            f"List at most {_MOST_QUESTIONS} keyphrases of this text, most important first, each with its yes/no "
+            'question; the right answer is yes. Reply with bare JSON: {"items": [{"keyphrase": TEXT, "question": QUESTION}]}.',
             record(items=listing(record(keyphrase=TEXT, question=TEXT), 0, _MOST_QUESTIONS)),
         )
 
@@ -153,8 +154,6 @@ def conciseness(summary_characters: int, source_characters: int) -> float:
 def _parse_items(reply: LLMReply) -> tuple[str, ...]:
     """Return the distinct questions, in order: what is asked is what counts."""
     items = parse_reply(reply.text, _Items).items
-    if len(items) > _MOST_QUESTIONS:
-        raise BadReply(f"{len(items)} items where at most {_MOST_QUESTIONS} were asked for")
     if any(not item.question.strip() for item in items):
         raise BadReply("a question is blank")
     return tuple(dict.fromkeys(item.question.strip() for item in items))

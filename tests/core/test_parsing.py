@@ -1,0 +1,169 @@
+"""The reader of replies, by its properties."""
+
+import json
+import re
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from ragstone.asking import BadReply, Reply, exactly, numbered, one_line, parse_choice, parse_json, parse_reply, unfence
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(), inner, max_size=5),
+    max_leaves=30,
+)
+
+
+@given(VALUES, st.booleans(), st.sampled_from([None, 1]))
+def test_it_reads_what_json_reads(value, ascii_only, indent):
+    text = json.dumps(value, ensure_ascii=ascii_only, indent=indent)
+    read = parse_json(text)
+    assert read == json.loads(text) == value
+    assert repr(read) == repr(value), "types, order and signs too"
+
+
+@given(st.text(max_size=40) | VALUES.map(json.dumps).flatmap(lambda t: st.integers(0, len(t)).map(lambda n: t[:n])))
+@example("1e400")
+@example("-1e400")
+@example("[1e999]")
+@example("\ufeff{}")
+@example("Infinity")
+def test_it_reads_nothing_that_json_does_not(text):
+    try:
+        read = parse_json(text)
+    except BadReply as bad:
+        assert str(bad)
+        return
+    assert read == json.loads(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "empty"),
+        ("  \n", "empty"),
+        ("{} {}", "more than one value"),
+        ("{} and", "more than one value"),
+        ("Sure: {}", "not bare JSON"),
+        ('{"a": 1', "not bare JSON"),
+        ('{"a": NaN}', "NaN is not JSON"),
+        ("[Infinity]", "Infinity is not JSON"),
+        ("[-Infinity]", "-Infinity is not JSON"),
+        ("[1e400]", "too large"),
+        ('{"a": 1, "a": 2}', "'a' stands twice"),
+        ('{"b": {"a": 1, "c": 0, "a": 1}}', "'a' stands twice"),
+        ("[" * 100_000, "nested too deeply"),
+        ("9" * 5000, "not usable JSON"),
+        ('{"\\ud800": 1, "\\ud801": 2}', "stands twice"),
+        ('["\x01"]', "not bare JSON"),
+    ],
+)
+def test_it_says_what_is_wrong(text, said):
+    with pytest.raises(BadReply, match=re.escape(said)):
+        parse_json(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ('"\\ud800"', "\ufffd"),
+        ('"\ud800"', "\ufffd"),
+        ('{"a\\udfffb": ["\\ud83d!"]}', {"a\ufffdb": ["\ufffd!"]}),
+        ('"\\ud83d\\ude00"', "😀"),
+        ('"\\\\ud800"', "\\ud800"),
+        ('["\\ud800", 1.5, true, null, "é", 12345678901234567890]', ["\ufffd", 1.5, True, None, "é", 12345678901234567890]),
+    ],
+)
+def test_half_characters_are_replaced_whole_ones_kept(text, read):
+    assert parse_json(text) == read
+
+
+def test_a_key_said_twice_among_very_many_is_found_at_once():
+    keys = ", ".join(f'"{i}": 0' for i in range(50_000))
+    with pytest.raises(BadReply, match="'x' stands twice"):
+        parse_json(f'{{{keys}, "x": 1, "x": 2}}')
+
+
+class Form(Reply):
+    number: int
+    words: list[str]
+
+
+def test_a_form_is_exact():
+    assert parse_reply('{"number": 1, "words": ["a"]}', Form).words == ["a"]
+    for text, said in [
+        ('{"number": "1", "words": []}', "number: "),
+        ('{"number": true, "words": []}', "number: "),
+        ('{"number": 1.0, "words": []}', "number: "),
+        ('{"number": 1, "words": [1]}', "words.0: "),
+        ('{"number": 1}', "words: "),
+        ('{"number": 1, "words": [], "more": 1}', "more: "),
+        ("[]", "the whole: "),
+    ]:
+        with pytest.raises(BadReply, match=re.escape(said)):
+            parse_reply(text, Form)
+
+
+@given(st.text())
+def test_a_choice_is_one_of_them_or_nothing(text):
+    try:
+        assert parse_choice(text, ("yes", "no")) == text.strip().strip('"')
+    except BadReply as bad:
+        assert "yes, no" in str(bad)
+
+
+def test_ids_are_answered_exactly():
+    exactly(["2", "1"], ["1", "2"], "answer")
+    with pytest.raises(BadReply, match="no answer for id 2, 10$"):
+        exactly(["1"], ["1", "2", "10"], "answer")
+    with pytest.raises(BadReply, match="unknown id 3$"):
+        exactly(["1", "3"], ["1"], "answer")
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_a_message_wrapped_in_a_fence_is_unwrapped(text):
+    if "```" in text or text.startswith("`") or text.endswith("`"):
+        return
+    for mark in ("```", "```json"):
+        assert unfence(f"{mark}\n{text}\n```") == unfence(f"  {mark}\n{text}\n```\n\n")
+        assert unfence(f"{mark}\n{text}\n```").rstrip(" \t\r") == text.rstrip(" \t\r")
+
+
+@pytest.mark.parametrize(
+    ("text", "inside"),
+    [
+        ('```json\n{"a": 1}\n```', '{"a": 1}'),
+        ('```\r\n{"a": 1}\r\n```', '{"a": 1}'),
+        ("```json \n{}```", "{}"),
+        ("```\n```", ""),
+        ("```\n\n```", ""),
+        ("```\na\n\n```", "a\n"),
+    ],
+)
+def test_unfenced(text, inside):
+    assert unfence(text) == inside
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{}", "```", "```json", "``` ```", "``````", "Here: ```json\n{}\n```", "```\n{}\n``` done", "```\na\n```\n```\nb\n```"],
+)
+def test_left_as_it_is(text):
+    assert unfence(text) == text
+
+
+def test_an_endless_blank_reply_is_read_in_linear_time():
+    blank = "```json\n" + " " * 200_000
+    assert unfence(blank) == blank
+    assert unfence(blank + "\n\t" * 100_000 + "x```").endswith("x")
+
+
+@given(st.lists(st.text(st.characters(codec=None, categories=None), max_size=20), max_size=6), st.integers(1, 99))
+def test_one_line_per_item(items, first):
+    text = numbered(items, first)
+    lines = text.splitlines()
+    assert len(lines) == len(items)
+    for i, (line, item) in enumerate(zip(lines, items, strict=True), first):
+        assert line == f"[{i}] {one_line(item)}"
