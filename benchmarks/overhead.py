@@ -175,11 +175,18 @@ def throughput(n: int, seconds: float, in_flight: int) -> list[tuple[str, float,
     return rows
 
 
-def peer(python: str, name: str, n: int) -> list[dict[str, Any]]:
-    """Run a peer's half of the benchmark under its own Python."""
+def peer(python: str | None, name: str, n: int, *options: str) -> list[dict[str, Any]]:
+    """Run a peer's half of the benchmark under its own Python, if there is one."""
+    if python is None:
+        return []
     script = Path(__file__).with_name(f"peer_{name}.py")
     done = subprocess.run(
-        [python, str(script), str(n)], capture_output=True, text=True, timeout=900, check=False, cwd=Path("/tmp")
+        [python, str(script), str(n), *options],
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+        cwd=Path("/tmp"),
     )
     if done.returncode:
         print(f"\n{name}: did not run: {done.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
@@ -191,6 +198,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("-n", type=int, default=500, help="samples per repeat, instant judge")
     parser.add_argument("--slow-n", type=int, default=2000, help="samples with the slow judge")
+    parser.add_argument("--peer-slow-n", type=int, default=300, help="samples of a peer with the slow judge")
     parser.add_argument("--seconds", type=float, default=0.05, help="how long the slow judge takes")
     parser.add_argument("--in-flight", type=int, default=64)
     parser.add_argument("--ragas", metavar="PYTHON")
@@ -204,13 +212,19 @@ def main() -> None:
         aim = f"{TARGETS[name]}" + (" plus splitting" if name == "context_relevancy" else "")
         print(f"| ragstone {name} `ascore` | {own:.3f} | {splitting:.3f} | {own - splitting:.3f} | {aim} |")
     for name in ("ragas", "deepeval"):
-        for row in peer(getattr(args, name), name, args.n) if getattr(args, name) else []:
+        for row in peer(getattr(args, name), name, args.n):
             print(f"| {name} {row['path']} | {row['cpu_ms']:.3f} | | | |")
 
     print(f"\n| judge of {args.seconds * 1000:.0f} ms, {args.in_flight} in flight, {args.slow_n} samples | samples/s | ideal | share |")
     print("|---|---|---|---|")
     for name, rate, ideal, _ in throughput(args.slow_n, args.seconds, args.in_flight):
         print(f"| ragstone {name} | {rate:.0f} | {ideal:.0f} | {rate / ideal:.1%} |")
+    slow = ("--slow", f"--seconds={args.seconds}", f"--in-flight={args.in_flight}")
+    for name in ("ragas", "deepeval"):
+        for row in peer(getattr(args, name), name, args.peer_slow_n, *slow):
+            rate, ideal = row["rate"], row["ideal"]
+            label = f"{name} {row['path']}, {args.peer_slow_n} samples"
+            print(f"| {label} | {rate:.0f} | {ideal:.0f} | {rate / ideal:.1%} |")
 
 
 if __name__ == "__main__":

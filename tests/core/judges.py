@@ -3,7 +3,15 @@
 import re
 from typing import Any
 
-from ragstone import AlignmentCoverage, ContextRelevancy, LLMReply, LLMRequest, ResponseRelevancy, Sample, SummarizationScore
+from ragstone import (
+    AlignmentCoverage,
+    ContextRelevancy,
+    LLMReply,
+    LLMRequest,
+    ResponseRelevancy,
+    Sample,
+    SummarizationScore,
+)
 from ragstone.testing import FakeEmbedder, FakeLLM
 
 _OPENING = re.compile(r"<(\w+) ([0-9a-f]{8})>\n")
@@ -136,7 +144,9 @@ _ANSWERS = {
     "context_relevancy.sentences": lambda request, data: {
         "ids": [int(i) for i, s in numbered_lines(data["sentences"]).items() if _relevant(data["question"], s)]
     },
-    "context_relevancy.sentence": lambda request, data: "yes" if _relevant(data["question"], data["sentence"]) else "no",
+    "context_relevancy.sentence": lambda request, data: (
+        "yes" if _relevant(data["question"], data["sentence"]) else "no"
+    ),
     "context_relevancy.copies": _copies,
 }
 
@@ -195,7 +205,11 @@ def metrics(reply: Any, asking: str = "together") -> list[Any]:
         SummarizationScore(llm=llm()),
         SummarizationScore(llm=llm(), questions=["Is it so?"]),
         AlignmentCoverage(llm=llm()),
-        AlignmentCoverage(llm=llm(), source="retrieved_contexts", assessment_questions=["Is it so?", "Is it not?"]),
+        AlignmentCoverage(
+            llm=llm(),
+            source="retrieved_contexts",
+            assessment_questions=[f"{ASKS}It has word{i} here." for i in range(2)],
+        ),
         ResponseRelevancy(llm=llm(), embedder=FakeEmbedder()),
         ResponseRelevancy(llm=llm(), embedder=FakeEmbedder(), sampling="n_calls"),
         ContextRelevancy(llm=llm()),

@@ -9,7 +9,7 @@ import pytest
 from ragstone import AlignmentCoverage, LLMReply, Sample
 from ragstone.testing import FakeLLM
 
-from .judges import (  # noqa: TID252 - under importlib mode tests are no package
+from .judges import (
     ASKS,
     graded,
     says,
@@ -87,7 +87,12 @@ def test_the_formula(verdicts, answered, rule):
 
 def test_defaults_are_those_the_issue_names():
     metric = AlignmentCoverage(llm=FakeLLM(truth))
-    assert (metric.n_questions, metric.coverage_rule, metric.source, metric.threshold) == (5, "both_yes", "user_input", 0.5)
+    assert (metric.n_questions, metric.coverage_rule, metric.source, metric.threshold) == (
+        5,
+        "both_yes",
+        "user_input",
+        0.5,
+    )
 
 
 @pytest.mark.parametrize("rule", ["both_yes", "agreement"])
@@ -135,9 +140,11 @@ def test_claims_are_checked_against_the_original_itself():
 def test_evidence_numbers_repeated_or_unsorted_are_one_each_in_order():
     replies = judge(["supported"], ["yes"], ["yes"])
     llm = FakeLLM(
-        lambda request: {"verdicts": {"1": {"evidence": [2, 1, 2], "verdict": "supported"}}}
-        if step(request) == "verdicts"
-        else replies.generate(request)
+        lambda request: (
+            {"verdicts": {"1": {"evidence": [2, 1, 2], "verdict": "supported"}}}
+            if step(request) == "verdicts"
+            else replies.generate(request)
+        )
     )
     outcome = AlignmentCoverage(llm=llm, n_questions=1).score(SAMPLE)
     assert [e.text for e in outcome.verdicts[0].evidence] == ["The original is here.", "It has two sentences."]
@@ -154,9 +161,11 @@ def test_no_claims_are_undefined_and_cost_no_second_round():
 def test_a_claim_made_twice_counts_once():
     replies = judge(["supported", "contradicted"], ["yes"], ["yes"])
     llm = FakeLLM(
-        lambda request: {"claims": ["Claim 0.", " Claim 0.", "Claim 1."]}
-        if step(request) == "claims"
-        else replies.generate(request)
+        lambda request: (
+            {"claims": ["Claim 0.", " Claim 0.", "Claim 1."]}
+            if step(request) == "claims"
+            else replies.generate(request)
+        )
     )
     assert AlignmentCoverage(llm=llm, n_questions=1).score(SAMPLE).breakdown["alignment"] == 0.5
 

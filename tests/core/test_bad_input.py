@@ -21,7 +21,7 @@ from ragstone import (
 from ragstone.asking import fence, one_line
 from ragstone.testing import FakeEmbedder, FakeLLM
 
-from .judges import (  # noqa: TID252 - under importlib mode tests are no package
+from .judges import (
     fenced,
     metrics,
     numbered_lines,
@@ -141,7 +141,11 @@ def test_a_guessed_nonce_is_not_the_one_used(text, name):
 
 
 @SETTINGS
-@given(sample=st.builds(Sample, user_input=TEXTS, retrieved_contexts=st.lists(TEXTS, min_size=1, max_size=3), response=TEXTS))
+@given(
+    sample=st.builds(
+        Sample, user_input=TEXTS, retrieved_contexts=st.lists(TEXTS, min_size=1, max_size=3), response=TEXTS
+    )
+)
 def test_the_judge_sees_the_data_and_only_within_the_fence(sample):
     source = "\n".join(sample.retrieved_contexts)
     for metric in metrics(obliging):
@@ -163,7 +167,7 @@ def test_the_judge_sees_the_data_and_only_within_the_fence(sample):
             assert squeezed == re.sub(r"\s|\[\d+\]|\ufffd", "", clean(original))
         elif isinstance(metric, ResponseRelevancy):
             assert shown["questions"] == {"response": clean(sample.response)}
-            assert list(metric.embedder.calls[0])[0] == sample.user_input
+            assert metric.embedder.calls[0][0] == sample.user_input
         elif metric.selection == "ids":
             assert shown["sentences"]["question"] == clean(sample.user_input)
 
@@ -228,6 +232,18 @@ def test_what_is_no_list_of_texts_is_refused_by_name(value, said):
     assert "retrieved_contexts" in str(refused.value)
 
 
+@pytest.mark.parametrize("value", ["text", 3, None, ["user_input"]])
+def test_what_is_no_mapping_is_no_sample(value):
+    with pytest.raises(ValidationError, match="Sample"):
+        Sample.model_validate(value)
+
+
+def test_a_mapping_that_lacks_contexts_or_has_none_is_a_sample():
+    given = {"user_input": "q", "retrieved_contexts": None}
+    assert Sample.model_validate(given).retrieved_contexts == ()
+    assert given == {"user_input": "q", "retrieved_contexts": None}, "it is the caller's"
+
+
 def test_an_unknown_field_is_refused_by_name():
     with pytest.raises(ValidationError, match="reference"):
         Sample(reference="x")
@@ -246,7 +262,9 @@ def test_any_run_of_texts_is_a_list(given):
 
 
 def test_half_characters_become_one_replacement_each():
-    sample = Sample(user_input="a\ud800b", retrieved_contexts=["\udfff", "\ud83d\ude00"], response="\ud83dx", id="\udc00")
+    sample = Sample(
+        user_input="a\ud800b", retrieved_contexts=["\udfff", "\ud83d\ude00"], response="\ud83dx", id="\udc00"
+    )
     assert sample.user_input == "a\ufffdb"
     assert sample.retrieved_contexts[0] == "\ufffd"
     assert (sample.response, sample.id) == ("\ufffdx", "\ufffd")
@@ -286,7 +304,9 @@ def test_none_is_never_judged_as_text():
     fields = ("user_input", "retrieved_contexts", "response")
     for metric in metrics(obliging):
         for field in fields:
-            metric.score(Sample(**{name: None if name == field else ["x."] if "contexts" in name else "x." for name in fields}))
+            metric.score(
+                Sample(**{name: None if name == field else ["x."] if "contexts" in name else "x." for name in fields})
+            )
         assert not any("None" in request.user for request in sent(metric))
 
 
@@ -358,7 +378,9 @@ def test_a_megabyte_of_text_fits_a_judge_with_room_for_it():
             assert isinstance(wide.score(Sample(user_input="q", retrieved_contexts=[text], response=text)), Score)
 
 
-@pytest.mark.parametrize("questions", [["Is \ud800 there?"], ["a\x00b?"], ["{x.__class__} %s?"], ["Line\nbreak?"], ["A?"] * 500])
+@pytest.mark.parametrize(
+    "questions", [["Is \ud800 there?"], ["a\x00b?"], ["{x.__class__} %s?"], ["Line\nbreak?"], ["A?"] * 500]
+)
 def test_odd_questions_given_by_the_user(questions):
     sample = Sample(user_input="q.", retrieved_contexts=["c."], response="r.")
     for metric in (

@@ -8,7 +8,7 @@ from ragstone import ContextRelevancy, Sample
 from ragstone.asking import tokens
 from ragstone.testing import FakeLLM
 
-from .judges import (  # noqa: TID252 - under importlib mode tests are no package
+from .judges import (
     fenced,
     filled,
     graded,
@@ -104,7 +104,7 @@ def test_copies(what, said, chosen, unmatched):
 
 def test_kinds_of_quotes_are_folded():
     sample = Sample(user_input="?", retrieved_contexts=["She said “it’s fine” to him. No."])
-    outcome = ContextRelevancy(llm=copies("She said \"it's fine\" to him."), selection="verbatim").score(sample)
+    outcome = ContextRelevancy(llm=copies('She said "it\'s fine" to him.'), selection="verbatim").score(sample)
     assert (outcome.breakdown["sentence"], outcome.breakdown["unmatched"]) == (0.5, 0.0)
 
 
@@ -210,7 +210,7 @@ def test_asked_one_by_one_each_sentence_is_seen_within_its_own_chunk():
     ContextRelevancy(llm=llm, asking="one_by_one").score(SAMPLE)
     for request in llm.requests:
         data, _ = fenced(request)
-        assert list(data)[0] == "passage", "what requests share comes first"
+        assert next(iter(data)) == "passage", "what requests share comes first"
         assert data["sentence"] in data["passage"]
         assert data["passage"] in CONTEXTS
 
@@ -237,14 +237,24 @@ def test_of_a_long_chunk_the_sentences_around_are_shown(limit):
 def test_another_splitter_and_language():
     def by_line(text, language, /):
         assert language == "de"
-        found = [(m.group(), m.start(), m.end()) for m in re.finditer(r"[^\n]*\n?", text) if m.group()]
-        return found
+        return [(m.group(), m.start(), m.end()) for m in re.finditer(r"[^\n]*\n?", text) if m.group()]
 
     llm = ids(2)
     metric = ContextRelevancy(llm=llm, splitter=by_line, language="de")
     outcome = metric.score(Sample(user_input="?", retrieved_contexts=["a. b\nc. d\n", "e"]))
     assert outcome.value == pytest.approx(1 / 3)
     assert outcome.verdicts[1].evidence[0].text == "c. d"
+
+
+def test_blank_pieces_of_a_splitter_are_no_sentences():
+    def by_line(text, language, /):
+        return [(m.group(), m.start(), m.end()) for m in re.finditer(r"[^\n]*\n", text)]
+
+    outcome = ContextRelevancy(llm=ids(1), splitter=by_line).score(
+        Sample(user_input="?", retrieved_contexts=["\n one \n  \n"])
+    )
+    (shown,) = outcome.verdicts[0].evidence
+    assert (outcome.value, shown.start, shown.end, shown.text) == (1.0, 2, 5, "one")
 
 
 def test_no_sentence_is_undefined():

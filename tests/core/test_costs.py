@@ -6,7 +6,7 @@ from ragstone import AlignmentCoverage, ContextRelevancy, LLMRequest, ResponseRe
 from ragstone.asking import tokens
 from ragstone.testing import FakeEmbedder, FakeLLM
 
-from .judges import ASKS, drive, sentences, truth  # noqa: TID252 - under importlib mode tests are no package
+from .judges import ASKS, drive, sentences, truth
 
 SUMMARY = Sample(
     retrieved_contexts=[

@@ -33,8 +33,7 @@ def test_it_reads_what_json_reads(value, ascii_only, indent):
 def test_it_reads_nothing_that_json_does_not(text):
     try:
         read = parse_json(text)
-    except BadReply as bad:
-        assert str(bad)
+    except BadReply:
         return
     assert read == json.loads(text)
 
@@ -73,7 +72,10 @@ def test_it_says_what_is_wrong(text, said):
         ('{"a\\udfffb": ["\\ud83d!"]}', {"a\ufffdb": ["\ufffd!"]}),
         ('"\\ud83d\\ude00"', "😀"),
         ('"\\\\ud800"', "\\ud800"),
-        ('["\\ud800", 1.5, true, null, "é", 12345678901234567890]', ["\ufffd", 1.5, True, None, "é", 12345678901234567890]),
+        (
+            '["\\ud800", 1.5, true, null, "é", 12345678901234567890]',
+            ["\ufffd", 1.5, True, None, "é", 12345678901234567890],
+        ),
     ],
 )
 def test_half_characters_are_replaced_whole_ones_kept(text, read):
@@ -106,12 +108,13 @@ def test_a_form_is_exact():
             parse_reply(text, Form)
 
 
-@given(st.text())
+@given(st.text() | st.sampled_from(["yes", ' "no"\n', "yes no", '"yes', "'yes'"]))
 def test_a_choice_is_one_of_them_or_nothing(text):
-    try:
+    if text.strip() in ("yes", "no", '"yes"', '"no"'):
         assert parse_choice(text, ("yes", "no")) == text.strip().strip('"')
-    except BadReply as bad:
-        assert "yes, no" in str(bad)
+        return
+    with pytest.raises(BadReply, match="yes, no"):
+        parse_choice(text, ("yes", "no"))
 
 
 def test_ids_are_answered_exactly():
@@ -148,7 +151,17 @@ def test_unfenced(text, inside):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{}", "```", "```json", "``` ```", "``````", "Here: ```json\n{}\n```", "```\n{}\n``` done", "```\na\n```\n```\nb\n```"],
+    [
+        "",
+        "{}",
+        "```",
+        "```json",
+        "``` ```",
+        "``````",
+        "Here: ```json\n{}\n```",
+        "```\n{}\n``` done",
+        "```\na\n```\n```\nb\n```",
+    ],
 )
 def test_left_as_it_is(text):
     assert unfence(text) == text

@@ -8,7 +8,7 @@ import pytest
 from ragstone import BaseEmbedder, LLMReply, ResponseRelevancy, Sample
 from ragstone.testing import FakeEmbedder, FakeLLM
 
-from .judges import graded, script, step, truth  # noqa: TID252 - under importlib mode tests are no package
+from .judges import graded, script, step, truth
 
 SAMPLE = Sample(user_input="asked", response="The response.")
 RULES = ("all", "any", "majority", "off")
@@ -69,7 +69,12 @@ def test_the_formula(angle, flags, rule):
 
 def test_defaults_are_those_the_issue_names():
     metric = ResponseRelevancy(llm=judge(False), embedder=FakeEmbedder())
-    assert (metric.strictness, metric.sampling, metric.noncommittal, metric.bounds) == (3, "one_call", "all", (-1.0, 1.0))
+    assert (metric.strictness, metric.sampling, metric.noncommittal, metric.bounds) == (
+        3,
+        "one_call",
+        "all",
+        (-1.0, 1.0),
+    )
 
 
 def test_opposite_directions_are_minus_one_and_length_does_not_matter():
@@ -154,9 +159,7 @@ def test_probabilities(p, rule, scoring):
     free = script(questions={"questions": ["q"]})
     evasive = graded(lambda request: {"yes": p, "no": 1 - p})
     llm = FakeLLM(lambda r: evasive(r) if r.choices else free(r), asking="one_by_one")
-    metric = ResponseRelevancy(
-        llm=llm, embedder=Placed(at(120)), strictness=1, noncommittal=rule, scoring=scoring
-    )
+    metric = ResponseRelevancy(llm=llm, embedder=Placed(at(120)), strictness=1, noncommittal=rule, scoring=scoring)
     outcome = metric.score(SAMPLE)
     off = rule != "off" and p > 0.5
     expected = -0.5 if rule == "off" else -0.5 * (1 - p)

@@ -8,7 +8,7 @@ import pytest
 from ragstone import Sample, Score, SummarizationScore, Unscored
 from ragstone.testing import FakeLLM
 
-from .judges import ASKS, graded, script, truth  # noqa: TID252 - under importlib mode tests are no package
+from .judges import ASKS, graded, script, truth
 
 FACTS = [f"Fact number {i} is here." for i in range(4)]
 
@@ -54,7 +54,12 @@ def test_the_formula(size, answers, coeff, weights, penalty):
 
 def test_defaults_are_those_the_issue_names():
     metric = SummarizationScore(llm=judge(["yes"]))
-    assert (metric.coeff, metric.coeff_weights, metric.length_penalty, metric.questions) == (0.5, "conciseness", True, None)
+    assert (metric.coeff, metric.coeff_weights, metric.length_penalty, metric.questions) == (
+        0.5,
+        "conciseness",
+        True,
+        None,
+    )
     assert metric.threshold is None
 
 
@@ -115,6 +120,15 @@ def test_answers_that_are_not_those_asked_for_are_no_denominator(replied):
     llm = FakeLLM(script(questions=items("A?", "B?"), answers=reply))
     outcome = SummarizationScore(llm=llm).score(Sample(retrieved_contexts=["x"], response="y"))
     assert (outcome.reason, outcome.usage.llm_calls) == ("judge_unparseable", 3)
+
+
+def test_a_judge_that_makes_more_questions_than_it_may_is_taken_at_its_word():
+    """All of them are put to the summary: the denominator is what was asked."""
+    questions = [f"Question {i}?" for i in range(25)]
+    asked = {"answers": {str(i): "yes" if i == 1 else "no" for i in range(1, 26)}}
+    llm = FakeLLM(script(questions=items(*questions), answers=asked))
+    outcome = SummarizationScore(llm=llm, length_penalty=False).score(Sample(retrieved_contexts=["x"], response="y"))
+    assert outcome.value == 1 / 25
 
 
 def test_no_question_is_undefined_and_names_the_part():

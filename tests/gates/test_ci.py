@@ -140,6 +140,12 @@ class TestReadmeGate:
         with pytest.raises(check.Failed, match="no table"):
             readme(r"printf 'metric      mean  scored\nfirst_one  -     0/2\n'")
 
+    def test_a_readme_without_a_command(self, check: ModuleType, tmp_path: Path, monkeypatch) -> None:
+        (tmp_path / "README.md").write_text("# x\n")
+        monkeypatch.setattr(check, "ROOT", tmp_path)
+        with pytest.raises(check.Failed, match="no ```bash block"):
+            check.readme()
+
     def test_no_source_of_the_model_is_a_skip(self, check: ModuleType, readme) -> None:
         with pytest.raises(check.Skipped, match="no source of the model"):
             readme(self.pull_that_says("model.gguf: pip cannot download part1"))

@@ -70,8 +70,3 @@ def test_nothing_is_sent_and_nothing_is_run(imported) -> None:
     harmless = ("os.listdir", "os.scandir", "os.mkdir", "os.rename")  # the import system and its __pycache__
     rest = [event for event, *_ in imported["events"] if event != "open"]
     assert [event for event in rest if event not in harmless] == []
-
-
-def test_all_is_sorted_and_complete() -> None:
-    assert sorted(set(ragstone.__all__)) == sorted(ragstone.__all__)
-    assert all(hasattr(ragstone, name) for name in ragstone.__all__)

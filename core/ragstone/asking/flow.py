@@ -191,9 +191,9 @@ def _in_threads(call: Callable[[Request], object], round_: Round) -> tuple[objec
     with ThreadPoolExecutor(min(_THREADS, len(round_)), thread_name_prefix="ragstone") as pool:
         futures = [pool.submit(contextvars.copy_context().run, call, request) for request in round_]
         try:
-            done, _ = wait(futures, return_when=FIRST_EXCEPTION)
-            failed = next((future for future in futures if future in done and future.exception()), None)
-            return tuple(future.result() for future in (futures if failed is None else [failed]))
+            wait(futures, return_when=FIRST_EXCEPTION)
+            failed = [future for future in futures if future.done() and future.exception()]
+            return tuple([future.result() for future in failed or futures])
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)  # one failed: do not pay for the rest
             raise

@@ -1,6 +1,8 @@
 """Reading samples from JSON lines, whatever their fields are called."""
 
+import codecs
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
@@ -9,14 +11,16 @@ from pydantic import ValidationError
 
 from ragstone.sample import Sample
 
-# Our own names first, then ragas' (new and old), then DeepEval's.
+# Our own names (which are ragas'), then ragas' older ones, then DeepEval's. Not ragas' reference_contexts nor
+# DeepEval's context: they hold what should have been retrieved, and a score of them says nothing of a retriever.
 _KNOWN_NAMES: Mapping[str, tuple[str, ...]] = {
     "user_input": ("user_input", "question", "input"),
-    "retrieved_contexts": ("retrieved_contexts", "contexts", "reference_contexts", "retrieval_context", "context"),
+    "retrieved_contexts": ("retrieved_contexts", "contexts", "retrieval_context"),
     "response": ("response", "answer", "actual_output"),
     "id": ("id",),
 }
 SAMPLE_FIELDS = tuple(_KNOWN_NAMES)
+_JSON_KINDS: Mapping[type, str] = {list: "an array", str: "a text", bool: "true or false", type(None): "null"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +44,9 @@ def read_rows(lines: Iterable[bytes], fields: Mapping[str, str] | None = None) -
 
     Args:
         lines: UTF-8 JSON objects, one a line.
-        fields: Where a sample's field is not found under one of its known names (ragstone's, ragas',
-            DeepEval's): the row's key by the sample's field, such as {"user_input": "query"}. One text named
-            here for `retrieved_contexts` is taken as one context.
+        fields: The row's key by the sample's field, such as {"user_input": "query"}, where it is none of the
+            known names (ragstone's, ragas', DeepEval's). A row without it is a bad line. One text named here
+            for `retrieved_contexts` is taken as one context.
 
     Example:
         >>> rows = read_rows([b'{"question": "Why?", "answer": "So."}\n', b"oops"])
@@ -52,7 +56,7 @@ def read_rows(lines: Iterable[bytes], fields: Mapping[str, str] | None = None) -
         BadLine(line=2, problem='not JSON: Expecting value at column 1')
     """
     for number, raw in enumerate(lines, 1):
-        body = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
+        body = raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
         if not body.strip():
             continue
         try:
@@ -69,21 +73,25 @@ def _object(body: bytes) -> Mapping[str, Any]:
     try:
         value = json.loads(body.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise _BadRow(f"not UTF-8: byte {error.start + 1}") from None
+        guess = ": it looks like UTF-16" if body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else ""
+        raise _BadRow(f"not UTF-8 at byte {error.start + 1}{guess}") from None
     except json.JSONDecodeError as error:
-        raise _BadRow(f"not JSON: {error.msg} at column {error.colno}") from None
-    except (RecursionError, ValueError) as error:
-        raise _BadRow(f"not usable JSON: {str(error)[:80]}") from None
+        raise _BadRow(f"not JSON: {error.msg.removesuffix(' at')} at column {error.colno}") from None
+    except RecursionError:
+        raise _BadRow("not usable JSON: nested too deeply") from None
+    except ValueError as error:  # an integer of more digits than Python converts
+        raise _BadRow(f"not usable JSON: {str(error).partition(':')[0]}") from None
     if not isinstance(value, dict):
-        raise _BadRow(f"a JSON {type(value).__name__}, not an object")
+        kind = _JSON_KINDS.get(type(cast("object", value)), "a number")
+        raise _BadRow(f"is {kind}, not an object: each line is one sample, {{...}}")
     return cast("Mapping[str, Any]", value)
 
 
 def to_sample(row: Mapping[str, Any], fields: Mapping[str, str], default_id: str) -> Sample:
-    """Return a row's sample, its fields found by `fields` or by their known names.
+    """Return a row's sample, its fields found by `fields` or by their known names; null is as good as absent.
 
     Raises:
-        ValueError: A mapped key is not there, or a value is not of its field's type.
+        ValueError: A mapped key is not there, no field is, or a value is not of its field's type.
     """
     found: dict[str, Any] = {}
     for field, names in _KNOWN_NAMES.items():
@@ -92,20 +100,26 @@ def to_sample(row: Mapping[str, Any], fields: Mapping[str, str], default_id: str
                 raise _BadRow(f"{field}: no key {mapped!r} (--field {field}={mapped}); the row has {_keys(row)}")
             value = row[mapped]
             found[field] = [value] if field == "retrieved_contexts" and isinstance(value, str) else value
-        elif (name := next((name for name in names if name in row), None)) is not None:
-            found[field] = row[name]
-    if isinstance(found.get("id"), (int, float)):
-        found["id"] = str(found["id"])
-    if found.get("id") is None:
-        found["id"] = default_id
+        else:
+            found[field] = next((row[name] for name in names if row.get(name) is not None), None)
+    found = {field: value for field, value in found.items() if value is not None}
+    if not found.keys() - {"id"}:
+        raise _BadRow(f"none of a sample's fields; the row has {_keys(row)}: name them with --field FIELD=KEY")
+    found["id"] = _id(found.get("id", default_id))
     try:
         return Sample(**found)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))
+        name, *at = first["loc"]
+        where = f"{name}{''.join(f'[{i}]' for i in at)}"
         raise _BadRow(f"{where}: {first['msg'].removeprefix('Value error, ')}") from None
 
 
+def _id(value: object) -> object:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    return str(value) if number else value
+
+
 def _keys(row: Mapping[str, Any]) -> str:
-    keys = ", ".join(repr(key) for key in list(row)[:12])
+    keys = ", ".join(repr(key[:40]) for key in list(row)[:12])
     return keys or "no keys"

@@ -1,7 +1,9 @@
 """Samples in, outcomes out, in order, with as many under way as a window holds."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+import threading
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from ragstone.asking.flow import Meter
@@ -20,51 +22,84 @@ class Scored:
 
 async def stream(
     rows: Iterable[Row | BadLine], metrics: Sequence[Metric], *, window: int = 32
-) -> AsyncIterator[Scored | BadLine]:
+) -> AsyncGenerator[Scored | BadLine, None]:
     """Yield each row's outcomes in input order; a bad line comes through in its place.
 
-    Never more than `window` rows are held, so a file of any size takes constant memory. A provider's failure
-    is `Unscored("judge_error")` on its row and touches no other. The rows are read in a thread: a slow pipe
-    holds nothing up.
+    Never more than `window` rows are held, so a file of any size takes constant memory. What scoring a row
+    raises is `Unscored("judge_error")` on that row and touches no other. The rows are read in a thread of
+    their own, one at a time: what has been read is scored while a slow pipe waits for its next line. Close the
+    generator (`contextlib.aclosing`) to stop early; what is under way is then cancelled.
 
     Args:
-        rows: What `read_rows` yields.
+        rows: What `read_rows` yields. An exception that it raises is raised here, after the rows before it.
         metrics: Each scores every row.
         window: Rows under way at most; the judge's own `max_concurrency` bounds the calls.
     """
-    tasks: asyncio.Queue[asyncio.Task[Scored] | BadLine | BaseException | None] = asyncio.Queue(max(1, window - 1))
-    started: set[asyncio.Task[Scored]] = set()
+    arrived: asyncio.Queue[asyncio.Task[Scored] | BadLine | BaseException | None] = asyncio.Queue()
+    tasks: set[asyncio.Task[Scored]] = set()
+    loop = asyncio.get_running_loop()
 
-    async def read() -> None:
-        iterator = iter(rows)
-        try:
-            while (row := await asyncio.to_thread(_next, iterator)) is not None:
-                if isinstance(row, BadLine):
-                    await tasks.put(row)
-                    continue
-                task = asyncio.create_task(_score(row, metrics))
-                started.add(task)
-                task.add_done_callback(started.discard)
-                await tasks.put(task)
-        except Exception as error:
-            await tasks.put(error)
-        await tasks.put(None)
+    def accept(item: Row | BadLine | BaseException | None) -> None:
+        if not isinstance(item, Row):
+            arrived.put_nowait(item)
+        elif not reader.stopped:
+            task = loop.create_task(_score(item, metrics))
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+            arrived.put_nowait(task)
 
-    reader = asyncio.create_task(read())
+    reader = _Reader(rows, window, lambda item: loop.call_soon_threadsafe(accept, item))
     try:
-        while (item := await tasks.get()) is not None:
+        while (item := await arrived.get()) is not None:
             if isinstance(item, BaseException):
                 raise item
             yield item if isinstance(item, BadLine) else await item
+            del item  # the caller is done with it: hold nothing of it while waiting for the next
+            reader.more()
     finally:
-        reader.cancel()
-        for task in started:
+        reader.stop()
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(reader, *started, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _next(iterator: Iterator[Row | BadLine]) -> Row | BadLine | None:
-    return next(iterator, None)
+class _Reader:
+    """Reads rows in a daemon thread, never more than `window` ahead of `more()`.
+
+    Not a pool's thread: the interpreter waits for those at exit, and a read of a pipe may never return.
+    """
+
+    def __init__(
+        self,
+        rows: Iterable[Row | BadLine],
+        window: int,
+        send: Callable[[Row | BadLine | BaseException | None], object],
+    ) -> None:
+        self._rows = rows
+        self._send = send
+        self._room = threading.Semaphore(max(1, window))
+        self.stopped = False
+        threading.Thread(target=self._read, name="ragstone-rows", daemon=True).start()
+
+    def more(self) -> None:
+        self._room.release()
+
+    def stop(self) -> None:
+        self.stopped = True
+        self._room.release()
+
+    def _read(self) -> None:
+        with suppress(RuntimeError):  # from `send`: the loop is closed, nobody waits for more
+            try:
+                rows = iter(self._rows)
+                while self._room.acquire() and not self.stopped:
+                    row = next(rows, None)
+                    self._send(row)
+                    if row is None:
+                        return
+                    del row
+            except Exception as error:
+                self._send(error)
 
 
 async def _score(row: Row, metrics: Sequence[Metric]) -> Scored:
@@ -72,7 +107,7 @@ async def _score(row: Row, metrics: Sequence[Metric]) -> Scored:
 
 
 async def score_safely(metric: Metric, row: Row) -> Outcome:
-    """Score a row; what the judge's provider raises becomes `Unscored("judge_error")` with what was spent."""
+    """Score a row; whatever that raises becomes `Unscored("judge_error")`, named with its type and what was spent."""
     meter = Meter()
     try:
         return await metric.ascore(row.sample, meter=meter)

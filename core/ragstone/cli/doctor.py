@@ -11,6 +11,7 @@ import click
 
 from ragstone._version import __version__
 from ragstone.cli.judges import EMBEDDER_HELP, JUDGE_HELP, make_embedder, make_llm
+from ragstone.cli.show import printable
 from ragstone.judge import LLMRequest
 
 _BASE = ("numpy", "pydantic", "pysbd", "click", "tqdm")
@@ -20,7 +21,7 @@ _EXTRAS = {
 }
 
 
-@click.command()
+@click.command(short_help="Say what is installed and whether the judge answers.")
 @click.option("--llm", default="local", show_default=True, metavar="JUDGE", help=JUDGE_HELP)
 @click.option("--embedder", metavar="EMBEDDER", help=EMBEDDER_HELP)
 def doctor(llm: str, embedder: str | None) -> None:
@@ -49,11 +50,11 @@ def _try(what: str, spec: str | None, ask: Callable[[], str]) -> bool:
     started = time.perf_counter()
     try:
         answer = ask()
-    except click.UsageError as error:
-        click.echo(f"{what} {name}: {error.message}")
+    except click.ClickException as error:
+        click.echo(f"{what}: {printable(error.message)}")
         return False
     except Exception as error:
-        click.echo(f"{what} {name}: does not answer: {type(error).__name__}: {error}")
+        click.echo(f"{what} {name}: does not answer: {type(error).__name__}: {printable(str(error))}")
         return False
     click.echo(f"{what} {name}: {answer} ({time.perf_counter() - started:.1f} s)")
     return True

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import click
 
+from ragstone.batch import BadLine
 from ragstone.cli.metrics import METRICS
 from ragstone.cli.results import read_results
 from ragstone.cli.show import evidence_lines
 
 
-@click.command()
+@click.command(short_help="Print why a sample scored as it did.")
 @click.argument("results", type=click.Path(exists=True, dir_okay=False))
 @click.argument("sample_id", required=False)
 @click.option("--metric", type=click.Choice(METRICS), help="Only this metric.")
@@ -19,18 +20,25 @@ def explain(results: str, sample_id: str | None, metric: str | None) -> None:
 
     SAMPLE_ID is its id (or, where it had none, its line number); by default the first sample of the file.
     """
+    first_line: int | None = None
+    first_bad: BadLine | None = None
+    bad = 0
     found = False
-    with Path(results).open(encoding="utf-8", errors="replace") as lines:
-        try:
-            for result in read_results(lines):
-                sample_id = result.id if sample_id is None else sample_id
-                if result.id == sample_id and metric in (None, result.outcome.metric):
-                    found = True
-                    for line in evidence_lines(result.id, result.outcome):
-                        click.echo(line)
-        except ValueError as error:
-            raise click.UsageError(f"{results}: {error}") from None
+    with Path(results).open("rb") as lines:
+        for result in read_results(lines):
+            if isinstance(result, BadLine):
+                first_bad = first_bad or result
+                bad += 1
+                continue
+            first_line = result.line if first_line is None else first_line
+            wanted = result.line == first_line if sample_id is None else result.id == sample_id
+            if wanted and metric in (None, result.outcome.metric):
+                found = True
+                for line in evidence_lines(result.id, result.outcome):
+                    click.echo(line)
+    if first_bad is not None:
+        click.echo(f"{results}: {bad} line(s) skipped: line {first_bad.line} {first_bad.problem}", err=True)
     if not found:
-        what = f"sample {sample_id!r}" if sample_id is not None else "result"
+        what = "result" if sample_id is None else f"sample {sample_id!r}"
         click.echo(f"{results} has no {what}" + (f" with {metric}" if metric else ""), err=True)
         sys.exit(2)

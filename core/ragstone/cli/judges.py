@@ -1,63 +1,113 @@
 """Judges and embedders by name, as they are written on the command line."""
 
+from functools import partial
+
 import click
 
-from ragstone.clients import OpenAICompatible
+from ragstone.clients import AnswerError, OpenAICompatible
+from ragstone.clients.connection import load_openai
 from ragstone.judge import LLM, Embedder
 
 JUDGE_HELP = (
     "The judge: local (the embedded model), local:PATH (another GGUF file), openai:MODEL (key from "
     "OPENAI_API_KEY), or the URL of an OpenAI-compatible server, as MODEL@URL where it has several models."
 )
-EMBEDDER_HELP = "The embedder, named in the same way. By default what goes with the judge."
+EMBEDDER_HELP = (
+    "The embedder of response_relevancy, named in the same way (local:PATH: an ONNX file). Default: what goes with "
+    "the judge: the embedded one, text-embedding-3-small, or the judge's own server and model."
+)
 _DEFAULT_OPENAI_EMBEDDER = "text-embedding-3-small"
+_PROBE_TIMEOUT = 10.0
+
+
+class NotThere(click.ClickException):
+    """A judge or an embedder that was rightly named cannot be had."""
+
+    exit_code = 2
+
+
+def is_local(spec: str) -> bool:
+    """Return whether a judge or embedder is one in this process."""
+    return spec == "local" or spec.startswith("local:")
 
 
 def make_llm(spec: str, *, max_concurrency: int) -> LLM:
-    """Return the judge that `--llm` names.
+    """Return the judge that `--llm` names: loaded, or with a server that answers.
 
     Raises:
-        click.UsageError: It names none, or what it takes is not installed.
+        click.UsageError: It names none.
+        NotThere: What it takes is not installed or not pulled, or nobody answers.
     """
     try:
-        if spec == "local" or spec.startswith("local:"):
+        if is_local(spec):
             from ragstone.local import LocalLLM
 
-            return LocalLLM(spec.removeprefix("local").removeprefix(":") or None)
-        return _client(spec, "--llm", max_concurrency)
-    except (ImportError, OSError, ValueError) as error:
+            llm = LocalLLM(_path(spec))
+            llm.load()
+            return llm
+        return _client(spec, max_concurrency)
+    except ValueError as error:
         raise click.UsageError(f"--llm {spec}: {error}") from None
+    except (ImportError, OSError, RuntimeError) as error:
+        raise NotThere(f"--llm {spec}: {error}") from error
 
 
-def make_embedder(spec: str | None, llm_spec: str, *, max_concurrency: int) -> Embedder:
+def make_embedder(spec: str | None, llm_spec: str, llm: LLM | None = None, *, max_concurrency: int) -> Embedder:
     """Return the embedder that `--embedder` names, or the one that goes with the judge.
 
     Raises:
-        click.UsageError: It names none, or what it takes is not installed.
+        click.UsageError: It names none.
+        NotThere: What it takes is not installed or not pulled, or nobody answers.
     """
-    if spec is None:
-        if llm_spec.startswith("local"):
-            spec = "local"
-        elif llm_spec.startswith("openai:"):
-            spec = f"openai:{_DEFAULT_OPENAI_EMBEDDER}"
-        else:
-            spec = llm_spec
+    if spec is None and isinstance(llm, OpenAICompatible) and not llm_spec.startswith("openai:"):
+        return llm
+    if spec is None and is_local(llm_spec):
+        spec = "local"
+    elif spec is None:
+        spec = f"openai:{_DEFAULT_OPENAI_EMBEDDER}" if llm_spec.startswith("openai:") else llm_spec
     try:
-        if spec == "local":
+        if is_local(spec):
             from ragstone.local import LocalEmbedder
 
-            return LocalEmbedder()
-        return _client(spec, "--embedder", max_concurrency)
-    except (ImportError, OSError, ValueError) as error:
+            embedder = LocalEmbedder(_path(spec))
+            embedder.embed(["load"])
+            return embedder
+        return _client(spec, max_concurrency)
+    except ValueError as error:
         raise click.UsageError(f"--embedder {spec}: {error}") from None
+    except (ImportError, OSError, RuntimeError) as error:
+        raise NotThere(f"--embedder {spec}: {error}") from error
 
 
-def _client(spec: str, option: str, max_concurrency: int) -> OpenAICompatible:
-    if spec.startswith("openai:") and spec != "openai:":
-        return OpenAICompatible(spec.removeprefix("openai:"), max_concurrency=max_concurrency)
+def _path(spec: str) -> str | None:
+    return spec.removeprefix("local").removeprefix(":") or None
+
+
+def _client(spec: str, max_concurrency: int) -> OpenAICompatible:
     if spec.startswith(("http://", "https://")):
-        return OpenAICompatible.at(spec, max_concurrency=max_concurrency)
+        return OpenAICompatible.at(spec, max_concurrency=max_concurrency)  # asks the server for its model
     model, at, url = spec.rpartition("@http")
-    if at and model:
-        return OpenAICompatible.at(f"http{url}", model, max_concurrency=max_concurrency)
-    raise click.UsageError(f"{option} {spec}: is none of local, local:PATH, openai:MODEL, URL, MODEL@URL")
+    if spec.startswith("openai:") and spec != "openai:":
+        make = partial(OpenAICompatible, spec.removeprefix("openai:"))
+    elif at and model:
+        make = partial(OpenAICompatible.at, f"http{url}", model)
+    else:
+        raise ValueError("is none of local, local:PATH, openai:MODEL, URL, MODEL@URL")
+    with make(timeout=_PROBE_TIMEOUT, max_retries=1) as probe:
+        _check_reached(probe)
+    return make(max_concurrency=max_concurrency)
+
+
+def _check_reached(client: OpenAICompatible) -> None:
+    """Find out in seconds, at no cost, what each row would otherwise find out after all retries.
+
+    Raises:
+        ConnectionError: Nobody answers, or the key is wrong. A server that lists no models may be a good judge.
+    """
+    openai = load_openai()
+    try:
+        client.models()
+    except (openai.APIConnectionError, openai.AuthenticationError) as error:
+        raise ConnectionError(str(error)) from error
+    except (openai.OpenAIError, AnswerError):
+        return

@@ -1,7 +1,12 @@
-"""The command's entry: its subcommands are loaded when they are asked for."""
+"""The command's entry: its subcommands, and what becomes of a closed pipe, a full disk or Ctrl-C in any of them."""
 
+import contextlib
+import errno
 import io
+import os
 import sys
+from pathlib import Path
+from typing import Any, TextIO
 
 import click
 
@@ -11,8 +16,33 @@ from ragstone.cli.explain import explain
 from ragstone.cli.pull import pull
 from ragstone.cli.score import score
 
+# What a shell reports for a program that the signal ended.
+_SIGINT_STATUS = 130
+_SIGPIPE_STATUS = 141
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+
+class _Commands(click.Group):
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's signature
+        try:
+            try:
+                return super().invoke(ctx)
+            finally:
+                sys.stdout.flush()  # here, where an error can still be told
+        except KeyboardInterrupt:
+            ctx.exit(_SIGINT_STATUS)
+        except OSError as error:
+            _discard(sys.stdout)
+            if error.errno == errno.EPIPE:  # `| head` has seen enough; 0 or 1 would be taken for the scores' verdict
+                _discard(sys.stderr)
+                ctx.exit(_SIGPIPE_STATUS)
+            raise _Failed(str(error)) from error
+
+
+class _Failed(click.ClickException):
+    exit_code = 2
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="ragstone")
 def cli() -> None:
     """Score what a RAG app really answers, with evidence."""
@@ -23,12 +53,14 @@ for command in (doctor, explain, pull, score):
 
 
 def main() -> None:
-    """Run the command; a pipe that closes early ends it quietly."""
+    """Run the command."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a character is no crash
-    try:
-        cli(prog_name="ragstone")
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(0)
+    cli(prog_name="ragstone")
+
+
+def _discard(stream: TextIO) -> None:
+    """Send what is still buffered nowhere, or the interpreter would complain of it at exit."""
+    with contextlib.suppress(OSError, ValueError), Path(os.devnull).open("wb") as nowhere:  # it is no file
+        os.dup2(nowhere.fileno(), stream.fileno())

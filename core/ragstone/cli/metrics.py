@@ -2,10 +2,12 @@
 
 import dataclasses
 import json
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import click
+from pydantic import TypeAdapter, ValidationError
 
 from ragstone.cli.judges import make_embedder, make_llm
 from ragstone.metrics import AlignmentCoverage, ContextRelevancy, Metric, ResponseRelevancy, SummarizationScore
@@ -18,58 +20,78 @@ _NOT_SETTABLE = {"llm", "embedder", "splitter", "threshold"}
 
 
 def make_metrics(
-    names: Sequence[str], settings: Sequence[str], *, llm: str, embedder: str | None, concurrency: int
+    options: Mapping[str, Mapping[str, Any]], *, llm: str, embedder: str | None, concurrency: int
 ) -> list[Metric]:
-    """Return the named metrics, each once, over one judge.
+    """Return the metrics, over one judge, that the options are of.
 
     Raises:
-        click.UsageError: A setting names no metric or no option of it, or has an impossible value.
+        click.ClickException: The judge or the embedder cannot be had, or an option has an impossible value.
     """
-    wanted = list(dict.fromkeys(names))
-    options = _options(settings, wanted)
     judge = make_llm(llm, max_concurrency=concurrency)
     metrics: list[Metric] = []
-    for name in wanted:
+    for name, given in options.items():
+        more: dict[str, Any] = {}
         if name == ResponseRelevancy.name:
-            options[name]["embedder"] = make_embedder(embedder, llm, max_concurrency=concurrency)
+            more["embedder"] = make_embedder(embedder, llm, judge, max_concurrency=concurrency)
         try:
-            metrics.append(_CLASSES[name](llm=judge, **options[name]))
+            metrics.append(_CLASSES[name](llm=judge, **given, **more))
         except (TypeError, ValueError) as error:
             raise click.UsageError(f"{name}: {error}") from None
     return metrics
 
 
-def _options(settings: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, Any]]:
+def parse_settings(settings: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return each metric's options by name, as `--set METRIC.OPTION=VALUE` gives them.
+
+    Raises:
+        click.UsageError: One names no metric or no option of it, or its value is not of the option's type.
+    """
     options: dict[str, dict[str, Any]] = {name: {} for name in names}
     for text in settings:
         path, equals, raw = text.partition("=")
         name, _, option = path.partition(".")
         if not equals or name not in options:
             raise click.UsageError(f"--set {text}: write METRIC.OPTION=VALUE, METRIC one of {', '.join(names)}")
-        known = {field.name for field in dataclasses.fields(_CLASSES[name])} - _NOT_SETTABLE
-        if option not in known:
-            raise click.UsageError(f"--set {text}: {name} has no option {option!r}; it has {', '.join(sorted(known))}")
+        known = {field.name: field.type for field in dataclasses.fields(_CLASSES[name])}
+        settable = sorted(known.keys() - _NOT_SETTABLE)
+        if option not in settable:
+            raise click.UsageError(f"--set {text}: {name} has no option {option!r}; it has {', '.join(settable)}")
         try:
-            options[name][option] = json.loads(raw)
+            value = json.loads(raw)
         except ValueError:
-            options[name][option] = raw
+            value = raw
+        try:
+            options[name][option] = TypeAdapter[Any](cast("Any", known[option])).validate_python(value)
+        except ValidationError as error:
+            wrong = dict.fromkeys(each["msg"] for each in error.errors(include_url=False, include_input=False))
+            raise click.UsageError(f"--set {text}: {'; '.join(wrong)}") from None
     return options
 
 
-def parse_threshold(text: str, names: Sequence[str]) -> list[tuple[str, float]]:
-    """Return the (metric, limit) pairs that one --threshold stands for.
+def parse_thresholds(thresholds: Sequence[str], names: Sequence[str]) -> dict[str, float]:
+    """Return the limit of each metric that has one; METRIC=X goes before X, wherever it stands.
+
+    Raises:
+        click.UsageError: One is no number from -1 to 1, or is of no metric that is scored.
 
     Example:
-        >>> parse_threshold("0.5", ["a", "b"]), parse_threshold("b=0.7", ["a", "b"])
-        ([('a', 0.5), ('b', 0.5)], [('b', 0.7)])
+        >>> parse_thresholds(["b=0.7", "0.5"], ["a", "b"])
+        {'a': 0.5, 'b': 0.7}
     """
-    name, equals, value = text.rpartition("=")
-    try:
-        limit = float(value)
-    except ValueError:
-        limit = float("nan")
-    if not -1.0 <= limit <= 1.0 or (equals and name not in names):
-        raise click.UsageError(
-            f"--threshold {text}: write X or METRIC=X, X from -1 to 1, METRIC one of {', '.join(names)}"
-        )
-    return [(name, limit)] if equals else [(each, limit) for each in names]
+    for_all: dict[str, float] = {}
+    for_one: dict[str, float] = {}
+    for text in thresholds:
+        name, equals, value = text.rpartition("=")
+        try:
+            limit = float(value)
+        except ValueError:
+            limit = math.nan
+        if not -1.0 <= limit <= 1.0 or (equals and name not in names):
+            raise click.UsageError(
+                f"--threshold {text}: write X or METRIC=X, X from -1 to 1, METRIC one of {', '.join(names)}"
+            )
+        if equals:
+            for_one[name] = limit
+        else:
+            for_all.update(dict.fromkeys(names, limit))
+    return for_all | for_one

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 
-@click.command()
+@click.command(short_help="Fetch the embedded judge and embedder (1.1 GB).")
 @click.option("--llm", type=click.Path(exists=True, path_type=Path), help="Your own copy of the judge's GGUF file.")
 @click.option("--embedder", type=click.Path(exists=True, path_type=Path), help="Your own copy of the ONNX model.")
 @click.option("--tokenizer", type=click.Path(exists=True, path_type=Path), help="Your own copy of its tokenizer.")

@@ -10,16 +10,16 @@ from typing import IO, Any
 import click
 from tqdm import tqdm
 
-from ragstone.batch import BadLine, Row, Scored, Summary, read_rows, stream
+from ragstone.batch import BadLine, Row, read_rows
 from ragstone.batch.rows import SAMPLE_FIELDS
-from ragstone.cli.judges import EMBEDDER_HELP, JUDGE_HELP
-from ragstone.cli.metrics import METRICS, make_metrics, parse_threshold
-from ragstone.cli.results import result_line
-from ragstone.cli.show import evidence_lines, summary_table
-from ragstone.metrics import Metric
+from ragstone.cli.judges import EMBEDDER_HELP, JUDGE_HELP, is_local
+from ragstone.cli.metrics import METRICS, make_metrics, parse_settings, parse_thresholds
+from ragstone.cli.results import Results, ResultsLost, open_results
+from ragstone.cli.run import GIVE_UP_AFTER, Run
+from ragstone.cli.show import summary_table
 
 
-@click.command()
+@click.command(short_help="Score samples, one JSON object a line.")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 @click.option(
     "--metric", "names", multiple=True, type=click.Choice(METRICS), help="What to score; repeat it. Default: all four."
@@ -37,7 +37,7 @@ from ragstone.metrics import Metric
     "thresholds",
     multiple=True,
     metavar="[METRIC=]X",
-    help="Exit with 1 when a metric's mean is below X.",
+    help="Exit with 1 when a mean is below X; each result says whether its score reaches X.",
 )
 @click.option(
     "--field",
@@ -68,107 +68,73 @@ def score(
     settings: tuple[str, ...],
     concurrency: int,
 ) -> None:
-    r"""Score the samples in FILE, one JSON object per line (- reads standard input).
+    """Score the samples in FILE, one JSON object per line (- reads standard input).
 
     Prints, for each metric, the mean, how many samples it is of, the failures by reason, calls and tokens.
-    A bad line is reported with its number and the run goes on.
+    A bad line is reported with its number and the run goes on. A run that is interrupted, or that gives up
+    because the judge keeps failing, prints and has written what was scored so far.
 
     \b
-    Exit status: 0 done; 1 a mean is below its threshold, or nothing could be
-    scored; 2 the input or an option is wrong, or a line held no sample.
-    """
+    Exit status:
+      0    done
+      1    a mean is below its threshold, nothing could be scored, or the
+           judge kept failing
+      2    the input or an option is wrong, or a line held no sample
+      130  interrupted
+    """  # noqa: D301 - click's mark for lines that stay as they are
+    wanted = tuple(dict.fromkeys(names)) or METRICS
     mapping = _mapping(fields)
-    metrics = make_metrics(names or METRICS, settings, llm=llm, embedder=embedder, concurrency=concurrency)
-    limits = dict(limit for text in thresholds for limit in parse_threshold(text, [m.name for m in metrics]))
+    limits = parse_thresholds(thresholds, wanted)
+    options = parse_settings(settings, wanted)
+    for name, limit in limits.items():
+        options[name]["threshold"] = limit  # so that each sample says whether it reaches it
     if out == "-" and explained:
         raise click.UsageError("--out - and --explain both write to standard output; name a file for --out")
-    summaries = {metric.name: Summary() for metric in metrics}
-    table_err = out == "-"
+    metrics = make_metrics(options, llm=llm, embedder=embedder, concurrency=concurrency)
+    # Calls to the embedded judge run one at a time: rows side by side would only wait for each other.
+    window = 1 if is_local(llm) else 4 * concurrency
     with contextlib.ExitStack() as stack:
         lines = stack.enter_context(_open(file))
-        results = None if out is None else stack.enter_context(_create(out, file))
-        progress = stack.enter_context(
-            tqdm(
-                total=_count(file),
-                unit=" samples",
-                disable=not sys.stderr.isatty(),
-                file=sys.stderr,
-                dynamic_ncols=True,
-            )
-        )
-        run = _Run(metrics, summaries, results, progress, explained)
-        try:
-            asyncio.run(run.all(read_rows(lines, mapping), window=4 * concurrency))
-        except KeyboardInterrupt:
-            progress.close()
-            click.echo(summary_table(summaries), err=table_err)
-            click.echo("Interrupted: the table is of what was scored so far.", err=True)
-            sys.exit(130)
-    click.echo(summary_table(summaries), err=table_err)
-    sys.exit(_verdict(summaries, limits, bad_lines=run.bad_lines))
+        results = None if out is None else Results(stack.enter_context(open_results(out, file)), out)
+        run = Run(metrics, results, stack.enter_context(_progress(file)), explained=explained)
+        ended = _score(run, read_rows(lines, mapping), window)
+    click.echo(summary_table(run.summaries), err=out == "-")
+    if isinstance(ended, KeyboardInterrupt):
+        click.echo("Interrupted: the table is of what was scored so far.", err=True)
+        raise ended
+    if ended is not None:
+        raise ended
+    sys.exit(_status(run, limits))
 
 
-class _Run:
-    """One pass over the samples, with what it prints and writes on the way."""
-
-    def __init__(
-        self,
-        metrics: Sequence[Metric],
-        summaries: dict[str, Summary],
-        results: IO[str] | None,
-        progress: "tqdm[Any]",
-        explained: bool,
-    ) -> None:
-        self._metrics = metrics
-        self._summaries = summaries
-        self._results = results
-        self._progress = progress
-        self._explained = explained
-        self.bad_lines = 0
-
-    async def all(self, rows: Iterator[Row | BadLine], *, window: int) -> None:
-        async for item in stream(rows, self._metrics, window=window):
-            if isinstance(item, BadLine):
-                self.bad_lines += 1
-                self._say(f"line {item.line}: {item.problem} (skipped)", err=True)
-            else:
-                self._take(item)
-            self._progress.update()
-
-    def _take(self, scored: Scored) -> None:
-        for outcome in scored.outcomes:
-            self._summaries[outcome.metric].add(outcome)
-            if self._results is not None:
-                self._results.write(result_line(scored.row, outcome))
-            if self._explained:
-                self._say("\n".join(evidence_lines(scored.row.sample.id or "", outcome)))
-        if self._results is not None:
-            self._results.flush()  # what was paid for is on disk
-        calls = sum(summary.usage.llm_calls for summary in self._summaries.values())
-        failed = sum(summary.total - summary.scored for summary in self._summaries.values())
-        self._progress.set_postfix_str(f"{calls:,} calls, {failed:,} unscored", refresh=False)
-
-    def _say(self, text: str, *, err: bool = False) -> None:
-        with self._progress.external_write_mode(file=sys.stderr if err else sys.stdout):
-            click.echo(text, err=err)
+def _score(run: Run, rows: Iterator[Row | BadLine], window: int) -> KeyboardInterrupt | ResultsLost | None:
+    """Score all rows; return what ended that early, for the table comes first."""
+    try:
+        asyncio.run(run.all(rows, window=window))
+    except (KeyboardInterrupt, ResultsLost) as ended:
+        return ended
+    return None
 
 
-def _verdict(summaries: dict[str, Summary], limits: dict[str, float], *, bad_lines: int) -> int:
-    status = 0
-    if not any(summary.total for summary in summaries.values()):
-        click.echo("No sample: the file has no line that holds one.", err=True)
+def _status(run: Run, limits: dict[str, float]) -> int:
+    if not any(summary.total for summary in run.summaries.values()):
+        click.echo("No sample: no line of the input holds one. Each line must be one JSON object.", err=True)
         return 2
-    if not any(summary.scored for summary in summaries.values()):
-        click.echo("Nothing could be scored; the table says why. `ragstone doctor` checks the judge.", err=True)
+    status = 0
+    if run.gave_up:
+        click.echo(f"Gave up: the judge failed on {GIVE_UP_AFTER} samples in a row; the table says how.", err=True)
+        status = 1
+    if not any(summary.scored for summary in run.summaries.values()):
+        click.echo("Nothing could be scored; the table says why. `ragstone doctor` tries the judge.", err=True)
         status = 1
     for name, limit in limits.items():
-        mean = summaries[name].mean
+        mean = run.summaries[name].mean
         if mean is None or mean < limit:
-            found = "nothing was scored" if mean is None else f"its mean is {mean:.3f}"
+            found = "nothing was scored" if mean is None else f"its mean is {mean:.6g}"
             click.echo(f"{name}: below the threshold {limit:g}: {found}", err=True)
             status = 1
-    if bad_lines:
-        click.echo(f"{bad_lines} line(s) held no sample; see above.", err=True)
+    if run.bad_lines:
+        click.echo(f"{run.bad_lines} line(s) held no sample; see above.", err=True)
         status = 2
     return status
 
@@ -184,23 +150,24 @@ def _mapping(fields: Sequence[str]) -> dict[str, str]:
 
 
 def _open(file: str) -> contextlib.AbstractContextManager[IO[bytes]]:
-    return contextlib.nullcontext(sys.stdin.buffer) if file == "-" else Path(file).open("rb")
-
-
-def _create(out: str, file: str) -> contextlib.AbstractContextManager[IO[str]]:
-    if out == "-":
-        return contextlib.nullcontext(sys.stdout)
-    if file != "-" and Path(out).exists() and Path(out).samefile(file):
-        raise click.UsageError(f"--out {out}: is the input itself")
+    if file != "-":
+        return Path(file).open("rb")
     try:
-        return Path(out).open("w", encoding="utf-8")
-    except OSError as error:
-        raise click.UsageError(f"--out {out}: {error.strerror}") from None
+        # Not sys.stdin: a thread that waits in it for a line would abort the interpreter's exit.
+        return contextlib.nullcontext(open(sys.stdin.fileno(), "rb", closefd=False))
+    except (OSError, ValueError):  # it is no file, as in tests
+        return contextlib.nullcontext(sys.stdin.buffer)
+
+
+def _progress(file: str) -> "tqdm[Any]":
+    shown = sys.stderr.isatty()
+    total = _count(file) if shown else None
+    return tqdm(total=total, unit=" lines", disable=not shown, file=sys.stderr, dynamic_ncols=True)
 
 
 def _count(file: str) -> int | None:
-    """Return the number of lines, for the progress bar; None for a pipe or where no bar is shown."""
-    if file == "-" or not sys.stderr.isatty():
+    """Return the number of lines; None for what cannot be read twice."""
+    if file == "-" or not Path(file).is_file():
         return None
     with Path(file).open("rb") as lines:
         return sum(block.count(b"\n") for block in iter(lambda: lines.read(1 << 20), b"")) or None

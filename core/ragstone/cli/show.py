@@ -6,16 +6,19 @@ from ragstone.batch import Summary
 from ragstone.outcome import Evidence, Outcome, Unscored
 
 _WIDTH = 100
+_LONGEST = 500
+_JOINERS = "\u200c\u200d"  # invisible, but Persian, Indic scripts and emoji are wrong without them
 
 
 def evidence_lines(sample_id: str, outcome: Outcome) -> Iterator[str]:
     """Yield an outcome as lines: the number, why, and each verdict with the passages that it points to."""
+    head = f"{_short(sample_id)}  {outcome.metric}"
     if isinstance(outcome, Unscored):
-        yield f"{sample_id}  {outcome.metric}  unscored ({outcome.reason}): {outcome.detail}"
+        yield f"{head}  unscored ({outcome.reason}): {printable(outcome.detail)}"
         return
     passed = {True: "  passed", False: "  below its threshold", None: ""}[outcome.passed]
-    yield f"{sample_id}  {outcome.metric}  {outcome.value:.3f}{passed}"
-    yield f"    {outcome.reason}"
+    yield f"{head}  {outcome.value:.3f}{passed}"
+    yield f"    {printable(outcome.reason)}"
     parts = "  ".join(f"{name} {value:.3f}" for name, value in outcome.breakdown.items())
     if parts:
         yield f"    {parts}"
@@ -34,14 +37,24 @@ def _place(evidence: Evidence) -> str:
 
 
 def _short(text: str) -> str:
-    flat = " ".join(text.split())
-    shown = flat if len(flat) <= _WIDTH else f"{flat[: _WIDTH - 1]}…"
-    return "".join(c if c.isprintable() else "\ufffd" for c in shown)  # no control sequence reaches the terminal
+    return printable(text, _WIDTH)
+
+
+def printable(text: str, width: int = _LONGEST) -> str:
+    r"""Return the text on one line, cut to a width, with nothing in it that a terminal would obey.
+
+    Example:
+        >>> printable("a\n\x1b[31mb")
+        'a \ufffd[31mb'
+    """
+    flat = " ".join(text[: 4 * width].split())
+    shown = flat if len(flat) <= width and len(text) <= 4 * width else f"{flat[: width - 1]}…"
+    return "".join(c if c.isprintable() or c in _JOINERS else "\ufffd" for c in shown)
 
 
 def summary_table(summaries: Mapping[str, Summary]) -> str:
-    """Return the totals of each metric as a table, with the failures by reason below it."""
-    head = ("metric", "mean", "scored", "judge calls", "input tokens", "output tokens")
+    """Return the totals of each metric as a table, with the failures by reason and one of each below it."""
+    head = ("metric", "mean", "scored", "judge calls", "tokens in", "tokens out")
     rows = [
         (
             name,
@@ -61,7 +74,8 @@ def summary_table(summaries: Mapping[str, Summary]) -> str:
         for row in (head, *rows)
     ]
     for name, s in summaries.items():
-        lines += [f"unscored by {name}: {count} {reason}" for reason, count in sorted(s.failures.items())]
+        for reason, count in sorted(s.failures.items()):
+            lines += [f"unscored by {name}: {count} {reason}", f"    first: {printable(s.examples[reason])}"]
     return "\n".join(["", *lines])
 
 

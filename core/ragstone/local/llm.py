@@ -22,7 +22,7 @@ _REPLY_TOKENS = 1024
 """A small model may repeat itself without end; past this a reply is cut, and the parser rejects it."""
 
 _CANDIDATES = 1000
-"""Tokens looked at for the choices; beyond them a choice's probability is below about 1e-6."""
+"""Tokens looked at for the choices, of some 150,000; a choice that begins with none of them has probability 0."""
 
 
 class LocalLLM(BaseLLM):

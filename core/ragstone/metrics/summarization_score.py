@@ -136,7 +136,8 @@ class SummarizationScore(Metric):
             _MAKE,
             {"text": source},
             f"List at most {_MOST_QUESTIONS} keyphrases of this text, most important first, each with its yes/no "
-            'question; the right answer is yes. Reply with bare JSON: {"items": [{"keyphrase": TEXT, "question": QUESTION}]}.',
+            "question; the right answer is yes. "
+            'Reply with bare JSON: {"items": [{"keyphrase": TEXT, "question": QUESTION}]}.',
             record(items=listing(record(keyphrase=TEXT, question=TEXT), 0, _MOST_QUESTIONS)),
         )
 

@@ -1,0 +1,167 @@
+"""DeepEval's half of overhead.py, run under a Python that has deepeval 4.3.1.
+
+    python benchmarks/peer_deepeval.py [N]                                   # CPU per sample, instant judge
+    python benchmarks/peer_deepeval.py [N] --slow [--seconds S] [--in-flight K]   # throughput, slow judge
+
+The last line printed is JSON: a list of {"path", "cpu_ms"}, or with --slow of {"path", "rate", "ideal"}.
+
+The judge is the fastest one the API allows: asked with a `schema`, it returns a ready instance of it, so nothing
+is parsed. Every sample has a metric of its own, as DeepEval keeps the result (and the questions it generated) on
+the metric. The progress spinner is off, as it is inside DeepEval's own `evaluate`.
+"""
+
+import argparse
+import asyncio
+import json
+import math
+import os
+import statistics
+import time
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+
+os.environ["DEEPEVAL_TELEMETRY_OPT_OUT"] = "1"
+
+from deepeval.metrics import AnswerRelevancyMetric, BaseMetric, ContextualRelevancyMetric, SummarizationMetric
+from deepeval.models import DeepEvalBaseLLM
+from deepeval.test_case import LLMTestCase
+from pydantic import BaseModel
+
+Model = TypeVar("Model", bound=BaseModel)
+
+SOURCE = (  # the texts of overhead.py
+    "The 'coverage score' is calculated as the percentage of assessment questions for which both the summary and the "
+    "original document provide a 'yes' answer. This method ensures that the summary not only includes key information "
+    "from the original text but also accurately represents it. A higher coverage score indicates a more comprehensive "
+    "and faithful summary, signifying that the summary effectively encapsulates the crucial points and details from "
+    "the original content."
+)
+SUMMARY = (
+    "The coverage score quantifies how well a summary captures and accurately represents key information from the "
+    "original text, with a higher score indicating greater comprehensiveness."
+)
+QUESTION = "How is the coverage score calculated?"
+FIVE = [str(i) for i in range(1, 6)]
+VERDICTS = [{"verdict": "yes"}] * 4 + [{"verdict": "no", "reason": "Not so."}]
+RIGHT = 0.8  # four of five, in each metric
+FIELDS = {
+    "Truths": {"truths": [f"Truth {i}." for i in FIVE]},
+    "Claims": {"claims": [f"Claim {i}." for i in FIVE]},
+    "Questions": {"questions": [f"Is it {i}?" for i in FIVE]},
+    "Answers": {"answers": ["yes"] * 5},
+    "Statements": {"statements": [f"Statement {i}." for i in FIVE]},
+    "Verdicts": {"verdicts": VERDICTS},
+    "ContextualRelevancyVerdicts": {
+        "verdicts": [{"statement": f"Statement {i}.", **verdict} for i, verdict in zip(FIVE, VERDICTS, strict=True)]
+    },
+    "SummarizationScoreReason": {"reason": "So it is."},
+    "AnswerRelevancyScoreReason": {"reason": "So it is."},
+    "ContextualRelevancyScoreReason": {"reason": "So it is."},
+}
+
+
+class Judge(DeepEvalBaseLLM):
+    """Answers after `seconds`, at most `in_flight` calls at a time; 0 seconds: at once."""
+
+    def __init__(self, seconds: float = 0.0, in_flight: int = 1) -> None:
+        super().__init__("fake")
+        self._seconds = seconds
+        self._slots = asyncio.Semaphore(in_flight)
+        self._ready: dict[type[BaseModel], BaseModel] = {}
+
+    def load_model(self) -> "Judge":
+        return self
+
+    def get_model_name(self) -> str:
+        return "fake"
+
+    def generate(self, prompt: str, schema: type[Model]) -> Model:  # noqa: ARG002
+        return self._reply(schema)
+
+    async def a_generate(self, prompt: str, schema: type[Model]) -> Model:  # noqa: ARG002
+        if self._seconds:
+            async with self._slots:
+                await asyncio.sleep(self._seconds)
+        return self._reply(schema)
+
+    def _reply(self, schema: type[Model]) -> Model:
+        reply = self._ready.get(schema)
+        if reply is None:
+            reply = self._ready[schema] = schema.model_validate(FIELDS[schema.__name__])
+        return reply
+
+
+class Case(NamedTuple):
+    path: str
+    metric: Callable[[Judge], BaseMetric]
+    sample: Callable[[int], LLMTestCase]
+    calls: int
+    rounds: int
+
+
+def summary(i: int) -> LLMTestCase:
+    return LLMTestCase(input=f"{SOURCE} Text number {i}.", actual_output=f"{SUMMARY} ({i})")
+
+
+def answer(i: int) -> LLMTestCase:
+    return LLMTestCase(
+        input=f"{QUESTION} ({i})",
+        actual_output=f"{SUMMARY} ({i})",
+        retrieval_context=[f"{SOURCE} Text number {i}."],
+    )
+
+
+CASES = [
+    Case("SummarizationMetric `a_measure`", lambda judge: SummarizationMetric(model=judge), summary, 7, 4),
+    Case("AnswerRelevancyMetric `a_measure`", lambda judge: AnswerRelevancyMetric(model=judge), answer, 3, 3),
+    Case("ContextualRelevancyMetric `a_measure`", lambda judge: ContextualRelevancyMetric(model=judge), answer, 2, 2),
+]
+
+
+async def score(case: Case, judge: Judge, sample: LLMTestCase) -> float:
+    return await case.metric(judge).a_measure(sample, _show_indicator=False)
+
+
+async def instant(n: int, repeats: int = 5) -> list[dict[str, object]]:
+    """Return the median CPU ms per sample of each path; the first repeat, left out, warms up."""
+    judge = Judge()
+    figures: dict[str, list[float]] = {case.path: [] for case in CASES}
+    for repeat in range(repeats + 1):
+        for case in CASES:
+            samples = [case.sample(i) for i in range(repeat * n, (repeat + 1) * n)]
+            start = time.process_time()
+            scores = [await score(case, judge, sample) for sample in samples]
+            figures[case.path].append((time.process_time() - start) / n * 1000)
+            check(case, scores)
+    return [{"path": path, "cpu_ms": statistics.median(each[1:])} for path, each in figures.items()]
+
+
+async def slow(n: int, seconds: float, in_flight: int) -> list[dict[str, object]]:
+    """Return the samples/s of each path, all samples at once before a judge that takes `in_flight` calls at a time."""
+    judge = Judge(seconds, in_flight)
+    rows: list[dict[str, object]] = []
+    for case in CASES:
+        samples = [case.sample(i) for i in range(n)]
+        await score(case, judge, case.sample(n))
+        start = time.perf_counter()
+        scores = await asyncio.gather(*(score(case, judge, sample) for sample in samples))
+        wall = time.perf_counter() - start
+        check(case, scores)
+        ideal = max(n * case.calls * seconds / in_flight, case.rounds * seconds)
+        rows.append({"path": case.path, "rate": n / wall, "ideal": n / ideal})
+    return rows
+
+
+def check(case: Case, scores: list[float]) -> None:
+    for each in scores:
+        assert math.isclose(each, RIGHT), (case.path, each)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("n", type=int, nargs="?", default=300)
+    parser.add_argument("--slow", action="store_true")
+    parser.add_argument("--seconds", type=float, default=0.05)
+    parser.add_argument("--in-flight", type=int, default=64)
+    args = parser.parse_args()
+    print(json.dumps(asyncio.run(slow(args.n, args.seconds, args.in_flight) if args.slow else instant(args.n))))

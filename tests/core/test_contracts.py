@@ -1,0 +1,281 @@
+"""The contract classes that adapters are held to: kept by our own, and failed by what breaks them."""
+
+import asyncio
+import json
+import threading
+from contextlib import closing
+
+import numpy as np
+import pytest
+
+from ragstone import BaseEmbedder, BaseLLM, Embedder, LLMReply
+from ragstone.testing import EmbedderContract, FakeEmbedder, FakeLLM, LLMContract
+
+REPLY = '{"answer": "yes"}'
+
+
+def probable(request):
+    if request.choices:
+        return LLMReply("yes", 9, 1, {"yes": 0.9, "no": 0.1})
+    return {"answer": "yes"}
+
+
+class SyncLLM(BaseLLM):
+    model = "sync"
+
+    def generate(self, request, /):
+        return LLMReply(REPLY)
+
+
+class AsyncLLM(BaseLLM):
+    model = "async"
+
+    async def agenerate(self, request, /):
+        await asyncio.sleep(0)
+        return LLMReply(REPLY, 1, 1)
+
+
+class WholeLLM(BaseLLM):
+    model, asking = "whole", "one_by_one"
+
+    def generate(self, request, /):
+        return FakeLLM(probable).generate(request)
+
+    async def agenerate(self, request, /):
+        return self.generate(request)
+
+
+class TestFakeLLM(LLMContract):
+    def llm(self):
+        return FakeLLM(probable)
+
+
+class TestSyncHalf(LLMContract):
+    def llm(self):
+        return SyncLLM()
+
+
+class TestAsyncHalf(LLMContract):
+    def llm(self):
+        return AsyncLLM()
+
+
+class TestWhole(LLMContract):
+    def llm(self):
+        return WholeLLM()
+
+
+class SyncEmbedder(BaseEmbedder):
+    model = "sync"
+
+    def embed(self, texts, /):
+        return FakeEmbedder().embed(texts)
+
+
+class AsyncEmbedder(BaseEmbedder):
+    model = "async"
+
+    async def aembed(self, texts, /):
+        return FakeEmbedder().embed(texts)
+
+
+class TestFakeEmbedder(EmbedderContract):
+    def embedder(self):
+        return FakeEmbedder()
+
+
+class TestSyncEmbedder(EmbedderContract):
+    def embedder(self):
+        return SyncEmbedder()
+
+
+class TestAsyncEmbedder(EmbedderContract):
+    def embedder(self):
+        return AsyncEmbedder()
+
+
+def breaches(contract):
+    """The names of the contract's tests that fail."""
+    failed = []
+    for name in dir(contract):
+        if name.startswith("test_"):
+            try:
+                getattr(contract, name)()
+            except Exception:
+                failed.append(name)
+    return failed
+
+
+def llm_contract(llm):
+    contract = LLMContract()
+    contract.llm = lambda: llm
+    return contract
+
+
+def embedder_contract(embedder):
+    contract = EmbedderContract()
+    contract.embedder = lambda: embedder
+    return contract
+
+
+class NoName(SyncLLM):
+    model = ""
+
+
+class OddAsking(SyncLLM):
+    asking = "nicely"
+
+
+class NoReply(SyncLLM):
+    def generate(self, request, /):
+        return REPLY
+
+
+class NegativeTokens(SyncLLM):
+    def generate(self, request, /):
+        return LLMReply(REPLY, -1, 1)
+
+
+class OwnLoop(SyncLLM):
+    """The beginner's bridge: fails within a running loop."""
+
+    def generate(self, request, /):
+        with closing(asyncio.sleep(0, LLMReply(REPLY))) as later:
+            return asyncio.run(later)
+
+
+class KeepsLoop(BaseLLM):
+    """Keeps something of the first loop it saw."""
+
+    model = "keeps"
+
+    def __init__(self):
+        self.loop = None
+
+    def generate(self, request, /):
+        return LLMReply(REPLY)
+
+    async def agenerate(self, request, /):
+        self.loop = self.loop or asyncio.get_running_loop()
+        return await self.loop.run_in_executor(None, self.generate, request)
+
+
+class OneAtATime(SyncLLM):
+    """Breaks when two threads are in it at once."""
+
+    def __init__(self):
+        self.inside = threading.Lock()
+        self.meet = threading.Event()
+
+    def generate(self, request, /):
+        if not self.inside.acquire(blocking=False):
+            self.meet.set()
+            raise RuntimeError("not safe")
+        try:
+            self.meet.wait(0.3)
+            return LLMReply(REPLY)
+        finally:
+            self.inside.release()
+
+
+class OtherChoices(SyncLLM):
+    def generate(self, request, /):
+        return LLMReply("yes", probabilities={"yes": 0.9, "maybe": 0.1})
+
+
+class NotOne(SyncLLM):
+    def generate(self, request, /):
+        return LLMReply("yes", probabilities={"yes": 0.9, "no": 0.9})
+
+
+class ChangesSchema(SyncLLM):
+    def generate(self, request, /):
+        request.schema["title"] = "mine"
+        return LLMReply(REPLY)
+
+
+@pytest.mark.parametrize(
+    ("llm", "breach"),
+    [
+        (NoName(), "test_it_is_an_llm"),
+        (OddAsking(), "test_it_is_an_llm"),
+        (object(), "test_it_is_an_llm"),
+        (NoReply(), "test_both_halves_answer"),
+        (NegativeTokens(), "test_both_halves_answer"),
+        (OwnLoop(), "test_sync_works_inside_a_running_loop"),
+        (KeepsLoop(), "test_one_loop_after_another"),
+        (OneAtATime(), "test_many_at_once"),
+        (OtherChoices(), "test_probabilities_are_those_of_the_choices"),
+        (NotOne(), "test_probabilities_are_those_of_the_choices"),
+        (ChangesSchema(), "test_it_changes_no_request"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
+def test_an_llm_that_breaks_the_contract_fails_it(llm, breach):
+    assert breach in breaches(llm_contract(llm))
+
+
+class Rows(BaseEmbedder):
+    model = "rows"
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def embed(self, texts, /):
+        return self.rows(texts)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        lambda texts: np.ones((1, 3), dtype=np.float32),
+        lambda texts: np.ones((len(texts), 3), dtype=np.float32),
+        lambda texts: FakeEmbedder().embed(texts).astype(np.float64),
+        lambda texts: FakeEmbedder().embed(texts) * np.nan,
+        lambda texts: FakeEmbedder().embed([f"{i}{text}" for i, text in enumerate(texts)]),
+    ],
+    ids=["one row", "all alike", "float64", "NaN", "by place"],
+)
+def test_an_embedder_that_breaks_the_contract_fails_it(rows):
+    assert breaches(embedder_contract(Rows(rows))) == ["test_one_row_per_text_in_order"]
+    assert breaches(embedder_contract(Rows(FakeEmbedder().embed))) == []
+
+
+def test_an_embedder_that_needs_its_own_loop_fails():
+    class OwnEmbedLoop(FakeEmbedder):
+        def embed(self, texts, /):
+            with closing(asyncio.sleep(0)) as nothing:
+                asyncio.run(nothing)
+            return super().embed(texts)
+
+        async def aembed(self, texts, /):
+            return super().embed(texts)
+
+    assert breaches(embedder_contract(OwnEmbedLoop())) == ["test_sync_works_inside_a_running_loop"]
+
+
+def test_the_contracts_ask_for_their_subject():
+    with pytest.raises(NotImplementedError):
+        LLMContract().llm()
+    with pytest.raises(NotImplementedError):
+        EmbedderContract().embedder()
+
+
+def test_the_fake_says_what_it_was_given():
+    request = LLMContract().request()
+    for given, text in (("a", "a"), ({"a": 1}, '{"a": 1}'), (["é"], json.dumps(["é"])), (LLMReply("b", 1), "b")):
+        fake = FakeLLM(lambda _, given=given: given)
+        assert fake.generate(request).text == text
+        assert fake.requests == [request]
+    with pytest.raises(KeyError):
+        FakeLLM(lambda _: KeyError("x")).generate(request)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 8, 384])
+def test_the_fake_embedder_places_any_text_by_itself(dim):
+    rows = FakeEmbedder(dim).embed(["a", "", "\ud800", "a"])
+    assert rows.shape == (4, dim)
+    assert np.allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-5)
+    assert (rows[0] == rows[3]).all()
+    assert isinstance(FakeEmbedder(dim), Embedder)
+    assert FakeEmbedder(dim).embed([]).shape == (0, dim)

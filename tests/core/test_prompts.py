@@ -1,0 +1,121 @@
+"""The prompts of each metric, held to its version: outcomes of different prompts must not pass for the same.
+
+When a test here fails, a prompt has changed. If that was meant, raise the metric's `version` and put the new
+version and digest (the failing test prints them) into `PINNED`, in place of the old ones; if only the version
+was raised, put it in. If it was not meant, put the prompt back.
+"""
+
+import dataclasses
+import hashlib
+import json
+
+import pytest
+
+from ragstone import AlignmentCoverage, ContextRelevancy, LLMRequest, ResponseRelevancy, Sample, SummarizationScore
+from ragstone.testing import FakeEmbedder, FakeLLM
+
+from .judges import drive, truth
+
+PINNED = {
+    "summarization_score": ("1", "d2433b06aa98f2cf"),
+    "alignment_coverage": ("1", "877bf95a4e26194d"),
+    "response_relevancy": ("1", "ec1c38a5f97195bb"),
+    "context_relevancy": ("1", "cf6940e682ae60cc"),
+}
+
+SAMPLE = Sample(
+    user_input="Emma is a novel. Jane Austen wrote it. Who wrote Emma?",
+    retrieved_contexts=["Emma is a novel. Jane Austen wrote Emma.", "It came out in 1815."],
+    response="Emma is a novel. It came out in 1815.",
+)
+GIVEN = ("Is Emma a novel?", "Did it come out in 1815?")
+# Every option that may show in a prompt, each alone.
+OPTIONS = {
+    SummarizationScore: [{}, {"questions": GIVEN}],
+    AlignmentCoverage: [
+        {},
+        {"assessment_questions": GIVEN},
+        {"source": "retrieved_contexts"},
+        {"n_questions": 2},
+        {"coverage_rule": "agreement"},
+    ],
+    ResponseRelevancy: [
+        {},
+        {"strictness": 1},
+        {"sampling": "n_calls"},
+        *({"noncommittal": rule} for rule in ("any", "majority", "off")),
+    ],
+    ContextRelevancy: [{}, {"selection": "verbatim"}, {"granularity": "chunk"}, {"max_input_tokens": 230}],
+}
+
+
+def at_first_unreadable():
+    """A truthful judge whose first answer to every prompt is no answer, so that the re-ask is seen too."""
+
+    def reply(request):
+        return truth(request) if "previous reply" in request.user else "pardon?"
+
+    return reply
+
+
+def requests_of(metric):
+    """Every request of the metric, by options and ways of asking, as plain data."""
+    seen = []
+    for asking in ("together", "one_by_one"):
+        for options in OPTIONS[metric]:
+            for reply in (truth, at_first_unreadable()):
+                extra = {"embedder": FakeEmbedder()} if metric is ResponseRelevancy else {}
+                _, rounds = drive(metric(llm=FakeLLM(reply), asking=asking, **options, **extra), SAMPLE)
+                for request in (r for round_ in rounds for r in round_ if isinstance(r, LLMRequest)):
+                    seen.append([getattr(request, name) for name in LLMRequest.__slots__])
+    return seen
+
+
+def digest(metric):
+    """Sixteen hex digits of all that the judge may be asked."""
+    return hashlib.sha256(json.dumps(requests_of(metric)).encode()).hexdigest()[:16]
+
+
+@pytest.mark.parametrize("metric", OPTIONS, ids=lambda metric: metric.__name__)
+def test_a_changed_prompt_has_a_changed_version(metric):
+    version, pinned = PINNED[metric.name]
+    found = digest(metric)
+    assert (metric.version, found) == (version, pinned), (
+        f"the prompts of {metric.__name__} are not those of its version {version!r}. Meant? Raise its `version` "
+        f'(unless you just did) and put this into PINNED of {__file__}:\n    "{metric.name}": ("VERSION", "{found}"),'
+    )
+
+
+@pytest.mark.parametrize("metric", OPTIONS, ids=lambda metric: metric.__name__)
+def test_prompts_are_the_same_in_every_process_and_run(metric):
+    assert requests_of(metric) == requests_of(metric)
+
+
+def test_every_step_of_every_metric_is_held():
+    tasks = {request[0] for metric in OPTIONS for request in requests_of(metric)}
+    assert tasks == {
+        "summarization_score.questions",
+        "summarization_score.answers",
+        "alignment_coverage.claims",
+        "alignment_coverage.questions",
+        "alignment_coverage.verdicts",
+        "alignment_coverage.verdict",
+        "alignment_coverage.source_answers",
+        "alignment_coverage.summary_answers",
+        "response_relevancy.questions",
+        "response_relevancy.noncommittal",
+        "context_relevancy.sentences",
+        "context_relevancy.copies",
+        "context_relevancy.sentence",
+    }
+
+
+def test_no_option_is_forgotten():
+    """A new option must be tried here, or be named as one that shows in no prompt."""
+    shows_not = {
+        "llm", "threshold", "asking", "scoring", "embedder", "language", "splitter",
+        "length_penalty", "coeff", "coeff_weights", "max_input_tokens",
+    }  # fmt: skip
+    for metric, options in OPTIONS.items():
+        tried = {name for option in options for name in option}
+        assert {field.name for field in dataclasses.fields(metric)} <= tried | shows_not
