@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parent
 ENVIRONMENT = ROOT / ".venv-check"
 EXTRAS = "local,openai"  # all that pyproject.toml has; tests/gates compares
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
-TYPED = ("core", "integrations", "benchmarks", "examples", "tests/typing", "check.py")
+TYPED = ("core", "integrations", "examples", "tests/typing", "check.py")
 
 # What each base install must be able to do: numpy (cosines), pysbd (sentences) and pydantic (replies) at work.
 FIRST_SCORE = """

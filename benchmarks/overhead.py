@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from ragstone import (
+    LLM,
     AlignmentCoverage,
     ContextRelevancy,
     LLMReply,
@@ -50,12 +51,14 @@ SUMMARY = (
 QUESTION = "How is the coverage score calculated?"
 FIVE = [str(i) for i in range(1, 6)]
 REPLIES = {
-    "response_relevancy.questions": {"questions": [{"question": f"{QUESTION} {i}", "noncommittal": False} for i in "abc"]},
+    "response_relevancy.questions": {
+        "questions": [{"question": f"{QUESTION} {i}", "noncommittal": False} for i in "abc"]
+    },
     "summarization_score.questions": {"items": [{"keyphrase": f"k{i}", "question": f"Is it {i}?"} for i in FIVE]},
     "summarization_score.answers": {"answers": dict.fromkeys(FIVE, "yes")},
     "alignment_coverage.claims": {"claims": [f"Claim {i}." for i in FIVE]},
     "alignment_coverage.questions": {"questions": [f"Is it {i}?" for i in FIVE]},
-    "alignment_coverage.verdicts": {"verdicts": dict.fromkeys(FIVE, {"evidence": [1, 2], "verdict": "supported"})},
+    "alignment_coverage.verdicts": {"verdicts": {i: {"evidence": [1, 2], "verdict": "supported"} for i in FIVE}},
     "alignment_coverage.source_answers": {"answers": dict.fromkeys(FIVE, "yes")},
     "alignment_coverage.summary_answers": {"answers": dict.fromkeys(FIVE, "yes")},
     "context_relevancy.sentences": {"ids": [1, 2]},
@@ -94,7 +97,7 @@ class SlowLLM:
         return LLMReply(SCRIPT[request.task])
 
 
-def metrics(llm: Any) -> list[Metric]:
+def metrics(llm: LLM) -> list[Metric]:
     return [
         ResponseRelevancy(llm=llm, embedder=FakeEmbedder(384)),
         SummarizationScore(llm=llm),
@@ -144,7 +147,8 @@ def instant(n: int) -> list[tuple[str, float, float]]:
 def throughput(n: int, seconds: float, in_flight: int) -> list[tuple[str, float, float, float]]:
     """Return (metric, samples/s, ideal samples/s, wall seconds) with a slow judge.
 
-    Ideal: every slot busy all the time, `n * calls * seconds / in_flight`, and not less than the rounds take.
+    Ideal: every slot busy all the time, `n * calls * seconds / in_flight`. Calls being whole, 2,000 of them on 64 slots
+    take 32 turns, not 31.25: 97.7 % is the most that one call a sample can reach.
     """
 
     async def score_all(metric: Metric) -> float:
@@ -152,7 +156,7 @@ def throughput(n: int, seconds: float, in_flight: int) -> list[tuple[str, float,
         outcomes: list[Outcome] = []
 
         async def worker() -> None:
-            for one in samples:
+            while (one := next(samples, None)) is not None:
                 outcomes.append(await metric.ascore(one))
 
         start = time.perf_counter()
@@ -168,9 +172,9 @@ def throughput(n: int, seconds: float, in_flight: int) -> list[tuple[str, float,
         return metric.name, await score_all(metric)
 
     rows: list[tuple[str, float, float, float]] = []
-    for index in range(4):
+    for index in range(len(ROUNDS)):
         name, wall = asyncio.run(one(index))
-        ideal = max(n * sum(ROUNDS[name]) * seconds / in_flight, len(ROUNDS[name]) * seconds)
+        ideal = n * sum(ROUNDS[name]) * seconds / in_flight
         rows.append((name, n / wall, n / ideal, wall))
     return rows
 
@@ -198,7 +202,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("-n", type=int, default=500, help="samples per repeat, instant judge")
     parser.add_argument("--slow-n", type=int, default=2000, help="samples with the slow judge")
-    parser.add_argument("--peer-slow-n", type=int, default=300, help="samples of a peer with the slow judge")
+    parser.add_argument("--peer-slow-n", type=int, default=1000, help="samples of a peer with the slow judge")
     parser.add_argument("--seconds", type=float, default=0.05, help="how long the slow judge takes")
     parser.add_argument("--in-flight", type=int, default=64)
     parser.add_argument("--ragas", metavar="PYTHON")
@@ -215,7 +219,8 @@ def main() -> None:
         for row in peer(getattr(args, name), name, args.n):
             print(f"| {name} {row['path']} | {row['cpu_ms']:.3f} | | | |")
 
-    print(f"\n| judge of {args.seconds * 1000:.0f} ms, {args.in_flight} in flight, {args.slow_n} samples | samples/s | ideal | share |")
+    head = f"judge of {args.seconds * 1000:.0f} ms, {args.in_flight} in flight, {args.slow_n} samples"
+    print(f"\n| {head} | samples/s | ideal | share |")
     print("|---|---|---|---|")
     for name, rate, ideal, _ in throughput(args.slow_n, args.seconds, args.in_flight):
         print(f"| ragstone {name} | {rate:.0f} | {ideal:.0f} | {rate / ideal:.1%} |")

@@ -17,8 +17,8 @@ import math
 import os
 import statistics
 import time
-from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeVar
 
 os.environ["DEEPEVAL_TELEMETRY_OPT_OUT"] = "1"
 
@@ -144,7 +144,14 @@ async def slow(n: int, seconds: float, in_flight: int) -> list[dict[str, object]
         samples = [case.sample(i) for i in range(n)]
         await score(case, judge, case.sample(n))
         start = time.perf_counter()
-        scores = await asyncio.gather(*(score(case, judge, sample) for sample in samples))
+        scores: list[float] = []
+        todo = iter(samples)
+
+        async def worker(case: Case = case, scores: list[float] = scores, todo: Iterator[Any] = todo) -> None:
+            while (sample := next(todo, None)) is not None:
+                scores.append(await score(case, judge, sample))
+
+        await asyncio.gather(*(worker() for _ in range(2 * in_flight)))
         wall = time.perf_counter() - start
         check(case, scores)
         ideal = max(n * case.calls * seconds / in_flight, case.rounds * seconds)

@@ -50,7 +50,12 @@ def main() -> None:
             schema=ANSWER,
         )
         response = json.loads(llm.generate(request).text)["answer"]
-        sample = {"id": f"license-{number}", "user_input": question, "retrieved_contexts": contexts, "response": response}
+        sample = {
+            "id": f"license-{number}",
+            "user_input": question,
+            "retrieved_contexts": contexts,
+            "response": response,
+        }
         print(json.dumps(sample, ensure_ascii=False))
 
 

@@ -1,19 +1,16 @@
 """The two things a metric needs from outside: an `LLM` that answers and an `Embedder` that places texts."""
 
-import asyncio
-import contextvars
 import threading
-import weakref
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, runtime_checkable
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-T = TypeVar("T")
+    from ragstone.bridge import Bridge
+
 Asking = Literal["together", "one_by_one"]
 
 
@@ -124,56 +121,12 @@ class Embedder(Protocol):
         ...
 
 
-class _Bridge:
-    """Runs a sync half from async code and an async half from sync code, for one object.
-
-    Async from sync uses one event loop in one daemon thread per object, so that a client kept inside the
-    object sees one loop only, and so that it works when the caller's thread already runs a loop.
-    """
-
-    def __init__(self, threads: int) -> None:
-        self._threads = threads
-        self._lock = threading.Lock()
-        self._pool: ThreadPoolExecutor | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-
-    async def in_thread(self, call: Callable[[], T]) -> T:
-        with self._lock:
-            if self._pool is None:
-                self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="ragstone-llm")
-                weakref.finalize(self, self._pool.shutdown, wait=False)
-        context = contextvars.copy_context()
-        return await asyncio.get_running_loop().run_in_executor(self._pool, context.run, call)
-
-    def on_loop(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        with self._lock:
-            if self._loop is None:
-                loop = asyncio.new_event_loop()
-                threading.Thread(target=_run_loop, args=(loop,), name="ragstone-loop", daemon=True).start()
-                weakref.finalize(self, loop.call_soon_threadsafe, loop.stop)
-                self._loop = loop
-        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()
-            raise
-
-
-def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
-    asyncio.set_event_loop(loop)
-    try:
-        loop.run_forever()
-    finally:
-        loop.close()
-
-
 class _OneHalf:
     """Shared by `BaseLLM` and `BaseEmbedder`: checks that one half is there and lends the bridge."""
 
     _halves: tuple[str, str]
     _threads = 64
-    __bridge: _Bridge | None = None
+    __bridge: "Bridge | None" = None
     __bridge_lock = threading.Lock()
 
     def __init_subclass__(cls, **kwargs: object) -> None:
@@ -183,11 +136,13 @@ class _OneHalf:
         if cls is not base and all(getattr(cls, half) is getattr(base, half) for half in cls._halves):
             raise TypeError(f"{cls.__name__} must define {sync} or {asynchronous} (or both)")
 
-    def _bridge(self) -> _Bridge:
+    def _bridge(self) -> "Bridge":
+        from ragstone.bridge import Bridge  # asyncio and threads are loaded when first used
+
         with _OneHalf.__bridge_lock:
             if self.__bridge is None:
-                object.__setattr__(self, "_OneHalf__bridge", _Bridge(self._threads))  # frozen subclasses too
-            return cast("_Bridge", self.__bridge)
+                object.__setattr__(self, "_OneHalf__bridge", Bridge(self._threads))  # frozen subclasses too
+            return cast("Bridge", self.__bridge)
 
 
 class BaseLLM(_OneHalf):

@@ -1,7 +1,7 @@
 """One thing to score."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -21,10 +21,10 @@ def _text(value: object) -> object:
 
 
 def _contexts(value: object) -> object:
-    if isinstance(value, (str, bytes, dict)):
-        kind = type(cast("object", value)).__name__
+    kind = type(value).__name__
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
         raise ValueError(f"is one {kind}; pass a list of texts, one per retrieved context")
-    return value
+    return tuple(cast("Iterable[object]", value))
 
 
 _Text = Annotated[str, BeforeValidator(_text)]
@@ -61,7 +61,7 @@ class Sample(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     user_input: _Text | None = None
-    retrieved_contexts: Annotated[tuple[_Text, ...], BeforeValidator(_contexts)] = ()
+    retrieved_contexts: Annotated[Sequence[_Text], BeforeValidator(_contexts)] = ()
     response: _Text | None = None
     id: _Text | None = None
     metadata: dict[str, Any] = Field(default_factory=dict[str, Any])
@@ -77,7 +77,7 @@ class Sample(BaseModel):
     def texts(self, field: SampleField) -> tuple[str, ...]:
         """Return the texts of a field: one for each context, one for the others, none where it is absent."""
         if field == "retrieved_contexts":
-            return self.retrieved_contexts
+            return tuple(self.retrieved_contexts)
         value = self.user_input if field == "user_input" else self.response
         return () if value is None else (value,)
 

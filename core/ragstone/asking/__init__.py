@@ -1,6 +1,6 @@
 """How the judge is asked: prompts with fenced data, rounds of requests, strictly read replies."""
 
-from ragstone.asking.flow import CannotScore, EmbedRequest, Flow, Meter, arun, ask, both, each, embed, run
+from ragstone.asking.flow import CannotScore, EmbedRequest, Flow, Meter, ask, both, each, embed
 from ragstone.asking.prompt import fence, numbered, one_line, tokens
 from ragstone.asking.reply import BadReply, Reply, exactly, parse_choice, parse_json, parse_reply, unfence
 
@@ -11,7 +11,6 @@ __all__ = [
     "Flow",
     "Meter",
     "Reply",
-    "arun",
     "ask",
     "both",
     "each",
@@ -23,7 +22,6 @@ __all__ = [
     "parse_choice",
     "parse_json",
     "parse_reply",
-    "run",
     "tokens",
     "unfence",
 ]

@@ -44,7 +44,7 @@ def sendable(text: str) -> str:
 
 
 def _nonce(data: Mapping[str, str]) -> str:
-    """Return eight hex digits that occur nowhere in the data.
+    """Return eight hex digits that occur nowhere in the data, in either case.
 
     They come from the first text alone, so that requests which share it share their beginning, and a judge
     that keeps the state of a prompt's beginning need not read it again.
@@ -52,7 +52,7 @@ def _nonce(data: Mapping[str, str]) -> str:
     digest = blake2b(next(iter(data.values()), "").encode(), digest_size=4)
     while True:
         nonce = digest.hexdigest()
-        if not any(nonce in text for text in data.values()):
+        if not any(nonce in text.lower() for text in data.values()):
             return nonce
         digest.update(b"again")
 

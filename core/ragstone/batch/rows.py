@@ -56,8 +56,8 @@ def read_rows(lines: Iterable[bytes], fields: Mapping[str, str] | None = None) -
         BadLine(line=2, problem='not JSON: Expecting value at column 1')
     """
     for number, raw in enumerate(lines, 1):
-        body = raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
-        if not body.strip():
+        body = (raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw).rstrip()
+        if not body:
             continue
         try:
             yield Row(number, to_sample(_object(body), fields or {}, default_id=str(number)))

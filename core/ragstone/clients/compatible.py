@@ -70,7 +70,7 @@ class OpenAICompatible:
         base_url: str | None = None,
         api_key: str | None = None,
         asking: Asking = "together",
-        timeout: float = 60.0,
+        timeout: float = 120.0,
         max_retries: int = 5,
         max_concurrency: int = 16,
         max_input_tokens: int | None = None,
@@ -108,7 +108,7 @@ class OpenAICompatible:
         if model is not None:
             return cls(model, base_url=url, **settings)
         hasty: dict[str, Any] = {
-            "timeout": min(settings.get("timeout", 60.0), _PROBE_TIMEOUT),
+            "timeout": min(settings.get("timeout", _PROBE_TIMEOUT), _PROBE_TIMEOUT),
             "max_retries": 1,
         }
         with cls("unknown", base_url=url, **{**settings, **hasty}) as probe:

@@ -9,8 +9,9 @@ from ragstone.asking.prompt import numbered
 from ragstone.asking.reply import BadReply, Reply, exactly, parse_reply
 from ragstone.asking.schema import TEXT, keyed, listing, one_of, record, whole
 from ragstone.judge import LLMReply
-from ragstone.metrics.base import Answer, Metric, check_option
+from ragstone.metrics.base import Answer, Metric
 from ragstone.metrics.closed_questions import ask_closed, check_questions, expected_share
+from ragstone.metrics.options import check_count, check_option
 from ragstone.metrics.sentences import listed, sentences_of
 from ragstone.outcome import Evidence, Score, Verdict
 from ragstone.sample import Sample, SampleField
@@ -111,7 +112,7 @@ class AlignmentCoverage(Metric):
     version: ClassVar[str] = "1"
 
     source: Literal["user_input", "retrieved_contexts"] = "user_input"
-    assessment_questions: tuple[str, ...] | None = None
+    assessment_questions: Sequence[str] | None = None
     n_questions: int = 5
     coverage_rule: CoverageRule = "both_yes"
     language: str = "en"
@@ -122,8 +123,7 @@ class AlignmentCoverage(Metric):
         super().__post_init__()
         check_option("source", self.source, ("user_input", "retrieved_contexts"))
         check_option("coverage_rule", self.coverage_rule, ("both_yes", "agreement"))
-        if self.n_questions < 1:
-            raise ValueError(f"n_questions: {self.n_questions} is not positive")
+        check_count("n_questions", self.n_questions)
         given = check_questions("assessment_questions", self.assessment_questions)
         object.__setattr__(self, "assessment_questions", given)
         if self.language != "en":
@@ -141,7 +141,7 @@ class AlignmentCoverage(Metric):
         if self.assessment_questions is None:
             claims, questions = yield from both(self._claims(summary), self._make_questions(original))
         else:
-            claims, questions = (yield from self._claims(summary)), self.assessment_questions
+            claims, questions = (yield from self._claims(summary)), tuple(self.assessment_questions)
         if not claims:
             raise CannotScore("undefined", "alignment: the judge found no claim in response (0 of 0)")
         verdicts, (on_source, on_summary) = yield from both(

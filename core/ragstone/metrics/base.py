@@ -4,13 +4,14 @@ import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, cast
+from typing import ClassVar, Literal, cast
 
-from ragstone.asking.flow import CannotScore, Flow, Meter, arun, ask, run
+from ragstone.asking.flow import CannotScore, Flow, Meter, ask
 from ragstone.asking.prompt import DATA_NOTICE, fence, tokens
 from ragstone.asking.reply import BadReply, parse_choice
 from ragstone.asking.schema import Schema, one_of
 from ragstone.judge import LLM, Asking, Embedder, LLMReply, LLMRequest
+from ragstone.metrics.options import check_count, check_option
 from ragstone.outcome import Outcome, Score, Unscored, UnscoredReason, Verdict
 from ragstone.sample import Sample, SampleField
 
@@ -90,13 +91,13 @@ class Metric(ABC):
                 f"llm: {type(self.llm).__name__} has no model, asking, generate and agenerate; pass a ragstone LLM, "
                 'such as OpenAICompatible("MODEL") of ragstone.clients or LocalLLM() of ragstone.local'
             )
-        _one_of("asking", self.asking, ("auto", "together", "one_by_one"))
-        _one_of("scoring", self.scoring, ("count", "expected"))
+        check_option("asking", self.asking, ("auto", "together", "one_by_one"))
+        check_option("scoring", self.scoring, ("count", "expected"))
         low, high = self.bounds
         if self.threshold is not None and not low <= self.threshold <= high:
             raise ValueError(f"threshold: {self.threshold} is outside {self.name}'s bounds {low} to {high}")
-        if self.max_input_tokens is not None and self.max_input_tokens < 1:
-            raise ValueError(f"max_input_tokens: {self.max_input_tokens} is not positive")
+        if self.max_input_tokens is not None:
+            check_count("max_input_tokens", self.max_input_tokens)
         if self.scoring == "expected" and not self.asks_one_by_one:
             raise ValueError(
                 "scoring='expected' needs probabilities, which only asking='one_by_one' gives; the judge "
@@ -122,10 +123,14 @@ class Metric(ABC):
         Raises:
             Exception: Whatever the judge's provider raises (network, authentication, rate limit).
         """
+        from ragstone.asking.drivers import run  # asyncio and threads are loaded when first used
+
         return run(self.flow(sample), self.llm, self._embedder(), meter)
 
     async def ascore(self, sample: Sample, *, meter: Meter | None = None) -> Outcome:
         """Score one sample on the running event loop; otherwise as `score`."""
+        from ragstone.asking.drivers import arun
+
         flow = self.flow(sample)
         offload = sample.characters() > _OFFLOAD_CHARACTERS
         return await arun(flow, self.llm, self._embedder(), meter, offload=offload)
@@ -272,11 +277,3 @@ def _distribution(given: Mapping[str, float] | None, choices: tuple[str, ...]) -
     if set(given) != set(choices) or not all(0.0 <= p <= 1.0 for p in given.values()):
         raise BadReply("the probabilities are not those of the choices")
     return given
-
-
-def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:  # noqa: ANN401 - anything may be handed in
-    if value not in allowed:
-        raise ValueError(f"{name}: {value!r} is not one of {', '.join(map(repr, allowed))}")
-
-
-check_option = _one_of

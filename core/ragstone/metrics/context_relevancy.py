@@ -10,8 +10,9 @@ from ragstone.asking.prompt import one_line, sendable, tokens
 from ragstone.asking.reply import BadReply, Reply, parse_reply
 from ragstone.asking.schema import TEXT, listing, record, whole
 from ragstone.judge import LLMReply, LLMRequest
-from ragstone.metrics.base import Metric, check_option
+from ragstone.metrics.base import Metric
 from ragstone.metrics.closed_questions import expected_share
+from ragstone.metrics.options import check_option
 from ragstone.metrics.sentences import listed, sentences_of
 from ragstone.outcome import Evidence, Score, Verdict
 from ragstone.sample import Sample, SampleField

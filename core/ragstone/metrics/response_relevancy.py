@@ -8,7 +8,8 @@ from ragstone.asking.flow import CannotScore, Flow, ask, both, each, embed
 from ragstone.asking.reply import BadReply, Reply, parse_reply
 from ragstone.asking.schema import FLAG, TEXT, Schema, listing, record
 from ragstone.judge import Embedder, LLMReply, LLMRequest
-from ragstone.metrics.base import Answer, Metric, check_option
+from ragstone.metrics.base import Answer, Metric
+from ragstone.metrics.options import check_count, check_option
 from ragstone.outcome import Score, Verdict
 from ragstone.sample import Sample, SampleField
 
@@ -109,8 +110,7 @@ class ResponseRelevancy(Metric):
                 f"embedder: {type(self.embedder).__name__} has no model, embed and aembed; pass a ragstone Embedder, "
                 'such as OpenAICompatible("MODEL") of ragstone.clients or LocalEmbedder() of ragstone.local'
             )
-        if self.strictness < 1:
-            raise ValueError(f"strictness: {self.strictness} questions cannot be averaged; give 1 or more")
+        check_count("strictness", self.strictness)
         check_option("sampling", self.sampling, ("one_call", "n_calls"))
         check_option("noncommittal", self.noncommittal, ("all", "any", "majority", "off"))
 

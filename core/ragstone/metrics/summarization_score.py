@@ -8,8 +8,9 @@ from ragstone.asking.flow import CannotScore, Flow, ask
 from ragstone.asking.reply import BadReply, Reply, parse_reply
 from ragstone.asking.schema import TEXT, listing, record
 from ragstone.judge import LLMReply, LLMRequest
-from ragstone.metrics.base import Metric, check_option
+from ragstone.metrics.base import Metric
 from ragstone.metrics.closed_questions import ask_closed, check_questions, expected_share
+from ragstone.metrics.options import check_option
 from ragstone.outcome import Score, Verdict
 from ragstone.sample import Sample, SampleField
 
@@ -81,7 +82,7 @@ class SummarizationScore(Metric):
     length_penalty: bool = True
     coeff: float = 0.5
     coeff_weights: Literal["conciseness", "qa"] = "conciseness"
-    questions: tuple[str, ...] | None = None
+    questions: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,0 +1,132 @@
+"""The two drivers of a flow: threads and the judge's sync half, or an event loop and its async half."""
+
+import asyncio
+import contextvars
+import inspect
+from collections.abc import Callable
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from functools import partial
+from typing import Any, cast
+
+from ragstone.asking.flow import Flow, Meter, Request, Round
+from ragstone.judge import LLM, Embedder, LLMReply, LLMRequest
+from ragstone.outcome import Outcome
+
+_THREADS = 32
+
+
+def run(flow: Flow[Outcome], llm: LLM, embedder: Embedder | None = None, meter: Meter | None = None) -> Outcome:
+    """Drive a flow with the judge's sync half; the requests of a round go out in threads.
+
+    Needs no event loop and minds none, so it works inside a running one (and blocks it).
+    """
+    meter = meter or Meter()
+
+    def call(request: Request) -> object:
+        if isinstance(request, LLMRequest):
+            return _checked(llm.generate(request), llm)
+        return _need(embedder).embed(request.texts)
+
+    try:
+        replies: tuple[object, ...] | None = None
+        while True:
+            done, value = _step(flow, replies)
+            if done:
+                return _with_usage(value, meter)
+            meter.asking(value)
+            replies = (call(value[0]),) if len(value) == 1 else _in_threads(call, value)
+            meter.answered(replies)
+    finally:
+        flow.close()
+
+
+def _in_threads(call: Callable[[Request], object], round_: Round) -> tuple[object, ...]:
+    with ThreadPoolExecutor(min(_THREADS, len(round_)), thread_name_prefix="ragstone") as pool:
+        futures = [pool.submit(contextvars.copy_context().run, call, request) for request in round_]
+        try:
+            wait(futures, return_when=FIRST_EXCEPTION)
+            failed = [future for future in futures if future.done() and future.exception()]
+            return tuple([future.result() for future in failed or futures])
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)  # one failed: do not pay for the rest
+            raise
+
+
+async def arun(
+    flow: Flow[Outcome],
+    llm: LLM,
+    embedder: Embedder | None = None,
+    meter: Meter | None = None,
+    *,
+    offload: bool = False,
+) -> Outcome:
+    """Drive a flow with the judge's async half on the running loop; a round's requests go out at once.
+
+    Args:
+        flow: What to run.
+        llm: The judge.
+        embedder: Where the flow embeds.
+        meter: Counts the cost; pass one to know it even when this raises.
+        offload: Step the flow in a thread, for samples so large that splitting and prompt building would
+            hold up the loop.
+    """
+    meter = meter or Meter()
+
+    async def call(request: Request) -> object:
+        if isinstance(request, LLMRequest):
+            return _checked(await llm.agenerate(request), llm)
+        return await _need(embedder).aembed(request.texts)
+
+    try:
+        replies: tuple[object, ...] | None = None
+        while True:
+            step = partial(_step, flow, replies)
+            done, value = await asyncio.to_thread(step) if offload else step()
+            if done:
+                return _with_usage(value, meter)
+            meter.asking(value)
+            replies = (await call(value[0]),) if len(value) == 1 else await _at_once(call, value)
+            meter.answered(replies)
+            await asyncio.sleep(0)  # calls that waited for this one's slot go out before we compute
+    finally:
+        # Cancelled while a thread steps it, a flow is dropped when that step ends.
+        if inspect.getgeneratorstate(flow) != inspect.GEN_RUNNING:
+            flow.close()
+
+
+def _step(flow: Flow[Outcome], replies: tuple[object, ...] | None) -> tuple[bool, Any]:
+    """Advance the flow: (False, next round) or (True, result). StopIteration cannot cross a thread."""
+    try:
+        return False, next(flow) if replies is None else flow.send(replies)
+    except StopIteration as stop:
+        return True, stop.value
+
+
+async def _at_once(call: Callable[[Request], Any], round_: Round) -> tuple[object, ...]:
+    tasks = [asyncio.ensure_future(call(request)) for request in round_]
+    try:
+        return tuple(await asyncio.gather(*tasks))
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
+
+
+def _checked(reply: object, llm: LLM) -> LLMReply:
+    name = type(llm).__name__
+    if not isinstance(reply, LLMReply):
+        raise TypeError(f"{name}: generate and agenerate must return LLMReply, not {type(reply).__name__}")
+    if not isinstance(cast("object", reply.text), str):
+        raise TypeError(f"{name}: LLMReply.text must be str, not {type(reply.text).__name__}")
+    return reply
+
+
+def _need(embedder: Embedder | None) -> Embedder:
+    if embedder is None:
+        raise TypeError("this metric embeds texts: name an embedder (a metric's _embedder() returns it)")
+    return embedder
+
+
+def _with_usage(outcome: Outcome, meter: Meter) -> Outcome:
+    return outcome.model_copy(update={"usage": meter.usage()})

@@ -1,0 +1,132 @@
+"""Reading rows: every field's names, every way in which a line can be no sample."""
+
+import json
+
+import pytest
+
+from ragstone.batch import BadLine, Row, read_rows
+
+WHOLE = {"user_input": "Q?", "retrieved_contexts": ["C."], "response": "A."}
+
+
+def read(*lines, fields=None):
+    return list(read_rows([line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines], fields))
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        WHOLE,
+        {"question": "Q?", "contexts": ["C."], "answer": "A."},  # ragas before 0.2
+        {"input": "Q?", "retrieval_context": ["C."], "actual_output": "A."},  # DeepEval
+        {"user_input": None, "question": "Q?", "contexts": ["C."], "response": None, "actual_output": "A."},
+        {**WHOLE, "reference": "R.", "reference_contexts": ["not retrieved"], "context": ["ideal"], "extra": {"a": [1]}},
+    ],
+    ids=["own", "ragas", "deepeval", "null-is-absent", "others-ignored"],
+)
+def test_known_names(row):
+    (read_row,) = read(row)
+    assert isinstance(read_row, Row)
+    sample = read_row.sample
+    assert (sample.user_input, sample.retrieved_contexts, sample.response) == ("Q?", ("C.",), "A.")
+    assert (read_row.line, sample.id) == (1, "1")
+
+
+@pytest.mark.parametrize("name", ["reference_contexts", "context"])
+def test_what_should_have_been_retrieved_is_not_what_was(name):
+    (row,) = read({"user_input": "Q?", name: ["ideal"]})
+    assert row.sample.retrieved_contexts == ()
+    assert "retrieved_contexts" not in row.sample.model_fields_set
+
+
+def test_own_name_goes_first():
+    assert read({"answer": "old", "response": "own"})[0].sample.response == "own"
+
+
+def test_a_mapped_key_goes_before_the_known_names():
+    (row,) = read({"response": "no", "text": "yes", "user_input": "Q?"}, fields={"response": "text"})
+    assert (row.sample.response, row.sample.user_input) == ("yes", "Q?")
+
+
+def test_one_text_mapped_to_the_contexts_is_one_context():
+    fields = {"retrieved_contexts": "source"}
+    texts = [row.sample.retrieved_contexts for row in read({"source": "S."}, {"source": ["S.", "T."]}, fields=fields)]
+    assert texts == [("S.",), ("S.", "T.")]
+
+
+@pytest.mark.parametrize(("given", "got"), [(7, "7"), (1.5, "1.5"), ("x", "x"), (None, "1"), ("", "")])
+def test_ids(given, got):
+    assert read({**WHOLE, "id": given})[0].sample.id == got
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        (b"[1, 2]", "is an array, not an object"),
+        (b"3", "is a number, not an object"),
+        (b"NaN", "is a number, not an object"),
+        (b"true", "is true or false, not an object"),
+        (b"null", "is null, not an object"),
+        (b'"text"', "is a text, not an object"),
+        (b'{"question": "tru', "not JSON: Unterminated string starting at column 14"),
+        (b"{} {}", "not JSON: Extra data at column 4"),
+        (b'{"question": "a\x00b"}', "not JSON: Invalid control character at column 16"),
+        (b"[" * 200_000, "not usable JSON: nested too deeply"),
+        (b'{"a": ' + b"9" * 5000 + b"}", "not usable JSON: Exceeds the limit"),
+        ('{"question": "café"}'.encode("latin-1"), "not UTF-8 at byte 18"),
+        ('{"question": "Q"}'.encode("utf-16"), "not UTF-8 at byte 1: it looks like UTF-16"),
+        (b"{}", "none of a sample's fields; the row has no keys: name them with --field FIELD=KEY"),
+        (b'{"id": "1", "query": "Q"}', "none of a sample's fields; the row has 'id', 'query': name them"),
+        (b'{"response": NaN}', "response: is float, not text (str)"),
+        (b'{"contexts": "one text"}', "retrieved_contexts: is one str; pass a list of texts"),
+        (b'{"contexts": {"a": 1}}', "retrieved_contexts: is one dict; pass a list of texts"),
+        (b'{"contexts": [["nested"]]}', "retrieved_contexts[0]: is list, not text (str)"),
+        (b'{"contexts": ["a", 1]}', "retrieved_contexts[1]: is int, not text (str)"),
+        (b'{"response": "A", "id": true}', "id: is bool, not text (str)"),
+        (b'{"response": "A", "id": NaN}', "id: is float, not text (str)"),
+        (b'{"response": "A", "id": [1]}', "id: is list, not text (str)"),
+    ],
+    ids=lambda value: value[:20] if isinstance(value, str) else None,
+)
+def test_a_bad_line_is_named_and_the_next_one_read(line, problem):
+    bad, good = read(line, WHOLE)
+    assert isinstance(bad, BadLine)
+    assert bad.line == 1
+    assert bad.problem.startswith(problem)
+    assert len(bad.problem) < 200
+    assert isinstance(good, Row)
+    assert good.line == 2
+
+
+def test_a_mapped_key_that_is_not_there_names_those_that_are():
+    (bad,) = read({"source": "S."}, fields={"retrieved_contexts": "sorce"})
+    assert bad.problem == "retrieved_contexts: no key 'sorce' (--field retrieved_contexts=sorce); the row has 'source'"
+
+
+def test_keys_cannot_flood_the_message():
+    (bad,) = read({f"k{i:0500}": i for i in range(50)})
+    assert len(bad.problem) < 1000
+
+
+def test_byte_order_mark_line_ends_and_blank_lines():
+    body = json.dumps(WHOLE).encode()
+    rows = read(b"\xef\xbb\xbf" + body + b"\r\n", b"\n", b"  \r\n", body)
+    assert [(row.line, row.sample.response) for row in rows] == [(1, "A."), (4, "A.")]
+
+
+def test_lone_surrogates_and_nul_are_read():
+    (row,) = read(b'{"response": "\\ud83d \\u0000"}')
+    assert row.sample.response == "\ufffd \x00"
+
+
+def test_50_mb_on_one_line():
+    text = "word " * 10_000_000
+    assert read({"response": text})[0].sample.response == text
+
+
+def test_rows_are_read_one_by_one():
+    def lines():
+        yield json.dumps(WHOLE).encode()
+        raise AssertionError("read ahead")
+
+    assert next(read_rows(lines())).line == 1
