@@ -20,7 +20,13 @@ def read(*lines, fields=None):
         {"question": "Q?", "contexts": ["C."], "answer": "A."},  # ragas before 0.2
         {"input": "Q?", "retrieval_context": ["C."], "actual_output": "A."},  # DeepEval
         {"user_input": None, "question": "Q?", "contexts": ["C."], "response": None, "actual_output": "A."},
-        {**WHOLE, "reference": "R.", "reference_contexts": ["not retrieved"], "context": ["ideal"], "extra": {"a": [1]}},
+        {
+            **WHOLE,
+            "reference": "R.",
+            "reference_contexts": ["not retrieved"],
+            "context": ["ideal"],
+            "extra": {"a": [1]},
+        },
     ],
     ids=["own", "ragas", "deepeval", "null-is-absent", "others-ignored"],
 )

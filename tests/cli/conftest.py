@@ -60,7 +60,7 @@ def process() -> Any:
 
     def start(*args: Any, code: str | None = None, **settings: Any) -> subprocess.Popen[bytes]:
         program = ["-m", "ragstone"] if code is None else ["-c", code]
-        pipes = {name: subprocess.PIPE for name in ("stdin", "stdout", "stderr")}
+        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
         command = [sys.executable, *program, *map(str, args)]
         started.append(subprocess.Popen(command, **{**pipes, **settings}))
         return started[-1]

@@ -16,7 +16,7 @@ def test_all_is_well(run, server):
     done = run("doctor", "--llm", server.url)
     assert (done.exit_code, done.stderr) == (0, "")
     first, base, openai, local, asked, placed = done.stdout.splitlines()
-    assert first.startswith(f"ragstone {importlib.metadata.version('ragstone')}, Python 3.")
+    assert first.startswith(f"ragstone {ragstone.__version__}, Python 3.")
     assert f"numpy {importlib.metadata.version('numpy')}" in base
     assert openai.startswith("ragstone[openai]: openai ")
     assert local.startswith("ragstone[local]: xllamacpp ")
@@ -94,7 +94,9 @@ class TestPull:
 
     def test_the_paths_are_printed(self, run, tmp_path, monkeypatch):
         given = []
-        monkeypatch.setattr(ragstone.local, "pull", lambda *paths: given.extend(paths) or (tmp_path / "a", tmp_path / "b"))
+        monkeypatch.setattr(
+            ragstone.local, "pull", lambda *paths: given.extend(paths) or (tmp_path / "a", tmp_path / "b")
+        )
         done = run("pull", "--tokenizer", tmp_path)
         assert done.stdout == f"{tmp_path / 'a'}\n{tmp_path / 'b'}\n"
         assert given == [None, None, tmp_path]

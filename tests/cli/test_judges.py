@@ -20,12 +20,16 @@ def embedder(spec, llm_spec="", judge=None):
     return make_embedder(spec, llm_spec, judge, max_concurrency=4)
 
 
-@pytest.mark.parametrize("spec", ["", "gpt-5", "openai:", "@http://127.0.0.1:9", "ftp://127.0.0.1", "locally", "http://"])
+@pytest.mark.parametrize(
+    "spec", ["", "gpt-5", "openai:", "@http://127.0.0.1:9", "ftp://127.0.0.1", "locally", "http://"]
+)
 @pytest.mark.parametrize("make", [llm, embedder])
 def test_no_name(make, spec):
     with pytest.raises(UsageError) as caught:
         make(spec)
-    assert f"{spec}: is none of local, local:PATH" in caught.value.message or "must be like http" in caught.value.message
+    assert (
+        f"{spec}: is none of local, local:PATH" in caught.value.message or "must be like http" in caught.value.message
+    )
 
 
 def test_a_server_names_its_model(server):
@@ -71,7 +75,9 @@ def test_a_wrong_key_is_said_before_the_first_row(openai_server):
         llm(f"m@{server.url}")
 
 
-@pytest.mark.parametrize("models", [error(404, "Not Found"), error(403, "missing scope"), Answer(b"<html>"), {"data": []}])
+@pytest.mark.parametrize(
+    "models", [error(404, "Not Found"), error(403, "missing scope"), Answer(b"<html>"), {"data": []}]
+)
 def test_a_server_that_lists_no_models_may_be_a_judge(openai_server, models):
     server = openai_server(judge)
     server.models = models
@@ -89,7 +95,9 @@ def test_a_judge_on_a_server_embeds_too(server):
     assert embedder(None, server.url).model == MODEL
 
 
-@pytest.mark.parametrize(("spec", "local"), [("local", True), ("local:/m.gguf", True), ("locally", False), (NOBODY, False)])
+@pytest.mark.parametrize(
+    ("spec", "local"), [("local", True), ("local:/m.gguf", True), ("locally", False), (NOBODY, False)]
+)
 def test_is_local(spec, local):
     assert is_local(spec) is local
 
@@ -103,7 +111,9 @@ class TestLocal:
 
     def test_nothing_is_pulled(self, tmp_path):
         pytest.importorskip("xllamacpp")
-        with pytest.raises(ClickException, match=f"--llm local: qwen.* is not in {tmp_path}: .*`ragstone pull`") as caught:
+        with pytest.raises(
+            ClickException, match=f"--llm local: qwen.* is not in {tmp_path}: .*`ragstone pull`"
+        ) as caught:
             llm("local")
         assert caught.value.exit_code == 2
         with pytest.raises(ClickException, match="--embedder local: all-minilm.*`ragstone pull`"):

@@ -55,7 +55,7 @@ def test_version(run):
         (["-", "--set", "response_relevancy.strictness=two"], "strictness=two: Input should be a valid integer"),
         (["-", "--set", "response_relevancy.strictness=2.5"], "strictness=2.5: Input should be a valid integer"),
         (["-", "--set", "summarization_score.coeff=null"], "coeff=null: Input should be a valid number"),
-        (["-", "--set", 'summarization_score.questions=["a'], "questions=[\"a: Input should be a valid tuple"),
+        (["-", "--set", 'summarization_score.questions=["a'], 'questions=["a: not JSON: Unterminated string starting at'),
         (["-", "--set", "response_relevancy.asking=nicely"], "Input should be 'auto'; Input should be 'together' or"),
         (["-", "--concurrency", "0"], "0 is not in the range x>=1"),
         (["-", "--out", "-", "--explain"], "both write to standard output; name a file for --out"),

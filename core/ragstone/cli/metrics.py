@@ -58,7 +58,9 @@ def parse_settings(settings: Sequence[str], names: Sequence[str]) -> dict[str, d
             raise click.UsageError(f"--set {text}: {name} has no option {option!r}; it has {', '.join(settable)}")
         try:
             value = json.loads(raw)
-        except ValueError:
+        except ValueError as error:
+            if raw.startswith(("[", "{", '"')):
+                raise click.UsageError(f"--set {text}: not JSON: {error}") from None
             value = raw
         try:
             options[name][option] = TypeAdapter[Any](cast("Any", known[option])).validate_python(value)

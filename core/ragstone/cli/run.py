@@ -64,12 +64,12 @@ class Run:
                     return
 
     def _take(self, scored: Scored) -> None:
-        if self._results is not None:
-            self._results.write(scored)
         for outcome in scored.outcomes:
             self.summaries[outcome.metric].add(outcome, where=f"line {scored.row.line}")
             if self._explained:
                 self._say("\n".join(evidence_lines(scored.row.sample.id or "", outcome)))
+        if self._results is not None:
+            self._results.write(scored)
         if any(isinstance(outcome, Score) for outcome in scored.outcomes):
             self._failed_in_a_row = 0
         elif any(isinstance(each, Unscored) and each.reason == "judge_error" for each in scored.outcomes):

