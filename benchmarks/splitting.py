@@ -17,7 +17,8 @@ from typing import Any
 
 import pysbd
 
-from ragstone.text import split_sentences
+from ragstone.text import _pysbd, split_sentences
+from ragstone.text._easy import easy_starts
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 DATA = REPOSITORY.parent / "shared/data/dev"
@@ -79,6 +80,8 @@ def agreement(folder: Path, limit: int | None) -> None:
     if not chosen:
         print(f"No development data in {folder}: agreement not measured.\n")
         return
+    abbreviations = _pysbd.english_abbreviations()
+    easy = [text for text in chosen if text.strip() and easy_starts(text.lstrip(), abbreviations) is not None]
     same_texts = same_sentences = sentences = 0
     for text in chosen:
         expected = plain.segment(text)
@@ -89,6 +92,10 @@ def agreement(folder: Path, limit: int | None) -> None:
     print("| agreement with plain pysbd | equal | of | share |\n|---|---:|---:|---:|")
     print(f"| texts | {same_texts} | {len(chosen)} | {same_texts / len(chosen):.4%} |")
     print(f"| sentences | {same_sentences} | {sentences} | {same_sentences / sentences:.4%} |\n")
+    print("| split without pysbd | easy | of | share |\n|---|---:|---:|---:|")
+    print(f"| texts | {len(easy)} | {len(chosen)} | {len(easy) / len(chosen):.1%} |")
+    in_easy, in_all = sum(map(len, easy)), sum(map(len, chosen))
+    print(f"| characters | {in_easy} | {in_all} | {in_easy / in_all:.1%} |\n")
 
 
 def times(runs: int) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import os
 import threading
 import weakref
 from collections.abc import Callable, Coroutine
@@ -19,10 +20,16 @@ class Bridge:
     """
 
     def __init__(self, threads: int) -> None:
+        self._pid = os.getpid()
         self._threads = threads
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def forked(self) -> bool:
+        """Whether this is a copy in a forked process, where none of its threads run."""
+        return self._pid != os.getpid()
 
     async def in_thread(self, call: Callable[[], T]) -> T:
         """Await a blocking call, made in a thread that sees the caller's context variables."""

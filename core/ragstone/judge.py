@@ -140,7 +140,7 @@ class _OneHalf:
         from ragstone.bridge import Bridge  # asyncio and threads are loaded when first used
 
         with _OneHalf.__bridge_lock:
-            if self.__bridge is None:
+            if self.__bridge is None or self.__bridge.forked:
                 object.__setattr__(self, "_OneHalf__bridge", Bridge(self._threads))  # frozen subclasses too
             return cast("Bridge", self.__bridge)
 

@@ -28,7 +28,7 @@ def test_the_first_sample_by_default(run, results):
         ["1", name] for name in ("summarization_score", "alignment_coverage", "response_relevancy", "context_relevancy")
     ]
     assert "        [user_input 0-17] Who wrote book 1?\n" in done.stdout
-    assert "    sentence 1: relevant: Book 1 is a novel.  [retrieved_contexts[0] 0-18]\n" in done.stdout
+    assert "    sentence 1: relevant: Book 1 is a novel.\n        [retrieved_contexts[0] 0-18]\n" in done.stdout
 
 
 def test_one_sample_and_one_metric(run, results):
@@ -107,7 +107,7 @@ def test_lines():
         version="1",
         verdicts=(
             Verdict(id="1", kind="sentence", text="So.", verdict="relevant", probability=0.987, evidence=(sentence,)),
-            Verdict(id="2", kind="sentence", text="No.", verdict="irrelevant"),
+            Verdict(id="2", kind="sentence", text="No.", verdict="irrelevant", probability=0.1),
             Verdict(id="1", kind="claim", text="Long " * 50, verdict="supported", evidence=(sentence, whole)),
         ),
     )
@@ -115,8 +115,9 @@ def test_lines():
         "a b  m  0.500  below its threshold",
         "    1 of 2.",
         "    part 0.333",
-        "    sentence 1: relevant p=0.99: So.  [retrieved_contexts[2] 5-9]",
-        "    sentence 2: irrelevant: No.",
+        "    sentence 1: relevant p(relevant)=0.99: So.",
+        "        [retrieved_contexts[2] 5-9]",
+        "    sentence 2: irrelevant p(relevant)=0.10: No.",
         f"    claim 1: supported: {('Long ' * 50)[:99]}…",
         "        [retrieved_contexts[2] 5-9] So.",
         "        [response 0-3] \ufffd[2J",

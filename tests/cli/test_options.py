@@ -71,7 +71,7 @@ def test_wrong(run, arguments, message):
     ("option", "message"),
     [
         ("response_relevancy.strictness=0", "response_relevancy: strictness"),
-        ("summarization_score.coeff=2", "summarization_score: coeff: 2.0 is outside 0 to 1"),
+        ("summarization_score.coeff=2", "summarization_score: coeff: 2.0 is not a number from 0 to 1"),
         ("context_relevancy.language=xx", "context_relevancy: no sentence splitter for language 'xx'"),
         ("summarization_score.questions=[]", "summarization_score: questions: is empty"),
     ],
@@ -85,7 +85,7 @@ def test_impossible_values(score, six, option, message):
 def test_a_threshold_beyond_a_metrics_bounds(score, six):
     done = score(six, "--threshold", "context_relevancy=-0.5")
     assert done.exit_code == 2
-    assert "-0.5 is outside context_relevancy's bounds" in done.stderr
+    assert "context_relevancy: threshold: -0.5 is not a number from 0 to 1" in done.stderr
 
 
 def test_settings_take_effect(score, rows, server):

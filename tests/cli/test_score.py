@@ -40,7 +40,8 @@ def table(text):
 
 def test_all_four_metrics(score, six, tmp_path):
     done = score(six, "--out", tmp_path / "out.jsonl")
-    assert (done.exit_code, done.stderr) == (0, "")
+    assert done.exit_code == 0
+    assert done.stderr.startswith("Note: alignment_coverage compares response with user_input.")
     found = results(tmp_path / "out.jsonl")
     assert [(sample_id, line, outcome.metric) for sample_id, line, outcome in found] == [
         (str(i), i, name) for i in range(1, 7) for name in ALL
@@ -113,7 +114,7 @@ def test_results_are_utf_8_wherever_they_go(score, rows, tmp_path):
 def test_explain_prints_verdicts_and_where_they_point(score, six):
     done = score(six, *ONE, "--explain")
     assert "1  context_relevancy  0.250\n    1 of 4 sentences in 1 of 2 contexts are needed to answer.\n" in done.stdout
-    assert "    sentence 1: relevant: Book 0 is a novel.  [retrieved_contexts[0] 0-18]\n" in done.stdout
+    assert "    sentence 1: relevant: Book 0 is a novel.\n        [retrieved_contexts[0] 0-18]\n" in done.stdout
     assert "    sentence 2: irrelevant: Ann 0 wrote it.\n" in done.stdout
 
 
@@ -292,3 +293,12 @@ def test_the_embedder_may_be_another_server(score, six, openai_server):
     done = score(six, "--metric", "response_relevancy", "--embedder", f"{MODEL}@{other.url}")
     assert table(done.stdout)["response_relevancy"]["scored"] == "6/6"
     assert {seen.path for seen in other.seen} == {"/v1/models", "/v1/embeddings"}
+
+
+def test_asking_is_for_all_metrics_and_set_goes_before_it(score, six, tmp_path, server):
+    done = score(six, "--metric", "context_relevancy", "--asking", "one_by_one", "--out", tmp_path / "out.jsonl")
+    assert done.exit_code == 0
+    assert table(done.stdout)["context_relevancy"]["judge calls"] == "24"
+    one_call = ("--set", "context_relevancy.asking=together")
+    done = score(six, "--metric", "context_relevancy", "--asking", "one_by_one", *one_call)
+    assert table(done.stdout)["context_relevancy"]["judge calls"] == "6"

@@ -285,13 +285,11 @@ class TestFromHub:
         assert "some/model/demo.bin on the hub has the wrong content" in said
         assert "part 3 of 3" in said
 
-    def test_not_reached_is_said_fast_then_the_index(
+    def test_not_reached_is_said_then_the_index(
         self, with_hub: Callable[[], ModelFile], capsys: pytest.CaptureFixture[str]
     ) -> None:
         pytest.importorskip("huggingface_hub")
-        start = time.monotonic()
         assert fetch(with_hub()).read_bytes() == CONTENT
-        assert time.monotonic() - start < 20
         assert "demo.bin: not from the Hugging Face hub: " in capsys.readouterr().err
 
     def test_every_failure_is_named(self, with_hub: Callable[[], ModelFile], index: Index) -> None:

@@ -30,6 +30,13 @@ def assert_tiles(text, found):
     assert position == (len(text) if text.strip() else 0)
 
 
+@pytest.fixture(params=[True, False], ids=["easy", "never easy"])
+def either_way(request, monkeypatch):
+    """With and without the short way around pysbd."""
+    if not request.param:
+        monkeypatch.setattr(sentences, "easy_starts", lambda text, abbreviations: None)
+
+
 @pytest.fixture
 def windows(monkeypatch):
     """Lengths of the texts that pysbd is given."""
@@ -41,6 +48,7 @@ def windows(monkeypatch):
         return ask(text, language)
 
     monkeypatch.setattr(_pysbd, "raw_sentences", count)
+    monkeypatch.setattr(sentences, "easy_starts", lambda text, abbreviations: None)
     return sizes
 
 
@@ -146,6 +154,7 @@ def test_no_character_is_lost_across_windows(text, language, window):
         assert_tiles(text, split_sentences(text, language))
 
 
+@pytest.mark.usefixtures("either_way")
 def test_windows_give_the_sentences_of_the_whole(monkeypatch):
     draw = random.Random(7)
     parts = PARAGRAPH.split(". ")
@@ -161,6 +170,7 @@ def test_windows_give_the_sentences_of_the_whole(monkeypatch):
 QUOTED = 'He said, "' + "They come and go. " * 30 + 'We see." Then he left the town. '
 
 
+@pytest.mark.usefixtures("either_way")
 @pytest.mark.parametrize("unit", [PARAGRAPH, QUOTED, PARAGRAPH + QUOTED + "\n"])
 def test_a_long_text_is_split_as_pysbd_does(unit):
     import pysbd

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from ragstone.asking.flow import Flow, Meter, Request, Round
 from ragstone.judge import LLM, Embedder, LLMReply, LLMRequest
-from ragstone.outcome import Outcome
+from ragstone.outcome import Outcome, Score, Unscored
 
 _THREADS = 32
 
@@ -41,15 +41,14 @@ def run(flow: Flow[Outcome], llm: LLM, embedder: Embedder | None = None, meter: 
 
 
 def _in_threads(call: Callable[[Request], object], round_: Round) -> tuple[object, ...]:
-    with ThreadPoolExecutor(min(_THREADS, len(round_)), thread_name_prefix="ragstone") as pool:
+    pool = ThreadPoolExecutor(min(_THREADS, len(round_)), thread_name_prefix="ragstone")
+    try:
         futures = [pool.submit(contextvars.copy_context().run, call, request) for request in round_]
-        try:
-            wait(futures, return_when=FIRST_EXCEPTION)
-            failed = [future for future in futures if future.done() and future.exception()]
-            return tuple([future.result() for future in failed or futures])
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)  # one failed: do not pay for the rest
-            raise
+        wait(futures, return_when=FIRST_EXCEPTION)
+        failed = [future for future in futures if future.done() and future.exception()]
+        return tuple([future.result() for future in failed or futures])
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)  # one failed: do not pay for the rest, nor wait for it
 
 
 async def arun(
@@ -97,9 +96,14 @@ async def arun(
 def _step(flow: Flow[Outcome], replies: tuple[object, ...] | None) -> tuple[bool, Any]:
     """Advance the flow: (False, next round) or (True, result). StopIteration cannot cross a thread."""
     try:
-        return False, next(flow) if replies is None else flow.send(replies)
+        round_ = cast("object", next(flow) if replies is None else flow.send(replies))
     except StopIteration as stop:
+        if not isinstance(stop.value, (Score, Unscored)):
+            raise TypeError(f"a flow must return self._score(...), not {type(stop.value).__name__}") from None
         return True, stop.value
+    if not isinstance(round_, tuple):
+        raise TypeError(f"a flow must yield a tuple of requests, not {type(round_).__name__}")
+    return False, cast("Round", round_)
 
 
 async def _at_once(call: Callable[[Request], Any], round_: Round) -> tuple[object, ...]:

@@ -114,7 +114,8 @@ def parse_reply(text: str, form: type[R]) -> R:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part)[:40] for part in first["loc"]) or "the whole"
-        raise BadReply(f"{where}: {first['msg']}") from None
+        what = "not a JSON object" if first["type"] == "model_type" else first["msg"]
+        raise BadReply(f"{where}: {what}") from None
 
 
 def parse_choice(text: str, choices: Iterable[str]) -> str:

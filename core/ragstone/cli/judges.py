@@ -10,7 +10,8 @@ from ragstone.judge import LLM, Embedder
 
 JUDGE_HELP = (
     "The judge: local (the embedded model), local:PATH (another GGUF file), openai:MODEL (key from "
-    "OPENAI_API_KEY), or the URL of an OpenAI-compatible server, as MODEL@URL where it has several models."
+    "OPENAI_API_KEY), or the URL of an OpenAI-compatible server, as MODEL@URL where it has several models. A server "
+    "that wants a key: openai:MODEL with OPENAI_BASE_URL and OPENAI_API_KEY set."
 )
 EMBEDDER_HELP = (
     "The embedder of response_relevancy, named in the same way (local:PATH: an ONNX file). Default: what goes with "

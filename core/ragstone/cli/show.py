@@ -6,6 +6,14 @@ from ragstone.batch import Summary
 from ragstone.outcome import Evidence, Outcome, Unscored
 
 _WIDTH = 100
+_AFFIRMATIVE = {  # whose probability `Verdict.probability` is, where the verdict is another word
+    "cannot_tell": "yes",
+    "contradicted": "supported",
+    "irrelevant": "relevant",
+    "no": "yes",
+    "noncommittal": "committal",
+    "not_in_source": "supported",
+}
 _LONGEST = 500
 _JOINERS = "\u200c\u200d"  # invisible, but Persian, Indic scripts and emoji are wrong without them
 
@@ -23,12 +31,12 @@ def evidence_lines(sample_id: str, outcome: Outcome) -> Iterator[str]:
     if parts:
         yield f"    {parts}"
     for verdict in outcome.verdicts:
-        sure = "" if verdict.probability is None else f" p={verdict.probability:.2f}"
-        own = verdict.evidence[0] if verdict.kind == "sentence" and verdict.evidence else None
-        where = f"  [{_place(own)}]" if own else ""
-        yield f"    {verdict.kind} {verdict.id}: {verdict.verdict}{sure}: {_short(verdict.text)}{where}"
-        for evidence in () if own else verdict.evidence:
-            yield f"        [{_place(evidence)}] {_short(evidence.text)}"
+        word = _AFFIRMATIVE.get(verdict.verdict, verdict.verdict)
+        sure = "" if verdict.probability is None else f" p({word})={verdict.probability:.2f}"
+        yield f"    {verdict.kind} {verdict.id}: {verdict.verdict}{sure}: {_short(verdict.text)}"
+        for evidence in verdict.evidence:
+            text = "" if evidence.text == verdict.text else f" {_short(evidence.text)}"
+            yield f"        [{_place(evidence)}]{text}"
 
 
 def _place(evidence: Evidence) -> str:

@@ -2,16 +2,16 @@
 
 import unicodedata
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, cast
+from typing import ClassVar, Literal, cast, get_args
 
 from ragstone.asking.flow import CannotScore, Flow, Meter, ask
 from ragstone.asking.prompt import DATA_NOTICE, fence, tokens
 from ragstone.asking.reply import BadReply, parse_choice
 from ragstone.asking.schema import Schema, one_of
 from ragstone.judge import LLM, Asking, Embedder, LLMReply, LLMRequest
-from ragstone.metrics.options import check_count, check_option
+from ragstone.metrics.options import check_count, check_members, check_number, check_option
 from ragstone.outcome import Outcome, Score, Unscored, UnscoredReason, Verdict
 from ragstone.sample import Sample, SampleField
 
@@ -86,16 +86,25 @@ class Metric(ABC):
     max_input_tokens: int | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(cast("object", self.llm), LLM):
-            raise TypeError(
-                f"llm: {type(self.llm).__name__} has no model, asking, generate and agenerate; pass a ragstone LLM, "
-                'such as OpenAICompatible("MODEL") of ragstone.clients or LocalLLM() of ragstone.local'
-            )
+        for fact in ("name", "version"):
+            if not hasattr(self, fact):
+                raise TypeError(f"{type(self).__name__}: a metric needs the class attribute {fact}")
+        fields: object = self.required_fields
+        if isinstance(fields, str) or not set(self.required_fields) <= set(get_args(SampleField)):
+            raise TypeError(f"{self.name}: required_fields: {fields!r} is no tuple of {get_args(SampleField)}")
+        check_members(
+            "llm",
+            self.llm,
+            ("model", "asking", "generate", "agenerate"),
+            "pass a ragstone LLM, such as OpenAICompatible of ragstone.clients or LocalLLM of ragstone.local; "
+            "ragstone.BaseLLM makes one of a class with generate or agenerate",
+        )
+        check_option("llm.asking", self.llm.asking, ("together", "one_by_one"))
         check_option("asking", self.asking, ("auto", "together", "one_by_one"))
         check_option("scoring", self.scoring, ("count", "expected"))
         low, high = self.bounds
-        if self.threshold is not None and not low <= self.threshold <= high:
-            raise ValueError(f"threshold: {self.threshold} is outside {self.name}'s bounds {low} to {high}")
+        if self.threshold is not None:
+            check_number("threshold", self.threshold, low, high)
         if self.max_input_tokens is not None:
             check_count("max_input_tokens", self.max_input_tokens)
         if self.scoring == "expected" and not self.asks_one_by_one:
@@ -145,7 +154,10 @@ class Metric(ABC):
         try:
             for field in self.required_fields:
                 self._require(sample, field)
-            return (yield from self._flow(sample))
+            flow = cast("object", self._flow(sample))
+            if not isinstance(flow, Generator):
+                raise TypeError(f"{type(self).__name__}._flow must be a generator: it asks by `yield from ask(...)`")
+            return (yield from cast("Flow[Score]", flow))
         except CannotScore as cannot:
             return self._unscored(cannot.reason, cannot.detail)
 
@@ -252,6 +264,11 @@ class Metric(ABC):
         breakdown: Mapping[str, float] | None = None,
         verdicts: Sequence[Verdict] = (),
     ) -> Score:
+        low, high = self.bounds
+        if not low <= value <= high:
+            raise ValueError(f"{self.name}: the value {value!r} is outside the metric's bounds {low} to {high}")
+        if self.scoring == "expected":
+            reason = f"{reason} By the judge's probabilities: {value:.2f}."
         return Score(
             metric=self.name,
             value=value + 0.0,  # never -0.0

@@ -200,7 +200,7 @@ class ContextRelevancy(Metric):
         relevant: set[int] = set()
         unmatched: dict[str, None] = {}
         for text in (text for batch in copies for text in batch):
-            if _folded(text).strip("'. ") == _PHRASE:
+            if _folded(text) not in places and _folded(text).strip("'. ") == _PHRASE:
                 continue
             pieces = (
                 [text] if _folded(text) in places else [piece for piece, _, _ in self.splitter(text, self.language)]

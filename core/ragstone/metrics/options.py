@@ -21,3 +21,36 @@ def check_count(name: str, value: object) -> None:
     """
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise ValueError(f"{name}: {value!r} is not a whole number of at least 1")
+
+
+def check_number(name: str, value: object, least: float, most: float) -> None:
+    """Refuse what is no number within the bounds, both included.
+
+    Raises:
+        ValueError: Names the option, the value and the bounds.
+    """
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not least <= value <= most:
+        raise ValueError(f"{name}: {value!r} is not a number from {least:g} to {most:g}")
+
+
+def check_flag(name: str, value: object) -> None:
+    """Refuse what is neither True nor False.
+
+    Raises:
+        ValueError: Names the option and the value.
+    """
+    if not isinstance(value, bool):
+        raise ValueError(f"{name}: {value!r} is not True or False")
+
+
+def check_members(name: str, value: object, members: Sequence[str], instead: str) -> None:
+    """Refuse an object that lacks one of the members, or is a class in place of an object.
+
+    Raises:
+        TypeError: Names what is missing, and what to pass instead.
+    """
+    kind = type(value).__name__
+    if isinstance(value, type):
+        raise TypeError(f"{name}: is the class {value.__name__}, not an object of it: write {value.__name__}(...)")
+    if missing := [member for member in members if not hasattr(value, member)]:
+        raise TypeError(f"{name}: {kind} has no {', '.join(missing)}; {instead}")

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from ragstone.asking.flow import CannotScore, Flow, ask, both, each, embed
 from ragstone.asking.reply import BadReply, Reply, parse_reply
 from ragstone.asking.schema import FLAG, TEXT, Schema, listing, record
 from ragstone.judge import Embedder, LLMReply, LLMRequest
 from ragstone.metrics.base import Answer, Metric
-from ragstone.metrics.options import check_count, check_option
+from ragstone.metrics.options import check_count, check_members, check_option
 from ragstone.outcome import Score, Verdict
 from ragstone.sample import Sample, SampleField
 
@@ -105,11 +105,14 @@ class ResponseRelevancy(Metric):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(cast("object", self.embedder), Embedder):
-            raise TypeError(
-                f"embedder: {type(self.embedder).__name__} has no model, embed and aembed; pass a ragstone Embedder, "
-                'such as OpenAICompatible("MODEL") of ragstone.clients or LocalEmbedder() of ragstone.local'
-            )
+        check_members(
+            "embedder",
+            self.embedder,
+            ("model", "embed", "aembed"),
+            "pass a ragstone Embedder, such as OpenAICompatible of ragstone.clients or LocalEmbedder of "
+            "ragstone.local; "
+            "ragstone.BaseEmbedder makes one of a class with embed or aembed",
+        )
         check_count("strictness", self.strictness)
         check_option("sampling", self.sampling, ("one_call", "n_calls"))
         check_option("noncommittal", self.noncommittal, ("all", "any", "majority", "off"))
@@ -145,10 +148,11 @@ class ResponseRelevancy(Metric):
         if probability is not None:
             breakdown["expected"] = mean if self.noncommittal == "off" else mean * (1.0 - probability)
             value = breakdown["expected"] if self.scoring == "expected" else value
+        zero = ", which makes the score 0" if off and self.scoring == "count" else ""
         return self._score(
             value,
             f"The {len(questions)} question(s) made from the response are {mean:.2f} close to the one asked on average"
-            + (f"; {flagged} flagged noncommittal, which makes the score 0." if off else "."),
+            + (f"; {flagged} of them flag it as noncommittal{zero}." if flagged else "."),
             breakdown=breakdown,
             verdicts=[
                 Verdict(

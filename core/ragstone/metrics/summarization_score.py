@@ -10,7 +10,7 @@ from ragstone.asking.schema import TEXT, listing, record
 from ragstone.judge import LLMReply, LLMRequest
 from ragstone.metrics.base import Metric
 from ragstone.metrics.closed_questions import ask_closed, check_questions, expected_share
-from ragstone.metrics.options import check_option
+from ragstone.metrics.options import check_flag, check_number, check_option
 from ragstone.outcome import Score, Verdict
 from ragstone.sample import Sample, SampleField
 
@@ -86,8 +86,8 @@ class SummarizationScore(Metric):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0.0 <= self.coeff <= 1.0:
-            raise ValueError(f"coeff: {self.coeff} is outside 0 to 1")
+        check_number("coeff", self.coeff, 0.0, 1.0)
+        check_flag("length_penalty", self.length_penalty)
         check_option("coeff_weights", self.coeff_weights, ("conciseness", "qa"))
         object.__setattr__(self, "questions", check_questions("questions", self.questions))
 
@@ -116,8 +116,8 @@ class SummarizationScore(Metric):
             value = qa * (1.0 - on_concise) + breakdown["conciseness"] * on_concise
         return self._score(
             value,
-            f"The summary answers {kept} of {len(questions)} questions made from the source and has "
-            f"{len(summary):,} of its {len(source):,} characters.",
+            f"The summary answers {kept} of {len(questions)} questions on the source with yes and has "
+            f"{len(summary):,} characters for the source's {len(source):,}.",
             breakdown=breakdown,
             verdicts=[
                 Verdict(
