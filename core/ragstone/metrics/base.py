@@ -25,7 +25,16 @@ DEFAULT_MAX_INPUT_TOKENS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One choice of the judge, with the probability of each choice where it gave them."""
+    """One choice of the judge, as `Metric.ask_choice` returns it.
+
+    Attributes:
+        choice: The word that it chose.
+        probabilities: Of each choice; None without log-probabilities.
+
+    Example:
+        >>> Answer("no", {"yes": 0.25, "no": 0.75}).probability("yes")
+        0.25
+    """
 
     choice: str
     probabilities: Mapping[str, float] | None = None
