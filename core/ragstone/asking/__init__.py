@@ -2,9 +2,10 @@
 
 from ragstone.asking.flow import CannotScore, EmbedRequest, Flow, Meter, ask, both, each, embed
 from ragstone.asking.prompt import fence, numbered, one_line, tokens
-from ragstone.asking.reply import BadReply, Reply, exactly, parse_choice, parse_json, parse_reply, unfence
+from ragstone.asking.reply import Answer, BadReply, Reply, exactly, parse_choice, parse_json, parse_reply, unfence
 
 __all__ = [
+    "Answer",
     "BadReply",
     "CannotScore",
     "EmbedRequest",

@@ -4,7 +4,8 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -116,6 +117,27 @@ def parse_reply(text: str, form: type[R]) -> R:
         where = ".".join(str(part)[:40] for part in first["loc"]) or "the whole"
         what = "not a JSON object" if first["type"] == "model_type" else first["msg"]
         raise BadReply(f"{where}: {what}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One choice of the judge, as `ragstone.Metric.ask_choice` returns it.
+
+    Attributes:
+        choice: The word that it chose.
+        probabilities: Of each choice; None without log-probabilities.
+
+    Example:
+        >>> Answer("no", {"yes": 0.25, "no": 0.75}).probability("yes")
+        0.25
+    """
+
+    choice: str
+    probabilities: Mapping[str, float] | None = None
+
+    def probability(self, choice: str) -> float | None:
+        """Return the probability of a choice, None without log-probabilities."""
+        return None if self.probabilities is None else self.probabilities[choice]
 
 
 def parse_choice(text: str, choices: Iterable[str]) -> str:

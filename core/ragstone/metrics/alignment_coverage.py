@@ -6,10 +6,10 @@ from typing import ClassVar, Literal
 
 from ragstone.asking.flow import CannotScore, Flow, ask, both, each
 from ragstone.asking.prompt import numbered
-from ragstone.asking.reply import BadReply, Reply, exactly, parse_reply
+from ragstone.asking.reply import Answer, BadReply, Reply, exactly, parse_reply
 from ragstone.asking.schema import TEXT, keyed, listing, one_of, record, whole
 from ragstone.judge import LLMReply
-from ragstone.metrics.base import Answer, Metric
+from ragstone.metrics.base import Metric
 from ragstone.metrics.closed_questions import ask_closed, check_questions, expected_share
 from ragstone.metrics.options import check_count, check_option
 from ragstone.metrics.sentences import listed, sentences_of

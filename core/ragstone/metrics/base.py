@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, cast, get_args
 
 from ragstone.asking.flow import CannotScore, Flow, Meter, ask
 from ragstone.asking.prompt import DATA_NOTICE, fence, tokens
-from ragstone.asking.reply import BadReply, parse_choice
+from ragstone.asking.reply import Answer, BadReply, parse_choice
 from ragstone.asking.schema import Schema, one_of
 from ragstone.judge import LLM, Asking, Embedder, LLMReply, LLMRequest
 from ragstone.metrics.options import check_count, check_members, check_number, check_option
@@ -21,27 +21,6 @@ Scoring = Literal["count", "expected"]
 # 2,000 characters are some 6 ms of work, a thread costs 0.1 ms.
 _OFFLOAD_CHARACTERS = 2_000
 DEFAULT_MAX_INPUT_TOKENS = 100_000
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """One choice of the judge, as `Metric.ask_choice` returns it.
-
-    Attributes:
-        choice: The word that it chose.
-        probabilities: Of each choice; None without log-probabilities.
-
-    Example:
-        >>> Answer("no", {"yes": 0.25, "no": 0.75}).probability("yes")
-        0.25
-    """
-
-    choice: str
-    probabilities: Mapping[str, float] | None = None
-
-    def probability(self, choice: str) -> float | None:
-        """Return the probability of a choice, None without log-probabilities."""
-        return None if self.probabilities is None else self.probabilities[choice]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,10 +5,10 @@ from typing import cast
 
 from ragstone.asking.flow import Flow, ask, each
 from ragstone.asking.prompt import numbered, sendable
-from ragstone.asking.reply import BadReply, Reply, exactly, parse_reply
+from ragstone.asking.reply import Answer, BadReply, Reply, exactly, parse_reply
 from ragstone.asking.schema import keyed, one_of, record
 from ragstone.judge import LLMReply
-from ragstone.metrics.base import Answer, Metric
+from ragstone.metrics.base import Metric
 
 
 class _Answers(Reply):

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from ragstone.asking.flow import CannotScore, Flow, ask, both, each, embed
-from ragstone.asking.reply import BadReply, Reply, parse_reply
+from ragstone.asking.reply import Answer, BadReply, Reply, parse_reply
 from ragstone.asking.schema import FLAG, TEXT, Schema, listing, record
 from ragstone.judge import Embedder, LLMReply, LLMRequest
-from ragstone.metrics.base import Answer, Metric
+from ragstone.metrics.base import Metric
 from ragstone.metrics.options import check_count, check_members, check_option
 from ragstone.outcome import Score, Verdict
 from ragstone.sample import Sample, SampleField
