@@ -81,7 +81,8 @@ def agreement(folder: Path, limit: int | None) -> None:
         print(f"No development data in {folder}: agreement not measured.\n")
         return
     abbreviations = _pysbd.english_abbreviations()
-    easy = [text for text in chosen if text.strip() and easy_starts(text.lstrip(), abbreviations) is not None]
+    short = [text for text in chosen if text.strip() and len(text) <= WINDOW]
+    easy = [text for text in short if easy_starts(text.lstrip(), abbreviations) is not None]
     same_texts = same_sentences = sentences = 0
     for text in chosen:
         expected = plain.segment(text)

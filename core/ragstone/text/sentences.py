@@ -10,7 +10,7 @@ from ragstone.text._align import align
 from ragstone.text._easy import easy_starts
 
 WINDOW = 6000
-"""Longest text, in characters, that is split in one piece: a few milliseconds of computing.
+"""Longest text, in characters, that is split in one piece: some 20 milliseconds of computing at most.
 
 A caller on an event loop can split this much in place and should use a thread for more.
 """
@@ -116,6 +116,11 @@ def _all_starts(text: str, language: str) -> list[int]:
     if first is None:
         return []
     starts = [first.start()]
+    # Only where the text is one window: a long text would cost by chance ten times more or less per character.
+    if len(text) <= WINDOW and language == "en" and starts == [0]:
+        easy = easy_starts(text, _pysbd.english_abbreviations())
+        if easy is not None:
+            return starts + easy
     # Everything in front of `begin` is decided; a window shows the text from `left` on.
     left = begin = starts[0]
     while True:
@@ -181,10 +186,6 @@ def _window_starts(window: str, language: str) -> list[int]:
     own = _INK.search(window)
     if own is None:
         return []
-    if language == "en" and own.start() == 0:
-        easy = easy_starts(window, _pysbd.english_abbreviations())
-        if easy is not None:
-            return easy
     try:
         found = align(window, _pysbd.raw_sentences(window, language))
     except Exception:  # pysbd makes regular expressions from the text: odd texts make it raise anything
