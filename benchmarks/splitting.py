@@ -17,7 +17,7 @@ from typing import Any
 
 import pysbd
 
-from ragstone.text import _pysbd, split_sentences
+from ragstone.text import WINDOW, _pysbd, split_sentences
 from ragstone.text._easy import easy_starts
 
 REPOSITORY = Path(__file__).resolve().parents[1]
