@@ -220,10 +220,21 @@ def readme() -> str:
         raise Skipped("no source of the model files can be reached from here")
     if status != 0:
         raise Failed(f"exit status {status} of {''.join(last) or 'bash'}")
-    table = re.search(r"^metric +mean +scored.*\n(?:\w+ +-?\d.*\n?)+", output, re.MULTILINE)
-    if table is None:
+    printed, promised = score_rows(output), score_rows((ROOT / "README.md").read_text(encoding="utf-8"))
+    if not printed:
         raise Failed("it printed no table of scores")
-    return f"{len(table.group().splitlines()) - 1} metrics scored"
+    for name, (mean, scored) in promised.items():
+        found = printed.get(name)
+        if found is None or found[1] != scored or abs(found[0] - mean) > 0.1:
+            raise Failed(f"README.md shows {name} {mean} {scored}, the command printed {found}")
+    return f"{len(printed)} metrics scored, as README.md shows"
+
+
+def score_rows(text: str) -> dict[str, tuple[float, str]]:
+    """Return the rows of the first table of scores in a text: (mean, scored/total) by metric."""
+    table = re.search(r"^metric +mean +scored.*\n((?:\w+ +-?\d.*\n?)+)", text, re.MULTILINE)
+    rows = (line.split() for line in (table.group(1).splitlines() if table else ()))
+    return {row[0]: (float(row[1]), row[2]) for row in rows}
 
 
 def bash_blocks(markdown: str) -> list[str]:

@@ -109,8 +109,9 @@ class TestReadmeGate:
 
     @pytest.fixture
     def readme(self, check: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-        def readme(command: str) -> str:
-            (tmp_path / "README.md").write_text(f"# x\n\n```bash\n{command}\n```\n\n```bash\nother\n```\n")
+        def readme(command: str, shown: str = "") -> str:
+            text = f"# x\n\n```bash\n{command}\n```\n\n```bash\nother\n```\n\n```text\n{shown}\n```\n"
+            (tmp_path / "README.md").write_text(text)
             (tmp_path / "untracked.txt").touch()
             git = ["git", "-c", "init.defaultBranch=main", "-C", str(tmp_path)]
             subprocess.run([*git, "init", "-q"], check=True)
@@ -127,14 +128,31 @@ class TestReadmeGate:
         return f"printf '#!/bin/sh\\necho {text} >&2\\nexit 1\\n' > ragstone\nchmod +x ragstone && ./ragstone pull"
 
     def test_a_table_is_counted(self, readme) -> None:
-        assert readme(f"ls\n{self.TABLE}") == "2 metrics scored"
+        assert readme(f"ls\n{self.TABLE}") == "2 metrics scored, as README.md shows"
 
     def test_only_tracked_files_are_there(self, readme) -> None:
-        assert readme(f'test "$(ls)" = README.md && {self.TABLE}') == "2 metrics scored"
+        assert readme(f'test "$(ls)" = README.md && {self.TABLE}') == "2 metrics scored, as README.md shows"
 
     def test_a_failing_line_fails_it(self, check: ModuleType, readme) -> None:
         with pytest.raises(check.Failed, match=r"exit status 1 of \+ false"):
             readme(f"false\n{self.TABLE}")
+
+    @pytest.mark.parametrize(
+        ("row", "passes"),
+        [
+            ("first_one  0.510     2/2", True),
+            ("first_one  0.700     2/2", False),
+            ("first_one  0.500     3/3", False),
+            ("another    0.500     2/2", False),
+        ],
+    )
+    def test_what_readme_shows_is_what_is_printed(self, check: ModuleType, readme, row: str, passes: bool) -> None:
+        shown = f"metric     mean   scored\n{row}"
+        if passes:
+            readme(self.TABLE, shown)
+        else:
+            with pytest.raises(check.Failed, match=r"README\.md shows"):
+                readme(self.TABLE, shown)
 
     def test_no_score_no_pass(self, check: ModuleType, readme) -> None:
         with pytest.raises(check.Failed, match="no table"):
