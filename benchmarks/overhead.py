@@ -21,6 +21,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from common import FIVE, QUESTION, SOURCE, SUMMARY, Pace
+
 from ragstone import (
     LLM,
     AlignmentCoverage,
@@ -37,19 +39,6 @@ from ragstone import (
 from ragstone.testing import FakeEmbedder, FakeLLM
 from ragstone.text import split_sentences
 
-SOURCE = (
-    "The 'coverage score' is calculated as the percentage of assessment questions for which both the summary and the "
-    "original document provide a 'yes' answer. This method ensures that the summary not only includes key information "
-    "from the original text but also accurately represents it. A higher coverage score indicates a more comprehensive "
-    "and faithful summary, signifying that the summary effectively encapsulates the crucial points and details from "
-    "the original content."
-)
-SUMMARY = (
-    "The coverage score quantifies how well a summary captures and accurately represents key information from the "
-    "original text, with a higher score indicating greater comprehensiveness."
-)
-QUESTION = "How is the coverage score calculated?"
-FIVE = [str(i) for i in range(1, 6)]
 REPLIES = {
     "response_relevancy.questions": {
         "questions": [{"question": f"{QUESTION} {i}", "noncommittal": False} for i in "abc"]
@@ -85,15 +74,13 @@ class SlowLLM:
     asking = "together"
 
     def __init__(self, seconds: float, in_flight: int) -> None:
-        self._seconds = seconds
-        self._slots = asyncio.Semaphore(in_flight)
+        self._pace = Pace(seconds, in_flight)
 
     def generate(self, request: LLMRequest, /) -> LLMReply:
         raise NotImplementedError("the benchmark scores with ascore")
 
     async def agenerate(self, request: LLMRequest, /) -> LLMReply:
-        async with self._slots:
-            await asyncio.sleep(self._seconds)
+        await self._pace.wait()
         return LLMReply(SCRIPT[request.task])
 
 

@@ -10,9 +10,7 @@ is parsed. Every sample has a metric of its own, as DeepEval keeps the result (a
 the metric. The progress spinner is off, as it is inside DeepEval's own `evaluate`.
 """
 
-import argparse
 import asyncio
-import json
 import math
 import os
 import statistics
@@ -22,6 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 
 os.environ["DEEPEVAL_TELEMETRY_OPT_OUT"] = "1"
 
+from common import FIVE, QUESTION, SOURCE, SUMMARY, Pace, run_peer
 from deepeval.metrics import AnswerRelevancyMetric, BaseMetric, ContextualRelevancyMetric, SummarizationMetric
 from deepeval.models import DeepEvalBaseLLM
 from deepeval.test_case import LLMTestCase
@@ -29,19 +28,6 @@ from pydantic import BaseModel
 
 Model = TypeVar("Model", bound=BaseModel)
 
-SOURCE = (  # the texts of overhead.py
-    "The 'coverage score' is calculated as the percentage of assessment questions for which both the summary and the "
-    "original document provide a 'yes' answer. This method ensures that the summary not only includes key information "
-    "from the original text but also accurately represents it. A higher coverage score indicates a more comprehensive "
-    "and faithful summary, signifying that the summary effectively encapsulates the crucial points and details from "
-    "the original content."
-)
-SUMMARY = (
-    "The coverage score quantifies how well a summary captures and accurately represents key information from the "
-    "original text, with a higher score indicating greater comprehensiveness."
-)
-QUESTION = "How is the coverage score calculated?"
-FIVE = [str(i) for i in range(1, 6)]
 VERDICTS = [{"verdict": "yes"}] * 4 + [{"verdict": "no", "reason": "Not so."}]
 RIGHT = 0.8  # four of five, in each metric
 FIELDS = {
@@ -65,8 +51,7 @@ class Judge(DeepEvalBaseLLM):
 
     def __init__(self, seconds: float = 0.0, in_flight: int = 1) -> None:
         super().__init__("fake")
-        self._seconds = seconds
-        self._slots = asyncio.Semaphore(in_flight)
+        self._pace = Pace(seconds, in_flight)
         self._ready: dict[type[BaseModel], BaseModel] = {}
 
     def load_model(self) -> "Judge":
@@ -79,9 +64,8 @@ class Judge(DeepEvalBaseLLM):
         return self._reply(schema)
 
     async def a_generate(self, prompt: str, schema: type[Model]) -> Model:  # noqa: ARG002
-        if self._seconds:
-            async with self._slots:
-                await asyncio.sleep(self._seconds)
+        if self._pace.seconds:
+            await self._pace.wait()
         return self._reply(schema)
 
     def _reply(self, schema: type[Model]) -> Model:
@@ -122,7 +106,7 @@ async def score(case: Case, judge: Judge, sample: LLMTestCase) -> float:
     return await case.metric(judge).a_measure(sample, _show_indicator=False)
 
 
-async def instant(n: int, repeats: int = 5) -> list[dict[str, object]]:
+async def instant(n: int, repeats: int = 5) -> list[dict[str, Any]]:
     """Return the median CPU ms per sample of each path; the first repeat, left out, warms up."""
     judge = Judge()
     figures: dict[str, list[float]] = {case.path: [] for case in CASES}
@@ -136,10 +120,10 @@ async def instant(n: int, repeats: int = 5) -> list[dict[str, object]]:
     return [{"path": path, "cpu_ms": statistics.median(each[1:])} for path, each in figures.items()]
 
 
-async def slow(n: int, seconds: float, in_flight: int) -> list[dict[str, object]]:
+async def slow(n: int, seconds: float, in_flight: int) -> list[dict[str, Any]]:
     """Return the samples/s of each path, all samples at once before a judge that takes `in_flight` calls at a time."""
     judge = Judge(seconds, in_flight)
-    rows: list[dict[str, object]] = []
+    rows: list[dict[str, Any]] = []
     for case in CASES:
         samples = [case.sample(i) for i in range(n)]
         await score(case, judge, case.sample(n))
@@ -165,10 +149,4 @@ def check(case: Case, scores: list[float]) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("n", type=int, nargs="?", default=300)
-    parser.add_argument("--slow", action="store_true")
-    parser.add_argument("--seconds", type=float, default=0.05)
-    parser.add_argument("--in-flight", type=int, default=64)
-    args = parser.parse_args()
-    print(json.dumps(asyncio.run(slow(args.n, args.seconds, args.in_flight) if args.slow else instant(args.n))))
+    run_peer(instant, slow)

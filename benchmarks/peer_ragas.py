@@ -10,7 +10,6 @@ holding the JSON that the prompt asks for; the `collections` metrics take the re
 a ready instance of it, without instructor and without parsing. Embedders return ready lists of 384 floats.
 """
 
-import argparse
 import asyncio
 import json
 import math
@@ -18,10 +17,11 @@ import os
 import statistics
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 os.environ["RAGAS_DO_NOT_TRACK"] = "true"
 
+from common import FIVE, QUESTION, SOURCE, SUMMARY, Pace, run_peer
 from langchain_core.outputs import Generation, LLMResult
 from langchain_core.prompt_values import PromptValue
 from pydantic import BaseModel
@@ -33,19 +33,6 @@ from ragas.metrics.collections import AnswerRelevancy, SummaryScore
 
 Model = TypeVar("Model", bound=BaseModel)
 
-SOURCE = (  # the texts of overhead.py
-    "The 'coverage score' is calculated as the percentage of assessment questions for which both the summary and the "
-    "original document provide a 'yes' answer. This method ensures that the summary not only includes key information "
-    "from the original text but also accurately represents it. A higher coverage score indicates a more comprehensive "
-    "and faithful summary, signifying that the summary effectively encapsulates the crucial points and details from "
-    "the original content."
-)
-SUMMARY = (
-    "The coverage score quantifies how well a summary captures and accurately represents key information from the "
-    "original text, with a higher score indicating greater comprehensiveness."
-)
-QUESTION = "How is the coverage score calculated?"
-FIVE = [str(i) for i in range(1, 6)]
 KEYPHRASES = {"keyphrases": [f"k{i}" for i in FIVE]}
 QUESTIONS = {"questions": [f"Is it {i}?" for i in FIVE]}
 ANSWERS = {"answers": ["1", "1", "1", "1", "0"]}
@@ -70,18 +57,6 @@ FIELDS = {
     "AnswersGenerated": ANSWERS,
     "AnswerRelevanceOutput": RELEVANCE[0],
 }
-
-
-class Pace:
-    """How long a call takes, and how many may be in flight; 0 seconds: at once."""
-
-    def __init__(self, seconds: float = 0.0, in_flight: int = 1) -> None:
-        self.seconds = seconds
-        self._slots = asyncio.Semaphore(in_flight)
-
-    async def wait(self) -> None:
-        async with self._slots:
-            await asyncio.sleep(self.seconds)
 
 
 class LegacyJudge(BaseRagasLLM):
@@ -194,7 +169,7 @@ def cases(pace: Pace, n: int) -> list[Case]:
     ]
 
 
-async def instant(n: int, repeats: int = 5) -> list[dict[str, object]]:
+async def instant(n: int, repeats: int = 5) -> list[dict[str, Any]]:
     """Return the median CPU ms per sample of each path; the first repeat, left out, warms up."""
     todo = cases(Pace(), (repeats + 1) * n)
     figures: dict[str, list[float]] = {case.path: [] for case in todo}
@@ -208,9 +183,9 @@ async def instant(n: int, repeats: int = 5) -> list[dict[str, object]]:
     return [{"path": path, "cpu_ms": statistics.median(each[1:])} for path, each in figures.items()]
 
 
-async def slow(n: int, seconds: float, in_flight: int) -> list[dict[str, object]]:
+async def slow(n: int, seconds: float, in_flight: int) -> list[dict[str, Any]]:
     """Return the samples/s of each path, all samples at once before a judge that takes `in_flight` calls at a time."""
-    rows: list[dict[str, object]] = []
+    rows: list[dict[str, Any]] = []
     for case in cases(Pace(seconds, in_flight), n + 1):
         await case.score(n)
         start = time.perf_counter()
@@ -235,10 +210,4 @@ def check(case: Case, scores: dict[int, float]) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("n", type=int, nargs="?", default=300)
-    parser.add_argument("--slow", action="store_true")
-    parser.add_argument("--seconds", type=float, default=0.05)
-    parser.add_argument("--in-flight", type=int, default=64)
-    args = parser.parse_args()
-    print(json.dumps(asyncio.run(slow(args.n, args.seconds, args.in_flight) if args.slow else instant(args.n))))
+    run_peer(instant, slow)

@@ -96,13 +96,14 @@ class Usage(_Frozen):
         return Usage(
             llm_calls=self.llm_calls + other.llm_calls,
             embed_calls=self.embed_calls + other.embed_calls,
-            input_tokens=_known_sum(self.input_tokens, other.input_tokens),
-            output_tokens=_known_sum(self.output_tokens, other.output_tokens),
+            input_tokens=known_sum(self.input_tokens, other.input_tokens),
+            output_tokens=known_sum(self.output_tokens, other.output_tokens),
             seconds=self.seconds + other.seconds,
         )
 
 
-def _known_sum(a: int | None, b: int | None) -> int | None:
+def known_sum(a: int | None, b: int | None) -> int | None:
+    """Return the sum; None where a part is not known."""
     return None if a is None or b is None else a + b
 
 

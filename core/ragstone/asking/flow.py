@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from ragstone.asking.prompt import one_line, sendable
 from ragstone.asking.reply import BadReply
 from ragstone.judge import LLMReply, LLMRequest
-from ragstone.outcome import UnscoredReason, Usage
+from ragstone.outcome import UnscoredReason, Usage, known_sum
 
 if TYPE_CHECKING:
     import numpy as np
@@ -137,8 +137,8 @@ class Meter:
         """Add up the tokens of a round's replies."""
         for reply in replies:
             if isinstance(reply, LLMReply):
-                self._input = _plus(self._input, reply.input_tokens)
-                self._output = _plus(self._output, reply.output_tokens)
+                self._input = known_sum(self._input, reply.input_tokens)
+                self._output = known_sum(self._output, reply.output_tokens)
 
     def usage(self) -> Usage:
         """Return the cost so far."""
@@ -149,7 +149,3 @@ class Meter:
             output_tokens=self._output,
             seconds=time.perf_counter() - self._started,
         )
-
-
-def _plus(total: int | None, more: int | None) -> int | None:
-    return None if total is None or more is None else total + more

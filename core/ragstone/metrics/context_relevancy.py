@@ -200,12 +200,13 @@ class ContextRelevancy(Metric):
         relevant: set[int] = set()
         unmatched: dict[str, None] = {}
         for text in (text for batch in copies for text in batch):
-            if _folded(text) not in places and _folded(text).strip("'. ") == _PHRASE:
+            folded = _folded(text)
+            if folded in places:
+                relevant |= places[folded]
                 continue
-            pieces = (
-                [text] if _folded(text) in places else [piece for piece, _, _ in self.splitter(text, self.language)]
-            )
-            for piece in pieces:
+            if folded.strip("'. ") == _PHRASE:
+                continue
+            for piece, _, _ in self.splitter(text, self.language):
                 if found := places.get(_folded(piece)):
                     relevant |= found
                 else:
