@@ -6,10 +6,10 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from ragstone.asking.flow import Meter
 from ragstone.batch.rows import BadLine, Row
 from ragstone.metrics.base import Metric
-from ragstone.outcome import Outcome, Unscored
+from ragstone.metrics.safely import ascore_safely
+from ragstone.outcome import Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,19 +103,4 @@ class _Reader:
 
 
 async def _score(row: Row, metrics: Sequence[Metric]) -> Scored:
-    return Scored(row, tuple(await asyncio.gather(*(score_safely(metric, row) for metric in metrics))))
-
-
-async def score_safely(metric: Metric, row: Row) -> Outcome:
-    """Score a row; whatever that raises becomes `Unscored("judge_error")`, named with its type and what was spent."""
-    meter = Meter()
-    try:
-        return await metric.ascore(row.sample, meter=meter)
-    except Exception as error:
-        return Unscored(
-            metric=metric.name,
-            reason="judge_error",
-            detail=f"{type(error).__name__}: {str(error)[:500]}",
-            usage=meter.usage(),
-            version=metric.version,
-        )
+    return Scored(row, tuple(await asyncio.gather(*(ascore_safely(metric, row.sample) for metric in metrics))))

@@ -1,15 +1,14 @@
 """A request to the judge as the body of a chat completion, and the answer as a reply: pure functions."""
 
-import json
 import re
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from ragstone.asking.reply import unfence
+from ragstone.asking.adapting import is_constrained, read_reply, spelled_out
+from ragstone.asking.values import as_count, as_dict, as_list
 from ragstone.clients.access import Access
-from ragstone.clients.answer import as_count, as_dict, as_list, missing, read_json
-from ragstone.clients.choice import choice_probabilities, choose
+from ragstone.clients.answer import missing, read_json
 from ragstone.judge import LLMReply, LLMRequest
 
 Droppable = Literal["response_format", "temperature", "seed", "logprobs"]
@@ -24,8 +23,6 @@ _MENTIONS: dict[Droppable, re.Pattern[str]] = {
 # 403 is OpenAI's for log-probabilities of reasoning models; 500 is llama.cpp's for a schema it cannot convert
 _REFUSALS = frozenset({400, 403, 404, 422, 500, 501})
 _TOP_LOGPROBS = 20  # the most that OpenAI takes
-_THOUGHT = re.compile(r"\s*<think>.*?</think>\s*", re.DOTALL)
-_IN_PROMPT = "\n\nReply with bare JSON, and nothing before or after it, that matches this JSON Schema:\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +49,7 @@ def chat_call(model: str, request: LLMRequest, dropped: AbstractSet[Droppable] =
         >>> sorted(call.optional)
         ['logprobs', 'temperature']
     """
-    constrained = bool(request.schema) and request.choices is None
+    constrained = is_constrained(request)
     wanted: dict[Droppable, dict[str, Any]] = {"temperature": {"temperature": request.temperature}}
     if request.temperature > 0:
         wanted["seed"] = {"seed": request.sample_index}
@@ -60,9 +57,7 @@ def chat_call(model: str, request: LLMRequest, dropped: AbstractSet[Droppable] =
         wanted["logprobs"] = {"logprobs": True, "top_logprobs": _TOP_LOGPROBS}
     if constrained:
         wanted["response_format"] = {"response_format": response_format(request)}
-    user = request.user
-    if constrained and "response_format" in dropped:
-        user += _IN_PROMPT + json.dumps(request.schema, ensure_ascii=False)
+    user = spelled_out(request) if "response_format" in dropped else request.user
     body: dict[str, Any] = {
         "model": model,
         "messages": [{"role": "system", "content": request.system}, {"role": "user", "content": user}],
@@ -150,19 +145,13 @@ def read_chat(content: bytes, request: LLMRequest, server: Access) -> LLMReply:
     first = as_dict(choices[0]) if choices else {}
     if not first:
         raise missing(body, "choices", server)
-    written = _text(as_dict(first.get("message")))
-    text = unfence(_THOUGHT.sub("", written, count=1) if _THOUGHT.match(written) else written)
-    probabilities = None
-    if request.choices is not None:
-        text = choose(text, request.choices)
-        if not _THOUGHT.match(written):  # else the first tokens are not the answer's
-            probabilities = choice_probabilities(first.get("logprobs"), request.choices)
     usage = as_dict(body.get("usage"))
-    return LLMReply(
-        text,
+    return read_reply(
+        _text(as_dict(first.get("message"))),
+        request,
         input_tokens=as_count(usage.get("prompt_tokens")),
         output_tokens=as_count(usage.get("completion_tokens")),
-        probabilities=probabilities,
+        logprobs=first.get("logprobs"),
     )
 
 

@@ -134,6 +134,11 @@ class AlignmentCoverage(Metric):
         """The original and the summary."""
         return (self.source, "response")
 
+    @property
+    def source_field(self) -> SampleField:
+        """The field that holds the original."""
+        return self.source
+
     def _flow(self, sample: Sample) -> Flow[Score]:
         self._fits(sample, *self.required_fields)
         original = "\n".join(sample.texts(self.source))

@@ -84,7 +84,8 @@ class Metric(ABC):
             "llm",
             self.llm,
             ("model", "asking", "generate", "agenerate"),
-            "pass a ragstone LLM, such as OpenAICompatible of ragstone.clients or LocalLLM of ragstone.local; "
+            "pass a ragstone LLM, such as OpenAICompatible of ragstone.clients, LocalLLM of ragstone.local or "
+            "LangChainLLM of ragstone_langchain; "
             "ragstone.BaseLLM makes one of a class with generate or agenerate",
         )
         check_option("llm.asking", self.llm.asking, ("together", "one_by_one"))
@@ -105,6 +106,11 @@ class Metric(ABC):
     @abstractmethod
     def required_fields(self) -> Sequence[SampleField]:
         """The sample's fields that must be there and hold something."""
+
+    @property
+    def source_field(self) -> SampleField | None:
+        """The field that holds the original of which the response is a summary; None where there is no original."""
+        return None
 
     def score(self, sample: Sample, *, meter: Meter | None = None) -> Outcome:
         """Score one sample, blocking. Works inside a running event loop too (and blocks it).

@@ -109,8 +109,8 @@ class ResponseRelevancy(Metric):
             "embedder",
             self.embedder,
             ("model", "embed", "aembed"),
-            "pass a ragstone Embedder, such as OpenAICompatible of ragstone.clients or LocalEmbedder of "
-            "ragstone.local; "
+            "pass a ragstone Embedder, such as OpenAICompatible of ragstone.clients, LocalEmbedder of ragstone.local "
+            "or LangChainEmbedder of ragstone_langchain; "
             "ragstone.BaseEmbedder makes one of a class with embed or aembed",
         )
         check_count("strictness", self.strictness)

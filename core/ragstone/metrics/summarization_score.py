@@ -94,7 +94,12 @@ class SummarizationScore(Metric):
     @property
     def required_fields(self) -> Sequence[SampleField]:
         """The source and the summary."""
-        return ("retrieved_contexts", "response")
+        return (self.source_field, "response")
+
+    @property
+    def source_field(self) -> SampleField:
+        """The retrieved contexts."""
+        return "retrieved_contexts"
 
     def _flow(self, sample: Sample) -> Flow[Score]:
         self._fits(sample, "response")

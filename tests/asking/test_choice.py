@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from ragstone.clients.choice import choice_probabilities, choose
+from ragstone.asking.choice import choice_probabilities, choose
 
 YES_NO = ("yes", "no")
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 
-from ragstone.clients.answer import as_dict, as_list
+from ragstone.asking.values import as_dict, as_list
 
 _AROUND = "\"'`\u201c\u201d\u2018\u2019\u00ab\u00bb"  # straight, curly and angle quotes
 _TOKEN_AROUND = _AROUND + "▁Ġ*"  # how some servers spell a token's leading space; Markdown's bold

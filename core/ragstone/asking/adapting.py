@@ -1,0 +1,65 @@
+"""What every adapter of a chat model does: the schema into the prompt, the bare answer out of the reply."""
+
+import json
+import re
+
+from ragstone.asking.choice import choice_probabilities, choose
+from ragstone.asking.reply import unfence
+from ragstone.judge import LLMReply, LLMRequest
+
+_THOUGHT = re.compile(r"\s*<think>.*?</think>\s*", re.DOTALL)
+_IN_PROMPT = "\n\nReply with bare JSON, and nothing before or after it, that matches this JSON Schema:\n"
+
+
+def spelled_out(request: LLMRequest) -> str:
+    """Return the user message for a model that cannot be constrained: with the schema of the reply at its end.
+
+    A request for one of a few words says so itself, and is returned as it is.
+
+    Example:
+        >>> print(spelled_out(LLMRequest("demo.ask", "", "Is it?", {"type": "boolean"})).splitlines()[-1])
+        {"type": "boolean"}
+    """
+    if not is_constrained(request):
+        return request.user
+    return request.user + _IN_PROMPT + json.dumps(request.schema, ensure_ascii=False)
+
+
+def is_constrained(request: LLMRequest) -> bool:
+    """Whether the reply is to match a schema, rather than to be one of a few bare words."""
+    return bool(request.schema) and request.choices is None
+
+
+def read_reply(
+    written: str,
+    request: LLMRequest,
+    *,
+    input_tokens: int | None = None,
+    output_tokens: int | None = None,
+    logprobs: object = None,
+) -> LLMReply:
+    r"""Return what a chat model wrote as a reply.
+
+    Reasoning in <think> tags before the answer, and a Markdown fence around all of it, are removed; one of the
+    request's choices is read whatever its case, quotes and full stop. Whether it is an answer at all is for the
+    metric's parser to say.
+
+    Args:
+        written: The model's text.
+        request: What it was asked.
+        input_tokens: Prompt tokens; None when the provider does not say.
+        output_tokens: Reply tokens; None when the provider does not say.
+        logprobs: The `logprobs` of a chat completion's choice, if there are any.
+
+    Example:
+        >>> read_reply("<think>Hm.</think>Yes.", LLMRequest("demo.ask", "", "", {}, choices=("yes", "no"))).text
+        'yes'
+    """
+    thought = _THOUGHT.match(written)
+    text = unfence(written[thought.end() :] if thought else written)
+    probabilities = None
+    if request.choices is not None:
+        text = choose(text, request.choices)
+        if not thought:  # else the first tokens are not the answer's
+            probabilities = choice_probabilities(logprobs, request.choices)
+    return LLMReply(text, input_tokens=input_tokens, output_tokens=output_tokens, probabilities=probabilities)
