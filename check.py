@@ -26,9 +26,22 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent
 ENVIRONMENT = ROOT / ".venv-check"
-EXTRAS = "local,openai"  # all that pyproject.toml has; tests/gates compares
+EXTRAS = "langchain,local,openai"  # all that pyproject.toml has; tests/gates compares
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
-TYPED = ("core", "integrations", "examples", "tests/typing", "check.py")
+TYPED = ("core", "integrations", "tests/typing", "check.py")
+EXAMPLES = {"with_langchain": ("langchain", "langgraph")}  # each folder: its extra, and what else its scripts use
+
+# The oldest release of each framework that is promised, with what was current then.
+OLDEST = {
+    "with_langchain": (
+        "langchain-core==1.0.0",
+        "langchain==1.0.0",
+        "langchain-classic==1.0.0",
+        "langchain-openai==1.0.0",
+        "langgraph==1.0.0",
+        "langgraph-checkpoint<3",  # newer ones need a newer langchain-core, and do not say so
+    ),
+}
 
 # What each base install must be able to do: numpy (cosines), pysbd (sentences) and pydantic (replies) at work.
 FIRST_SCORE = """
@@ -118,8 +131,10 @@ def formatting() -> None:
 
 def mypy() -> None:
     """Types, by mypy --strict."""
-    present = [path for path in TYPED if (ROOT / path).is_file() or any((ROOT / path).rglob("*.py"))]
-    tool("mypy", "--strict", *present)
+    tool("mypy", "--strict", *TYPED, "examples/make_samples.py")
+    for folder in EXAMPLES:  # each by itself: its scripts import one another by their bare names
+        scripts = [str(path) for path in sorted((ROOT / "examples" / folder).glob("*.py"))]
+        tool("mypy", "--strict", *scripts, env={"MYPYPATH": str(ROOT / "examples" / folder)})
 
 
 def pyright() -> None:
@@ -158,6 +173,35 @@ def wheel() -> str:
         return ", ".join(first_score(built, version, folder / version) for version in PYTHONS)
 
 
+def oldest() -> str:
+    """Oldest release of each framework that is promised, on the oldest Python here: the integration's tests."""
+    version, python = next((v, found) for v in PYTHONS if (found := find_python(v)))
+    group = f"{ROOT / 'pyproject.toml'}:test"
+    with tempfile.TemporaryDirectory(prefix="ragstone-") as name:
+        for folder, pins in OLDEST.items():
+            product = f"{ROOT}[{EXAMPLES[folder][0]},openai]"
+            inside = new_environment(Path(name) / folder, "--group", group, "--editable", product, *pins, python=python)
+            # What these releases are warned of by later ones of other packages is not ours.
+            run(inside, "-m", "pytest", "-o", "filterwarnings=default", "--tb=short", f"tests/{folder}")
+    return f"{', '.join(pins[0] for pins in OLDEST.values())} on Python {version}"
+
+
+def examples() -> str:
+    """Every example, from a fresh install of the built wheel with nothing but what their README names."""
+    ran = 0
+    with tempfile.TemporaryDirectory(prefix="ragstone-") as name:
+        tool("build", "--wheel", "--outdir", name, str(ROOT))
+        (built,) = Path(name).glob("*.whl")
+        for folder, (extra, *more) in EXAMPLES.items():
+            inside = new_environment(Path(name) / extra, f"{built}[{extra}]", *more)
+            for script in sorted((ROOT / "examples" / folder).glob("*.py")):
+                if "__main__" in script.read_text(encoding="utf-8"):
+                    print(f"\n--- {script.relative_to(ROOT)}", flush=True)
+                    run(inside, "-W", "error", script, cwd=Path(name))
+                    ran += 1
+    return f"{ran} examples"
+
+
 def look_into(built: Path) -> None:
     """Compare the wheel's files with those of core/ and integrations/: nothing missing, nothing astray."""
     sources = [path.relative_to(ROOT / top) for top in ("core", "integrations") for path in package_files(ROOT / top)]
@@ -169,11 +213,15 @@ def look_into(built: Path) -> None:
     problems += [f"astray: {name}" for name in sorted(names - metadata - expected)]
     if not any(name.endswith("licenses/LICENSE") for name in metadata):
         problems.append("missing: the licence")
-    if "ragstone/py.typed" not in names:
-        problems.append("missing: ragstone/py.typed")
+    problems += [f"missing: {top}/py.typed" for top in sorted(packages(expected)) if f"{top}/py.typed" not in names]
     if problems:
         raise Failed(f"{built.name}: " + "; ".join(problems))
     print(f"{built.name}: {len(names)} files, {built.stat().st_size / 1e3:.0f} kB", flush=True)
+
+
+def packages(files: set[str]) -> set[str]:
+    """Return the top folders of files."""
+    return {PurePosixPath(name).parts[0] for name in files}
 
 
 def package_files(top: Path) -> Iterator[Path]:
@@ -282,7 +330,9 @@ GATES: dict[str, Callable[[], str | None]] = {
     "pyright": pyright,
     "imports": imports,
     "wheel": wheel,
+    "oldest": oldest,
     "readme": readme,
+    "examples": examples,
     "tests": tests,
 }
 

@@ -1,0 +1,112 @@
+"""Calling the sync or the async half of a LangChain object, unseen, in time, and also where it has only one."""
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from ragstone.bridge import Bridge
+
+T = TypeVar("T")
+Sync = Callable[[], T]
+Async = Callable[[], Coroutine[Any, Any, T]]
+
+
+class Calling:
+    """How one model is called; it learns which of the halves the model lacks.
+
+    A LangChain object has both halves by type, and one that lacks a half says so only when that is called
+    (`NotImplementedError`). The other half then stands in: an async one on a loop in a thread of its own, a sync
+    one in a thread.
+
+    Args:
+        name: The model's, for messages.
+        bridge: Returns what leads from one half to the other.
+        timeout: Seconds that a call may take; None: as long as it takes.
+        trace: Whether the app may see the call.
+    """
+
+    def __init__(self, name: str, bridge: "Callable[[], Bridge]", *, timeout: float | None, trace: bool) -> None:
+        self._name = name
+        self._bridge = bridge
+        self._timeout = timeout
+        self._trace = trace
+        self._lacks_sync = False
+        self._lacks_async = False
+
+    def call(self, sync: Sync[T], asynchronous: Async[T]) -> T:
+        """Call the model from sync code."""
+        if not self._lacks_sync:
+            try:
+                return self._call(sync)
+            except (NotImplementedError, TypeError) as error:
+                if not _lacks(error):
+                    raise
+        result = self._bridge().on_loop(self._acall(asynchronous))
+        self._lacks_sync = True  # not before the other half has answered: the error may have been about something else
+        return result
+
+    async def acall(self, sync: Sync[T], asynchronous: Async[T]) -> T:
+        """Call the model on the running loop."""
+        if not self._lacks_async:
+            try:
+                return await self._acall(asynchronous)
+            except (NotImplementedError, TypeError) as error:
+                if not _lacks(error):
+                    raise
+        result = await self._bridge().in_thread(lambda: self._call(sync))
+        self._lacks_async = True
+        return result
+
+    def _call(self, sync: Sync[T]) -> T:
+        if not self._trace:
+            from ragstone_langchain.unseen import unseen
+
+            visible = sync
+            sync = lambda: unseen(visible)  # noqa: E731 - the same call, wrapped
+        return sync() if self._timeout is None else self._in_time(sync, self._timeout)
+
+    def _in_time(self, sync: Sync[T], seconds: float) -> T:
+        future: Future[T] = Future()
+        context = contextvars.copy_context()
+
+        def work() -> None:
+            try:
+                future.set_result(context.run(sync))
+            except BaseException as error:
+                future.set_exception(error)
+
+        threading.Thread(target=work, name="ragstone-judge", daemon=True).start()
+        try:
+            return future.result(seconds)
+        except FutureTimeout:
+            if future.done():  # the model's own
+                raise
+            raise self._late("its thread runs on until the model ends it") from None
+
+    async def _acall(self, asynchronous: Async[T]) -> T:
+        if self._trace:
+            task = asyncio.ensure_future(asynchronous())
+        else:
+            from ragstone_langchain.unseen import start_unseen
+
+            task = start_unseen(asynchronous)
+        try:
+            await asyncio.wait((task,), timeout=self._timeout)
+            if task.done():
+                return task.result()
+            raise self._late("the call was cancelled; a model without an async half runs on in its thread")
+        finally:
+            task.cancel()
+
+    def _late(self, state: str) -> TimeoutError:
+        return TimeoutError(f"{self._name} did not reply within {self._timeout:g} s; {state}")
+
+
+def _lacks(error: Exception) -> bool:
+    """Whether the error says that the half which was called does not exist."""
+    return isinstance(error, NotImplementedError) or "ainvoke" in str(error)  # an async-only RunnableLambda names it

@@ -1,0 +1,75 @@
+"""A real `StringEvaluator`, for those who have langchain-classic; it is imported only with this module."""
+
+from typing import TYPE_CHECKING, Any
+
+try:
+    from langchain_classic.evaluation import StringEvaluator
+except ImportError as error:
+    raise ImportError("ragstone_langchain.classic needs langchain-classic: pip install langchain-classic") from error
+
+if TYPE_CHECKING:
+    from ragstone_langchain.evaluator import RagEvaluator
+
+__all__ = ["RagStringEvaluator"]
+
+
+class RagStringEvaluator(StringEvaluator):
+    """A `RagEvaluator` as LangChain's `StringEvaluator`; contexts are passed as `contexts=`.
+
+    `RagEvaluator.evaluate_strings` does the same without langchain-classic. Here LangChain's own checks come on top:
+    a question that the metric needs and that is missing raises ValueError, a reference is warned of, and a question
+    that no one reads too.
+
+    Args:
+        evaluator: The evaluator.
+
+    Example:
+        >>> from ragstone import ContextRelevancy
+        >>> from ragstone.testing import FakeLLM
+        >>> from ragstone_langchain.evaluator import RagEvaluator
+        >>> evaluator = RagEvaluator(ContextRelevancy(llm=FakeLLM(lambda request: {"ids": [1]})))
+        >>> strings = RagStringEvaluator(evaluator)
+        >>> strings.evaluate_strings(prediction="Jane.", input="Who?", contexts=["Jane wrote it."])["score"]
+        1.0
+    """
+
+    def __init__(self, evaluator: "RagEvaluator") -> None:
+        self._evaluator = evaluator
+
+    @property
+    def evaluation_name(self) -> str:
+        """The evaluator's key."""
+        return self._evaluator.key
+
+    @property
+    def requires_input(self) -> bool:
+        """Whether the metric reads the question."""
+        return self._evaluator.requires_input
+
+    def _check_evaluation_args(self, reference: str | None = None, input_: str | None = None) -> None:
+        # The original of a summary may be passed as `input` or as `contexts`: neither is required nor superfluous.
+        if self._evaluator.metric.source_field is not None:
+            input_ = "" if self.requires_input else None
+        super()._check_evaluation_args(reference=reference, input_=input_)
+
+    def _evaluate_strings(
+        self,
+        *,
+        prediction: object,
+        reference: object = None,
+        input: object = None,  # noqa: A002 - the name that LangChain gives it
+        **kwargs: Any,  # noqa: ANN401 - as in LangChain
+    ) -> dict[str, Any]:
+        return self._evaluator.evaluate_strings(prediction=prediction, reference=reference, input=input, **kwargs)
+
+    async def _aevaluate_strings(
+        self,
+        *,
+        prediction: object,
+        reference: object = None,
+        input: object = None,  # noqa: A002 - the name that LangChain gives it
+        **kwargs: Any,  # noqa: ANN401 - as in LangChain
+    ) -> dict[str, Any]:
+        return await self._evaluator.aevaluate_strings(
+            prediction=prediction, reference=reference, input=input, **kwargs
+        )

@@ -1,0 +1,86 @@
+"""`LangChainEmbedder`: any LangChain embeddings as an embedder."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ragstone.judge import BaseEmbedder
+from ragstone_langchain.calling import Calling
+from ragstone_langchain.facts import check_timeout, model_name
+
+if TYPE_CHECKING:
+    import numpy as np
+    from langchain_core.embeddings import Embeddings
+    from numpy.typing import NDArray
+
+
+class LangChainEmbedder(BaseEmbedder):
+    """LangChain embeddings as an embedder.
+
+    All texts of a call are documents (`embed_documents`, `aembed_documents`), in one call: models that put one
+    prefix before queries and another before passages place the two in different regions, and questions are
+    compared with questions here. The object is used as it is and never changed.
+
+    Args:
+        embeddings: What embeds.
+        timeout: Seconds that one call may take; None: as long as the object's own time-out lets it. A sync one
+            cannot be stopped: its thread runs on.
+        name: For logs and cache keys; None: the object's own name for its model, else its class.
+
+    Raises:
+        TypeError: `embeddings` has no `embed_documents`.
+        ValueError: `timeout` is out of range.
+        TimeoutError: From `embed` and `aembed`, after `timeout`.
+
+    Example:
+        >>> from langchain_core.embeddings import DeterministicFakeEmbedding
+        >>> LangChainEmbedder(DeterministicFakeEmbedding(size=4)).embed(["a", "b"]).shape
+        (2, 4)
+    """
+
+    def __init__(self, embeddings: "Embeddings", *, timeout: float | None = None, name: str | None = None) -> None:
+        if not callable(getattr(embeddings, "embed_documents", None)):
+            raise TypeError(
+                f"embeddings: {type(embeddings).__name__} has no embed_documents; pass LangChain embeddings "
+                "(init_embeddings returns them)"
+            )
+        check_timeout(timeout)
+        self.model = name or model_name(embeddings)
+        self._embeddings = embeddings
+        self._calling = Calling(self.model, self._bridge, timeout=timeout, trace=False)
+
+    def embed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
+        """Return one row per text, shape (len(texts), dim), blocking the calling thread.
+
+        Raises:
+            Exception: Whatever the embeddings raise; `TimeoutError` after `timeout`.
+        """
+        documents = list(texts)
+        return _rows(
+            self._calling.call(
+                lambda: self._embeddings.embed_documents(documents),
+                lambda: self._embeddings.aembed_documents(documents),
+            )
+        )
+
+    async def aembed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
+        """Return one row per text, shape (len(texts), dim), on the running event loop.
+
+        Raises:
+            Exception: Whatever the embeddings raise; `TimeoutError` after `timeout`.
+        """
+        documents = list(texts)
+        return _rows(
+            await self._calling.acall(
+                lambda: self._embeddings.embed_documents(documents),
+                lambda: self._embeddings.aembed_documents(documents),
+            )
+        )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.model!r})"
+
+
+def _rows(vectors: list[list[float]]) -> "NDArray[np.float32]":
+    import numpy as np
+
+    return np.asarray(vectors, dtype=np.float32)

@@ -1,0 +1,251 @@
+"""One metric wherever LangChain evaluates."""
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from ragstone.metrics import Metric
+from ragstone.metrics.safely import ascore_safely, score_safely
+from ragstone.outcome import Unscored
+from ragstone.sample import Sample
+from ragstone_langchain.fields import Reading, read_sample
+from ragstone_langchain.given import FieldFunction, FieldMapping, Given
+from ragstone_langchain.results import EvaluatorResult, to_result, to_strings_result
+from ragstone_langchain.told import check_fields
+from ragstone_langchain.values import Unreadable, entries_of, kind
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import Runnable
+    from langsmith.evaluation import RunEvaluator
+
+
+class RagEvaluator:
+    """A metric as an evaluator: call it as openevals and LangSmith do, or ask it for the form that you need.
+
+    What it is called with may have any form that LangChain's apps take and return; see `__call__`. What cannot be
+    scored (a missing field, an undefined score, a judge that fails) has the score None and a comment that says why,
+    never 0, and never raises. It keeps nothing of any sample and may be shared between threads and tasks.
+
+    Args:
+        metric: The metric, with its judge.
+        key: The results' key; by default the metric's name.
+        fields: Where a sample's fields are when their names are not the usual ones. A mapping from field to key,
+            such as {"response": "draft"}, is looked up in outputs, then inputs, then reference_outputs; fields that
+            it leaves out are found as usual. A function is called with the keywords `inputs`, `outputs`,
+            `reference_outputs` and `context` and returns a `ragstone.Sample` or a mapping of its fields.
+        retriever_tools: Names of an agent's tools whose messages are contexts. Tools that keep Documents as their
+            artifact need not be named.
+
+    Attributes:
+        metric: The metric.
+        key: The results' key.
+
+    Raises:
+        TypeError: The metric is none, `fields` is neither mapping nor function, or `retriever_tools` is one text.
+        ValueError: `fields` names an unknown field; the message names those that there are.
+
+    Example:
+        >>> from ragstone import ContextRelevancy
+        >>> from ragstone.testing import FakeLLM
+        >>> evaluator = RagEvaluator(ContextRelevancy(llm=FakeLLM(lambda request: {"ids": [2]})))
+        >>> result = evaluator(
+        ...     inputs={"question": "Who wrote Emma?"},
+        ...     outputs={"answer": "Jane Austen.", "context": ["It is long. Jane Austen wrote Emma."]},
+        ... )
+        >>> result["key"], result["score"], result["comment"]
+        ('context_relevancy', 0.5, '1 of 2 sentences in 1 of 1 contexts are needed to answer.')
+        >>> evaluator(inputs="Who wrote Emma?", outputs="Jane Austen.", context=7)["score"]
+    """
+
+    requires_reference = False
+    """No metric of ragstone compares with a reference."""
+
+    def __init__(
+        self,
+        metric: Metric,
+        *,
+        key: str | None = None,
+        fields: FieldMapping | FieldFunction | None = None,
+        retriever_tools: Collection[str] = (),
+    ) -> None:
+        if not isinstance(cast("object", metric), Metric):
+            what = f"the class {metric.__name__}" if isinstance(metric, type) else kind(metric)
+            raise TypeError(f"metric: is {what}; pass a metric, such as ragstone.ContextRelevancy(llm=...)")
+        check_fields(fields)
+        if isinstance(retriever_tools, str):
+            raise TypeError(f"retriever_tools: is one text; pass the names as [{retriever_tools!r}]")
+        self.metric = metric
+        self.key = metric.name if key is None else key
+        self.__name__ = f"ragstone:{self.key}"  # LangSmith names the evaluator's trace by it
+        self._reading = Reading(metric, fields, frozenset(retriever_tools))
+
+    def __repr__(self) -> str:
+        return f"RagEvaluator({self.metric.name}, key={self.key!r})"
+
+    def __call__(
+        self,
+        *,
+        inputs: object = None,
+        outputs: object,
+        reference_outputs: object = None,
+        context: object = None,
+        **_others: object,
+    ) -> EvaluatorResult:
+        """Score one sample, blocking.
+
+        `inputs` and `outputs` are each a text, a message, a list of messages, a mapping, or a graph's state (mapping,
+        pydantic model or dataclass). The question is read from `inputs`, else from `outputs`; the answer from
+        `outputs`; contexts from `context`, else `outputs`, else `inputs`. In a mapping the usual names count
+        ("question", "answer", "context", ...), then a single entry, then "messages": the last human message, the AI's
+        last one after it, and the Documents that tools found in between. For a metric on summaries the original is
+        taken from the question or from the contexts, wherever it is.
+
+        Args:
+            inputs: What the app was asked.
+            outputs: What it returned.
+            reference_outputs: What it should have returned; read only where `fields` says so.
+            context: What was retrieved: a text, a Document, or a list of them.
+            _others: Whatever else a caller passes to all its evaluators; not read.
+
+        Returns:
+            `key`, `score` (None where there is none), `comment` and `metadata`.
+        """
+        return self.result(Given(inputs, outputs, reference_outputs, context))
+
+    async def acall(
+        self,
+        *,
+        inputs: object = None,
+        outputs: object,
+        reference_outputs: object = None,
+        context: object = None,
+        **_others: object,
+    ) -> EvaluatorResult:
+        """Score one sample on the running event loop; otherwise as calling it."""
+        return await self.aresult(Given(inputs, outputs, reference_outputs, context))
+
+    def result(self, given: Given) -> EvaluatorResult:
+        """Score what was handed over, blocking: what every form comes down to."""
+        sample = self._sample(given)
+        outcome = sample if isinstance(sample, Unscored) else score_safely(self.metric, sample)
+        return to_result(self.key, self.metric, outcome)
+
+    async def aresult(self, given: Given) -> EvaluatorResult:
+        """Score what was handed over on the running event loop."""
+        sample = self._sample(given)
+        outcome = sample if isinstance(sample, Unscored) else await ascore_safely(self.metric, sample)
+        return to_result(self.key, self.metric, outcome)
+
+    def _sample(self, given: Given) -> Sample | Unscored:
+        try:
+            return read_sample(given, self._reading)
+        except Unreadable as problem:
+            return Unscored(
+                metric=self.metric.name, reason="missing_input", detail=str(problem), version=self.metric.version
+            )
+
+    def as_run_evaluator(self) -> "RunEvaluator":
+        """Return it as LangSmith's evaluator of runs, for `EvaluatorCallbackHandler` and LangSmith's evaluation.
+
+        The question and answer are the run's. Contexts are in its outputs or, where they are not, those that its
+        retrievers returned: the outermost ones, since an ensemble's parts return what the ensemble chooses from.
+
+        Raises:
+            ImportError: langsmith is not installed.
+        """
+        from ragstone_langchain.runs import RagRunEvaluator  # langsmith takes its time to import
+
+        return RagRunEvaluator(self)
+
+    def as_runnable(self) -> "Runnable[dict[str, Any], EvaluatorResult]":
+        """Return it as a step of a chain, sync and async.
+
+        Its input is a chain's state with everything in it, or has `outputs` and any of `inputs`, `reference_outputs`
+        and `context`.
+
+        Example:
+            >>> from langchain_core.runnables import RunnablePassthrough
+            >>> from ragstone import ContextRelevancy
+            >>> from ragstone.testing import FakeLLM
+            >>> evaluator = RagEvaluator(ContextRelevancy(llm=FakeLLM(lambda request: {"ids": [1]})))
+            >>> chain = RunnablePassthrough.assign(relevancy=evaluator.as_runnable())
+            >>> chain.invoke({"question": "Who?", "context": ["Jane Austen wrote Emma."]})["relevancy"]["score"]
+            1.0
+        """
+        from langchain_core.runnables import RunnableLambda  # most of langchain-core's import time
+
+        def now(state: dict[str, Any]) -> EvaluatorResult:
+            return self.result(_in_chain(state))
+
+        async def later(state: dict[str, Any]) -> EvaluatorResult:
+            return await self.aresult(_in_chain(state))
+
+        return RunnableLambda(now, later, name=f"ragstone:{self.key}")
+
+    def evaluate_strings(
+        self,
+        *,
+        prediction: object,
+        reference: object = None,
+        input: object = None,  # noqa: A002 - the name that LangChain's string evaluators have
+        contexts: object = None,
+        context: object = None,
+        **_others: object,
+    ) -> dict[str, Any]:
+        """Score as LangChain's string evaluators do: the answer, the question, and what was retrieved.
+
+        Args:
+            prediction: The answer.
+            reference: What it should have been; read only where `fields` says so.
+            input: The question.
+            contexts: What was retrieved: a text, a Document, or a list of them.
+            context: The same, by its other name.
+            _others: Whatever else a caller passes, such as callbacks; not read.
+
+        Returns:
+            `score` (None where there is none), `value` ("passed" or "failed" by the metric's threshold, None without
+            one), `reasoning` and `metadata`.
+
+        Example:
+            >>> from ragstone import ContextRelevancy
+            >>> from ragstone.testing import FakeLLM
+            >>> evaluator = RagEvaluator(ContextRelevancy(llm=FakeLLM(lambda request: {"ids": [1]}), threshold=0.5))
+            >>> evaluator.evaluate_strings(prediction="Jane.", input="Who?", contexts=["Jane wrote it."])["value"]
+            'passed'
+        """
+        return to_strings_result(self.result(_in_strings(prediction, reference, input, contexts, context)))
+
+    async def aevaluate_strings(
+        self,
+        *,
+        prediction: object,
+        reference: object = None,
+        input: object = None,  # noqa: A002 - the name that LangChain's string evaluators have
+        contexts: object = None,
+        context: object = None,
+        **_others: object,
+    ) -> dict[str, Any]:
+        """Score on the running event loop; otherwise as `evaluate_strings`."""
+        return to_strings_result(await self.aresult(_in_strings(prediction, reference, input, contexts, context)))
+
+    @property
+    def evaluation_name(self) -> str:
+        """The key."""
+        return self.key
+
+    @property
+    def requires_input(self) -> bool:
+        """Whether the metric reads the question."""
+        return "user_input" in self.metric.required_fields
+
+
+def _in_chain(state: object) -> Given:
+    # A state of one entry is the answer or a conversation; as inputs that one text would be the question too.
+    whole = Given(inputs=state if len(entries_of(state) or ()) > 1 else None, outputs=state)
+    if not isinstance(state, Mapping) or "outputs" not in state:
+        return whole
+    given = cast("Mapping[str, object]", state)
+    return Given(given.get("inputs"), given["outputs"], given.get("reference_outputs"), given.get("context"))
+
+
+def _in_strings(prediction: object, reference: object, question: object, contexts: object, context: object) -> Given:
+    return Given(question, prediction, reference, context if contexts is None else contexts)

@@ -1,0 +1,112 @@
+"""The evaluator of LangSmith's runs."""
+
+from typing import TYPE_CHECKING, Protocol, cast
+
+from langsmith.evaluation import EvaluationResult, RunEvaluator
+
+from ragstone_langchain.fields import Given
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+    from uuid import UUID
+
+    from langsmith.schemas import Example, Run
+
+    from ragstone_langchain.evaluator import RagEvaluator
+
+
+class RagRunEvaluator(RunEvaluator):
+    """A `RagEvaluator` as LangSmith's `RunEvaluator`; made by `RagEvaluator.as_run_evaluator`.
+
+    Args:
+        evaluator: The evaluator.
+
+    Example:
+        >>> from ragstone import ContextRelevancy
+        >>> from ragstone.testing import FakeLLM
+        >>> from ragstone_langchain.evaluator import RagEvaluator
+        >>> evaluator = RagEvaluator(ContextRelevancy(llm=FakeLLM(lambda request: {"ids": [1]})))
+        >>> RagRunEvaluator(evaluator).feedback_keys
+        ['context_relevancy']
+    """
+
+    def __init__(self, evaluator: "RagEvaluator") -> None:
+        self._evaluator = evaluator
+
+    @property
+    def feedback_keys(self) -> list[str]:
+        """The keys of its results: one."""
+        return [self._evaluator.key]
+
+    def evaluate_run(
+        self,
+        run: "Run",
+        example: "Example | None" = None,
+        evaluator_run_id: "UUID | None" = None,  # noqa: ARG002 - LangSmith's
+    ) -> EvaluationResult:
+        """Score a run.
+
+        Args:
+            run: The run. Contexts that are not in its outputs are taken from its `child_runs`, where they are loaded.
+            example: Its outputs are the reference.
+            evaluator_run_id: Not used: there is no run of the evaluator's own.
+        """
+        return EvaluationResult(**self._evaluator.result(_given(run, example)))
+
+    async def aevaluate_run(
+        self,
+        run: "Run",
+        example: "Example | None" = None,
+        evaluator_run_id: "UUID | None" = None,  # noqa: ARG002 - LangSmith's
+    ) -> EvaluationResult:
+        """Score a run on the running event loop; otherwise as `evaluate_run`."""
+        return EvaluationResult(**await self._evaluator.aresult(_given(run, example)))
+
+
+class _Seen(Protocol):
+    """What is read of a run; LangSmith's and LangChain's own classes of it have it in common."""
+
+    @property
+    def run_type(self) -> str: ...
+    @property
+    def start_time(self) -> "datetime": ...
+    @property
+    def inputs(self) -> object: ...
+    @property
+    def outputs(self) -> object: ...
+    @property
+    def child_runs(self) -> "Sequence[_Seen] | None": ...
+
+
+def _given(run: _Seen, example: "Example | None") -> Given:
+    reference = cast("object", example.outputs) if example is not None else None
+    return Given(run.inputs, run.outputs, reference, retrieved=retriever_outputs(run))
+
+
+def retriever_outputs(run: _Seen) -> "Sequence[object] | None":
+    """Return the outputs of a run's outermost retriever runs in the order of their start; None if it has none.
+
+    A retriever inside another one, as an ensemble or a reranker has them, found what the outer one chooses from.
+    One that failed returned nothing.
+
+    Example:
+        >>> from datetime import datetime
+        >>> from types import SimpleNamespace
+        >>> found = {"documents": [{"page_content": "Emma is a novel."}]}
+        >>> parts = dict(start_time=datetime(2026, 1, 1), inputs={}, child_runs=None)
+        >>> search = SimpleNamespace(run_type="retriever", outputs=found, **parts)
+        >>> root = SimpleNamespace(run_type="chain", outputs={}, **(parts | {"child_runs": [search]}))
+        >>> retriever_outputs(root) == [found]
+        True
+    """
+    found = [inner.outputs for inner in _outermost_retrievers(run)]
+    return [outputs for outputs in found if outputs is not None] or None
+
+
+def _outermost_retrievers(run: _Seen) -> "Iterator[_Seen]":
+    if run.run_type == "retriever":
+        yield run
+        return
+    for child in sorted(run.child_runs or (), key=lambda child: child.start_time.timestamp()):
+        yield from _outermost_retrievers(child)

@@ -1,0 +1,107 @@
+"""Calling a model so that the app around sees nothing of it: no run, no token, no trace.
+
+Four things lead a LangChain call back to the app, and each is stopped here: callbacks inherited through context
+variables, handlers that a configure hook adds to every run (`register_configure_hook`), LangSmith's tracing, and
+callbacks that the model object itself carries. None of the app's objects is changed.
+"""
+
+import asyncio
+import contextvars
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar, cast
+
+from langchain_core.callbacks import BaseCallbackHandler, CallbackManager
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.tracers.context import _configure_hooks  # pyright: ignore[reportPrivateUsage] - no public way
+from langsmith.run_helpers import tracing_context  # pyright: ignore[reportUnknownVariableType] - a bare Mapping in it
+from pydantic import BaseModel
+
+from ragstone.asking.values import as_dict
+
+T = TypeVar("T")
+
+JUDGE_TAG = "ragstone:judge"
+"""Stands on every run of a judge, so that handlers can tell it from the app's."""
+
+
+def judge_config(task: str, *, trace: bool) -> RunnableConfig:
+    """Return the config of a judge's run: marked as such and, unless it is to be traced, cut off from the app.
+
+    "nostream" keeps its tokens out of LangGraph's `stream_mode="messages"` also where it is traced. An empty list
+    of callbacks would do to cut it off, but makes text models fail.
+    """
+    config = RunnableConfig(
+        run_name=f"ragstone:{task}", tags=[JUDGE_TAG, "nostream"], metadata={"ragstone_judge": True}
+    )
+    if not trace:
+        config["callbacks"] = CallbackManager(handlers=[])
+    return config
+
+
+def unseen(call: Callable[[], T]) -> T:
+    """Make a blocking call in a context of its own."""
+
+    def untraced() -> T:
+        with tracing_context(enabled=False):
+            return call()
+
+    return _context().run(untraced)
+
+
+def start_unseen(call: Callable[[], Coroutine[Any, Any, T]]) -> "asyncio.Task[T]":
+    """Start a task on the running loop, in a context of its own."""
+
+    async def untraced() -> T:
+        with tracing_context(enabled=False):
+            return await call()
+
+    return _context().run(asyncio.get_running_loop().create_task, untraced())
+
+
+def without_callbacks(thing: T) -> T:
+    """Return a runnable without callbacks of its own: itself where it carries none, else a copy of that part.
+
+    A copy is shallow: it shares the clients, limits and caches of the original.
+    """
+    if not isinstance(thing, BaseModel) or not isinstance(cast("object", thing), Runnable):
+        return thing
+    changes: dict[str, object] = {}
+    for name, value in vars(thing).items():  # not getattr, which warns of deprecated fields
+        if name == "callbacks" and value:
+            changes[name] = None
+        elif name == "verbose" and value:  # prints each run
+            changes[name] = False
+        elif name == "config_factories" and value:  # with_listeners
+            changes[name] = []
+        elif name == "config" and "callbacks" in as_dict(value):
+            changes[name] = {key: setting for key, setting in as_dict(value).items() if key != "callbacks"}
+        elif isinstance(value, list):  # fallbacks, steps of a sequence
+            items = [without_callbacks(item) for item in cast("list[object]", value)]
+            if any(new is not old for new, old in zip(items, cast("list[object]", value), strict=True)):
+                changes[name] = items
+        elif (inner := without_callbacks(value)) is not value:
+            changes[name] = inner
+    return thing.model_copy(update=changes) if changes else thing
+
+
+class _Silent(BaseCallbackHandler):
+    """Stands where a configure hook would put the app's handler, and does nothing."""
+
+    run_inline = True
+
+
+_SILENT = _Silent()
+
+
+def _context() -> contextvars.Context:
+    """Return a context that inherits nothing, and in which no hook finds a handler of the app."""
+    context = contextvars.Context()
+    context.run(_silence_hooks)
+    return context
+
+
+def _silence_hooks() -> None:
+    # A fresh context is not enough: a variable may have a handler as its default, or be filled by the environment.
+    for variable, _, handler_class, _ in _configure_hooks:
+        if handler_class is not None or variable.get() is not None:
+            variable.set(_SILENT)

@@ -1,0 +1,208 @@
+"""Real LangChain models whose words alone are scripted: by a function of the judge's request, as `FakeLLM` takes it."""
+
+import asyncio
+import itertools
+import json
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from langchain_core.language_models import LLM, BaseChatModel
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.runnables import Runnable, RunnableLambda
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from pydantic import Field
+
+from ragstone import LLMReply, LLMRequest
+from ragstone.asking.adapting import spelled_out
+from ragstone_langchain import LangChainLLM
+
+TOKENS = (100, 10)
+
+
+class Script:
+    """What the models say. `Told` tells it each request before it goes through LangChain, so that it is found again."""
+
+    def __init__(self, reply: Callable[[LLMRequest], Any]) -> None:
+        self.reply = reply
+        self.known: dict[str, LLMRequest] = {}
+        self.asked: list[str] = []  # what reached a model, in order
+        self.tools: list[Any] = []  # the tools it was given, None without
+        self.calls = itertools.count()
+
+    def know(self, request: LLMRequest) -> None:
+        for text in (request.user, spelled_out(request)):
+            self.known[text] = request
+
+    def answer(self, user: str) -> str:
+        self.asked.append(user)
+        request = self.known.get(user)
+        assert request is not None, f"this is no judge's prompt: {user[:200]}"
+        said = self.reply(request)
+        if isinstance(said, Exception):
+            raise said
+        assert not isinstance(said, LLMReply)
+        return said if isinstance(said, str) else json.dumps(said)
+
+
+class Told(LangChainLLM):
+    """A `LangChainLLM` whose script knows what is asked; nothing else differs."""
+
+    def __init__(self, model: Runnable[Any, Any], script: Script, **options: Any) -> None:
+        super().__init__(model, **options)
+        self._script = script
+
+    def generate(self, request: LLMRequest, /) -> LLMReply:
+        self._script.know(request)
+        return super().generate(request)
+
+    async def agenerate(self, request: LLMRequest, /) -> LLMReply:
+        self._script.know(request)
+        return await super().agenerate(request)
+
+
+def message(text: str, **more: Any) -> AIMessage:
+    usage = {"input_tokens": TOKENS[0], "output_tokens": TOKENS[1], "total_tokens": sum(TOKENS)}
+    return AIMessage(text, usage_metadata=usage, **more)
+
+
+def result(said: AIMessage) -> ChatResult:
+    return ChatResult(generations=[ChatGeneration(message=said)])
+
+
+class PlainChat(BaseChatModel):
+    """A chat model with no tools: `with_structured_output` is a NotImplementedError."""
+
+    script: Any
+    temperature: float = 0.3
+    n: int = 1
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def say(self, messages: list[BaseMessage], kwargs: dict[str, Any]) -> AIMessage:
+        assert [m.type for m in messages] == ["system", "human"]
+        self.script.tools.append(kwargs.get("tools"))
+        return message(self.script.answer(messages[-1].content))
+
+    def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
+        return result(self.say(messages, kwargs))
+
+
+class ToolChat(PlainChat):
+    """A chat model that answers by calling the tool it is given."""
+
+    def bind_tools(self, tools: Any, **kwargs: Any) -> Runnable[Any, Any]:
+        return self.bind(tools=[convert_to_openai_tool(tool) for tool in tools], **kwargs)
+
+    def say(self, messages: list[BaseMessage], kwargs: dict[str, Any]) -> AIMessage:
+        said = super().say(messages, kwargs)
+        if not kwargs.get("tools"):
+            return said
+        name = kwargs["tools"][0]["function"]["name"]
+        call = {"name": name, "args": json.loads(str(said.content)), "id": "1"}
+        return message("", tool_calls=[call])
+
+
+class BlocksChat(PlainChat):
+    """A chat model whose messages are lists of blocks, reasoning first."""
+
+    def say(self, messages: list[BaseMessage], kwargs: dict[str, Any]) -> AIMessage:
+        said = super().say(messages, kwargs)
+        return message([{"type": "reasoning", "reasoning": "Hm."}, {"type": "text", "text": said.content}])  # type: ignore[arg-type]
+
+
+class AsyncChat(PlainChat):
+    """A chat model with an async half only, which belongs to the loop that it is called on."""
+
+    loops: set[int] = Field(default_factory=set)
+
+    def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
+        raise NotImplementedError
+
+    async def _agenerate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
+        self.loops.add(id(asyncio.get_running_loop()))
+        await asyncio.sleep(0)
+        return result(self.say(messages, kwargs))
+
+
+class SyncChat(PlainChat):
+    """A chat model that refuses to be called asynchronously."""
+
+    async def _agenerate(self, *args: Any, **kwargs: Any) -> ChatResult:
+        raise NotImplementedError
+
+
+class StreamingChat(PlainChat):
+    """A chat model that streams as soon as somebody listens."""
+
+    def _stream(
+        self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> Iterator[ChatGenerationChunk]:
+        text = str(self.say(messages, kwargs).content)
+        for i in range(0, len(text), 7):
+            chunk = ChatGenerationChunk(message=AIMessageChunk(text[i : i + 7]))
+            if run_manager:
+                run_manager.on_llm_new_token(chunk.text, chunk=chunk)
+            yield chunk
+
+
+class TextModel(LLM):
+    """A text model: it gets one text and has neither messages nor token counts."""
+
+    script: Any
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted-text"
+
+    def _call(self, prompt: str, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> str:
+        script: Script = self.script
+        users = [user for user in script.known if user in prompt]
+        assert users, f"this is no judge's prompt: {prompt[:200]}"
+        return script.answer(max(users, key=len))
+
+
+class Failing(PlainChat):
+    """A chat model that is down."""
+
+    def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
+        raise ConnectionError("down")
+
+
+def lambda_model(script: Script) -> Runnable[Any, Any]:
+    """A runnable with an async half only."""
+
+    async def answer(prompt: Any) -> AIMessage:
+        return message(script.answer(prompt.to_messages()[-1].content))
+
+    return RunnableLambda(answer)
+
+
+WRAPPERS: dict[str, Callable[[Script], Runnable[Any, Any]]] = {
+    "chat with tools": lambda s: ToolChat(script=s),
+    "chat without tools": lambda s: PlainChat(script=s),
+    "chat of blocks": lambda s: BlocksChat(script=s),
+    "streaming chat": lambda s: StreamingChat(script=s),
+    "async only": lambda s: AsyncChat(script=s),
+    "sync only": lambda s: SyncChat(script=s),
+    "text model": lambda s: TextModel(script=s),
+    "with_retry": lambda s: ToolChat(script=s).with_retry(),
+    "with_fallbacks": lambda s: Failing(script=s).with_fallbacks([ToolChat(script=s)]),
+    "bind": lambda s: ToolChat(script=s).bind(stop=["\n\n\n"]),
+    "with_config": lambda s: ToolChat(script=s).with_config(tags=["app"]),
+    "text model with_retry": lambda s: TextModel(script=s).with_retry(),
+    "async lambda": lambda_model,
+}
+NO_TOKENS = ("text model", "text model with_retry")
+
+
+def fresh_thread(call: Callable[[], Any]) -> Any:
+    """Run a call in a thread of its own and return what it returns."""
+    got: list[Any] = []
+    thread = threading.Thread(target=lambda: got.append(call()))
+    thread.start()
+    thread.join()
+    return got[0]

@@ -1,0 +1,615 @@
+"""From every form in which LangChain hands things over to the one sample that is in it."""
+
+import copy
+import json
+import re
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain_core.documents import Document
+from langchain_core.load import dumpd
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    ChatMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+    message_to_dict,
+)
+from langchain_core.prompt_values import ChatPromptValue
+from pydantic import BaseModel
+
+from ragstone import AlignmentCoverage, Sample, SummarizationScore
+from ragstone_langchain.fields import Reading, read_sample, text_of
+from ragstone_langchain.given import Given
+from ragstone_langchain.places import USUAL_NAMES
+from ragstone_langchain.values import Unreadable
+
+from .samples import ANSWER, FIRST, QUESTION, SECOND, NeedsAll, NeedsNothing, judge
+
+WHOLE = Sample(user_input=QUESTION, retrieved_contexts=[FIRST, SECOND], response=ANSWER)
+DOCUMENTS = [Document(FIRST, metadata={"page": 1}), Document(SECOND)]
+CALL = {"name": "search", "args": {"query": "word1"}, "id": "1", "type": "tool_call"}
+
+
+def read(inputs=None, outputs=None, reference_outputs=None, context=None, retrieved=None, metric=NeedsAll, **options):
+    """Read a sample, and see to it that nothing was changed on the way."""
+    whole = Given(inputs, outputs, reference_outputs, context, retrieved)
+    before = copy.deepcopy(whole)
+    metric = metric(llm=judge()) if isinstance(metric, type) else metric
+    try:
+        return read_sample(whole, Reading(metric, **options))
+    finally:
+        assert whole == before
+
+
+def problem(*args, **kwargs):
+    with pytest.raises(Unreadable) as error:
+        read(*args, **kwargs)
+    return str(error.value)
+
+
+def agent_messages(tool_message=None):
+    """An agent's second turn; what the first one found is no longer to the point."""
+    return [
+        SystemMessage("Be terse."),
+        HumanMessage("Which say word9?"),
+        AIMessage("", tool_calls=[CALL]),
+        ToolMessage("It has word9 here.", tool_call_id="1", name="search", artifact=[Document("It has word9 here.")]),
+        AIMessage("It has word9 here."),
+        HumanMessage(QUESTION),
+        AIMessage("Let me look.", tool_calls=[CALL]),
+        tool_message or ToolMessage("found", tool_call_id="1", name="search", artifact=DOCUMENTS),
+        AIMessage(ANSWER),
+    ]
+
+
+# --- the question and the answer ---------------------------------------------------------------------------------
+
+
+class QuestionModel(BaseModel):
+    question: str
+    answer: str | None = None
+
+
+@dataclass
+class QuestionState:
+    question: str
+    answer: str | None = None
+
+
+QUESTIONS = {
+    "text": QUESTION,
+    "human message": HumanMessage(QUESTION),
+    "message of blocks": HumanMessage([{"type": "text", "text": QUESTION}, {"type": "image", "url": "http://x/y"}]),
+    "messages": [SystemMessage("Be terse."), HumanMessage("Hi."), AIMessage("Hello."), HumanMessage(QUESTION)],
+    "pairs": [("system", "Be terse."), ("user", QUESTION)],
+    "pairs from JSON": [["system", "Be terse."], ["human", QUESTION]],
+    "a chat API's messages": [{"role": "developer", "content": "Be terse."}, {"role": "user", "content": QUESTION}],
+    "prompt": ChatPromptValue(messages=[HumanMessage(QUESTION)]),
+    "mapping of messages": {"messages": [HumanMessage(QUESTION)]},
+    "mapping of one message": {"messages": HumanMessage(QUESTION)},
+    "mapping of one pair": {"messages": ("user", QUESTION)},
+    "mapping of text as messages": {"messages": QUESTION},
+    "mapping of texts as messages": {"messages": ["Hi.", QUESTION]},
+    "EvaluatorCallbackHandler": {"input": QUESTION},
+    "LangSmith, a traced function": {"inputs": {"question": QUESTION}},
+    "LangSmith, a traced function of one text": {"topic": QUESTION},
+    "LangSmith, a graph": {"input": {"messages": [dumpd(HumanMessage(QUESTION))]}},
+    "serialised message": dumpd(HumanMessage(QUESTION)),
+    "saved message": message_to_dict(HumanMessage(QUESTION)),
+    "dumped message": HumanMessage(QUESTION).model_dump(),
+    "pydantic state": QuestionModel(question=QUESTION),
+    "dataclass state": QuestionState(QUESTION),
+    "its name is None first": {"user_input": None, "question": QUESTION},
+    "several names, the first counts": {"query": "rewritten", "question": QUESTION, "input": "more"},
+    "a message under the name": {"question": AIMessage(QUESTION), "lang": "en"},
+    "a message alone": {"ask": HumanMessage(QUESTION)},
+    "an unknown mapping under one name": {"input": {"lang": "en", "n": 3}, "messages": [("user", QUESTION)]},
+}
+
+
+@pytest.mark.parametrize("inputs", QUESTIONS.values(), ids=QUESTIONS)
+def test_the_question_is_read_from_every_form_of_inputs(inputs):
+    assert read(inputs, {"answer": ANSWER, "context": [FIRST, SECOND]}) == WHOLE
+
+
+@pytest.mark.parametrize("name", [*USUAL_NAMES["user_input"]])
+def test_each_usual_name_of_the_question_is_known(name):
+    assert read({name: QUESTION, "lang": "en"}, ANSWER, context=[FIRST, SECOND]) == WHOLE
+
+
+ANSWERS = {
+    "text": ANSWER,
+    "message": AIMessage(ANSWER),
+    "chunk": AIMessageChunk(ANSWER),
+    "message of blocks": AIMessage(
+        [{"type": "reasoning", "reasoning": "Hm."}, {"type": "text", "text": "It has "}, "word1 here."]
+    ),
+    "another role": ChatMessage(ANSWER, role="bot"),
+    "messages": [HumanMessage(QUESTION), AIMessage(ANSWER)],
+    "message in a list": [AIMessage(ANSWER)],
+    "mapping of messages": {"messages": [HumanMessage(QUESTION), AIMessage(ANSWER)]},
+    "LangSmith, a message": AIMessage(ANSWER).model_dump(),
+    "LangSmith, a text": {"output": ANSWER},
+    "LangSmith, a message under output": {"output": dumpd(AIMessage(ANSWER))},
+    "LangSmith, messages under output": {"output": [HumanMessage(QUESTION), AIMessage(ANSWER)]},
+    "LangSmith, a state under output": {"output": {"question": "x", "answer": ANSWER}},
+    "classic chain": {"text": ANSWER},
+    "a graph's update": {"generate": {"answer": ANSWER}},
+    "a graph's update in messages": {"agent": {"messages": [dumpd(AIMessage(ANSWER))]}},
+    "names win over messages": {"answer": ANSWER, "messages": [HumanMessage("Hi."), AIMessage("Hello.")]},
+    "pydantic state": QuestionModel(question="x", answer=ANSWER),
+    "dataclass state": QuestionState("x", ANSWER),
+    "a chat API's message": {"role": "assistant", "content": ANSWER},
+    "alone beside None": {"draft": ANSWER, "error": None},
+}
+
+
+@pytest.mark.parametrize("outputs", ANSWERS.values(), ids=ANSWERS)
+def test_the_answer_is_read_from_every_form_of_outputs(outputs):
+    assert read(QUESTION, outputs, context=DOCUMENTS) == WHOLE
+
+
+@pytest.mark.parametrize("name", [*USUAL_NAMES["response"]])
+def test_each_usual_name_of_the_answer_is_known(name):
+    assert read(QUESTION, {name: ANSWER, "lang": "en"}, context=[FIRST, SECOND]) == WHOLE
+
+
+@pytest.mark.parametrize("inputs", [None, {}, {"lang": "en", "n": 2}, {"docs": [FIRST]}, {"messages": []}, {"n": 2}])
+def test_a_question_that_is_not_in_inputs_is_read_from_the_outputs(inputs):
+    for outputs in (
+        {"question": QUESTION, "answer": ANSWER},
+        {"messages": [("user", QUESTION), ("ai", ANSWER)]},
+        {"output": {"input": QUESTION, "answer": ANSWER}},
+    ):
+        assert read(inputs, outputs, context=DOCUMENTS) == WHOLE
+
+
+@pytest.mark.parametrize(
+    "outputs", [ANSWER, AIMessage(ANSWER), {"output": ANSWER}, {"answer": ANSWER}, [("ai", ANSWER)]]
+)
+def test_an_answer_never_stands_in_for_the_question(outputs):
+    assert problem(None, outputs, context=DOCUMENTS).startswith("user_input: is not in inputs (None) or outputs (")
+
+
+@pytest.mark.parametrize(
+    "inputs", [{"context": FIRST}, {"answer": ANSWER}, {"reference": ANSWER}, {"documents": FIRST}]
+)
+def test_a_text_alone_under_another_fields_name_is_not_the_question(inputs):
+    assert problem(inputs, ANSWER, context=DOCUMENTS).startswith("user_input: is not in inputs (dict with ")
+
+
+def test_a_question_alone_in_the_outputs_is_not_the_answer():
+    assert problem(None, {"question": QUESTION}, context=DOCUMENTS).startswith("response: is not in outputs (dict wi")
+
+
+UNANSWERED = {
+    "it was interrupted at a tool": [HumanMessage(QUESTION), AIMessage("Wait.", tool_calls=[CALL])],
+    "it stopped after a tool": [
+        ("user", QUESTION),
+        AIMessage("", tool_calls=[CALL]),
+        ToolMessage("x", tool_call_id="1"),
+    ],
+    "only the last turn has no answer": [("user", "Hi."), ("ai", "Hello."), ("user", QUESTION)],
+    "a chat API's call": [
+        {"role": "user", "content": QUESTION},
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": {"name": "f"}}]},
+    ],
+    "a block's call": [("user", QUESTION), {"role": "assistant", "content": [{"type": "tool_use", "name": "f"}]}],
+    "an older call": [
+        ("user", QUESTION),
+        {"type": "ai", "content": "", "additional_kwargs": {"tool_calls": [{"id": "1"}]}},
+    ],
+}
+
+
+@pytest.mark.parametrize("messages", UNANSWERED.values(), ids=UNANSWERED)
+def test_an_agent_that_has_not_answered_has_no_response(messages):
+    said = problem({"messages": messages[:1]}, {"messages": messages}, context=DOCUMENTS)
+    assert said.startswith("response: is not in outputs (dict with 'messages'); pass outputs as text, an AI message")
+
+
+def test_a_message_that_calls_tools_is_said_to_be_no_answer():
+    said = problem(QUESTION, {"answer": AIMessage("", tool_calls=[CALL])}, context=DOCUMENTS)
+    assert said.startswith("response: outputs['answer'] is a message that calls tools, not an answer; pass ")
+
+
+def test_text_of_takes_what_every_version_of_langchain_core_has():
+    class Older:  # in langchain-core 0.3 `text` was a method
+        content = "So."
+
+        def text(self):
+            return self.content
+
+    assert text_of(Older()) == "So."
+    assert text_of(AIMessage("So.")) == AIMessage("So.").text == "So."
+    assert text_of(AIMessage([{"type": "image", "url": "x"}])) == ""
+
+
+# --- the contexts ------------------------------------------------------------------------------------------------
+
+CONTEXTS = {
+    "texts": [FIRST, SECOND],
+    "tuple": (FIRST, SECOND),
+    "documents": DOCUMENTS,
+    "mixed": [FIRST, Document(SECOND)],
+    "with scores": [(Document(FIRST), 0.9), (Document(SECOND), 0)],
+    "with scores from JSON": [[{"page_content": FIRST}, 0.9], [{"page_content": SECOND}, 0.1]],
+    "dumped": [document.model_dump() for document in DOCUMENTS],
+    "serialised": dumpd(DOCUMENTS),
+    "named inside": {"documents": DOCUMENTS, "k": 2},
+    "packed": {"output": {"documents": DOCUMENTS}},
+    "an agent's messages": {"messages": agent_messages()},
+}
+
+
+@pytest.mark.parametrize("context", CONTEXTS.values(), ids=CONTEXTS)
+def test_contexts_are_read_from_every_form(context):
+    assert read(QUESTION, ANSWER, context=context) == WHOLE
+    assert read(QUESTION, {"answer": ANSWER, "context": context}) == WHOLE
+    assert read({"question": QUESTION, "context": context}, ANSWER) == WHOLE
+
+
+@pytest.mark.parametrize("name", [*USUAL_NAMES["retrieved_contexts"]])
+def test_each_usual_name_of_the_contexts_is_known(name):
+    assert read(QUESTION, {"answer": ANSWER, name: DOCUMENTS}) == WHOLE
+
+
+@pytest.mark.parametrize("context", [FIRST, Document(FIRST), {"page_content": FIRST}, (Document(FIRST), 0.5)])
+def test_one_context_needs_no_list(context):
+    assert read(QUESTION, ANSWER, context=context).retrieved_contexts == (FIRST,)
+
+
+def test_what_should_have_been_retrieved_is_not_what_was():
+    said = problem(QUESTION, {"answer": ANSWER, "reference_contexts": [FIRST]})
+    assert said.startswith(
+        "retrieved_contexts: is not in context (None) or inputs (str) or outputs (dict with 'answer'"
+    )
+
+
+def test_contexts_come_from_the_call_then_the_outputs_then_the_retrievers_then_the_inputs():
+    places = {
+        "context": [FIRST],
+        "outputs": {"answer": ANSWER, "docs": ["in outputs"]},
+        "retrieved": [{"documents": [Document("by the retriever")]}],
+        "inputs": {"question": QUESTION, "docs": ["in inputs"]},
+    }
+    assert read(**places).retrieved_contexts == (FIRST,)
+    assert read(**places | {"context": None}).retrieved_contexts == ("in outputs",)
+    places |= {"context": None, "outputs": ANSWER}
+    assert read(**places).retrieved_contexts == ("by the retriever",)
+    assert read(**places | {"retrieved": None}).retrieved_contexts == ("in inputs",)
+
+
+def test_nothing_retrieved_is_known_from_not_said():
+    assert "retrieved_contexts" in read(QUESTION, {"answer": ANSWER, "context": []}).model_fields_set
+    assert read(QUESTION, {"answer": ANSWER, "docs": []}, retrieved=[[Document(FIRST)]]).retrieved_contexts == ()
+
+
+def test_a_retrievers_own_output_is_contexts():
+    for outputs in (DOCUMENTS, {"output": DOCUMENTS}, {"documents": DOCUMENTS}):
+        sample = read(QUESTION, outputs, metric=NeedsNothing)
+        assert (sample.retrieved_contexts, sample.response) == ((FIRST, SECOND), None)
+
+
+@pytest.mark.parametrize(
+    ("context", "said"),
+    [
+        (7, "context is int, not texts or Documents"),
+        (b"bytes", "context is bytes, not"),
+        ({"pages": 3}, "context is dict with 'pages', not"),
+        ({}, "context is an empty dict, not"),
+        ([FIRST, 7], "context[1] is int, not text or a Document"),
+        ([None], "context[0] is None, not"),
+        ([[FIRST]], "context[0] is list, not"),
+        ([{"text": FIRST}], "context[0] is dict with 'text', not"),
+        ([HumanMessage("Hi.")], "context[0] is HumanMessage, not"),
+        ([{"page_content": 7}], "context[0]: its page_content is int, not text"),
+        ({"docs": [FIRST, 7]}, "context['docs'][1] is int, not"),
+        (HumanMessage("Hi."), "context is HumanMessage with"),
+        (1j, "context is complex, not"),
+        ({"a", "b"}, "context is set, not"),
+    ],
+)
+def test_what_is_no_context_is_named_with_its_place(context, said):
+    whole = problem(QUESTION, ANSWER, context=context)
+    assert whole.startswith(f"retrieved_contexts: {said}")
+    assert "; pass context as texts or Documents" in whole
+
+
+# --- an agent's conversation ---------------------------------------------------------------------------------------
+
+AGENT_STATES = {
+    "objects": agent_messages(),
+    "serialised": dumpd(agent_messages()),
+    "saved": [message_to_dict(message) for message in agent_messages()],
+    "dumped": [message.model_dump() for message in agent_messages()],
+    "from JSON": json.loads(json.dumps([message.model_dump() for message in agent_messages()])),
+}
+
+
+@pytest.mark.parametrize("messages", AGENT_STATES.values(), ids=AGENT_STATES)
+def test_an_agents_state_has_everything_of_its_last_turn(messages):
+    assert read({"messages": [("user", QUESTION)]}, {"messages": messages}) == WHOLE
+    assert read(None, {"output": {"messages": messages, "remaining_steps": 3}}) == WHOLE
+    assert read(None, messages) == WHOLE
+
+
+def test_a_tool_without_documents_retrieves_only_if_it_is_named():
+    text = ToolMessage(FIRST, tool_call_id="1", name="search")
+    state = {"messages": agent_messages(text)}
+    assert read(None, state, retriever_tools=["search"]).retrieved_contexts == (FIRST,)
+    assert problem(None, state, retriever_tools=["other"]).startswith("retrieved_contexts: is not in context (None)")
+    assert "is named in retriever_tools" in problem(None, state)
+
+
+def test_a_named_tool_with_documents_counts_with_them_alone():
+    assert read(None, {"messages": agent_messages()}, retriever_tools={"search"}) == WHOLE
+
+
+def test_a_named_tool_that_found_nothing_is_known_from_one_that_was_not_run():
+    nothing = ToolMessage("No results.", tool_call_id="1", name="search", artifact=[])
+    sample = read(None, {"messages": agent_messages(nothing)}, retriever_tools={"search"})
+    assert sample.retrieved_contexts == ()
+
+
+def test_a_tools_error_is_no_context():
+    failed = ToolMessage("TimeoutError", tool_call_id="1", name="search", status="error")
+    assert problem(None, {"messages": agent_messages(failed)}, retriever_tools={"search"}).startswith(
+        "retrieved_contex"
+    )
+
+
+def test_several_searches_of_one_turn_count_each_text_once():
+    messages = agent_messages()
+    again = ToolMessage("more", tool_call_id="2", artifact=(Document(SECOND), {"score": 1}, (Document("more"), 0.1)))
+    other = ToolMessage("2 + 2 = 4", tool_call_id="3", name="calculator", artifact={"value": 4})
+    assert read(None, [*messages[:-1], again, other, messages[-1]]).retrieved_contexts == (FIRST, SECOND, "more")
+
+
+# --- summaries -----------------------------------------------------------------------------------------------------
+
+
+def alignment(source):
+    return AlignmentCoverage(llm=judge(), source=source)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "context"),
+    [
+        (FIRST, None),
+        ({"text": FIRST, "max_words": 20}, None),
+        ({"document": FIRST, "style": "terse"}, None),
+        ({"article": Document(FIRST), "style": "terse"}, None),
+        ({"original": [Document(FIRST)], "style": "terse"}, None),
+        ({"input_documents": [Document(FIRST)]}, None),
+        ([Document(FIRST)], None),
+        ([("user", FIRST)], None),
+        (None, FIRST),
+        (None, [Document(FIRST)]),
+        ({"docs": [FIRST], "style": "terse"}, None),
+    ],
+)
+def test_a_summarys_original_is_taken_from_where_it_stands(inputs, context):
+    for outputs in (ANSWER, {"summary": ANSWER}):
+        in_contexts = read(inputs, outputs, context=context, metric=SummarizationScore)
+        assert (in_contexts.retrieved_contexts, in_contexts.response) == ((FIRST,), ANSWER)
+        for source, texts in (("user_input", (FIRST,)), ("retrieved_contexts", (FIRST,))):
+            assert read(inputs, outputs, context=context, metric=alignment(source)).texts(source) == texts
+
+
+def test_an_original_in_pieces_is_joined_as_the_metric_joins_it():
+    assert read(None, ANSWER, context=DOCUMENTS, metric=alignment("user_input")).user_input == f"{FIRST}\n{SECOND}"
+    blank = read("  ", ANSWER, context=DOCUMENTS, metric=alignment("user_input"))
+    assert blank.user_input == f"{FIRST}\n{SECOND}"
+
+
+def test_an_original_goes_before_the_instruction_but_not_before_its_own_name():
+    inputs = {"input": "Summarise.", "text": FIRST}
+    assert read(inputs, ANSWER, metric=alignment("user_input")).user_input == FIRST
+    assert read(inputs | {"user_input": SECOND}, ANSWER, metric=alignment("user_input")).user_input == SECOND
+
+
+def test_other_metrics_take_no_field_for_another():
+    assert problem(QUESTION, ANSWER).startswith("retrieved_contexts: is not in context (None) or inputs (str) or ")
+    assert problem(None, ANSWER, context=DOCUMENTS).startswith("user_input: is not in inputs (None) or outputs (str)")
+    assert problem({"text": FIRST, "n": 1}, ANSWER, context=[SECOND]).startswith("user_input: is not in inputs (dict")
+
+
+# --- fields= -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given_", "fields"),
+    [
+        (Given({"q": QUESTION, "k": 2}, {"draft": ANSWER, "found": DOCUMENTS}), None),
+        (Given({"q": QUESTION, "k": 2, "found": DOCUMENTS}, {"draft": AIMessage(ANSWER), "n": 1}), None),
+        (Given({"inputs": {"q": QUESTION, "k": 2}}, {"output": {"draft": ANSWER, "found": [FIRST, SECOND]}}), None),
+        (Given({"q": QUESTION}, {"draft": ANSWER}, {"found": dumpd(DOCUMENTS)}), None),
+        (Given({"question": QUESTION, "n": 1}, {"draft": ANSWER, "docs": DOCUMENTS}), {"response": "draft"}),
+        (Given({"q": None}, {"q": [("user", QUESTION)], "draft": ANSWER, "found": DOCUMENTS, "answer": "no"}), None),
+    ],
+)
+def test_a_mapping_says_where_the_fields_are(given_, fields):
+    fields = fields or {"user_input": "q", "response": "draft", "retrieved_contexts": "found"}
+    assert read_sample(given_, Reading(NeedsAll(llm=judge()), fields)) == WHOLE
+
+
+def test_a_mapped_key_in_the_outputs_goes_before_one_in_the_inputs():
+    fields = {"response": "x"}
+    assert read({"x": "in inputs"}, {"x": ANSWER}, metric=NeedsNothing, fields=fields).response == ANSWER
+
+
+def test_a_mapped_key_that_is_nowhere_is_named_with_the_keys_that_are_there():
+    said = problem({"q": QUESTION}, {"draft": ANSWER, "n": 1}, metric=NeedsNothing, fields={"response": "final"})
+    assert said.startswith(
+        "response: the key 'final', which fields= names, is not in outputs (dict with 'draft', 'n'), "
+        "inputs (dict with 'q'), reference_outputs (None); pass "
+    )
+
+
+def test_a_mapped_key_that_is_nowhere_is_not_made_up_for():
+    said = problem(FIRST, ANSWER, metric=SummarizationScore, fields={"retrieved_contexts": "pages"})
+    assert said.startswith("retrieved_contexts: the key 'pages'")
+
+
+@pytest.mark.parametrize("value", [7, b"x", {"lang": "en", "n": 1}, [1, 2], AIMessage("", tool_calls=[CALL])])
+def test_what_stands_under_a_mapped_key_and_is_no_text_is_named(value):
+    said = problem(None, {"draft": value}, metric=NeedsNothing, fields={"response": "draft"})
+    assert said.startswith("response: outputs['draft'] is ")
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        WHOLE,
+        {"user_input": QUESTION, "retrieved_contexts": [FIRST, SECOND], "response": ANSWER},
+        {
+            "user_input": HumanMessage(QUESTION),
+            "retrieved_contexts": DOCUMENTS,
+            "response": AIMessage(ANSWER),
+            "id": None,
+        },
+    ],
+)
+def test_a_function_says_what_the_fields_are(made):
+    called = []
+
+    def fields(**keywords):
+        called.append(keywords)
+        return made
+
+    assert read({"a": 1}, 2, {"b": 3}, [4], fields=fields) == WHOLE
+    assert called == [{"inputs": {"a": 1}, "outputs": 2, "reference_outputs": {"b": 3}, "context": [4]}]
+
+
+def test_a_function_gets_what_the_retrievers_found_as_context():
+    found = read(retrieved=[{"documents": DOCUMENTS}], fields=lambda context, **_: {"retrieved_contexts": context})
+    assert found.retrieved_contexts == (FIRST, SECOND)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        (lambda **_: {}["x"], "fields: the function raised KeyError: 'x'"),
+        (lambda: None, "fields: the function raised TypeError: "),
+        (lambda **_: None, "fields: the function returned None; return a Sample or a mapping of its fields"),
+        (lambda **_: {"response": 7}, "fields: the function's 'response' is int, not text"),
+        (lambda **_: {"retrieved_contexts": [7]}, "fields: the function's 'retrieved_contexts'[0] is int, not"),
+        (lambda **_: {"question": "x"}, "fields: the function's 'question': Extra inputs are not permitted; a sample"),
+        (lambda **_: {"id": 7}, "fields: the function's 'id': is int, not text (str); a sample has user_input, "),
+    ],
+)
+def test_what_is_wrong_with_a_function_is_said(fields, said):
+    assert problem(QUESTION, ANSWER, fields=fields).startswith(said)
+
+
+# --- what cannot be read -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("outputs", "said"),
+    [
+        (7, "outputs is int, not text"),
+        (b"x", "outputs is bytes, not text"),
+        ({"output": 3.5}, "outputs['output'] is float, not text"),
+        ({"answer": True, "context": DOCUMENTS}, "outputs['answer'] is bool, not text"),
+        (Document("x"), "outputs is Document, not text"),
+        ({"answer": [1, 2]}, "outputs['answer'] is list, not text"),
+        (1j, "outputs is complex, not text"),
+        (AIMessage, "outputs is "),
+    ],
+)
+def test_what_is_no_answer_is_named_with_its_place(outputs, said):
+    whole = problem(QUESTION, outputs, context=DOCUMENTS)
+    assert whole.startswith(f"response: {said}")
+    assert "fields={'response': KEY}" in whole
+
+
+def test_a_field_that_the_metric_does_not_need_may_be_anything():
+    assert read(b"x", 7, context=1j, metric=NeedsNothing) == Sample()
+
+
+def test_nesting_without_end_ends():
+    loop = {}
+    loop["output"] = loop
+    several = {"answer": None, "n": 1}
+    several["response"] = several
+    for value in (loop, several):
+        with pytest.raises(Unreadable):
+            read_sample(Given(value, value, None, value), Reading(NeedsAll(llm=judge())))
+
+
+WORDS = st.sampled_from(["user", "ai", "tool", "assistant", "constructor", "search", "HumanMessage"])
+TEXTS = st.integers(0, 99).map("<{}>".format) | WORDS
+KEYS = st.sampled_from(
+    [
+        *("question", "input", "answer", "output", "context", "documents", "messages", "text", "draft", "value"),
+        *("type", "role", "content", "name", "artifact", "lc", "id", "kwargs", "data", "page_content", "interrupts"),
+    ]
+)
+OBJECTS = (
+    st.builds(HumanMessage, TEXTS)
+    | st.builds(AIMessage, TEXTS)
+    | st.builds(
+        lambda text, artifact: ToolMessage(text, tool_call_id="1", name="search", artifact=artifact), TEXTS, TEXTS
+    )
+    | st.builds(Document, TEXTS)
+)
+LEAVES = st.none() | st.booleans() | st.just(1) | st.floats(allow_nan=False) | st.binary(max_size=2) | TEXTS | OBJECTS
+VALUES = st.recursive(
+    LEAVES,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.tuples(inner, inner) | st.dictionaries(KEYS | st.just(3), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+def texts_in(value):
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (HumanMessage, AIMessage)):
+        yield value.content
+    elif isinstance(value, ToolMessage):
+        yield from (value.content, value.artifact)
+    elif isinstance(value, Document):
+        yield value.page_content
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from texts_in(item)
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from texts_in(item)
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    inputs=VALUES,
+    outputs=VALUES,
+    context=st.none() | VALUES,
+    metric=st.sampled_from([NeedsAll, NeedsNothing, SummarizationScore, AlignmentCoverage]),
+    fields=st.none() | st.dictionaries(st.sampled_from(["user_input", "retrieved_contexts", "response"]), KEYS),
+)
+def test_whatever_is_handed_over_gives_a_sample_of_its_own_texts_or_says_why_not(
+    inputs, outputs, context, metric, fields
+):
+    before = copy.deepcopy((inputs, outputs, context))
+    reading = Reading(metric(llm=judge()), fields, {"search"})
+    try:
+        sample = read_sample(Given(inputs, outputs, None, context), reading)
+    except Unreadable as reason:
+        named = re.match("user_input|retrieved_contexts|response", str(reason))
+    else:
+        named = True
+        own = {*texts_in(inputs), *texts_in(outputs), *texts_in(context)}
+        made_of = "|".join(re.escape(text) for text in own if text) or "nothing"
+        for field in ("user_input", "retrieved_contexts", "response"):
+            for text in sample.texts(field):  # blocks of one message, and an original's pieces, are joined
+                assert re.fullmatch(f"(?:{made_of}|\n)*", text), (text, own)
+    assert named
+    assert repr((inputs, outputs, context)) == repr(before)

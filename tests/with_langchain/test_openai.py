@@ -1,0 +1,181 @@
+"""A provider's real chat model over HTTP: what goes out, what comes back, and nobody's client on two loops."""
+
+import asyncio
+import gc
+import json
+import threading
+
+import pytest
+from langchain.chat_models import init_chat_model
+from langchain_openai import ChatOpenAI, OpenAI, OpenAIEmbeddings
+from openai import AsyncOpenAI
+
+from ragstone import AlignmentCoverage, ContextRelevancy, LLMRequest, Sample
+from ragstone.asking.schema import listing, record, whole
+from ragstone.testing import FakeLLM
+from ragstone_langchain import LangChainEmbedder, LangChainLLM
+
+from ..core.judges import truth  # noqa: TID252
+from ..support.openai_server import chat, embeddings, error  # noqa: TID252
+
+REQUEST = LLMRequest("demo.ids", "Answer.", "Which?", record(ids=listing(whole(1, 2))))
+CHOICE = LLMRequest("demo.ask", "Answer.", "Is it?", {}, choices=("yes", "no"))
+
+
+def openai(server, **settings) -> ChatOpenAI:
+    return ChatOpenAI(**{"model": "gpt-4o", "base_url": server.url, "api_key": "k", "max_retries": 0, **settings})
+
+
+def in_loop(coroutine):
+    """Run a coroutine in a loop of its own, and close the clients that langchain-openai keeps beyond it."""
+
+    async def run():
+        try:
+            return await coroutine
+        finally:
+            for client in [thing for thing in gc.get_objects() if isinstance(thing, AsyncOpenAI)]:
+                await client.close()
+
+    return asyncio.run(run())
+
+
+def both(judge, request):
+    return [judge.generate(request), in_loop(judge.agenerate(request))]
+
+
+def test_the_schema_is_the_response_format(openai_server) -> None:
+    server = openai_server(lambda body: '{"ids": [1]}')
+    judge = LangChainLLM(openai(server, temperature=0.25))
+    for reply in both(judge, REQUEST):
+        assert (reply.text, reply.input_tokens, reply.output_tokens) == ('{"ids": [1]}', 11, 7)
+    for body in server.bodies:
+        assert body["response_format"]["json_schema"]["schema"]["properties"] == REQUEST.schema["properties"]
+        assert body["messages"] == [{"role": "system", "content": "Answer."}, {"role": "user", "content": "Which?"}]
+        assert body["temperature"] == 0.25, "the model object's own"
+        assert "n" not in body
+        assert "stop" not in body
+
+
+def test_no_draw_shows_on_the_wire(openai_server) -> None:
+    server = openai_server(lambda body: '{"ids": [1]}')
+    judge = LangChainLLM(openai(server))
+    for i in range(2):
+        judge.generate(LLMRequest(**{**{f: getattr(REQUEST, f) for f in REQUEST.__slots__}, "sample_index": i}))
+    assert server.bodies[0] == server.bodies[1]
+
+
+def test_a_tool_call_is_an_answer(openai_server) -> None:
+    function = {"name": "demo_ids", "arguments": '{"ids": [2]}'}
+    server = openai_server(
+        lambda body: (
+            chat(None, tool_calls=[{"id": "1", "type": "function", "function": function}])
+            if "tools" in body
+            else error(400, "response_format is not supported")
+        )
+    )
+
+    class Tools(ChatOpenAI):
+        def with_structured_output(self, schema=None, **kwargs):
+            return super().with_structured_output(schema, **{**kwargs, "method": "function_calling"})
+
+    judge = LangChainLLM(Tools(model="gpt-4o", base_url=server.url, api_key="k", max_retries=0))
+    assert [reply.text for reply in both(judge, REQUEST)] == ['{"ids": [2]}'] * 2
+
+
+def test_a_server_that_refuses_the_format_is_asked_without(openai_server) -> None:
+    server = openai_server(
+        lambda body: error(400, "unknown field response_format") if "response_format" in body else '{"ids": [1]}'
+    )
+    judge = LangChainLLM(openai(server))
+    assert [reply.text for reply in both(judge, REQUEST)] == ['{"ids": [1]}'] * 2
+    assert ["response_format" in body for body in server.bodies] == [True, False, False]
+    assert json.dumps(REQUEST.schema) in server.bodies[-1]["messages"][-1]["content"]
+
+
+def test_log_probabilities_reach_the_metric(openai_server) -> None:
+    top = [{"token": "yes", "logprob": -0.1, "bytes": None}, {"token": "no", "logprob": -2.4, "bytes": None}]
+    server = openai_server(lambda body: chat("yes", logprobs={"content": [{**top[0], "top_logprobs": top}]}))
+    judge = LangChainLLM(openai(server, logprobs=True, top_logprobs=5), asking="one_by_one")
+    sample = Sample(user_input="Which?", retrieved_contexts=["This. That."])
+    outcome = ContextRelevancy(llm=judge, scoring="expected").score(sample)
+    assert outcome.value == pytest.approx(0.909, abs=1e-3)
+
+
+def test_a_configurable_model(openai_server) -> None:
+    server = openai_server(lambda body: '{"ids": [1]}')
+    model = init_chat_model(
+        "gpt-4o",
+        model_provider="openai",
+        base_url=server.url,
+        api_key="k",
+        configurable_fields=("temperature",),
+    )
+    assert [reply.text for reply in both(LangChainLLM(model), REQUEST)] == ['{"ids": [1]}'] * 2
+    assert all("response_format" in body for body in server.bodies)
+
+
+def test_a_configurable_model_without_a_model_says_what_is_wrong() -> None:
+    judge = LangChainLLM(init_chat_model(configurable_fields="any"))
+    with pytest.raises(TypeError, match="model"):
+        judge.generate(REQUEST)
+
+
+def test_a_text_model(openai_server) -> None:
+    usage = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
+    completion = {"id": "c", "object": "text_completion", "created": 1, "model": "m", "usage": usage}
+    server = openai_server(
+        lambda body: completion | {"choices": [{"text": ' {"ids": [1]}', "index": 0, "finish_reason": "stop"}]}
+    )
+    judge = LangChainLLM(OpenAI(model="davinci", base_url=server.url, api_key="k", max_retries=0))
+    assert [reply.text.strip() for reply in both(judge, REQUEST)] == ['{"ids": [1]}'] * 2
+    assert server.bodies[0]["prompt"][0].startswith("Answer.\n\nWhich?")
+
+
+def test_embeddings_go_out_in_one_call(openai_server) -> None:
+    server = openai_server(lambda body: embeddings([[float(i), 1.0] for i in range(len(body["input"]))]))
+    places = OpenAIEmbeddings(model="e", base_url=server.url, api_key="k", check_embedding_ctx_length=False)
+    embedder = LangChainEmbedder(places)
+    assert embedder.model == "e"
+    assert embedder.embed(["a", "b", "c"]).tolist() == [[0.0, 1.0], [1.0, 1.0], [2.0, 1.0]]
+    assert in_loop(embedder.aembed(["a", "b"])).shape == (2, 2)
+    assert len(server.bodies) == 2
+
+
+@pytest.mark.parametrize("status", [401, 429, 500])
+def test_a_provider_s_error_is_raised(openai_server, status: int) -> None:
+    server = openai_server(lambda body: error(status, "no"))
+    judge = LangChainLLM(openai(server))
+    with pytest.raises(Exception, match="no") as raised:
+        judge.generate(REQUEST)
+    assert raised.value.status_code == status
+    assert len(server.bodies) == 1, "no second layer of retries"
+
+
+def test_an_app_on_its_loop_and_a_judge_in_threads_share_one_model(openai_server) -> None:
+    def reply(body):
+        system = body["messages"][0]["content"]
+        return "the app's" if system == "app" else answers[body["messages"][-1]["content"]]
+
+    answers: dict[str, str] = {}
+    server = openai_server(reply)
+    model = openai(server)
+    sample = Sample(user_input="A is B.", response="A is B.", retrieved_contexts=["A is B."])
+    metric = AlignmentCoverage(llm=LangChainLLM(model), assessment_questions=["Does it say: A is B."])
+    recorder = FakeLLM(lambda request: answers.setdefault(request.user, json.dumps(truth(request))))
+    AlignmentCoverage(llm=recorder, assessment_questions=["Does it say: A is B."]).score(sample)
+    values: list[float] = []
+
+    def judge() -> None:
+        values.extend(metric.score(sample).value for _ in range(8))
+
+    async def app() -> list[str]:
+        threads = [threading.Thread(target=judge) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        said = [m.content for m in await asyncio.gather(*(model.ainvoke([("system", "app")]) for _ in range(32)))]
+        for thread in threads:
+            await asyncio.to_thread(thread.join)
+        return said
+
+    assert in_loop(app()) == ["the app's"] * 32
+    assert values == [1.0] * 16

@@ -1,0 +1,216 @@
+"""Structured output where the model has it, the schema in the prompt where it has not, and no guess in between."""
+
+import asyncio
+import logging
+
+import pytest
+from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.runnables import RunnableLambda
+
+from ragstone import ContextRelevancy, LLMRequest, Sample
+from ragstone.asking.adapting import spelled_out
+from ragstone.asking.schema import listing, record, whole
+from ragstone_langchain import LangChainLLM
+from ragstone_langchain.replies import read_structured
+
+from .scripted import WRAPPERS, PlainChat, Script, Told, ToolChat, message, result
+
+IDS = {"ids": [1]}
+REQUEST = LLMRequest("demo.ids", "Answer.", "Which?", record(ids=listing(whole(1, 2))))
+SAMPLE = Sample(user_input="Which?", retrieved_contexts=["This. Not that."])
+
+
+def asked(kind: str) -> Script:
+    script = Script(lambda request: IDS)
+    Told(WRAPPERS[kind](script), script).generate(REQUEST)
+    return script
+
+
+def test_a_model_with_tools_gets_the_schema_as_its_tool() -> None:
+    script = asked("chat with tools")
+    ((tool,),) = script.tools
+    assert tool["function"]["name"] == "demo_ids"
+    assert tool["function"]["parameters"]["properties"] == REQUEST.schema["properties"]
+    assert script.asked == [REQUEST.user]
+
+
+@pytest.mark.parametrize("kind", ["chat without tools", "text model", "with_retry", "with_fallbacks"])
+def test_others_get_the_schema_in_the_prompt(kind: str) -> None:
+    script = asked(kind)
+    assert set(script.tools) <= {None}
+    assert script.asked == [spelled_out(REQUEST)]
+
+
+def test_arguments_that_bind_holds_are_not_lost() -> None:
+    seen = []
+
+    class Keeps(ToolChat):
+        def say(self, messages, kwargs):
+            seen.append(kwargs)
+            return super().say(messages, kwargs)
+
+    script = Script(lambda request: IDS)
+    Told(Keeps(script=script).bind(temperature=0), script).generate(REQUEST)
+    assert [kwargs["temperature"] for kwargs in seen] == [0]
+
+
+def test_one_word_answers_need_no_structure() -> None:
+    script = Script(lambda request: "Yes.")
+    request = LLMRequest("demo.ask", "", "Is it?", {"type": "string", "enum": ["yes", "no"]}, choices=("yes", "no"))
+    assert Told(ToolChat(script=script), script).generate(request).text == "yes"
+    assert script.tools == [None]
+
+
+def test_structured_output_can_be_turned_off() -> None:
+    script = Script(lambda request: IDS)
+    Told(ToolChat(script=script), script, structured_output=False).generate(REQUEST)
+    assert script.tools == [None]
+
+
+class RefusedError(Exception):
+    status_code = 400
+
+
+class Refuses(ToolChat):
+    """A server that knows no tools, as some local ones."""
+
+    down: bool = False
+    error: Exception = RefusedError("registry/model does not support tools")
+
+    def say(self, messages, kwargs):
+        if kwargs.get("tools"):
+            self.script.tools.append("refused")
+            raise self.error
+        if self.down:
+            raise ConnectionError("down")
+        return super().say(messages, kwargs)
+
+
+@pytest.mark.parametrize("how", ["generate", "agenerate"])
+@pytest.mark.parametrize("error", [RefusedError("registry/model does not support tools"), NotImplementedError()])
+def test_a_server_that_refuses_structure_is_asked_without_and_remembered(how, error, caplog) -> None:
+    script = Script(lambda request: IDS)
+    judge = Told(Refuses(script=script, error=error), script)
+    with caplog.at_level(logging.WARNING, "ragstone_langchain"):
+        for _ in range(3):
+            reply = judge.generate(REQUEST) if how == "generate" else asyncio.run(judge.agenerate(REQUEST))
+            assert reply.text == '{"ids": [1]}'
+    assert script.tools.count(None) == 3
+    assert "refused" in script.tools
+    assert script.tools[-2:] == [None, None]
+    assert len(caplog.records) == 1
+    assert "refused structured output, going on without" in caplog.text
+
+
+def test_a_server_that_is_down_is_not_taken_for_one_without_structure() -> None:
+    script = Script(lambda request: IDS)
+    judge = Told(Refuses(script=script, down=True), script)
+    for _ in range(2):
+        with pytest.raises(ConnectionError):
+            judge.generate(REQUEST)
+    assert script.tools == ["refused", "refused"]
+
+
+@pytest.mark.parametrize(
+    "error", [RefusedError("maximum context length is 8192 tokens, as text"), RuntimeError("tools")]
+)
+def test_other_errors_are_raised(error) -> None:
+    script = Script(lambda request: IDS)
+    with pytest.raises(type(error)):
+        Told(Refuses(script=script, error=error, down=True), script).generate(REQUEST)
+
+
+def call(**args):
+    return {"name": "demo_ids", "args": args, "id": "1"}
+
+
+def invalid(args):
+    return {"name": "demo_ids", "args": args, "id": "1", "error": "bad"}
+
+
+@pytest.mark.parametrize(
+    ("raw", "parsed", "text"),
+    [
+        (message("", tool_calls=[call(ids=[1])]), {"ids": [1]}, '{"ids": [1]}'),
+        (message("I will call it.", tool_calls=[call(ids=[1])]), {"ids": [1]}, '{"ids": [1]}'),
+        (message('{"ids": [1]}'), {"ids": [1]}, '{"ids": [1]}'),
+        (message('```json\n{"ids": [1]}\n```'), {"ids": [1]}, '{"ids": [1]}'),
+        # LangChain's parsers complete what was cut off, and find JSON among prose: here it is as it was written
+        (message('{"ids": [1, 2'), {"ids": [1, 2]}, '{"ids": [1, 2'),
+        (message('Here: {"ids": [1]} or {"ids": [2]}'), {"ids": [1]}, 'Here: {"ids": [1]} or {"ids": [2]}'),
+        (message("", tool_calls=[call(ids=[1]), call(ids=[2])]), {"ids": [1]}, '{"ids": [1]}\n{"ids": [2]}'),
+        (message("", tool_calls=[call(ids=[1])], invalid_tool_calls=[invalid('{"ids')]), None, '{"ids": [1]}\n{"ids'),
+        (message("", invalid_tool_calls=[invalid('{"ids": [1')]), None, '{"ids": [1'),
+        (message("", tool_calls=[call(ids=[1])], response_metadata={"finish_reason": "length"}), {"ids": [1]}, ""),
+        (message("", tool_calls=[call(ids=[1])], response_metadata={"stop_reason": "max_tokens"}), {"ids": [1]}, ""),
+        (message("No tool for me."), None, "No tool for me."),
+        (message(""), None, ""),  # parsed None and parsing_error None: no answer
+        (message("raw words of a model of one's own"), {"ids": [1]}, '{"ids": [1]}'),
+    ],
+)
+def test_the_reply_is_what_the_model_wrote(raw, parsed, text) -> None:
+    answer = {"raw": raw, "parsed": parsed, "parsing_error": None}
+    assert read_structured(answer, REQUEST).text == text
+
+
+@pytest.mark.parametrize("answer", [None, {"ids": [1]}, {"raw": None, "parsed": None}])
+def test_an_answer_without_a_message_is_an_error(answer) -> None:
+    with pytest.raises(TypeError, match="without a raw message"):
+        read_structured(answer, REQUEST)
+
+
+def test_streamed_arguments_that_were_cut_off_are_no_answer() -> None:
+    pieces = [
+        AIMessageChunk("", tool_call_chunks=[{"name": "demo_ids", "args": '{"ids": [1', "id": "1", "index": 0}]),
+        AIMessageChunk("", response_metadata={"finish_reason": "length"}),
+    ]
+    whole_message = pieces[0] + pieces[1]
+    assert whole_message.tool_calls, "LangChain completed them"
+    assert read_structured({"raw": whole_message, "parsed": {"ids": [1]}}, REQUEST).text == ""
+
+
+class Prose(ToolChat):
+    """A model that answers in prose, whatever tool it is given: LangChain's parsed is None, its parsing_error too."""
+
+    def say(self, messages, kwargs):
+        self.script.asked.append(messages[-1].content)
+        return message("I would say the first one.")
+
+
+def test_no_answer_is_a_failure_after_one_re_ask() -> None:
+    script = Script(lambda request: IDS)
+    outcome = ContextRelevancy(llm=Told(Prose(script=script), script)).score(SAMPLE)
+    assert outcome.reason == "judge_unparseable"
+    assert outcome.usage.llm_calls == len(script.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        ({"input_tokens": 5, "output_tokens": 2, "total_tokens": 7}, (5, 2)),
+        ({"total_cost": 0}, (None, None)),  # what LangChain makes of a cached message without counts
+        (None, (None, None)),
+    ],
+)
+def test_tokens_are_those_of_the_raw_message(usage, expected) -> None:
+    raw = AIMessage('{"ids": [1]}')
+    raw.usage_metadata = usage
+    reply = read_structured({"raw": raw, "parsed": {"ids": [1]}}, REQUEST)
+    assert (reply.input_tokens, reply.output_tokens) == expected
+
+
+def test_log_probabilities_in_the_message_are_used() -> None:
+    top = [{"token": "yes", "logprob": -0.1}, {"token": "No", "logprob": -2.4}]
+    said = AIMessage("yes", response_metadata={"logprobs": {"content": [{**top[0], "top_logprobs": top}]}})
+    request = LLMRequest("demo.ask", "", "Is it?", {}, choices=("yes", "no"))
+    reply = LangChainLLM(RunnableLambda(lambda prompt: said)).generate(request)
+    assert reply.probabilities == pytest.approx({"yes": 0.909, "no": 0.091}, abs=1e-3)
+
+
+def test_an_exhausted_model_is_an_error_and_not_an_end() -> None:
+    class Exhausted(PlainChat):
+        def _generate(self, *args, **kwargs):
+            return result(next(iter(())))
+
+    with pytest.raises(RuntimeError):
+        LangChainLLM(Exhausted(script=None)).generate(REQUEST)

@@ -1,0 +1,121 @@
+"""A call that takes too long is given up, and what goes on is said."""
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+from langchain_core.embeddings import Embeddings
+
+from ragstone import LLMRequest, ResponseRelevancy, Sample
+from ragstone.metrics.safely import ascore_safely, score_safely
+from ragstone.testing import FakeEmbedder
+from ragstone_langchain import LangChainEmbedder, LangChainLLM
+
+from .scripted import PlainChat, message, result
+
+REQUEST = LLMRequest("demo.ask", "", "Is it?", {}, choices=("yes", "no"))
+
+
+@pytest.fixture
+def over():
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+class Slow(PlainChat):
+    """A sync model that does not answer before the test is over."""
+
+    over: Any
+
+    def _generate(self, *args, **kwargs):
+        self.over.wait()
+        return result(message("yes"))
+
+
+class SlowAsync(Slow):
+    """The same, with an async half."""
+
+    async def _agenerate(self, *args, **kwargs):
+        await asyncio.sleep(3600)
+
+
+@pytest.mark.parametrize("model", [Slow, SlowAsync])
+def test_sync(over, model) -> None:
+    judge = LangChainLLM(model(script=None, over=over), timeout=0.05, name="slow-one")
+    with pytest.raises(TimeoutError, match=r"slow-one did not reply within 0\.05 s; its thread runs on until the mod"):
+        judge.generate(REQUEST)
+
+
+@pytest.mark.parametrize("model", [Slow, SlowAsync])
+def test_async(over, model) -> None:
+    judge = LangChainLLM(model(script=None, over=over), timeout=0.05)
+
+    async def late() -> None:
+        with pytest.raises(TimeoutError, match="a model without an async half runs on in its thread"):
+            await judge.agenerate(REQUEST)
+        over.set()
+
+    asyncio.run(late())
+
+
+def test_an_answer_in_time_is_an_answer(over) -> None:
+    over.set()
+    judge = LangChainLLM(Slow(script=None, over=over), timeout=60)
+    assert judge.generate(REQUEST).text == "yes"
+    assert asyncio.run(judge.agenerate(REQUEST)).text == "yes"
+
+
+class OwnTimeout(PlainChat):
+    def _generate(self, *args, **kwargs):
+        raise TimeoutError("the provider's own")
+
+
+def test_a_model_s_own_timeout_stays_its_own() -> None:
+    judge = LangChainLLM(OwnTimeout(script=None), timeout=60)
+    with pytest.raises(TimeoutError, match="the provider's own"):
+        judge.generate(REQUEST)
+    with pytest.raises(TimeoutError, match="the provider's own"):
+        asyncio.run(judge.agenerate(REQUEST))
+
+
+def test_embeddings(over) -> None:
+    class SlowEmbeddings(Embeddings):
+        def embed_query(self, text):
+            raise NotImplementedError
+
+        def embed_documents(self, texts):
+            over.wait()
+            return []
+
+    embedder = LangChainEmbedder(SlowEmbeddings(), timeout=0.05)
+    with pytest.raises(TimeoutError, match="SlowEmbeddings did not reply within"):
+        embedder.embed(["a"])
+
+
+def test_the_outcome_is_a_timeout(over) -> None:
+    metric = ResponseRelevancy(llm=LangChainLLM(Slow(script=None, over=over), timeout=0.05), embedder=FakeEmbedder())
+    sample = Sample(user_input="Is it?", response="Yes.")
+
+    async def late():
+        outcome = await ascore_safely(metric, sample)
+        over.set()
+        return outcome
+
+    for outcome in (score_safely(metric, sample), asyncio.run(late())):
+        assert outcome.reason == "timeout"
+        assert "its thread" in outcome.detail
+
+
+def test_a_cancelled_call_ends_at_once(over) -> None:
+    judge = LangChainLLM(SlowAsync(script=None, over=over))
+
+    async def cancelled() -> None:
+        task = asyncio.create_task(judge.agenerate(REQUEST))
+        await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancelled())

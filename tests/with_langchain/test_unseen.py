@@ -1,0 +1,377 @@
+"""The judge is invisible: whatever the app listens with, it hears its own runs and none of the judge's."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import TypedDict
+
+import pytest
+from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler, get_usage_metadata_callback
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langchain_core.tracers.context import _configure_hooks, collect_runs, register_configure_hook
+from langgraph.graph import END, START, StateGraph
+
+import ragstone
+import ragstone_langchain
+from ragstone import AlignmentCoverage, LLMRequest, Sample
+from ragstone.asking.schema import listing, record, whole
+from ragstone_langchain import LangChainLLM
+
+from ..core.judges import truth  # noqa: TID252
+from .scripted import WRAPPERS, PlainChat, Script, StreamingChat, TextModel, Told, ToolChat, message
+
+WORD = LLMRequest("demo.ask", "", "JUDGE: is it?", {}, choices=("yes", "no"))
+IDS = LLMRequest("demo.ids", "", "JUDGE: which?", record(ids=listing(whole(1, 2))))
+MODELS = {
+    "chat": lambda s: PlainChat(script=s),
+    "tools": lambda s: ToolChat(script=s),
+    "streaming": lambda s: StreamingChat(script=s),
+    "text": lambda s: TextModel(script=s),
+    "with_retry": lambda s: ToolChat(script=s).with_retry(),
+    "with_fallbacks": lambda s: ToolChat(script=s).with_fallbacks([ToolChat(script=s)]),
+    "bind": lambda s: ToolChat(script=s).bind(stop=["x"]),
+    "async": WRAPPERS["async only"],
+}
+
+
+class Listener(BaseCallbackHandler):
+    """Notes each run that starts, and each token."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def on_chain_start(self, serialized, inputs, **kwargs):
+        self.heard.append(f"chain {kwargs.get('name')} {kwargs.get('tags')}")
+
+    def on_chat_model_start(self, serialized, messages, **kwargs):
+        self.heard.append(f"chat {messages[0][-1].content} {kwargs.get('tags')}")
+
+    def on_llm_start(self, serialized, prompts, **kwargs):
+        self.heard.append(f"llm {prompts[0]} {kwargs.get('tags')}")
+
+    def on_llm_new_token(self, token, **kwargs):
+        self.heard.append(f"token {token}")
+
+    def on_llm_end(self, response, **kwargs):
+        self.heard.append("llm end")
+
+    @property
+    def of_the_judge(self) -> list[str]:
+        return [said for said in self.heard if "JUDGE" in said or "ragstone" in said or "token" in said]
+
+    @property
+    def models(self) -> int:
+        return sum(said.startswith(("chat ", "llm ")) and said != "llm end" for said in self.heard)
+
+
+def judge_of(model, script=None, **options):
+    script = script or Script(lambda request: "yes" if request.choices else {"ids": [1]})
+    return Told(model(script), script, **options)
+
+
+def ask(judge) -> None:
+    assert judge.generate(WORD).text == "yes"
+    assert judge.generate(IDS).text == '{"ids": [1]}'
+
+
+async def aask(judge) -> None:
+    assert (await judge.agenerate(WORD)).text == "yes"
+    assert (await judge.agenerate(IDS)).text == '{"ids": [1]}'
+
+
+def node(judge):
+    """A step of the app's: its own model answers, and a judge is asked on the way."""
+    app = FakeListChatModel(responses=["the app's own answer"])
+
+    def step(_):
+        ask(judge)
+        return app.invoke("hello").content
+
+    async def astep(_, config: RunnableConfig):  # before Python 3.11 an async step has to pass it on itself
+        await aask(judge)
+        return (await app.ainvoke("hello", config)).content
+
+    return RunnableLambda(step, afunc=astep, name="app")
+
+
+@pytest.fixture(params=MODELS)
+def judge(request):
+    return judge_of(MODELS[request.param])
+
+
+def test_inside_a_chain(judge) -> None:
+    listener = Listener()
+    config = {"callbacks": [listener], "tags": ["app-tag"]}
+    node(judge).invoke("x", config)
+    asyncio.run(node(judge).ainvoke("x", config))
+    assert listener.of_the_judge == []
+    assert listener.models == 2, "the app's own model is heard"
+
+
+def test_inside_a_metric_with_calls_side_by_side() -> None:
+    listener, script = Listener(), Script(truth)
+    metric = AlignmentCoverage(llm=Told(ToolChat(script=script), script), assessment_questions=["Does it say: A is B."])
+    sample = Sample(user_input="JUDGE. A is B.", response="A is B.")
+
+    async def ascore(_):
+        return (await metric.ascore(sample)).value
+
+    chain = RunnableLambda(lambda _: metric.score(sample).value, afunc=ascore)
+    assert chain.invoke("x", {"callbacks": [listener]}) == 1.0
+    assert asyncio.run(chain.ainvoke("x", {"callbacks": [listener]})) == 1.0
+    assert listener.of_the_judge == []
+    assert len(listener.heard) == 2, "the chain itself"
+
+
+class State(TypedDict):
+    x: str
+
+
+def graph(judge):
+    app, step = FakeListChatModel(responses=["own"]), StateGraph(State)
+
+    def sync(state):
+        ask(judge)
+        return {"x": app.invoke(state["x"]).content}
+
+    async def asynchronous(state, config: RunnableConfig):
+        await aask(judge)
+        return {"x": (await app.ainvoke(state["x"], config)).content}
+
+    step.add_node("app", RunnableLambda(sync, afunc=asynchronous))
+    step.add_edge(START, "app")
+    step.add_edge("app", END)
+    return step.compile()
+
+
+def test_inside_langgraph_with_messages_streamed(judge) -> None:
+    streamed = list(graph(judge).stream({"x": "hi"}, stream_mode="messages"))
+    assert "".join(str(piece.content) for piece, _ in streamed) == "own"
+
+    async def astream():
+        return [piece async for piece, _ in graph(judge).astream({"x": "hi"}, stream_mode="messages")]
+
+    assert "".join(str(piece.content) for piece in asyncio.run(astream())) == "own"
+
+
+def test_inside_astream_events(judge) -> None:
+    async def events():
+        return [event async for event in node(judge).astream_events("x", version="v2")]
+
+    heard = asyncio.run(events())
+    assert [event for event in heard if "JUDGE" in str(event) or "ragstone" in str(event)] == []
+    assert any(event["event"] == "on_chat_model_start" for event in heard), "the app's own model is heard"
+
+
+def test_in_collect_runs(judge) -> None:
+    with collect_runs() as collected:
+        ask(judge)
+        asyncio.run(aask(judge))
+        node(judge).invoke("x")
+    (run,) = collected.traced_runs
+    assert run.name == "app"
+    assert [child.name for child in run.child_runs] == ["FakeListChatModel"]
+
+
+def test_in_the_app_s_count_of_tokens(judge) -> None:
+    with get_usage_metadata_callback() as usage:
+        ask(judge)
+        asyncio.run(aask(judge))
+    assert usage.usage_metadata == {}
+
+
+@pytest.mark.parametrize("where", ["model", "config", "inside with_retry", "inside fallbacks", "with_listeners"])
+def test_callbacks_on_the_model_object_itself(where: str) -> None:
+    listener, script = Listener(), Script(lambda request: "yes" if request.choices else {"ids": [1]})
+    own = ToolChat(script=script, callbacks=[listener], verbose=True)
+    bare = ToolChat(script=script)
+    model = {
+        "model": own,
+        "config": bare.with_config(callbacks=[listener], tags=["mine"]),
+        "inside with_retry": own.with_retry(),
+        "inside fallbacks": bare.with_fallbacks([own]),
+        "with_listeners": bare.with_listeners(on_start=lambda run: listener.heard.append("JUDGE")),
+    }[where]
+    told = Told(model, script)
+    ask(told)
+    asyncio.run(aask(told))
+    assert listener.heard == []
+    assert own.callbacks == [listener], "the app's object is as it was"
+    assert own.verbose
+    model.invoke([("system", "s"), ("human", WORD.user)])
+    if where != "inside fallbacks":
+        assert listener.heard, "the app's own calls are heard"
+
+
+@pytest.mark.parametrize("handler_class", [None, Listener])
+def test_a_configure_hook(judge, handler_class) -> None:
+    listener = Listener()
+    variable: ContextVar[Listener | None] = ContextVar("app", default=listener)
+    register_configure_hook(variable, inheritable=True, handle_class=handler_class)
+    try:
+        ask(judge)
+        asyncio.run(aask(judge))
+        assert listener.heard == []
+        FakeListChatModel(responses=["own"]).invoke("hello")
+        assert listener.models == 1, "the app's own model is heard"
+        assert variable.get() is listener
+    finally:
+        _configure_hooks.pop()
+
+
+def test_a_configure_hook_that_the_environment_turns_on(judge, monkeypatch) -> None:
+    made = []
+
+    class Made(Listener):
+        def __init__(self) -> None:
+            super().__init__()
+            made.append(self)
+
+    monkeypatch.setenv("APP_LISTENS", "true")
+    register_configure_hook(
+        ContextVar("made", default=None), inheritable=True, handle_class=Made, env_var="APP_LISTENS"
+    )
+    try:
+        ask(judge)
+        asyncio.run(aask(judge))
+        assert made == []
+        FakeListChatModel(responses=["own"]).invoke("hello")
+        assert len(made) == 1
+    finally:
+        _configure_hooks.pop()
+
+
+class JudgesInACallback(BaseCallbackHandler):
+    """Judges each answer when it has come. A judge whose runs were heard here would be judged without end."""
+
+    def __init__(self, judge) -> None:
+        self.judge, self.times = judge, 0
+
+    def on_llm_end(self, response, **kwargs):
+        self.times += 1
+        if self.times < 5:
+            ask(self.judge)
+
+
+class JudgesInAnAsyncCallback(AsyncCallbackHandler):
+    def __init__(self, judge) -> None:
+        self.judge, self.times = judge, 0
+
+    async def on_llm_end(self, response, **kwargs):
+        self.times += 1
+        if self.times < 5:
+            await aask(self.judge)
+
+
+@pytest.mark.parametrize("kind", [JudgesInACallback, JudgesInAnAsyncCallback])
+def test_inside_a_callback(judge, kind) -> None:
+    handler = kind(judge)
+    chain = RunnableLambda(lambda x: x) | FakeListChatModel(responses=["own"])
+    chain.invoke("x", {"callbacks": [handler]})
+    asyncio.run(chain.ainvoke("x", {"callbacks": [handler]}))
+    assert handler.times == 2
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_trace_shows_it_to_those_who_want_it(kind: str) -> None:
+    listener, judge = Listener(), judge_of(MODELS[kind], trace=True)
+    node(judge).invoke("x", {"callbacks": [listener]})
+    assert [said for said in listener.heard if "JUDGE" in said], "its prompts"
+    assert [said for said in listener.heard if "ragstone:judge" in said], "its tag"
+    if sys.version_info >= (3, 11):  # before, nothing of LangChain's config reaches what an async step awaits
+        before = len(listener.heard)
+        asyncio.run(node(judge).ainvoke("x", {"callbacks": [listener]}))
+        assert [said for said in listener.heard[before:] if "JUDGE" in said]
+
+
+def test_trace_keeps_its_tokens_out_of_the_app_s_stream() -> None:
+    judge = judge_of(MODELS["streaming"], trace=True)
+    streamed = list(graph(judge).stream({"x": "hi"}, stream_mode="messages"))
+    assert "".join(str(piece.content) for piece, _ in streamed) == "own"
+
+
+def test_trace_reaches_the_model_s_own_callbacks() -> None:
+    listener, script = Listener(), Script(lambda request: "yes")
+    model = PlainChat(script=script, callbacks=[listener])
+    Told(model, script, trace=True).generate(WORD)
+    assert listener.models == 1
+
+
+def test_the_app_s_context_is_as_it_was() -> None:
+    variable: ContextVar[str] = ContextVar("app", default="default")
+    seen = []
+
+    class Looks(PlainChat):
+        def say(self, messages, kwargs):
+            seen.append(variable.get())
+            variable.set("changed by the model")
+            return message("yes")
+
+    variable.set("the app's")
+    judge = LangChainLLM(Looks(script=Script(truth)))
+    judge.generate(WORD)
+
+    async def inside():
+        variable.set("the app's")
+        await judge.agenerate(WORD)
+        return variable.get()
+
+    assert variable.get() == asyncio.run(inside()) == "the app's"
+    assert seen == ["default", "default"]
+
+
+@contextmanager
+def counting_server():
+    """A server on loopback that takes every request and counts them."""
+    import threading
+    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+    requests: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def answer(self):
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            requests.append(f"{self.command} {self.path}")
+            self.send_response(200)
+            self.send_header("Content-Length", "2")
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        do_GET = do_POST = do_PATCH = answer  # noqa: N815 - the base class's names
+
+        def log_message(self, *args):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", requests
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@pytest.mark.parametrize(("mode", "sends"), [("judge", False), ("traced", True), ("app", True)])
+def test_nothing_is_sent_to_langsmith(mode: str, sends: bool) -> None:
+    path = os.pathsep.join({str(Path(package.__file__).parents[1]) for package in (ragstone, ragstone_langchain)})
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("LANGSMITH", "LANGCHAIN", "COV"))}
+    with counting_server() as (url, requests):
+        settings = {
+            "LANGSMITH_TRACING": "true",
+            "LANGSMITH_ENDPOINT": url,
+            "LANGSMITH_API_KEY": "k",
+            "PYTHONPATH": path,
+        }
+        script = Path(__file__).with_name("traced_app.py")
+        done = subprocess.run(
+            [sys.executable, str(script), mode], env=kept | settings, capture_output=True, text=True, timeout=120
+        )
+    assert done.returncode == 0, done.stderr
+    assert bool(requests) == sends, requests
