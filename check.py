@@ -39,7 +39,8 @@ OLDEST = {
         "langchain-classic==1.0.0",
         "langchain-openai==1.0.0",
         "langgraph==1.0.0",
-        "langgraph-checkpoint<3",  # newer ones need a newer langchain-core, and do not say so
+        "langgraph-prebuilt==1.0.0",  # newer ones of these two need newer others, and do not say so
+        "langgraph-checkpoint<3",
     ),
 }
 

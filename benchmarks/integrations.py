@@ -20,7 +20,8 @@ PROGRAMS = {
     "langchain_core's chat models": "from langchain_core.language_models import BaseChatModel",
     "ragstone_langchain": "import ragstone_langchain",
     "ragstone_langchain, first judge made": (
-        "from langchain_core.language_models import FakeListChatModel as F; from ragstone_langchain import LangChainLLM;"
+        "from langchain_core.language_models import FakeListChatModel as F;"
+        "from ragstone_langchain import LangChainLLM;"
         "LangChainLLM(F(responses=[]))"
     ),
 }

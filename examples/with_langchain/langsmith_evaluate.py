@@ -23,7 +23,7 @@ examples = [Example(id=uuid.uuid4(), inputs={"question": question}) for question
 def target(inputs: dict[str, Any]) -> dict[str, Any]:
     """Run the app, untraced."""
     with tracing_context(enabled=False):
-        return chain.invoke(inputs)
+        return dict(chain.invoke(inputs))
 
 
 def main() -> None:
@@ -35,19 +35,16 @@ def main() -> None:
     ]
     client = Client(api_key="none", auto_batch_tracing=False, tracing_sampling_rate=0)
     results = list(evaluate(target, data=examples, evaluators=evaluators, upload_results=False, client=client))
-    keys = [evaluator.key for evaluator in evaluators]
-    print("".join(f"{key:>20}" for key in keys) + "  question")
-    scores: dict[str, list[float]] = {key: [] for key in keys}
+    print("".join(f"{evaluator.key:>20}" for evaluator in evaluators) + "  question")
     for row in results:
-        found = {result.key: result.score for result in row["evaluation_results"]["results"]}
-        for key in keys:
-            if found[key] is not None:
-                scores[key].append(float(found[key]))
-        cells = "".join(f"{'unscored' if found[key] is None else format(found[key], '.3f'):>20}" for key in keys)
-        print(f"{cells}  {row['example'].inputs['question']}")
-    for key in keys:
-        mean = f"mean {sum(scores[key]) / len(scores[key]):.3f}" if scores[key] else "no mean"
-        print(f"{key}: {mean} of {len(scores[key])} scored out of {len(results)}")
+        scores = [result.score for result in row["evaluation_results"]["results"]]
+        cells = ["unscored" if score is None else format(score, ".3f") for score in scores]
+        print("".join(f"{cell:>20}" for cell in cells) + f"  {(row['example'].inputs or {})['question']}")
+    for place, evaluator in enumerate(evaluators):
+        found = [row["evaluation_results"]["results"][place].score for row in results]
+        scored = [float(score) for score in found if score is not None]
+        mean = f"mean {sum(scored) / len(scored):.3f}" if scored else "no mean"
+        print(f"{evaluator.key}: {mean}, {len(scored)} of {len(found)} scored")
 
 
 if __name__ == "__main__":

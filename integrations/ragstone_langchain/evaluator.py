@@ -9,7 +9,7 @@ from ragstone.outcome import Unscored
 from ragstone.sample import Sample
 from ragstone_langchain.fields import Reading, read_sample
 from ragstone_langchain.given import FieldFunction, FieldMapping, Given
-from ragstone_langchain.results import EvaluatorResult, to_result, to_strings_result
+from ragstone_langchain.results import to_result, to_strings_result
 from ragstone_langchain.told import check_fields
 from ragstone_langchain.values import Unreadable, entries_of, kind
 
@@ -89,7 +89,7 @@ class RagEvaluator:
         reference_outputs: object = None,
         context: object = None,
         **_others: object,
-    ) -> EvaluatorResult:
+    ) -> dict[str, Any]:
         """Score one sample, blocking.
 
         `inputs` and `outputs` are each a text, a message, a list of messages, a mapping, or a graph's state (mapping,
@@ -107,7 +107,9 @@ class RagEvaluator:
             _others: Whatever else a caller passes to all its evaluators; not read.
 
         Returns:
-            `key`, `score` (None where there is none), `comment` and `metadata`.
+            `key`, `score` (None where there is none), `comment` (what the score rests on, or why there is none) and
+            `metadata`: `metric`, `version`, `judge`, `passed`, `unscored` (the reason in one word, or None),
+            `breakdown`, `verdicts`, `usage`. Plain values, ready for JSON.
         """
         return self.result(Given(inputs, outputs, reference_outputs, context))
 
@@ -119,17 +121,17 @@ class RagEvaluator:
         reference_outputs: object = None,
         context: object = None,
         **_others: object,
-    ) -> EvaluatorResult:
+    ) -> dict[str, Any]:
         """Score one sample on the running event loop; otherwise as calling it."""
         return await self.aresult(Given(inputs, outputs, reference_outputs, context))
 
-    def result(self, given: Given) -> EvaluatorResult:
+    def result(self, given: Given) -> dict[str, Any]:
         """Score what was handed over, blocking: what every form comes down to."""
         sample = self._sample(given)
         outcome = sample if isinstance(sample, Unscored) else score_safely(self.metric, sample)
         return to_result(self.key, self.metric, outcome)
 
-    async def aresult(self, given: Given) -> EvaluatorResult:
+    async def aresult(self, given: Given) -> dict[str, Any]:
         """Score what was handed over on the running event loop."""
         sample = self._sample(given)
         outcome = sample if isinstance(sample, Unscored) else await ascore_safely(self.metric, sample)
@@ -156,7 +158,7 @@ class RagEvaluator:
 
         return RagRunEvaluator(self)
 
-    def as_runnable(self) -> "Runnable[dict[str, Any], EvaluatorResult]":
+    def as_runnable(self) -> "Runnable[dict[str, Any], dict[str, Any]]":
         """Return it as a step of a chain, sync and async.
 
         Its input is a chain's state with everything in it, or has `outputs` and any of `inputs`, `reference_outputs`
@@ -173,10 +175,10 @@ class RagEvaluator:
         """
         from langchain_core.runnables import RunnableLambda  # most of langchain-core's import time
 
-        def now(state: dict[str, Any]) -> EvaluatorResult:
+        def now(state: dict[str, Any]) -> dict[str, Any]:
             return self.result(_in_chain(state))
 
-        async def later(state: dict[str, Any]) -> EvaluatorResult:
+        async def later(state: dict[str, Any]) -> dict[str, Any]:
             return await self.aresult(_in_chain(state))
 
         return RunnableLambda(now, later, name=f"ragstone:{self.key}")

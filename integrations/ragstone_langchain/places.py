@@ -108,7 +108,7 @@ def find_text(place: TextPlace, value: object, where: str, *, own: bool, depth: 
     if messages := read_messages(value):
         return place.in_messages(messages)
     entries = entries_of(value)
-    if entries is None or are_documents(value):
+    if entries is None:
         if own:
             raise Unreadable(f"{where} is {kind(value)}, not text")
         return None
@@ -193,7 +193,7 @@ def contexts_of(
         ['Emma is a novel.']
     """
     texts = context_texts(value, where)
-    if texts is None and (value is None or entries_of(value) is not None):
+    if texts is None and (read_messages(value) or entries_of(value) is not None):
         return find_contexts(names, value, where, depth=depth)
     if texts is None:
         raise Unreadable(f"{where} is {kind(value)}, not texts or Documents")

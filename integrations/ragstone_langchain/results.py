@@ -1,30 +1,19 @@
 """An outcome as LangSmith, openevals and LangChain's own evaluators pass results on."""
 
-from typing import Any, TypedDict
+from typing import Any
 
 from ragstone.metrics import Metric
 from ragstone.outcome import Outcome, Score
 
 
-class EvaluatorResult(TypedDict):
-    """One metric's result on one sample: plain values, ready for JSON.
+def to_result(key: str, metric: Metric, outcome: Outcome) -> dict[str, Any]:
+    """Return an outcome as a result: plain values, ready for JSON, in the dict that LangSmith's types ask for.
 
-    Attributes:
-        key: The evaluator's key, by default the metric's name.
-        score: The score; None where there is none.
-        comment: What the score rests on; without a score, why there is none.
-        metadata: `metric`, `version`, `judge`, `passed`, `unscored` (one word, or None), `breakdown`, `verdicts`,
-            `usage`.
-    """
+    What is not scored has no score: never 0.
 
-    key: str
-    score: float | None
-    comment: str
-    metadata: dict[str, Any]
-
-
-def to_result(key: str, metric: Metric, outcome: Outcome) -> EvaluatorResult:
-    """Return an outcome as a result. What is not scored has no score: never 0.
+    Returns:
+        `key`; `score`, None where there is none; `comment`, what the score rests on or why there is none; `metadata`
+        with `metric`, `version`, `judge`, `passed`, `unscored` (one word, or None), `breakdown`, `verdicts`, `usage`.
 
     Example:
         >>> from ragstone import ContextRelevancy, Unscored
@@ -37,11 +26,11 @@ def to_result(key: str, metric: Metric, outcome: Outcome) -> EvaluatorResult:
     """
     scored = outcome if isinstance(outcome, Score) else None
     said = outcome.model_dump(mode="json")
-    return EvaluatorResult(
-        key=key,
-        score=None if scored is None else scored.value,
-        comment=outcome.reason if isinstance(outcome, Score) else f"{outcome.reason}: {outcome.detail}",
-        metadata={
+    return {
+        "key": key,
+        "score": None if scored is None else scored.value,
+        "comment": outcome.reason if isinstance(outcome, Score) else f"{outcome.reason}: {outcome.detail}",
+        "metadata": {
             "metric": outcome.metric,
             "version": outcome.version,
             "judge": metric.llm.model,
@@ -51,14 +40,14 @@ def to_result(key: str, metric: Metric, outcome: Outcome) -> EvaluatorResult:
             "verdicts": said.get("verdicts", []),
             "usage": said["usage"],
         },
-    )
+    }
 
 
-def to_strings_result(result: EvaluatorResult) -> dict[str, Any]:
+def to_strings_result(result: dict[str, Any]) -> dict[str, Any]:
     """Return a result in the form of LangChain's string evaluators, with their keys.
 
     Example:
-        >>> result = EvaluatorResult(key="k", score=0.9, comment="Good.", metadata={"passed": True})
+        >>> result = {"key": "k", "score": 0.9, "comment": "Good.", "metadata": {"passed": True}}
         >>> to_strings_result(result)
         {'score': 0.9, 'value': 'passed', 'reasoning': 'Good.', 'metadata': {'passed': True}}
     """

@@ -6,7 +6,7 @@ from typing import cast
 
 from pydantic import BaseModel
 
-from ragstone_langchain.messages import unwrapped
+from ragstone_langchain.messages import read_message, unwrapped
 
 _SHOWN = 12  # keys of a mapping that a message lists
 
@@ -18,8 +18,8 @@ class Unreadable(ValueError):  # noqa: N818 - it becomes an Unscored
 def entries_of(value: object) -> dict[str, object] | None:
     """Return what stands under names in a mapping, a pydantic model or a dataclass; None for anything else.
 
-    These are the forms that a graph's state has. None counts as absent. Messages and Documents, which are
-    models too, are for the caller to have dealt with.
+    These are the forms that a graph's state has. None counts as absent. Messages and Documents, whose "name" or
+    "id" is no one's question, have none.
 
     Example:
         >>> entries_of({"question": "Why?", "answer": None})
@@ -27,10 +27,13 @@ def entries_of(value: object) -> dict[str, object] | None:
         >>> entries_of("Why?")
     """
     given: Mapping[object, object]
+    if read_message(value) is not None or _is_document(value):
+        return None
     if isinstance(value, Mapping):
         given = unwrapped(cast("Mapping[object, object]", value))
     elif isinstance(value, BaseModel):
-        given = {name: getattr(value, name, None) for name in (*type(value).model_fields, *(value.model_extra or ()))}
+        stored = {**vars(value), **(value.model_extra or {})}  # to ask for a deprecated field by its name would warn
+        given = {name: stored.get(name) for name in (*type(value).model_fields, *(value.model_extra or ()))}
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         names = [field.name for field in dataclasses.fields(value)]
         given = {name: getattr(cast("object", value), name, None) for name in names}
@@ -39,6 +42,14 @@ def entries_of(value: object) -> dict[str, object] | None:
     else:
         return None
     return {name: item for name, item in given.items() if isinstance(name, str) and item is not None}
+
+
+def _is_document(value: object) -> bool:
+    if isinstance(value, Mapping):
+        return "page_content" in unwrapped(cast("Mapping[object, object]", value))
+    from langchain_core.documents import Document  # not needed where nothing but mappings is handed over
+
+    return isinstance(value, Document)
 
 
 def kind(value: object) -> str:

@@ -1,5 +1,6 @@
 """docs/langchain.md shows what works: its Python runs, in order, with a scripted model where it names a provider's."""
 
+import ast
 import re
 import uuid
 from pathlib import Path
@@ -49,10 +50,11 @@ def test_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     for block in blocks():
         code = re.sub(r"init_chat_model\(.*?\)\)", "MODEL)", block)
         code = re.sub(r"init_embeddings\(.*?\)\)", "EMBEDDINGS)", code)
-        *statements, last = code.rstrip().splitlines()
-        exec("\n".join([*statements, last]), names)
-        if not last.startswith((" ", "from", "import")) and "=" not in last.split("(")[0]:
-            shown.append(eval(last.partition("  #")[0], names))
+        tree = ast.parse(code)
+        last = tree.body[-1]
+        exec(compile(tree, "docs/langchain.md", "exec"), names)
+        if isinstance(last, ast.Expr):
+            shown.append(eval(ast.unparse(last), names))
     assert names["outcome"].value is not None
     score, _, verdicts = shown[0]
     assert score == 0.5

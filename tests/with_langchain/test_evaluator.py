@@ -264,8 +264,10 @@ def test_a_chains_state_gets_the_result_as_another_entry():
 
 
 def test_an_answer_alone_is_not_taken_for_the_question_too():
-    chain = RunnableLambda(lambda question: ANSWER) | RagEvaluator(relevancy()).as_runnable()
-    assert chain.invoke(QUESTION)["comment"].startswith("missing_input: user_input: is not in inputs (None) or outputs")
+    for answer in (ANSWER, AIMessage(ANSWER), AIMessage(ANSWER).model_dump()):
+        chain = RunnableLambda(lambda _, answer=answer: answer) | RagEvaluator(relevancy()).as_runnable()
+        comment = chain.invoke(QUESTION)["comment"]
+        assert comment.startswith("missing_input: user_input: is not in inputs (None) or outputs")
     alone = RagEvaluator(relevancy()).as_runnable().invoke({"draft": ANSWER})
     assert alone["comment"].startswith("missing_input: user_input: ")
 

@@ -20,7 +20,7 @@ from langchain_core.messages import (
     message_to_dict,
 )
 from langchain_core.prompt_values import ChatPromptValue
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field
 
 from ragstone import AlignmentCoverage, Sample, SummarizationScore
 from ragstone_langchain.fields import Reading, read_sample, text_of
@@ -28,7 +28,7 @@ from ragstone_langchain.given import Given
 from ragstone_langchain.places import USUAL_NAMES
 from ragstone_langchain.values import Unreadable
 
-from .samples import ANSWER, FIRST, QUESTION, SECOND, NeedsAll, NeedsNothing, judge
+from .samples import ANSWER, FIRST, QUESTION, SECOND, NeedsAll, NeedsNothing, judge, relevancy
 
 WHOLE = Sample(user_input=QUESTION, retrieved_contexts=[FIRST, SECOND], response=ANSWER)
 DOCUMENTS = [Document(FIRST, metadata={"page": 1}), Document(SECOND)]
@@ -75,6 +75,12 @@ class QuestionModel(BaseModel):
     answer: str | None = None
 
 
+class DeprecatedModel(BaseModel):
+    model_config = ConfigDict(extra="allow")
+    question: str
+    old: str | None = Field(default=None, deprecated="a warning, and so an error here")
+
+
 @dataclass
 class QuestionState:
     question: str
@@ -103,6 +109,7 @@ QUESTIONS = {
     "saved message": message_to_dict(HumanMessage(QUESTION)),
     "dumped message": HumanMessage(QUESTION).model_dump(),
     "pydantic state": QuestionModel(question=QUESTION),
+    "pydantic state with a deprecated field": DeprecatedModel(question=QUESTION, old="x"),
     "dataclass state": QuestionState(QUESTION),
     "its name is None first": {"user_input": None, "question": QUESTION},
     "several names, the first counts": {"query": "rewritten", "question": QUESTION, "input": "more"},
@@ -127,7 +134,7 @@ ANSWERS = {
     "message": AIMessage(ANSWER),
     "chunk": AIMessageChunk(ANSWER),
     "message of blocks": AIMessage(
-        [{"type": "reasoning", "reasoning": "Hm."}, {"type": "text", "text": "It has "}, "word1 here."]
+        [{"type": "reasoning", "text": "Hm."}, {"type": "text", "text": "It has "}, "word1 here."]
     ),
     "another role": ChatMessage(ANSWER, role="bot"),
     "messages": [HumanMessage(QUESTION), AIMessage(ANSWER)],
@@ -143,9 +150,11 @@ ANSWERS = {
     "a graph's update in messages": {"agent": {"messages": [dumpd(AIMessage(ANSWER))]}},
     "names win over messages": {"answer": ANSWER, "messages": [HumanMessage("Hi."), AIMessage("Hello.")]},
     "pydantic state": QuestionModel(question="x", answer=ANSWER),
+    "pydantic state with more fields than declared": DeprecatedModel(question="x", answer=ANSWER),
     "dataclass state": QuestionState("x", ANSWER),
     "a chat API's message": {"role": "assistant", "content": ANSWER},
     "alone beside None": {"draft": ANSWER, "error": None},
+    "alone beside what has no name": {"draft": ANSWER, 3: "three"},
 }
 
 
@@ -244,6 +253,7 @@ CONTEXTS = {
     "named inside": {"documents": DOCUMENTS, "k": 2},
     "packed": {"output": {"documents": DOCUMENTS}},
     "an agent's messages": {"messages": agent_messages()},
+    "a tool's message": ToolMessage("found", tool_call_id="1", artifact=DOCUMENTS),
 }
 
 
@@ -310,7 +320,7 @@ def test_a_retrievers_own_output_is_contexts():
         ([HumanMessage("Hi.")], "context[0] is HumanMessage, not"),
         ([{"page_content": 7}], "context[0]: its page_content is int, not text"),
         ({"docs": [FIRST, 7]}, "context['docs'][1] is int, not"),
-        (HumanMessage("Hi."), "context is HumanMessage with"),
+        (HumanMessage("Hi."), "context is HumanMessage, not"),
         (1j, "context is complex, not"),
         ({"a", "b"}, "context is set, not"),
     ],
@@ -359,9 +369,32 @@ def test_a_named_tool_that_found_nothing_is_known_from_one_that_was_not_run():
 
 def test_a_tools_error_is_no_context():
     failed = ToolMessage("TimeoutError", tool_call_id="1", name="search", status="error")
+    serialised = [dumpd(message) for message in agent_messages(failed)]
+    assert problem(None, serialised, retriever_tools={"search"}).startswith("retrieved_contexts: is not in ")
     assert problem(None, {"messages": agent_messages(failed)}, retriever_tools={"search"}).startswith(
         "retrieved_contex"
     )
+
+
+def test_a_tools_artifact_may_be_one_document():
+    one = ToolMessage("found", tool_call_id="1", name="search", artifact=Document(FIRST))
+    assert read(None, agent_messages(one)).retrieved_contexts == (FIRST,)
+
+
+def test_a_document_without_text_is_named_wherever_it_stands():
+    broken = {"page_content": 7}
+    for outputs in (
+        [broken],
+        {"output": [broken]},
+        {"docs": [broken]},
+        agent_messages(ToolMessage("", tool_call_id="1", artifact=[broken])),
+    ):
+        assert "its page_content is int, not text" in problem(QUESTION, outputs, metric=relevancy())
+
+
+def test_a_state_without_the_field_is_named_with_its_keys():
+    said = problem(None, QuestionModel(question=QUESTION), context=DOCUMENTS)
+    assert said.startswith("response: is not in outputs (QuestionModel with 'question'); pass ")
 
 
 def test_several_searches_of_one_turn_count_each_text_once():
@@ -418,6 +451,12 @@ def test_other_metrics_take_no_field_for_another():
     assert problem(QUESTION, ANSWER).startswith("retrieved_contexts: is not in context (None) or inputs (str) or ")
     assert problem(None, ANSWER, context=DOCUMENTS).startswith("user_input: is not in inputs (None) or outputs (str)")
     assert problem({"text": FIRST, "n": 1}, ANSWER, context=[SECOND]).startswith("user_input: is not in inputs (dict")
+    assert problem({"question": QUESTION, "text": FIRST}, ANSWER).startswith("retrieved_contexts: is not in context")
+
+
+def test_an_instruction_stays_the_question_where_the_original_is_read_from_the_contexts():
+    sample = read({"input": "Summarise.", "text": FIRST}, ANSWER, metric=SummarizationScore)
+    assert (sample.user_input, sample.retrieved_contexts) == ("Summarise.", (FIRST,))
 
 
 # --- fields= -------------------------------------------------------------------------------------------------------
@@ -457,6 +496,16 @@ def test_a_mapped_key_that_is_nowhere_is_not_made_up_for():
     assert said.startswith("retrieved_contexts: the key 'pages'")
 
 
+def test_a_messages_or_documents_own_attributes_are_no_fields():
+    for outputs in (
+        AIMessage(ANSWER, name="bot"),
+        Document(FIRST, id="bot"),
+        AIMessage(ANSWER, name="bot").model_dump(),
+    ):
+        said = problem(None, outputs, metric=NeedsNothing, fields={"response": "name"})
+        assert said.startswith("response: the key 'name', which fields= names, is not in outputs (")
+
+
 @pytest.mark.parametrize("value", [7, b"x", {"lang": "en", "n": 1}, [1, 2], AIMessage("", tool_calls=[CALL])])
 def test_what_stands_under_a_mapped_key_and_is_no_text_is_named(value):
     said = problem(None, {"draft": value}, metric=NeedsNothing, fields={"response": "draft"})
@@ -485,6 +534,11 @@ def test_a_function_says_what_the_fields_are(made):
 
     assert read({"a": 1}, 2, {"b": 3}, [4], fields=fields) == WHOLE
     assert called == [{"inputs": {"a": 1}, "outputs": 2, "reference_outputs": {"b": 3}, "context": [4]}]
+
+
+def test_none_in_what_a_function_returns_is_absent():
+    made = dict.fromkeys(("user_input", "retrieved_contexts", "response", "id"))
+    assert read(fields=lambda **_: made, metric=NeedsNothing) == Sample()
 
 
 def test_a_function_gets_what_the_retrievers_found_as_context():
