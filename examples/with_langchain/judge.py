@@ -27,6 +27,7 @@ def judge() -> tuple[LLM, Embedder]:
         from ragstone.local import LocalEmbedder, LocalLLM
 
         local = LocalLLM(), LocalEmbedder()
+        local[1].embed(["Are the files there?"])
     except (ImportError, FileNotFoundError):
         print("judge: scripted replies (no judge is installed), so the scores say nothing about the answers\n")
         return FakeLLM(scripted), LangChainEmbedder(WordEmbeddings())

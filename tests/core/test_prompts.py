@@ -110,11 +110,22 @@ def test_every_step_of_every_metric_is_held():
     }
 
 
+@pytest.mark.parametrize("metric", OPTIONS, ids=lambda metric: metric.__name__)
+def test_every_step_has_its_instructions_on_show(metric):
+    steps = {}
+    for task, system, *_ in requests_of(metric):
+        steps.setdefault(task.removeprefix(f"{metric.name}."), set()).add(system)
+    assert set(steps) == set(metric.prompts)
+    for step, systems in steps.items():
+        before, *_ = metric.prompts[step].split("{")
+        assert all(system.startswith(before) for system in systems)
+
+
 def test_no_option_is_forgotten():
     """A new option must be tried here, or be named as one that shows in no prompt."""
     shows_not = {
         "llm", "threshold", "asking", "scoring", "embedder", "language", "splitter",
-        "length_penalty", "coeff", "coeff_weights", "max_input_tokens",
+        "length_penalty", "coeff", "coeff_weights", "max_input_tokens", "instructions",
     }  # fmt: skip
     for metric, options in OPTIONS.items():
         tried = {name for option in options for name in option}

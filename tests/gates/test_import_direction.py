@@ -1,4 +1,4 @@
-"""Core imports no framework and no integration. Three gates hold that; each is shown to fail.
+"""Core imports no framework and no integration, and integrations not each other. Each gate is shown to fail.
 
 Together they see every way in, none does alone (`SEEN_BY`).
 """
@@ -53,7 +53,7 @@ def planted(tmp_path: Path, violation: str) -> Path:
     shutil.copytree(Path(ragstone.__file__).parent, tmp_path / "core" / "ragstone", ignore=skip)
     shutil.copy(PYPROJECT, tmp_path)
     (tmp_path / "core" / "ragstone" / "planted.py").write_text(f'"""Planted."""\n\n{violation}')
-    for name in ("langchain_core", "ragstone_langchain"):  # as if installed
+    for name in ("langchain_core", "ragstone_langchain", "ragstone_llama_index"):  # as if installed
         package = tmp_path / "installed" / name
         package.mkdir(parents=True)
         (package / "__init__.py").write_text("RagEvaluator = None\n")
@@ -75,6 +75,18 @@ def test_import_linter(planted: Path, seen_by: set[str]) -> None:
     done = run("-c", LINT_IMPORTS, "--no-cache", cwd=planted, path=path)
     assert (done.returncode == 1) == ("import-linter" in seen_by), done.stdout + done.stderr
     assert ("ragstone.planted ->" in done.stdout) == ("import-linter" in seen_by)
+
+
+@needs("importlinter")
+@pytest.mark.parametrize("violation", [CLEAN])
+def test_integrations_do_not_import_each_other(planted: Path) -> None:
+    path = os.pathsep.join([str(planted / "core"), str(planted / "installed")])
+    assert run("-c", LINT_IMPORTS, "--no-cache", cwd=planted, path=path).returncode == 0
+    there = planted / "installed" / "ragstone_langchain" / "planted.py"
+    there.write_text("def lazily():\n    import ragstone_llama_index\n")
+    done = run("-c", LINT_IMPORTS, "--no-cache", cwd=planted, path=path)
+    assert done.returncode == 1
+    assert "ragstone_langchain.planted ->" in done.stdout
 
 
 @VIOLATIONS
@@ -101,7 +113,7 @@ def test_core_as_it_is(tmp_path: Path) -> None:
 def test_the_gates_forbid_the_same() -> None:
     tomllib = pytest.importorskip("tomllib", reason="Python 3.10 reads no TOML")
     settings = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["tool"]
-    (contract,) = settings["importlinter"]["contracts"]
+    contract, _ = settings["importlinter"]["contracts"]
     banned = settings["ruff"]["lint"]["flake8-tidy-imports"]["banned-api"]
     process = run("-c", "from load_core import FORBIDDEN; print(*FORBIDDEN)", cwd=HERE).stdout.split()
     assert set(contract["forbidden_modules"]) == set(banned) == set(process)

@@ -1,6 +1,6 @@
 """AlignmentCoverage: whether a summary is true to its original and covers it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -82,7 +82,7 @@ class AlignmentCoverage(Metric):
         coverage_rule: "both_yes" (DeepEval's code) or "agreement" (one page of its documentation).
         language: Of the original, for splitting it into the sentences that verdicts point to.
         splitter: Another sentence splitter.
-        threshold: 0.5 by default. See `Metric`; likewise `asking`, `scoring`, `max_input_tokens`.
+        threshold: 0.5 by default. See `Metric`; likewise `asking`, `scoring`, `max_input_tokens`, `instructions`.
 
     Returns:
         A score within [0, 1]. Breakdown: `alignment`, `coverage`, and `alignment_expected`,
@@ -110,6 +110,14 @@ class AlignmentCoverage(Metric):
 
     name: ClassVar[str] = "alignment_coverage"
     version: ClassVar[str] = "1"
+    prompts: ClassVar[Mapping[str, str]] = {
+        "claims": _CLAIMS,
+        "questions": _QUESTIONS,
+        "verdicts": _VERDICTS,
+        "verdict": _VERDICTS,
+        "source_answers": _ANSWER,
+        "summary_answers": _ANSWER,
+    }
 
     source: Literal["user_input", "retrieved_contexts"] = "user_input"
     assessment_questions: Sequence[str] | None = None
@@ -203,11 +211,12 @@ class AlignmentCoverage(Metric):
         n = self.n_questions
         request = self.request(
             "questions",
-            _QUESTIONS.format(n=n),
+            _QUESTIONS,
             {"text": original},
             f"Write {n} different yes/no questions on the facts of this text; the right answer to each is yes. "
             f'Reply with bare JSON: {{"questions": [QUESTION]}}, {n} in the list.',
             record(questions=listing(TEXT, n, n)),
+            fill={"n": str(n)},
         )
 
         def parse(reply: LLMReply) -> tuple[str, ...]:

@@ -3,15 +3,15 @@
 import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal, cast, get_args
 
 from ragstone.asking.flow import CannotScore, Flow, Meter, ask
-from ragstone.asking.prompt import DATA_NOTICE, fence, tokens
+from ragstone.asking.prompt import DATA_NOTICE, digest, fence, filled, tokens
 from ragstone.asking.reply import Answer, BadReply, parse_choice
 from ragstone.asking.schema import Schema, one_of
 from ragstone.judge import LLM, Asking, Embedder, LLMReply, LLMRequest
-from ragstone.metrics.options import check_count, check_members, check_number, check_option
+from ragstone.metrics.options import check_count, check_instructions, check_members, check_number, check_option
 from ragstone.outcome import Outcome, Score, Unscored, UnscoredReason, Verdict
 from ragstone.sample import Sample, SampleField
 
@@ -41,10 +41,14 @@ class Metric(ABC):
             the breakdown whenever there are probabilities.
         max_input_tokens: Longest prompt, in estimated tokens; None takes the judge's own limit, or 100,000.
             A sample that needs a longer one is `Unscored("over_budget")` before anything is spent.
+        instructions: Other instructions to the judge, by step (a key of `prompts`). What is said of the data and of
+            the form of the reply stays. They make the version "VERSION+DIGEST".
 
     Attributes:
         name: The metric's name.
         version: Changes with its prompts.
+        prompts: The instructions of each step, a step being the part of the task behind the metric's name. A metric
+            of your own that names none has none to replace.
         bounds: Least and greatest possible value.
         higher_is_better: The direction.
 
@@ -66,12 +70,14 @@ class Metric(ABC):
     version: ClassVar[str]
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
     higher_is_better: ClassVar[bool] = True
+    prompts: ClassVar[Mapping[str, str]] = {}
 
     llm: LLM
     threshold: float | None = None
     asking: Literal["auto"] | Asking = "auto"
     scoring: Scoring = "count"
     max_input_tokens: int | None = None
+    instructions: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
 
     def __post_init__(self) -> None:
         for fact in ("name", "version"):
@@ -84,8 +90,8 @@ class Metric(ABC):
             "llm",
             self.llm,
             ("model", "asking", "generate", "agenerate"),
-            "pass a ragstone LLM, such as OpenAICompatible of ragstone.clients, LocalLLM of ragstone.local or "
-            "LangChainLLM of ragstone_langchain; "
+            "pass a ragstone LLM, such as OpenAICompatible of ragstone.clients, LocalLLM of ragstone.local, "
+            "LangChainLLM of ragstone_langchain or LlamaIndexLLM of ragstone_llama_index; "
             "ragstone.BaseLLM makes one of a class with generate or agenerate",
         )
         check_option("llm.asking", self.llm.asking, ("together", "one_by_one"))
@@ -96,6 +102,9 @@ class Metric(ABC):
             check_number("threshold", self.threshold, low, high)
         if self.max_input_tokens is not None:
             check_count("max_input_tokens", self.max_input_tokens)
+        object.__setattr__(self, "instructions", check_instructions(self.instructions, self.prompts))
+        if changed := {step: text for step, text in self.instructions.items() if text != self.prompts[step]}:
+            object.__setattr__(self, "version", f"{type(self).version}+{digest(changed)}")
         if self.scoring == "expected" and not self.asks_one_by_one:
             raise ValueError(
                 "scoring='expected' needs probabilities, which only asking='one_by_one' gives; the judge "
@@ -171,11 +180,11 @@ class Metric(ABC):
 
     def _fits(self, sample: Sample, *fields: SampleField) -> None:
         """Refuse texts that a later prompt could not hold, before anything is spent."""
-        for field in fields:
-            if (size := tokens(*sample.texts(field))) > self._limit:
+        for name in fields:
+            if (size := tokens(*sample.texts(name))) > self._limit:
                 raise CannotScore(
                     "over_budget",
-                    f"{field}: has about {size:,} tokens, the limit of a prompt is {self._limit:,} (max_input_tokens)",
+                    f"{name}: has about {size:,} tokens, the limit of a prompt is {self._limit:,} (max_input_tokens)",
                 )
 
     @property
@@ -201,13 +210,25 @@ class Metric(ABC):
         temperature: float = 0.0,
         sample_index: int = 0,
         choices: tuple[str, ...] | None = None,
+        fill: Mapping[str, str] | None = None,
     ) -> LLMRequest:
         """Build a request: instructions, fenced data, instructions again.
+
+        Args:
+            step: The part of the task behind the metric's name.
+            instructions: The metric's own, in whose place `Metric.instructions` may have others.
+            data: What came from the app, by name.
+            reminder: What stands behind the data: what to do, in short, and the form of the reply.
+            schema: Of the reply.
+            temperature: Above 0 where several different draws are wanted.
+            sample_index: Which draw it is.
+            choices: The words one of which is the whole reply.
+            fill: What stands for each {NAME} in the instructions.
 
         Raises:
             CannotScore: "over_budget" when it is longer than the judge takes.
         """
-        system = f"{instructions}\n{DATA_NOTICE}"
+        system = f"{filled(self.instructions.get(step, instructions), fill or {})}\n{DATA_NOTICE}"
         user = f"{fence(data)}\n\n{reminder}"
         if (size := tokens(system, user)) > self._limit:
             raise CannotScore(

@@ -65,7 +65,7 @@ class ContextRelevancy(Metric):
         granularity: What is counted; both are in the breakdown.
         language: Of the contexts, for splitting.
         splitter: Another sentence splitter.
-        threshold: See `Metric`; likewise `asking`, `scoring`, `max_input_tokens`. With
+        threshold: See `Metric`; likewise `asking`, `scoring`, `max_input_tokens`, `instructions`. With
             `scoring="expected"` a chunk counts with its most probable sentence.
 
     Returns:
@@ -87,6 +87,7 @@ class ContextRelevancy(Metric):
 
     name: ClassVar[str] = "context_relevancy"
     version: ClassVar[str] = "1"
+    prompts: ClassVar[Mapping[str, str]] = {"sentences": _CHOOSE, "copies": _COPY, "sentence": _NEEDED}
 
     selection: Literal["ids", "verbatim"] = "ids"
     granularity: Literal["sentence", "chunk"] = "sentence"

@@ -1,6 +1,7 @@
 """Checks of a metric's options when it is made: wrong ones are refused before the first sample."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import cast
 
 
 def check_option(name: str, value: object, allowed: Sequence[str]) -> None:
@@ -54,3 +55,24 @@ def check_members(name: str, value: object, members: Sequence[str], instead: str
         raise TypeError(f"{name}: is the class {value.__name__}, not an object of it: write {value.__name__}(...)")
     if missing := [member for member in members if not hasattr(value, member)]:
         raise TypeError(f"{name}: {kind} has no {', '.join(missing)}; {instead}")
+
+
+def check_instructions(given: object, prompts: Mapping[str, str]) -> dict[str, str]:
+    """Return a copy of the instructions that a user gave, by step.
+
+    Raises:
+        TypeError: They are no mapping, or one is no text.
+        ValueError: A step is unknown, or an instruction is blank.
+    """
+    if not isinstance(given, Mapping):
+        raise TypeError(f"instructions: is {type(given).__name__}; pass a mapping from step to text")
+    checked: dict[str, str] = {}
+    for step, text in cast("Mapping[str, object]", given).items():
+        if step not in prompts:
+            raise ValueError(f"instructions: {step!r} is no step; there are {', '.join(prompts) or 'none to replace'}")
+        if not isinstance(text, str):
+            raise TypeError(f"instructions[{step!r}]: is {type(text).__name__}, not text (str)")
+        if not text.strip():
+            raise ValueError(f"instructions[{step!r}]: is blank")
+        checked[step] = text
+    return checked

@@ -1,6 +1,6 @@
 """ResponseRelevancy: whether the response answers the question that was asked."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -74,7 +74,7 @@ class ResponseRelevancy(Metric):
             temperature 0.7 with distinct `sample_index`.
         noncommittal: The share of questions flagged noncommittal that makes the score 0: "all" (ragas since
             0.3.6), "any" (before), "majority" (more than half), "off" (never).
-        threshold: See `Metric`; likewise `asking`, `scoring`, `max_input_tokens`. With
+        threshold: See `Metric`; likewise `asking`, `scoring`, `max_input_tokens`, `instructions`. With
             `scoring="expected"` c is 1 minus the judge's probability that the response is noncommittal.
 
     Returns:
@@ -96,6 +96,7 @@ class ResponseRelevancy(Metric):
 
     name: ClassVar[str] = "response_relevancy"
     version: ClassVar[str] = "1"
+    prompts: ClassVar[Mapping[str, str]] = {"questions": _INSTRUCTIONS, "noncommittal": _EVASIVE}
     bounds: ClassVar[tuple[float, float]] = (-1.0, 1.0)
 
     embedder: Embedder
@@ -109,8 +110,8 @@ class ResponseRelevancy(Metric):
             "embedder",
             self.embedder,
             ("model", "embed", "aembed"),
-            "pass a ragstone Embedder, such as OpenAICompatible of ragstone.clients, LocalEmbedder of ragstone.local "
-            "or LangChainEmbedder of ragstone_langchain; "
+            "pass a ragstone Embedder, such as OpenAICompatible of ragstone.clients, LocalEmbedder of ragstone.local, "
+            "LangChainEmbedder of ragstone_langchain or LlamaIndexEmbedder of ragstone_llama_index; "
             "ragstone.BaseEmbedder makes one of a class with embed or aembed",
         )
         check_count("strictness", self.strictness)
@@ -177,13 +178,14 @@ class ResponseRelevancy(Metric):
         form = '{"question": TEXT, "noncommittal": true or false}' if flagged else "TEXT"
         request = self.request(
             "questions",
-            _INSTRUCTIONS.format(what=what, flag=_FLAG if flagged else ""),
+            _INSTRUCTIONS,
             {"response": response},
             f'Write {what} that this response answers, in its language. Reply with bare JSON: {{"questions": '
             f"[{form}]}}, {n} in the list.",
             record(questions=listing(_QUESTION if flagged else TEXT, n, n)),
             temperature=DRAW_TEMPERATURE if self.sampling == "n_calls" else 0.0,
             sample_index=sample_index,
+            fill={"what": what, "flag": _FLAG if flagged else ""},
         )
         return request, _Parse(n, flagged)
 

@@ -1,6 +1,6 @@
 """SummarizationScore: whether a summary keeps what matters, and is short."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -58,7 +58,7 @@ class SummarizationScore(Metric):
         coeff: The weight within [0, 1], 0.5 by default.
         coeff_weights: What `coeff` weighs: "conciseness" (ragas' code) or "qa" (one page of its documentation).
         questions: Closed questions to put to the summary, instead of generated ones.
-        threshold: See `Metric`; likewise `asking`, `scoring`, `max_input_tokens`.
+        threshold: See `Metric`; likewise `asking`, `scoring`, `max_input_tokens`, `instructions`.
 
     Returns:
         A score within [0, 1]. Breakdown: `qa`, `conciseness`, and `qa_expected` where there are
@@ -78,6 +78,7 @@ class SummarizationScore(Metric):
 
     name: ClassVar[str] = "summarization_score"
     version: ClassVar[str] = "1"
+    prompts: ClassVar[Mapping[str, str]] = {"questions": _MAKE, "answers": _ANSWER}
 
     length_penalty: bool = True
     coeff: float = 0.5

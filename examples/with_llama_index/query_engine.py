@@ -1,0 +1,41 @@
+"""Evaluate a query engine with all four metrics in LlamaIndex's BatchEvalRunner."""
+
+import asyncio
+
+from app import QUESTIONS, Reader, index
+from judge import judge
+from llama_index.core.evaluation import BaseEvaluator, BatchEvalRunner
+
+from ragstone_llama_index import (
+    AlignmentCoverageEvaluator,
+    ContextRelevancyEvaluator,
+    ResponseRelevancyEvaluator,
+    SummarizationScoreEvaluator,
+)
+
+engine = index().as_query_engine(llm=Reader(), similarity_top_k=2)
+
+
+async def main() -> None:
+    """Print each answer with its scores and the reasons for them."""
+    llm, embedder = judge()
+    evaluators: dict[str, BaseEvaluator] = {
+        "summarization": SummarizationScoreEvaluator(llm),
+        "alignment": AlignmentCoverageEvaluator(llm, n_questions=2),
+        "response": ResponseRelevancyEvaluator(llm, embedder),
+        "context": ContextRelevancyEvaluator(llm, threshold=0.3),
+    }
+    results = await BatchEvalRunner(evaluators, workers=4).aevaluate_queries(engine, queries=list(QUESTIONS))
+    for i, question in enumerate(QUESTIONS):
+        print(f"{question}\n  {results['context'][i].response}")
+        for name in evaluators:
+            result = results[name][i]
+            if result.invalid_result:
+                print(f"  {name:14} unscored  {result.invalid_reason}")
+            else:
+                print(f"  {name:14} {result.score:8.3f}  {result.feedback}")
+        print()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

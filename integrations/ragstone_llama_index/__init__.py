@@ -1,0 +1,80 @@
+"""ragstone for LlamaIndex: its models as judges, and the metrics as its evaluators.
+
+Nothing of LlamaIndex is loaded until a name is used: `import llama_index.core` takes seconds.
+"""
+
+import importlib
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ragstone_llama_index.embedder import LlamaIndexEmbedder
+    from ragstone_llama_index.evaluator import MetricEvaluator
+    from ragstone_llama_index.llm import LlamaIndexLLM
+    from ragstone_llama_index.named import (
+        AlignmentCoverageEvaluator,
+        ContextRelevancyEvaluator,
+        ResponseRelevancyEvaluator,
+        SummarizationScoreEvaluator,
+    )
+    from ragstone_llama_index.query_engine import (
+        EngineReport,
+        EngineRow,
+        aevaluate_query_engine,
+        evaluate_query_engine,
+    )
+    from ragstone_llama_index.result import MetricResult
+    from ragstone_llama_index.unseen import JUDGE_TAG
+
+__all__ = [
+    "JUDGE_TAG",
+    "AlignmentCoverageEvaluator",
+    "ContextRelevancyEvaluator",
+    "EngineReport",
+    "EngineRow",
+    "LlamaIndexEmbedder",
+    "LlamaIndexLLM",
+    "MetricEvaluator",
+    "MetricResult",
+    "ResponseRelevancyEvaluator",
+    "SummarizationScoreEvaluator",
+    "aevaluate_query_engine",
+    "evaluate_query_engine",
+]
+
+_HOME = {
+    "JUDGE_TAG": "unseen",
+    "AlignmentCoverageEvaluator": "named",
+    "ContextRelevancyEvaluator": "named",
+    "EngineReport": "query_engine",
+    "EngineRow": "query_engine",
+    "LlamaIndexEmbedder": "embedder",
+    "LlamaIndexLLM": "llm",
+    "MetricEvaluator": "evaluator",
+    "MetricResult": "result",
+    "ResponseRelevancyEvaluator": "named",
+    "SummarizationScoreEvaluator": "named",
+    "aevaluate_query_engine": "query_engine",
+    "evaluate_query_engine": "query_engine",
+}
+
+
+def _has_core() -> bool:
+    try:
+        return find_spec("llama_index.core") is not None
+    except ModuleNotFoundError:  # there is no llama_index at all
+        return False
+
+
+if not _has_core():
+    raise ImportError('ragstone_llama_index needs llama-index-core: pip install "ragstone[llama-index]"')
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,111 @@
+"""`LlamaIndexEmbedder`: any LlamaIndex embedding model as an embedder."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, cast
+
+from llama_index.core.base.embeddings.base import BaseEmbedding
+
+from ragstone.judge import Embedder
+from ragstone_llama_index.borrowed import Borrowed, defined_by
+from ragstone_llama_index.unseen import SilentCallbacks, unseen
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class LlamaIndexEmbedder:
+    """A LlamaIndex embedding model as an embedder.
+
+    All texts of a call are embedded as texts, none as a query, in one `get_text_embedding_batch`: a model that
+    prefixes queries and texts differently still places like with like. The object is never changed, the app sees
+    nothing of the calls, and its embeddings cache gets nothing from them; event loops and threads as for
+    `LlamaIndexLLM`.
+
+    Args:
+        embed_model: The model; None: `Settings.embed_model`, as it is when a call is made.
+        in_threads: True: always the sync half, in threads; False: always the async half; None: the async half on
+            one loop if the model has one, else threads.
+        trace: True lets the app's callbacks and tracers see the calls, still tagged as a judge's.
+
+    Raises:
+        TypeError: `embed_model` is no LlamaIndex embedding model.
+        ValueError: From calls: none was given and `Settings` has none.
+
+    Example:
+        >>> from llama_index.core import MockEmbedding
+        >>> LlamaIndexEmbedder(MockEmbedding(embed_dim=4)).embed(["One.", "Two."]).shape
+        (2, 4)
+    """
+
+    def __init__(
+        self, embed_model: BaseEmbedding | None = None, *, in_threads: bool | None = None, trace: bool = False
+    ) -> None:
+        if not isinstance(cast("object", embed_model), BaseEmbedding | None):
+            raise TypeError(
+                f"embed_model: {type(embed_model).__name__} is no LlamaIndex embedding model; pass a BaseEmbedding, "
+                "such as one of a llama-index-embeddings-... package, or None for Settings.embed_model"
+            )
+        self._trace = trace
+        self._borrowed = Borrowed(
+            embed_model,
+            "embed_model",
+            changes=lambda: _changes(trace=trace),
+            blocks=_only_calls_sync,
+            in_threads=in_threads,
+        )
+
+    @property
+    def model(self) -> str:
+        """The name that the model gives itself, else its class; "Settings.embed_model" while that is not set."""
+        model = self._borrowed.look()
+        if model is None:
+            return "Settings.embed_model"
+        return model.model_name if model.model_name not in ("", "unknown") else type(model).__name__
+
+    def embed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
+        """Return one row per text, shape (len(texts), dim), blocking the calling thread.
+
+        Raises:
+            Exception: Whatever the model raises; `ValueError` when its vectors differ in length.
+        """
+        model = self._borrowed.take()
+        with unseen(trace=self._trace):
+            vectors = model.get_text_embedding_batch(list(texts))
+        return _rows(vectors)
+
+    async def aembed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
+        """Return one row per text, on the running event loop or from a thread; otherwise as `embed`."""
+        model = self._borrowed.take()
+        if not self._borrowed.is_awaited_here(model):
+            return await self._borrowed.in_thread(lambda: self.embed(texts))
+        with unseen(trace=self._trace):
+            vectors = await model.aget_text_embedding_batch(list(texts))
+        return _rows(vectors)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.model!r})"
+
+
+def as_embedder(embed_model: BaseEmbedding | Embedder | None) -> Embedder:
+    """Return an embedder for what a user named: LlamaIndex', ragstone's, or None for `Settings.embed_model`."""
+    if embed_model is None or isinstance(embed_model, BaseEmbedding):
+        return LlamaIndexEmbedder(embed_model)
+    return embed_model
+
+
+def _changes(*, trace: bool) -> Mapping[str, object]:
+    cache: dict[str, object] = {"embeddings_cache": None}
+    return cache if trace else {**cache, "callback_manager": SilentCallbacks()}
+
+
+def _only_calls_sync(model: BaseEmbedding) -> bool:
+    """Whether the async half is BaseEmbedding's, which blocks the event loop."""
+    return all(defined_by(model, name) is BaseEmbedding for name in ("_aget_text_embedding", "_aget_text_embeddings"))
+
+
+def _rows(vectors: Sequence[Sequence[float]]) -> "NDArray[np.float32]":
+    import numpy as np
+
+    rows = np.asarray(vectors, dtype=np.float32)
+    return rows if vectors else np.zeros((0, 0), dtype=np.float32)

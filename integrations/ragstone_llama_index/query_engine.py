@@ -1,0 +1,229 @@
+"""`evaluate_query_engine`: put questions to a query engine and score what it answers."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from contextvars import copy_context
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from llama_index.core.base.base_query_engine import BaseQueryEngine
+from llama_index.core.schema import MetadataMode
+
+from ragstone.batch import Summary
+from ragstone.metrics import Metric
+from ragstone.metrics.options import check_count
+from ragstone.metrics.safely import ascore_safely, score_safely
+from ragstone.outcome import Outcome
+from ragstone_llama_index.bounded import bounded
+from ragstone_llama_index.evaluator import no_response, sample_of
+from ragstone_llama_index.responses import Answer, AnyResponse, aread_response, read_response
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+
+@dataclass(frozen=True, slots=True)
+class EngineRow:
+    """A question, what the engine answered, and the outcome by each metric.
+
+    Attributes:
+        question: What was asked.
+        response: What the engine answered; None when it failed.
+        contexts: The texts of its source nodes.
+        outcomes: A `Score` or an `Unscored` by the metric's name.
+        error: What the engine raised, or why its stream gave no text; None when all went well.
+    """
+
+    question: str
+    response: str | None
+    contexts: tuple[str, ...]
+    outcomes: Mapping[str, Outcome]
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EngineReport:
+    """What an evaluation found.
+
+    Attributes:
+        rows: One per question, in the order of the questions.
+        summaries: Mean, counts, failures by reason and usage, by the metric's name.
+
+    Example:
+        >>> summary = Summary()
+        >>> print(EngineReport(rows=(), summaries={"demo": summary}))
+        demo: no score (0 of 0)
+    """
+
+    rows: tuple[EngineRow, ...]
+    summaries: Mapping[str, Summary]
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name}: {_line(summary)}" for name, summary in self.summaries.items())
+
+
+def evaluate_query_engine(
+    engine: BaseQueryEngine,
+    questions: Sequence[str],
+    metrics: Sequence[Metric] | Mapping[str, Metric],
+    *,
+    max_concurrency: int = 8,
+    progress: bool | None = None,
+    metadata_mode: MetadataMode = MetadataMode.LLM,
+) -> EngineReport:
+    """Put each question to a query engine, score its answer by each metric, and sum up.
+
+    What the engine or a judge raises is on its row and touches no other. Works in threads, by the sync halves of
+    engine and judges, and so inside a running event loop too.
+
+    Args:
+        engine: The app.
+        questions: What to ask.
+        metrics: What to score by; by names of yours where two have the same. `AlignmentCoverage` wants
+            `source="retrieved_contexts"` here: the question is not the original of the answer.
+        max_concurrency: Questions under way at most, and calls to judges at most, of all metrics together.
+        progress: Whether to show a bar; None: on a terminal.
+        metadata_mode: Which metadata of source nodes stand in the contexts; see `MetricEvaluator`.
+
+    Raises:
+        ValueError: Two metrics have the same name, there are none, or `max_concurrency` is less than 1.
+
+    Example:
+        >>> from llama_index.core import MockEmbedding, VectorStoreIndex
+        >>> from llama_index.core.llms import MockLLM
+        >>> from llama_index.core.schema import TextNode
+        >>> from ragstone import ContextRelevancy
+        >>> from ragstone.testing import FakeLLM
+        >>> nodes = [TextNode(text="It is long. Jane Austen wrote Emma.")]
+        >>> index = VectorStoreIndex(nodes, embed_model=MockEmbedding(embed_dim=2))
+        >>> metric = ContextRelevancy(llm=FakeLLM(lambda request: {"ids": [2]}))
+        >>> engine = index.as_query_engine(llm=MockLLM())
+        >>> print(evaluate_query_engine(engine, ["Who wrote Emma?"], [metric]))
+        context_relevancy: mean 0.500 (1 of 1)
+    """
+    run = _Run(metrics, max_concurrency, metadata_mode)
+    rows: dict[int, EngineRow] = {}
+    with _bar(len(questions), progress) as step:
+        pool = ThreadPoolExecutor(max_concurrency, thread_name_prefix="ragstone-rows")
+        try:
+            futures = {
+                pool.submit(copy_context().run, run.row, engine, question): i for i, question in enumerate(questions)
+            }
+            for future in as_completed(futures):
+                rows[futures[future]] = future.result()
+                step()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+    return run.report([rows[i] for i in range(len(questions))])
+
+
+async def aevaluate_query_engine(
+    engine: BaseQueryEngine,
+    questions: Sequence[str],
+    metrics: Sequence[Metric] | Mapping[str, Metric],
+    *,
+    max_concurrency: int = 8,
+    progress: bool | None = None,
+    metadata_mode: MetadataMode = MetadataMode.LLM,
+) -> EngineReport:
+    """Put each question to a query engine on the running event loop; otherwise as `evaluate_query_engine`."""
+    run = _Run(metrics, max_concurrency, metadata_mode)
+    places = asyncio.Semaphore(max_concurrency)
+    with _bar(len(questions), progress) as step:
+
+        async def row(question: str) -> EngineRow:
+            async with places:
+                done = await run.arow(engine, question)
+            step()
+            return done
+
+        tasks = [asyncio.ensure_future(row(question)) for question in questions]
+        try:
+            rows = await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+    return run.report(rows)
+
+
+class _Run:
+    """The metrics of one evaluation, and what makes a row."""
+
+    def __init__(
+        self, metrics: Sequence[Metric] | Mapping[str, Metric], max_concurrency: int, mode: MetadataMode
+    ) -> None:
+        check_count("max_concurrency", max_concurrency)
+        names = list(metrics) if isinstance(metrics, Mapping) else [metric.name for metric in metrics]
+        given = list(metrics.values()) if isinstance(metrics, Mapping) else list(metrics)
+        if not given:
+            raise ValueError("metrics: is empty; name at least one")
+        if twice := {name for name in names if names.count(name) > 1}:
+            raise ValueError(f"metrics: {', '.join(sorted(twice))} twice; pass them by name: {{NAME: metric}}")
+        self._metrics = dict(zip(names, bounded(given, max_concurrency), strict=True))
+        self._mode = mode
+
+    def row(self, engine: BaseQueryEngine, question: str) -> EngineRow:
+        try:
+            answer = read_response(cast("AnyResponse", engine.query(question)), self._mode)
+        except Exception as error:
+            answer = _failed(error)
+        sample = sample_of(question, answer)
+        with ThreadPoolExecutor(len(self._metrics), thread_name_prefix="ragstone-metrics") as pool:
+            futures = [
+                pool.submit(copy_context().run, score_safely, metric, sample)
+                for metric in self._to_score(answer).values()
+            ]
+            return self._row(question, answer, [future.result() for future in futures])
+
+    async def arow(self, engine: BaseQueryEngine, question: str) -> EngineRow:
+        try:
+            answer = await aread_response(cast("AnyResponse", await engine.aquery(question)), self._mode)
+        except Exception as error:
+            answer = _failed(error)
+        sample = sample_of(question, answer)
+        scored = await asyncio.gather(*(ascore_safely(metric, sample) for metric in self._to_score(answer).values()))
+        return self._row(question, answer, scored)
+
+    def _to_score(self, answer: Answer) -> dict[str, Metric]:
+        """Return the metrics that can score the answer: without one, those that do not look at it."""
+        if answer.problem is None:
+            return self._metrics
+        return {
+            name: metric
+            for name, metric in self._metrics.items()
+            if "response" not in metric.required_fields and answer.contexts
+        }
+
+    def _row(self, question: str, answer: Answer, scored: Sequence[Outcome]) -> EngineRow:
+        by_name = dict(zip(self._to_score(answer), scored, strict=True))
+        problem = answer.problem or ""
+        outcomes = {name: by_name.get(name) or no_response(metric, problem) for name, metric in self._metrics.items()}
+        return EngineRow(question, answer.text, answer.contexts, outcomes, answer.problem)
+
+    def report(self, rows: Sequence[EngineRow]) -> EngineReport:
+        summaries = {name: Summary() for name in self._metrics}
+        for number, row in enumerate(rows, 1):
+            for name, outcome in row.outcomes.items():
+                summaries[name].add(outcome, where=f"question {number}")
+        return EngineReport(tuple(rows), summaries)
+
+
+def _failed(error: Exception) -> Answer:
+    return Answer(None, (), f"the query engine failed ({type(error).__name__}: {str(error)[:500]})")
+
+
+@contextmanager
+def _bar(total: int, progress: bool | None) -> "Generator[Callable[[], object], None, None]":
+    from tqdm import tqdm
+
+    with tqdm(total=total, unit="question", disable=None if progress is None else not progress) as bar:
+        yield bar.update
+
+
+def _line(summary: Summary) -> str:
+    mean = "no score" if summary.mean is None else f"mean {summary.mean:.3f}"
+    failures = "".join(f"; {count} {reason}" for reason, count in summary.failures.most_common())
+    return f"{mean} ({summary.scored} of {summary.total}{failures})"

@@ -1,0 +1,68 @@
+"""What a LlamaIndex model answered, as a reply to the judge's request."""
+
+from collections.abc import Iterator
+
+from llama_index.core.base.llms.types import ChatResponse, CompletionResponse
+
+from ragstone.asking.adapting import read_reply
+from ragstone.asking.values import as_count, as_dict
+from ragstone.judge import LLMReply, LLMRequest
+
+_INPUT = ("prompt_tokens", "input_tokens", "prompt_token_count")
+_OUTPUT = ("completion_tokens", "output_tokens", "candidates_token_count")
+
+
+def to_reply(response: ChatResponse | CompletionResponse, request: LLMRequest) -> LLMReply:
+    """Return a model's answer as a reply, with its token counts and, where it has some, log-probabilities.
+
+    Example:
+        >>> answer = CompletionResponse(text="Yes.", raw={"usage": {"prompt_tokens": 9, "completion_tokens": 1}})
+        >>> reply = to_reply(answer, LLMRequest("demo.ask", "", "", {}, choices=("yes", "no")))
+        >>> reply.text, reply.input_tokens, reply.output_tokens
+        ('yes', 9, 1)
+    """
+    text = response.message.content if isinstance(response, ChatResponse) else response.text
+    read, written = token_counts(response)
+    return read_reply(text or "", request, input_tokens=read, output_tokens=written, logprobs=_logprobs(response))
+
+
+def token_counts(response: ChatResponse | CompletionResponse) -> tuple[int | None, int | None]:
+    """Return the tokens of prompt and answer as the provider counted them; None for what it does not say.
+
+    They are read from the answer itself: `TokenCountingHandler` counts a call of many models two or three times.
+    """
+    for place in _places(response):
+        counts = _first(place, _INPUT), _first(place, _OUTPUT)
+        if counts != (None, None):
+            return counts
+    return None, None
+
+
+def _places(response: ChatResponse | CompletionResponse) -> Iterator[object]:
+    yield _member(response.raw, "usage")
+    yield _member(response.raw, "usage_metadata")
+    yield _member(response, "additional_kwargs")
+    if isinstance(response, ChatResponse):
+        yield _member(response.message, "additional_kwargs")
+
+
+def _first(place: object, names: tuple[str, ...]) -> int | None:
+    return next((count for name in names if (count := as_count(_member(place, name))) is not None), None)
+
+
+def _member(thing: object, name: str) -> object:
+    """Return a value out of what a provider's client answered, which is a dict or an object."""
+    values = as_dict(thing)
+    return values.get(name) if values else getattr(thing, name, None)
+
+
+def _logprobs(response: ChatResponse | CompletionResponse) -> object:
+    """Return the log-probabilities in the form of a chat completion's choice.
+
+    LlamaIndex keeps the alternatives of each token and not which of them was drawn: that is taken to be the first.
+    """
+    content: list[object] = []
+    for alternatives in response.logprobs or ():
+        options = [{"token": option.token, "logprob": option.logprob} for option in alternatives]
+        content.extend({**option, "top_logprobs": options} for option in options[:1])
+    return {"content": content}

@@ -1,0 +1,106 @@
+"""Calling a model so that the app around sees nothing of it.
+
+LlamaIndex tells of a model's call in three ways, and each is met here. Events and spans of its instrumentation
+cannot be kept from handlers, so they carry a tag by which a handler knows the judge, and hang from none of the
+app's spans. OpenTelemetry's instrumentations heed a key in the context. Legacy callbacks come from the model
+object's own manager, so the judge works on a copy of the object that has a silent one.
+"""
+
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any, Protocol, cast
+
+from llama_index.core.callbacks import CallbackManager, CBEventType
+from llama_index_instrumentation.dispatcher import active_instrument_tags, instrument_tags
+from llama_index_instrumentation.span import active_span_id
+
+JUDGE_TAG = "ragstone:judge"
+"""Stands in the tags of every event and span of a judge, so that handlers can tell it from the app's."""
+
+
+@contextmanager
+def unseen(*, trace: bool = False) -> Generator[None, None, None]:
+    """Call a model in here, and the app sees nothing of it; its own tags stay.
+
+    Args:
+        trace: True only marks the call as a judge's: OpenTelemetry records it, within the app's spans.
+
+    Example:
+        >>> with instrument_tags({"tenant": 7}), unseen():
+        ...     sorted(active_instrument_tags.get())
+        ['ragstone:judge', 'tenant']
+    """
+    with instrument_tags({**active_instrument_tags.get(), JUDGE_TAG: True}):  # it replaces what was there
+        if trace:
+            yield
+            return
+        span = active_span_id.set(None)
+        try:
+            with _without_telemetry():
+                yield
+        finally:
+            active_span_id.reset(span)
+
+
+class _Telemetry(Protocol):
+    """What is used of `opentelemetry.context`."""
+
+    def attach(self, context: object, /) -> object: ...
+    def detach(self, token: object, /) -> None: ...
+    def set_value(self, key: str, value: object, context: object = None, /) -> object: ...
+
+
+@contextmanager
+def _without_telemetry() -> Generator[None, None, None]:
+    module = sys.modules.get("opentelemetry.context")  # where nobody has loaded it, nobody traces
+    if module is None:
+        yield
+        return
+    telemetry = cast("_Telemetry", module)
+    context = telemetry.set_value("suppress_instrumentation", True)  # older instrumentations look for the bare word
+    key = cast("object", getattr(module, "_SUPPRESS_INSTRUMENTATION_KEY", None))
+    if isinstance(key, str):
+        context = telemetry.set_value(key, True, context)
+    token = telemetry.attach(context)
+    try:
+        yield
+    finally:
+        telemetry.detach(token)
+
+
+class SilentCallbacks(CallbackManager):
+    """A manager without handlers, which stays so and keeps nothing.
+
+    `CallbackManager([])` would take the global handler and those of `Settings`, and remember every event.
+    """
+
+    def __init__(self) -> None:
+        self.handlers = []
+        self._trace_map = {}
+
+    def on_event_start(
+        self,
+        event_type: CBEventType,  # noqa: ARG002
+        payload: dict[str, Any] | None = None,  # noqa: ARG002
+        event_id: str | None = None,
+        parent_id: str | None = None,  # noqa: ARG002
+        **kwargs: object,  # noqa: ARG002
+    ) -> str:
+        """Tell nobody."""
+        return event_id or ""
+
+    def on_event_end(
+        self,
+        event_type: CBEventType,
+        payload: dict[str, Any] | None = None,
+        event_id: str | None = None,
+        **kwargs: object,
+    ) -> None:
+        """Tell nobody."""
+
+    def start_trace(self, trace_id: str | None = None) -> None:
+        """Tell nobody."""
+
+    def end_trace(self, trace_id: str | None = None, trace_map: dict[str, list[str]] | None = None) -> None:
+        """Tell nobody."""

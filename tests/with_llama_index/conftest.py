@@ -1,0 +1,49 @@
+"""Without llama-index-core these tests are skipped. LlamaIndex's globals are put back after each of them."""
+
+import asyncio
+import warnings
+from importlib.util import find_spec
+
+import pytest
+
+if find_spec("llama_index") is None:  # the extra ragstone[llama-index] is not installed
+    collect_ignore_glob = ["*.py"]
+else:
+    with warnings.catch_warnings():
+        # LlamaIndex 0.13 with today's pydantic: a field's option that has no effect where it stands
+        warnings.filterwarnings("ignore", message="The 'validate_default' attribute")
+        from llama_index.core import Settings
+    from llama_index_instrumentation import root_dispatcher
+
+# BatchEvalRunner calls LlamaIndex's asyncio_module, which LlamaIndex has deprecated.
+LLAMA_INDEX_WARNING = "ignore:asyncio_module\\(\\) is deprecated:DeprecationWarning"
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.path.parent.name == "with_llama_index":
+            item.add_marker(pytest.mark.filterwarnings(LLAMA_INDEX_WARNING))
+
+
+@pytest.fixture(autouse=True)
+def current_loop():
+    """LlamaIndex's own sync methods take the thread's current event loop, make one if need be, and leave it open."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    yield
+    asyncio.set_event_loop(None)
+    loop.close()
+
+
+@pytest.fixture(autouse=True)
+def globals_put_back(monkeypatch):
+    """Settings and the root dispatcher as they were, and no key of the developer's in reach."""
+    for name in ("OPENAI_API_KEY", "IS_TESTING"):
+        monkeypatch.delenv(name, raising=False)
+    settings = dict(vars(Settings))
+    events, spans = list(root_dispatcher.event_handlers), list(root_dispatcher.span_handlers)
+    yield
+    vars(Settings).clear()
+    vars(Settings).update(settings)
+    root_dispatcher.event_handlers[:] = events
+    root_dispatcher.span_handlers[:] = spans

@@ -1,0 +1,124 @@
+"""The real OpenAI integration of LlamaIndex as a judge, against a server on loopback."""
+
+import asyncio
+import gc
+import json
+import threading
+import warnings
+
+import pytest
+
+from ragstone import ContextRelevancy, Score
+from ragstone_llama_index import ContextRelevancyEvaluator, LlamaIndexLLM, MetricEvaluator
+
+from ..support.openai_server import chat, error  # noqa: TID252
+from .models import SAMPLE, request_of, truth
+
+openai = pytest.importorskip("llama_index.llms.openai", reason="needs llama-index-llms-openai")
+
+INPUTS = {"query": SAMPLE.user_input, "contexts": list(SAMPLE.retrieved_contexts)}
+
+
+@pytest.fixture(autouse=True)
+def connections_left_open():
+    """LlamaIndex never closes its clients: connections go with the object, and Python warns of that."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
+
+
+def truthful(body):
+    """What a truthful model behind OpenAI's API says."""
+    system, user = (message["content"] for message in body["messages"])
+    said = truth(request_of(system, user))
+    return said if isinstance(said, str) else json.dumps(said)
+
+
+def model(server, **settings):
+    return openai.OpenAI("gpt-4o-mini", api_base=server.url, api_key="sk-test", max_retries=0, **settings)
+
+
+def test_a_judge_with_its_tokens_and_its_own_temperature(openai_server):
+    server = openai_server(truthful)
+    evaluator = ContextRelevancyEvaluator(model(server, temperature=0.3))
+    for result in (evaluator.evaluate(**INPUTS), asyncio.run(evaluator.aevaluate(**INPUTS))):
+        assert result.score is not None
+        assert (result.usage.input_tokens, result.usage.output_tokens) == (11, 7)
+    for body in server.bodies:
+        assert body["temperature"] == 0.3
+        assert set(body) <= {"messages", "model", "stream", "temperature"}
+
+
+def test_log_probabilities_where_the_model_asks_for_them(openai_server):
+    alternatives = [
+        {"token": "yes", "logprob": -0.105, "bytes": None},
+        {"token": "no", "logprob": -2.303, "bytes": None},
+    ]
+    logprobs = {"content": [{**alternatives[0], "top_logprobs": alternatives}]}
+    server = openai_server(lambda body: chat("yes", logprobs=logprobs))
+    judge = LlamaIndexLLM(model(server, logprobs=True, top_logprobs=20), asking="one_by_one")
+    result = MetricEvaluator(ContextRelevancy(llm=judge, scoring="expected")).evaluate(**INPUTS)
+    assert result.score == pytest.approx(0.9, abs=1e-3)
+    assert result.verdicts[0].probability == pytest.approx(0.9, abs=1e-3)
+
+
+def test_loop_after_loop_with_one_client(openai_server):
+    """The client keeps connections of the loop it was first awaited on; another loop would fail on them."""
+    server = openai_server(truthful)
+    evaluator = ContextRelevancyEvaluator(model(server))
+    for _ in range(4):
+        assert asyncio.run(evaluator.aevaluate(**INPUTS)).invalid_reason is None
+
+
+def test_beside_an_app_that_awaits_the_same_object(openai_server):
+    server = openai_server(lambda body: truthful(body) if len(body["messages"]) == 2 else "An answer.")
+    llm = model(server)
+
+    async def app():
+        evaluator = ContextRelevancyEvaluator(llm)
+        await llm.acomplete("A question.")
+        elsewhere = []
+        thread = threading.Thread(target=lambda: elsewhere.append(asyncio.run(evaluator.aevaluate(**INPUTS))))
+        thread.start()
+        while thread.is_alive():
+            await llm.acomplete("Another question.")
+        thread.join()
+        return [*elsewhere, await evaluator.aevaluate(**INPUTS), evaluator.evaluate(**INPUTS)]
+
+    assert [isinstance(result.outcome, Score) for result in asyncio.run(app())] == [True] * 3
+
+
+def test_a_refusal_is_an_invalid_result(openai_server):
+    server = openai_server(lambda body: error(401, "Incorrect API key"))
+    result = ContextRelevancyEvaluator(model(server)).evaluate(**INPUTS)
+    assert result.unscored == "judge_error"
+    assert "Incorrect API key" in result.invalid_reason
+
+
+@pytest.mark.parametrize("name", ["gpt-4o-mini", "gpt-4"])
+def test_structured_by_response_format_and_by_function_calling(openai_server, name):
+    """What the provider is shown is the request's schema; what it returns is what the metric's parser checks."""
+
+    def structured(body):
+        if "response_format" in body:
+            return json.dumps({"ids": [2]})
+        (tool,) = body["tools"]
+        function = {"name": tool["function"]["name"], "arguments": json.dumps({"ids": [2]})}
+        return chat(None, tool_calls=[{"id": "1", "type": "function", "function": function}])
+
+    server = openai_server(structured)
+    llm = openai.OpenAI(name, api_base=server.url, api_key="sk-test", max_retries=0)
+    evaluator = MetricEvaluator(ContextRelevancy(llm=LlamaIndexLLM(llm, structured=True)))
+    for result in (evaluator.evaluate(**INPUTS), asyncio.run(evaluator.aevaluate(**INPUTS))):
+        assert result.invalid_reason is None
+        assert [verdict.verdict for verdict in result.verdicts] == ["irrelevant", "relevant", "irrelevant"]
+        assert result.usage.input_tokens is None
+    for body in server.bodies:
+        assert ("response_format" in body) == (name == "gpt-4o-mini")
+        shown = body["response_format"]["json_schema"]["schema"] if "response_format" in body else tool_schema(body)
+        assert shown["properties"]["ids"]["items"] == {"type": "integer", "minimum": 1, "maximum": 3}
+
+
+def tool_schema(body):
+    return body["tools"][0]["function"]["parameters"]

@@ -1,0 +1,84 @@
+"""`get_prompts` and `update_prompts` do what LlamaIndex's users expect: a changed prompt is what the judge reads."""
+
+import pytest
+from llama_index.core.prompts import ChatPromptTemplate, PromptTemplate
+
+from ragstone.testing import FakeLLM
+from ragstone_llama_index import ContextRelevancyEvaluator, MetricEvaluator
+
+from ..core.judges import metrics, step, truth  # noqa: TID252
+from ..core.test_prompts import SAMPLE  # noqa: TID252
+
+BRACES = 'Mine. {context_str} {"a": 1} %s'
+GIVEN = {"query": SAMPLE.user_input, "response": SAMPLE.response, "contexts": list(SAMPLE.retrieved_contexts)}
+
+
+@pytest.mark.parametrize("index", range(8))
+def test_they_are_the_metric_s_instructions_by_step(index: int) -> None:
+    metric = metrics(truth)[index]
+    shown = MetricEvaluator(metric).get_prompts()
+    assert {name: prompt.get_template() for name, prompt in shown.items()} == dict(metric.prompts)
+
+
+@pytest.mark.parametrize("text", ["Only sentences with a number are needed.", BRACES])
+def test_a_changed_prompt_is_what_the_judge_reads_and_shows_in_the_version(text: str) -> None:
+    judge = FakeLLM(truth)
+    evaluator = ContextRelevancyEvaluator(judge)
+    before = evaluator.evaluate(**GIVEN)
+    evaluator.update_prompts({"sentences": PromptTemplate(text)})
+    after = evaluator.evaluate(**GIVEN)
+    first, second = judge.requests
+    assert second.system.startswith(f"{text}\n")
+    assert second.user == first.user, "data, reminder and form of the reply are not the prompt's"
+    assert after.version.startswith(f"{before.version}+")
+    assert evaluator.get_prompts()["sentences"].get_template() == text
+
+
+def test_it_stays_with_that_evaluator() -> None:
+    metric = metrics(truth)[6]
+    changed, other = MetricEvaluator(metric), MetricEvaluator(metric)
+    changed.update_prompts({"sentences": PromptTemplate("Mine.")})
+    assert other.metric is metric
+    assert metric.version == type(metric).version == other.evaluate(**GIVEN).version
+
+
+def test_one_after_another_and_back_again() -> None:
+    evaluator = MetricEvaluator(metrics(truth)[0])
+    own = evaluator.get_prompts()
+    evaluator.update_prompts({"questions": PromptTemplate("Q.")})
+    evaluator.update_prompts({"answers": PromptTemplate("A.")})
+    assert {name: p.get_template() for name, p in evaluator.get_prompts().items()} == {
+        "questions": "Q.",
+        "answers": "A.",
+    }
+    evaluator.update_prompts(own)
+    assert evaluator.metric.version == "1"
+    evaluator.update_prompts({})
+    assert evaluator.metric.version == "1"
+
+
+@pytest.mark.parametrize("asking", ["together", "one_by_one"])
+@pytest.mark.parametrize("index", range(8))
+def test_every_step_can_be_changed(index: int, asking: str) -> None:
+    metric = metrics(truth, asking)[index]
+    evaluator = MetricEvaluator(metric)
+    evaluator.update_prompts({name: PromptTemplate(f"Mine: {name}.") for name in metric.prompts})
+    evaluator.evaluate(**GIVEN)
+    assert metric.llm.requests
+    for request in metric.llm.requests:
+        assert request.system.startswith(f"Mine: {step(request)}.")
+
+
+@pytest.mark.parametrize(
+    ("prompts", "error", "message"),
+    [
+        ({"eval_template": PromptTemplate("x")}, ValueError, "'eval_template' is no step; there are sentences, copies"),
+        ({"sentences": PromptTemplate(" ")}, ValueError, "is blank"),
+        ({"sentences": ChatPromptTemplate([])}, TypeError, "sentences: is ChatPromptTemplate; pass a PromptTemplate"),
+    ],
+)
+def test_a_wrong_one_is_refused_at_once(prompts, error, message) -> None:
+    evaluator = ContextRelevancyEvaluator(FakeLLM(truth))
+    with pytest.raises(error, match=message):
+        evaluator.update_prompts(prompts)
+    assert evaluator.metric.version == "1"

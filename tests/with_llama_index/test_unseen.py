@@ -1,0 +1,268 @@
+"""The app sees nothing of the judge: tags for instrumentation, nothing for legacy callbacks and OpenTelemetry."""
+
+import asyncio
+import inspect
+from typing import Any
+
+import llama_index.core
+import pytest
+from llama_index.core import MockEmbedding, Settings, VectorStoreIndex
+from llama_index.core.callbacks import CallbackManager, LlamaDebugHandler, TokenCountingHandler
+from llama_index.core.callbacks.base_handler import BaseCallbackHandler
+from llama_index.core.instrumentation import get_dispatcher
+from llama_index.core.instrumentation.event_handlers import BaseEventHandler
+from llama_index.core.instrumentation.span_handlers import BaseSpanHandler
+from llama_index.core.llms import MockLLM
+from llama_index.core.schema import TextNode
+from llama_index_instrumentation.dispatcher import active_instrument_tags, instrument_tags
+from llama_index_instrumentation.span import active_span_id
+from pydantic import Field
+
+from ragstone_llama_index import (
+    JUDGE_TAG,
+    ContextRelevancyEvaluator,
+    LlamaIndexEmbedder,
+    LlamaIndexLLM,
+    ResponseRelevancyEvaluator,
+)
+from ragstone_llama_index.unseen import SilentCallbacks, unseen
+
+from .models import SAMPLE, Chatting, Completing, Placing, PlacingSync, truth
+
+MODELS = [(Chatting, Placing), (Completing, PlacingSync)]
+
+
+class Events(BaseEventHandler):
+    seen: list[Any] = Field(default_factory=list)
+
+    def handle(self, event, **kwargs):
+        self.seen.append(event)
+
+
+class Spans(BaseSpanHandler[Any]):
+    entered: list[Any] = Field(default_factory=list)
+
+    def span_enter(self, id_, bound_args, instance=None, parent_id=None, tags=None, **kwargs):
+        self.entered.append((id_, parent_id, dict(tags or {})))
+
+    def new_span(self, *args, **kwargs):
+        return None
+
+    prepare_to_exit_span = prepare_to_drop_span = new_span
+
+
+@pytest.fixture
+def heard():
+    events, spans = Events(), Spans()
+    get_dispatcher().add_event_handler(events)
+    get_dispatcher().add_span_handler(spans)
+    return events.seen, spans.entered
+
+
+def sync_way(evaluator):
+    return evaluator.evaluate(SAMPLE.user_input, SAMPLE.response, SAMPLE.retrieved_contexts)
+
+
+def async_way(evaluator):
+    return asyncio.run(evaluator.aevaluate(SAMPLE.user_input, SAMPLE.response, SAMPLE.retrieved_contexts))
+
+
+WAYS = pytest.mark.parametrize("way", [sync_way, async_way])
+ALL_MODELS = pytest.mark.parametrize(("model", "embed_model"), MODELS)
+
+
+@WAYS
+@ALL_MODELS
+def test_every_event_and_span_of_the_judge_carries_its_tag_and_the_apps(way, model, embed_model, heard):
+    events, spans = heard
+    with instrument_tags({"tenant": 7}):
+        assert way(ResponseRelevancyEvaluator(model(truth), embed_model())).score is not None
+        assert active_instrument_tags.get() == {"tenant": 7}
+    assert {type(event).__name__ for event in events} >= {"EmbeddingEndEvent"}
+    assert any(type(event).__name__.startswith("LLM") for event in events)
+    for event in events:
+        assert event.tags == {"tenant": 7, JUDGE_TAG: True}
+    assert spans
+    for _, _, tags in spans:
+        assert tags == {"tenant": 7, JUDGE_TAG: True}
+
+
+@WAYS
+@ALL_MODELS
+def test_the_judges_spans_hang_from_none_of_the_apps(way, model, embed_model, heard):
+    _, spans = heard
+    token = active_span_id.set("App.query-1")
+    try:
+        assert way(ResponseRelevancyEvaluator(model(truth), embed_model())).score is not None
+        assert active_span_id.get() == "App.query-1"
+    finally:
+        active_span_id.reset(token)
+    assert "App.query-1" not in [parent for _, parent, _ in spans]
+    assert None in [parent for _, parent, _ in spans]
+
+
+@WAYS
+def test_what_the_judge_raises_leaves_the_context_as_it_was(way, heard):
+    with instrument_tags({"tenant": 7}):
+        result = way(ContextRelevancyEvaluator(Chatting(lambda request: ConnectionError("refused"))))
+        assert result.unscored == "judge_error"
+        assert active_instrument_tags.get() == {"tenant": 7}
+        assert active_span_id.get() is None
+
+
+class Legacy(BaseCallbackHandler):
+    """Remembers all, and breaks the app where it is called by the judge."""
+
+    def __init__(self):
+        super().__init__([], [])
+        self.heard = []
+
+    def on_event_start(self, event_type, payload=None, event_id="", parent_id="", **kwargs):
+        self.heard.append(event_type)
+        return event_id
+
+    def on_event_end(self, event_type, payload=None, event_id="", **kwargs):
+        self.heard.append(event_type)
+
+    def start_trace(self, trace_id=None):
+        self.heard.append(trace_id)
+
+    def end_trace(self, trace_id=None, trace_map=None):
+        self.heard.append(trace_id)
+
+
+@WAYS
+@ALL_MODELS
+@pytest.mark.parametrize("where", ["model", "settings", "global"])
+def test_legacy_callbacks_hear_nothing(way, model, embed_model, where, monkeypatch):
+    handler = Legacy()
+    fields = {}
+    if where == "model":
+        fields["callback_manager"] = CallbackManager([handler])
+    elif where == "settings":
+        Settings.callback_manager = CallbackManager([handler])
+    else:
+        monkeypatch.setattr(llama_index.core, "global_handler", handler)
+    llm, embedding = model(truth, **fields), embed_model(**fields)
+    Settings.llm, Settings.embed_model = llm, embedding
+    handler.heard.clear()
+    assert way(ResponseRelevancyEvaluator()).score is not None  # from Settings
+    assert way(ResponseRelevancyEvaluator(llm, embedding)).score is not None
+    assert handler.heard == []
+    llm.callback_manager.on_event_start("llm")  # the app's own still tells it
+    assert handler.heard == ["llm"]
+
+
+@WAYS
+def test_a_token_counter_of_the_app_counts_the_app_alone(way):
+    counter, debug = TokenCountingHandler(tokenizer=str.split), LlamaDebugHandler(print_trace_on_end=False)
+    llm = Chatting(truth, callback_manager=CallbackManager([counter, debug]))
+    way(ContextRelevancyEvaluator(llm))
+    assert counter.llm_token_counts == []
+    assert debug.get_events() == []
+
+
+def test_silent_callbacks_keep_nothing_and_stay_in_the_apps_trace():
+    silent = SilentCallbacks()
+    with silent.as_trace("chat"), silent.event("llm") as event:
+        event.on_end()
+    assert silent.handlers == []
+    assert silent.trace_map == {}
+    assert set(inspect.signature(silent.on_event_start).parameters) >= {"event_type", "payload", "event_id"}
+
+
+@WAYS
+@ALL_MODELS
+def test_judging_inside_a_query_leaves_the_apps_query_as_it_is(way, model, embed_model, heard):
+    """An app that scores within its own query: what handlers see of the app is what they see without a judge."""
+    events, _ = heard
+    index = VectorStoreIndex([TextNode(text="Emma is a novel.")], embed_model=MockEmbedding(embed_dim=2))
+    debug = LlamaDebugHandler(print_trace_on_end=False)
+    manager = CallbackManager([debug])
+
+    def seen_by_app(judging):
+        events.clear()
+        debug.flush_event_logs()
+        llm = Judging(judging, callback_manager=manager)
+        index.as_query_engine(llm=llm).query("Who wrote Emma?")
+        own = [type(event).__name__ for event in events if JUDGE_TAG not in event.tags]
+        return own, [event.event_type for event in debug.get_events()]
+
+    assert seen_by_app(lambda: way_in_thread(way, model, embed_model)) == seen_by_app(lambda: None)
+
+
+class Judging(MockLLM):
+    """Answers, and does something on the way."""
+
+    on_the_way: Any = None
+
+    def __init__(self, on_the_way, **fields):
+        super().__init__(max_tokens=2, **fields)
+        self.on_the_way = on_the_way
+
+    def predict(self, *args, **kwargs):
+        self.on_the_way()
+        return super().predict(*args, **kwargs)
+
+
+def way_in_thread(way, model, embed_model):
+    evaluator = ResponseRelevancyEvaluator(model(truth), embed_model())
+    assert way(evaluator).score is not None
+
+
+# --- OpenTelemetry ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def telemetry():
+    """OpenInference's own instrumentation of LlamaIndex, exporting to memory."""
+    instrumentor = pytest.importorskip("openinference.instrumentation.llama_index").LlamaIndexInstrumentor()
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    instrumentor.instrument(tracer_provider=provider, skip_dep_check=True)
+    yield exporter
+    instrumentor.uninstrument()
+
+
+@WAYS
+@ALL_MODELS
+def test_openinference_records_the_app_and_not_the_judge(way, model, embed_model, telemetry):
+    llm, embedding = model(truth), embed_model()
+    assert way(ResponseRelevancyEvaluator(llm, embedding)).score is not None
+    assert telemetry.get_finished_spans() == ()
+    embedding.get_text_embedding("The app's own.")
+    assert [span.name for span in telemetry.get_finished_spans()]
+
+
+@WAYS
+@pytest.mark.filterwarnings("ignore:The `json` method is deprecated:DeprecationWarning")  # OpenInference calls it
+def test_traced_on_request_and_still_tagged(way, telemetry, heard):
+    events, _ = heard
+    judge = LlamaIndexLLM(Chatting(truth), trace=True)
+    embedder = LlamaIndexEmbedder(Placing(), trace=True)
+    assert way(ResponseRelevancyEvaluator(judge, embedder)).score is not None
+    assert len(telemetry.get_finished_spans()) >= 2
+    assert events
+    assert all(event.tags[JUDGE_TAG] for event in events)
+
+
+def test_traced_on_request_legacy_callbacks_hear_it():
+    handler = Legacy()
+    llm = Chatting(truth, callback_manager=CallbackManager([handler]))
+    sync_way(ContextRelevancyEvaluator(LlamaIndexLLM(llm, trace=True)))
+    assert handler.heard
+
+
+def test_opentelemetry_is_told_by_its_key_and_by_the_older_word():
+    api = pytest.importorskip("opentelemetry.context")
+    with unseen():
+        assert api.get_value(api._SUPPRESS_INSTRUMENTATION_KEY) is True
+        assert api.get_value("suppress_instrumentation") is True
+    assert api.get_value(api._SUPPRESS_INSTRUMENTATION_KEY) is None
+    with unseen(trace=True):
+        assert api.get_value("suppress_instrumentation") is None
