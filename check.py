@@ -34,9 +34,10 @@ EXAMPLES = {  # each folder: its extra, and what else its scripts use
     "with_llama_index": ("llama-index",),
 }
 
-# The oldest release of each framework that is promised, with what was current then.
-OLDEST = {
-    "with_langchain": (
+# The integrations' tests run on the newest releases in every other gate, and on these, with what was current then.
+RELEASES = (
+    (
+        "with_langchain",
         "langchain-core==1.0.0",
         "langchain==1.0.0",
         "langchain-classic==1.0.0",
@@ -45,8 +46,9 @@ OLDEST = {
         "langgraph-prebuilt==1.0.0",  # newer ones of these two need newer others, and do not say so
         "langgraph-checkpoint<3",
     ),
-    "with_llama_index": ("llama-index-core==0.13.0", "llama-index-llms-openai"),
-}
+    ("with_llama_index", "llama-index-core==0.13.0", "llama-index-llms-openai==0.5.2"),
+    ("with_llama_index", "llama-index-core==0.14.9", "llama-index-llms-openai==0.6.10"),
+)
 
 # What each base install must be able to do: numpy (cosines), pysbd (sentences) and pydantic (replies) at work.
 FIRST_SCORE = """
@@ -178,17 +180,19 @@ def wheel() -> str:
         return ", ".join(first_score(built, version, folder / version) for version in PYTHONS)
 
 
-def oldest() -> str:
-    """Oldest release of each framework that is promised, on the oldest Python here: the integration's tests."""
+def releases() -> str:
+    """Other releases of the frameworks, the oldest first, on the oldest Python here: each integration's tests."""
     version, python = next((v, found) for v in PYTHONS if (found := find_python(v)))
     group = f"{ROOT / 'pyproject.toml'}:test"
     with tempfile.TemporaryDirectory(prefix="ragstone-") as name:
-        for folder, pins in OLDEST.items():
+        for folder, *pins in RELEASES:
             product = f"{ROOT}[{EXAMPLES[folder][0]},openai]"
-            inside = new_environment(Path(name) / folder, "--group", group, "--editable", product, *pins, python=python)
+            place = Path(name) / pins[0]
+            inside = new_environment(place, "--group", group, "--editable", product, *pins, python=python)
             # What these releases are warned of by later ones of other packages is not ours.
             run(inside, "-m", "pytest", "-o", "filterwarnings=default", "--tb=short", f"tests/{folder}")
-    return f"{', '.join(pins[0] for pins in OLDEST.values())} on Python {version}"
+            shutil.rmtree(place)  # some 600 MB
+    return f"{', '.join(pins[0] for _, *pins in RELEASES)} on Python {version}"
 
 
 def examples() -> str:
@@ -335,7 +339,7 @@ GATES: dict[str, Callable[[], str | None]] = {
     "pyright": pyright,
     "imports": imports,
     "wheel": wheel,
-    "oldest": oldest,
+    "releases": releases,
     "readme": readme,
     "examples": examples,
     "tests": tests,

@@ -7,8 +7,9 @@ from typing import Any, cast
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.llms import LLM
 from llama_index.core.prompts import ChatPromptTemplate, PromptTemplate
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
+from ragstone.asking.values import as_dict, as_list
 from ragstone.judge import LLMReply, LLMRequest
 
 
@@ -34,7 +35,10 @@ async def aask_structured(llm: LLM, request: LLMRequest, messages: Sequence[Chat
 
 
 def form(request: LLMRequest) -> type[BaseModel]:
-    """Return a model that shows the request's schema and takes any object: the metric's own parser checks it.
+    """Return a model that shows the request's schema and takes any object with its fields.
+
+    The metric's own parser checks what is in them. An object without them must be refused here: LlamaIndex first hands
+    a tool's only argument over without its name, and tries again by name if that is an error.
 
     Example:
         >>> shown = form(LLMRequest("demo.ask", "", "", {"type": "object", "properties": {}})).model_json_schema()
@@ -45,6 +49,13 @@ def form(request: LLMRequest) -> type[BaseModel]:
 
     class Form(BaseModel):
         model_config = ConfigDict(extra="allow")
+
+        @model_validator(mode="before")
+        @classmethod
+        def _has_its_fields(cls, values: object) -> object:
+            if missing := [name for name in as_list(schema.get("required")) if name not in as_dict(values)]:
+                raise ValueError(f"no {missing[0]}")
+            return values
 
         @classmethod
         def model_json_schema(cls, *args: object, **kwargs: object) -> dict[str, Any]:  # noqa: ARG003

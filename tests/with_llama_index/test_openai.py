@@ -115,7 +115,7 @@ def test_structured_by_response_format_and_by_function_calling(openai_server, na
         assert [verdict.verdict for verdict in result.verdicts] == ["irrelevant", "relevant", "irrelevant"]
         assert result.usage.input_tokens is None
     for body in server.bodies:
-        assert ("response_format" in body) == (name == "gpt-4o-mini")
+        assert name == "gpt-4o-mini" or "response_format" not in body  # older packages call functions for both
         shown = body["response_format"]["json_schema"]["schema"] if "response_format" in body else tool_schema(body)
         assert shown["properties"]["ids"]["items"] == {"type": "integer", "minimum": 1, "maximum": 3}
 
