@@ -136,6 +136,9 @@ class _OneHalf:
         if cls is not base and all(getattr(cls, half) is getattr(base, half) for half in cls._halves):
             raise TypeError(f"{cls.__name__} must define {sync} or {asynchronous} (or both)")
 
+    def __getstate__(self) -> dict[str, object]:
+        return {name: value for name, value in vars(self).items() if name != "_OneHalf__bridge"}  # threads stay here
+
     def _bridge(self) -> "Bridge":
         from ragstone.bridge import Bridge  # asyncio and threads are loaded when first used
 

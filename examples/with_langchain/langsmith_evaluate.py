@@ -1,16 +1,14 @@
 """Score a data set with `langsmith.evaluate`: no account, and nothing sent.
 
 `upload_results=False` alone does not do that: LangSmith asks its server what it can do, `aevaluate` uploads the
-target's run, and LangChain runs inside the target are traced. The client below and `tracing_context` stop these.
+target's run, and LangChain runs inside the target are traced. The client below stops all three.
 """
 
 import uuid
-from typing import Any
 
 from app import QUESTIONS
 from judge import judge
 from langsmith import Client, evaluate
-from langsmith.run_helpers import tracing_context
 from langsmith.schemas import Example
 from rag_chain import chain
 
@@ -18,12 +16,6 @@ from ragstone import ContextRelevancy, ResponseRelevancy
 from ragstone_langchain import RagEvaluator
 
 examples = [Example(id=uuid.uuid4(), inputs={"question": question}) for question in QUESTIONS]
-
-
-def target(inputs: dict[str, Any]) -> dict[str, Any]:
-    """Run the app, untraced."""
-    with tracing_context(enabled=False):
-        return dict(chain.invoke(inputs))
 
 
 def main() -> None:
@@ -34,7 +26,7 @@ def main() -> None:
         RagEvaluator(ResponseRelevancy(llm=llm, embedder=embedder)),
     ]
     client = Client(api_key="none", auto_batch_tracing=False, tracing_sampling_rate=0)
-    results = list(evaluate(target, data=examples, evaluators=evaluators, upload_results=False, client=client))
+    results = list(evaluate(chain.invoke, data=examples, evaluators=evaluators, upload_results=False, client=client))
     print("".join(f"{evaluator.key:>20}" for evaluator in evaluators) + "  question")
     for row in results:
         scores = [result.score for result in row["evaluation_results"]["results"]]

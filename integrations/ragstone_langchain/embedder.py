@@ -38,10 +38,11 @@ class LangChainEmbedder(BaseEmbedder):
     """
 
     def __init__(self, embeddings: "Embeddings", *, timeout: float | None = None, name: str | None = None) -> None:
-        if not callable(getattr(embeddings, "embed_documents", None)):
+        if isinstance(embeddings, type) or not callable(getattr(embeddings, "embed_documents", None)):
+            what = embeddings if isinstance(embeddings, type) else type(embeddings)
             raise TypeError(
-                f"embeddings: {type(embeddings).__name__} has no embed_documents; pass LangChain embeddings "
-                "(init_embeddings returns them)"
+                f"embeddings: {what.__name__} has no embed_documents to call; pass LangChain embeddings "
+                "(init_embeddings makes them)"
             )
         check_timeout(timeout)
         self.model = name or model_name(embeddings)
@@ -83,4 +84,7 @@ class LangChainEmbedder(BaseEmbedder):
 def _rows(vectors: list[list[float]]) -> "NDArray[np.float32]":
     import numpy as np
 
-    return np.asarray(vectors, dtype=np.float32)
+    try:
+        return np.asarray(vectors, dtype=np.float32)
+    except (TypeError, ValueError, OverflowError):  # of different lengths, or no numbers: for the metric to refuse
+        return np.asarray(vectors, dtype=object)

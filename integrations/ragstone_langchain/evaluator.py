@@ -88,6 +88,7 @@ class RagEvaluator:
         outputs: object,
         reference_outputs: object = None,
         context: object = None,
+        contexts: object = None,
         **_others: object,
     ) -> dict[str, Any]:
         """Score one sample, blocking.
@@ -104,6 +105,7 @@ class RagEvaluator:
             outputs: What it returned.
             reference_outputs: What it should have returned; read only where `fields` says so.
             context: What was retrieved: a text, a Document, or a list of them.
+            contexts: The same, by its other name.
             _others: Whatever else a caller passes to all its evaluators; not read.
 
         Returns:
@@ -111,7 +113,7 @@ class RagEvaluator:
             `metadata`: `metric`, `version`, `judge`, `passed`, `unscored` (the reason in one word, or None),
             `breakdown`, `verdicts`, `usage`. Plain values, ready for JSON.
         """
-        return self.result(Given(inputs, outputs, reference_outputs, context))
+        return self.result(Given(inputs, outputs, reference_outputs, contexts if context is None else context))
 
     async def acall(
         self,
@@ -120,10 +122,11 @@ class RagEvaluator:
         outputs: object,
         reference_outputs: object = None,
         context: object = None,
+        contexts: object = None,
         **_others: object,
     ) -> dict[str, Any]:
         """Score one sample on the running event loop; otherwise as calling it."""
-        return await self.aresult(Given(inputs, outputs, reference_outputs, context))
+        return await self.aresult(Given(inputs, outputs, reference_outputs, contexts if context is None else context))
 
     def result(self, given: Given) -> dict[str, Any]:
         """Score what was handed over, blocking: what every form comes down to."""
@@ -141,9 +144,10 @@ class RagEvaluator:
         try:
             return read_sample(given, self._reading)
         except Unreadable as problem:
-            return Unscored(
-                metric=self.metric.name, reason="missing_input", detail=str(problem), version=self.metric.version
-            )
+            detail = str(problem)
+        except Exception as error:  # from an object of the app's that fails when it is looked into
+            detail = f"what was handed over cannot be read: {type(error).__name__}: {str(error)[:300]}"
+        return Unscored(metric=self.metric.name, reason="missing_input", detail=detail, version=self.metric.version)
 
     def as_run_evaluator(self) -> "RunEvaluator":
         """Return it as LangSmith's evaluator of runs, for `EvaluatorCallbackHandler` and LangSmith's evaluation.
@@ -175,13 +179,14 @@ class RagEvaluator:
         """
         from langchain_core.runnables import RunnableLambda  # most of langchain-core's import time
 
-        def now(state: dict[str, Any]) -> dict[str, Any]:
-            return self.result(_in_chain(state))
+        return RunnableLambda(self._score_state, self._ascore_state, name=f"ragstone:{self.key}")
 
-        async def later(state: dict[str, Any]) -> dict[str, Any]:
-            return await self.aresult(_in_chain(state))
+    # Methods, not closures, so that the step can be pickled.
+    def _score_state(self, state: dict[str, Any]) -> dict[str, Any]:
+        return self.result(_in_chain(state))
 
-        return RunnableLambda(now, later, name=f"ragstone:{self.key}")
+    async def _ascore_state(self, state: dict[str, Any]) -> dict[str, Any]:
+        return await self.aresult(_in_chain(state))
 
     def evaluate_strings(
         self,
@@ -245,8 +250,12 @@ def _in_chain(state: object) -> Given:
     whole = Given(inputs=state if len(entries_of(state) or ()) > 1 else None, outputs=state)
     if not isinstance(state, Mapping) or "outputs" not in state:
         return whole
-    given = cast("Mapping[str, object]", state)
-    return Given(given.get("inputs"), given["outputs"], given.get("reference_outputs"), given.get("context"))
+    given = dict(cast("Mapping[str, object]", state))
+    outputs, inputs = given.pop("outputs"), given.pop("inputs", None)
+    reference, context = given.pop("reference_outputs", None), given.pop("context", None)
+    return Given(
+        (given or None) if inputs is None else inputs, outputs, reference, context
+    )  # the question may stand beside
 
 
 def _in_strings(prediction: object, reference: object, question: object, contexts: object, context: object) -> Given:

@@ -6,7 +6,8 @@ from typing import cast
 from ragstone.asking.values import as_count
 
 _NAMES = ("model_name", "model", "model_id", "deployment_name", "repo_id")
-_INSIDE = ("bound", "runnable", "default", "first")  # of a binding, of fallbacks, of a configurable, of a sequence
+# Of a binding, of fallbacks, of a configurable, of a sequence, of cached embeddings.
+_INSIDE = ("bound", "runnable", "default", "first", "underlying_embeddings")
 
 
 def model_name(model: object) -> str:
@@ -40,7 +41,8 @@ def check_timeout(timeout: object) -> None:
     Raises:
         ValueError: Names the option and the value.
     """
-    if timeout is not None and (not isinstance(timeout, (int, float)) or not timeout > 0):
+    number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
+    if timeout is not None and not (number and cast("float", timeout) > 0):
         raise ValueError(f"timeout: {timeout!r} is not a number of seconds above 0")
 
 

@@ -1,12 +1,11 @@
 """From what LangChain hands over to a sample."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ragstone.metrics import Metric
 from ragstone.sample import Sample, SampleField
 from ragstone_langchain.given import FieldFunction, FieldMapping, Given
-from ragstone_langchain.messages import text_of
 from ragstone_langchain.places import (
     ORIGINAL_NAMES,
     USUAL_NAMES,
@@ -20,8 +19,6 @@ from ragstone_langchain.places import (
 )
 from ragstone_langchain.told import FIELDS, by_function, under_key
 from ragstone_langchain.values import Unreadable, kind_of_keys
-
-__all__ = ["Given", "Reading", "read_sample", "text_of"]
 
 _OTHER: Mapping[SampleField, SampleField] = {"user_input": "retrieved_contexts", "retrieved_contexts": "user_input"}
 _USUAL = {field: ", ".join(map(repr, names)) for field, names in USUAL_NAMES.items()}
@@ -115,8 +112,10 @@ def _context(context: object) -> list[str]:
 
 
 def _find_user_input(place: TextPlace, given: Given) -> str | None:
-    text = find_text(place, given.inputs, "inputs", own=True)
-    return find_text(user_input_place(), given.outputs, "outputs", own=False) if text is None else text
+    text = find_text(replace(place, lone=False), given.inputs, "inputs", own=True)
+    if text is None:
+        text = find_text(user_input_place(), given.outputs, "outputs", own=False)
+    return find_text(place, given.inputs, "inputs", own=True) if text is None else text
 
 
 def _find_contexts(names_in_inputs: Sequence[str], given: Given, tools: Collection[str]) -> list[str] | None:

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ragstone.sample import Sample, SampleField
+from ragstone.sample import Sample
 
-FieldMapping = Mapping[SampleField, str]
+FieldMapping = Mapping[str, str]
 FieldFunction = Callable[..., Sample | Mapping[str, object]]
 
 

@@ -2,6 +2,7 @@
 
 import logging
 import re
+import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _REFUSALS = frozenset({400, 403, 404, 422, 500, 501})
+_PERHAPS_BRIEF = frozenset({500})  # llama.cpp's for a schema it cannot convert, and anybody's for a bad moment
+_LOCK = threading.Lock()
 _ABOUT_STRUCTURE = re.compile(r"tool|function|schema|response_format|structured|grammar|guided", re.IGNORECASE)
 
 
@@ -83,8 +86,6 @@ class LangChainLLM(BaseLLM):
     ) -> None:
         from langchain_core.runnables import Runnable
 
-        from ragstone_langchain.unseen import without_callbacks
-
         if not isinstance(cast("object", model), Runnable):
             raise TypeError(
                 f"model: {type(model).__name__} is no LangChain model; pass a chat model (init_chat_model makes one), "
@@ -97,8 +98,10 @@ class LangChainLLM(BaseLLM):
         self.model = name or model_name(model)
         self.asking: Asking = asking
         self.max_input_tokens = max_input_tokens or input_limit(model)
-        self._runnable: Runnable[Any, Any] = model if trace else without_callbacks(model)
+        self._given: Runnable[Any, Any] = model
+        self._runnable = self._given
         self._trace = trace
+        self._without_callbacks()
         self._structured = structured_output
         self._calling = Calling(self.model, self._bridge, timeout=timeout, trace=trace)
 
@@ -140,6 +143,13 @@ class LangChainLLM(BaseLLM):
             except Exception as failed:
                 error = failed
 
+    def _without_callbacks(self) -> None:
+        """Call a copy of the model from when it first carries callbacks: at once, or when the app adds some later."""
+        if not self._trace and self._runnable is self._given:
+            from ragstone_langchain.unseen import without_callbacks
+
+            self._runnable = without_callbacks(self._given)
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.model!r})"
 
@@ -149,6 +159,7 @@ class LangChainLLM(BaseLLM):
         from ragstone_langchain.prompt import judge_prompt
         from ragstone_langchain.unseen import judge_config
 
+        self._without_callbacks()
         config = judge_config(request.task, trace=self._trace)
         refusal: Exception | None = None
         if self._structured and is_constrained(request):
@@ -157,6 +168,9 @@ class LangChainLLM(BaseLLM):
                 try:
                     answer = yield _Attempt(structured, judge_prompt(request, request.user), config)
                 except Exception as error:
+                    cut_off = replies.read_unfinished(error, request)
+                    if cut_off is not None:
+                        return cut_off
                     if not _refuses_structure(error):
                         raise
                     refusal = error
@@ -164,9 +178,16 @@ class LangChainLLM(BaseLLM):
                     return replies.read_structured(answer, request)
         answer = yield _Attempt(self._runnable, judge_prompt(request, spelled_out(request)), config)
         if refusal is not None:  # and it was the structure that was refused: without it there was an answer
-            self._structured = False
-            _log.warning("%r refused structured output, going on without: %s", self, refusal)
+            self._go_on_without(refusal)
         return replies.read_plain(answer, request)
+
+    def _go_on_without(self, refusal: Exception) -> None:
+        if getattr(refusal, "status_code", None) in _PERHAPS_BRIEF:
+            return
+        with _LOCK:
+            new, self._structured = self._structured, False  # another call, in flight at the same time, may be first
+        if new:
+            _log.warning("%r refused structured output, going on without: %s", self, refusal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,4 +228,5 @@ def _refuses_structure(error: Exception) -> bool:
     """Whether an error says that the model, or its server, does not do structured output."""
     if isinstance(error, NotImplementedError):  # a configurable model tells only now what is inside
         return True
-    return getattr(error, "status_code", None) in _REFUSALS and bool(_ABOUT_STRUCTURE.search(str(error)))
+    said = f"{error} {getattr(error, 'body', '')}"  # clients differ in how much of the body they show
+    return getattr(error, "status_code", None) in _REFUSALS and bool(_ABOUT_STRUCTURE.search(said))

@@ -1,7 +1,7 @@
 """Messages and conversations, in every form in which LangChain, LangGraph and LangSmith hand them over."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, cast
 
 from ragstone.asking.values import as_dict, as_list
@@ -31,7 +31,9 @@ class Message:
         role: Who speaks.
         text: Its text; "" where it has none.
         calls_tools: Whether it asks for tools to be run, and so is not the last word.
-        name: The tool's name, for a tool's message.
+        name: The tool's name, for a tool's message; some formats name it only in the call that the message answers.
+        call_id: Which call a tool's message answers.
+        calls: The names of the tools that it asks for, by the call's id.
         artifact: What the tool kept beside its text.
         failed: Whether the tool failed, so that the text is an error's.
     """
@@ -42,6 +44,8 @@ class Message:
     name: str | None = None
     artifact: object = None
     failed: bool = False
+    call_id: str | None = None
+    calls: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def text_of(message: "BaseMessage") -> str:
@@ -124,6 +128,8 @@ def _from_object(value: object) -> Message | None:
         name=value.name,
         artifact=cast("object", value.artifact) if isinstance(value, ToolMessage) else None,
         failed=isinstance(value, ToolMessage) and value.status == "error",
+        call_id=value.tool_call_id if isinstance(value, ToolMessage) else None,
+        calls=_names_by_id(value.tool_calls) if isinstance(value, AIMessage) else {},
     )
 
 
@@ -143,7 +149,19 @@ def _from_mapping(value: Mapping[object, object]) -> Message | None:
         name=name if isinstance(name, str) else None,
         artifact=value.get("artifact"),
         failed=value.get("status") == "error",
+        call_id=call_id if isinstance(call_id := value.get("tool_call_id"), str) else None,
+        calls=_names_by_id(value.get("tool_calls") or older),
     )
+
+
+def _names_by_id(calls: object) -> dict[str, str]:
+    """Return the tools that calls name, in LangChain's form or a chat API's."""
+    names: dict[str, str] = {}
+    for call in map(as_dict, as_list(calls)):
+        name, number = call.get("name") or as_dict(call.get("function")).get("name"), call.get("id")
+        if isinstance(name, str) and isinstance(number, str):
+            names[number] = name
+    return names
 
 
 def _role(word: object) -> Role | None:
@@ -169,10 +187,14 @@ def read_messages(value: object, *, named: bool = False) -> tuple[Message, ...]:
     if not isinstance(value, (list, tuple)):
         return ()
     messages: list[Message] = []
+    called: dict[str, str] = {}
     for item in cast("Sequence[object]", value):
         message = Message("human", item) if named and isinstance(item, str) else read_message(item)
         if message is None:
             return ()
+        called |= message.calls
+        if message.name is None and message.call_id in called:
+            message = replace(message, name=called[message.call_id])
         messages.append(message)
     return tuple(messages)
 

@@ -37,7 +37,11 @@ USUAL_NAMES: Mapping[SampleField, tuple[str, ...]] = {
 ORIGINAL_NAMES = ("text", "document", "source", "article", "original")
 """The keys under which a summariser's input keeps the original."""
 
-_NOT_ALONE = ("messages", "reference", "reference_contexts", "reference_outputs", "ground_truth")
+# What a mapping may hold beside the fields, and hold alone when something went wrong.
+_NOT_ALONE = (
+    *("error", "errors", "status", "id", "run_id", "message_id", "thread_id", "session_id", "user_id", "language"),
+    *("messages", "reference", "reference_contexts", "reference_outputs", "ground_truth"),
+)
 _DEPTH = 4  # {"output": {"state": {"messages": ...}}} and one to spare
 
 
@@ -50,12 +54,14 @@ class TextPlace:
         alone: Keys under which a mapping's only text is another field, and so not this one.
         in_messages: Takes it from a conversation.
         unfinished: Whether a message that calls tools is not it.
+        lone: Whether the only text of a mapping is it, whatever its key.
     """
 
     names: tuple[str, ...]
     alone: frozenset[str]
     in_messages: Callable[[Sequence[Message]], str | None]
     unfinished: bool = False
+    lone: bool = True
 
 
 def user_input_place(originals: Sequence[str] = ()) -> TextPlace:
@@ -134,7 +140,7 @@ def _named_or_alone(place: TextPlace, entries: Mapping[str, object], where: str,
         ((name, value),) = entries.items()
         # A number, say, under an unknown name is nothing; under a name of the field's own it is a mistake.
         if name not in place.names and _may_hold_text(value):
-            yield _Inside(value, f"{where}[{name!r}]", own=own and name not in place.alone)
+            yield _Inside(value, f"{where}[{name!r}]", own=own and place.lone and name not in place.alone)
 
 
 def _may_hold_text(value: object) -> bool:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from langsmith.evaluation import EvaluationResult, RunEvaluator
 
-from ragstone_langchain.fields import Given
+from ragstone_langchain.given import Given
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -7,7 +7,7 @@ callbacks that the model object itself carries. None of the app's objects is cha
 
 import asyncio
 import contextvars
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, TypeVar, cast
 
 from langchain_core.callbacks import BaseCallbackHandler, CallbackManager
@@ -20,6 +20,7 @@ from ragstone.asking.values import as_dict
 
 T = TypeVar("T")
 
+_DEPTH = 8  # of wrappers in wrappers that are looked into
 JUDGE_TAG = "ragstone:judge"
 """Stands on every run of a judge, so that handlers can tell it from the app's."""
 
@@ -58,30 +59,56 @@ def start_unseen(call: Callable[[], Coroutine[Any, Any, T]]) -> "asyncio.Task[T]
     return _context().run(asyncio.get_running_loop().create_task, untraced())
 
 
-def without_callbacks(thing: T) -> T:
+def without_callbacks(runnable: T) -> T:
     """Return a runnable without callbacks of its own: itself where it carries none, else a copy of that part.
 
-    A copy is shallow: it shares the clients, limits and caches of the original.
+    A copy is shallow: it shares the clients, limits and caches of the original. What a function closes over cannot
+    be seen.
     """
-    if not isinstance(thing, BaseModel) or not isinstance(cast("object", thing), Runnable):
+    return cast("T", _stripped(runnable, 0))
+
+
+def _stripped(thing: object, depth: int) -> object:
+    if depth > _DEPTH:
+        return thing
+    if isinstance(thing, dict):  # alternatives, steps side by side
+        given = as_dict(cast("object", thing))
+        inside = _stripped_each(given.values(), depth)
+        return dict(zip(given, inside, strict=True)) if inside else given
+    if isinstance(thing, (list, tuple)):  # steps, branches, fallbacks
+        items = cast("Sequence[object]", thing)
+        inside = _stripped_each(items, depth)
+        return (tuple(inside) if isinstance(items, tuple) else inside) if inside else items
+    if not isinstance(thing, Runnable):
         return thing
     changes: dict[str, object] = {}
-    for name, value in vars(thing).items():  # not getattr, which warns of deprecated fields
+    for name, value in vars(cast("object", thing)).items():  # not getattr, which warns of deprecated fields
         if name == "callbacks" and value:
             changes[name] = None
         elif name == "verbose" and value:  # prints each run
             changes[name] = False
         elif name == "config_factories" and value:  # with_listeners
             changes[name] = []
-        elif name == "config" and "callbacks" in as_dict(value):
+        elif name in ("config", "_default_config") and "callbacks" in as_dict(value):  # a binding's, a configurable's
             changes[name] = {key: setting for key, setting in as_dict(value).items() if key != "callbacks"}
-        elif isinstance(value, list):  # fallbacks, steps of a sequence
-            items = [without_callbacks(item) for item in cast("list[object]", value)]
-            if any(new is not old for new, old in zip(items, cast("list[object]", value), strict=True)):
-                changes[name] = items
-        elif (inner := without_callbacks(value)) is not value:
+        elif (inner := _stripped(value, depth + 1)) is not value:
             changes[name] = inner
-    return thing.model_copy(update=changes) if changes else thing
+    return _changed(cast("object", thing), changes) if changes else cast("object", thing)
+
+
+def _stripped_each(items: Iterable[object], depth: int) -> list[object]:
+    """Return the items stripped; an empty list if that changes none of them."""
+    old = list(items)
+    new = [_stripped(item, depth + 1) for item in old]
+    return new if any(one is not other for one, other in zip(old, new, strict=True)) else []
+
+
+def _changed(runnable: object, changes: dict[str, object]) -> object:
+    if isinstance(runnable, BaseModel):
+        return runnable.model_copy(update=changes)
+    changed = object.__new__(type(runnable))  # copy.copy would ask a configurable model for what it does not have yet
+    vars(changed).update({**vars(runnable), **changes})
+    return changed
 
 
 class _Silent(BaseCallbackHandler):

@@ -4,20 +4,23 @@ import asyncio
 import copy
 import inspect
 import json
+import pickle
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 
 from ragstone import AlignmentCoverage, ContextRelevancy, ResponseRelevancy, Sample, SummarizationScore
 from ragstone.metrics.safely import score_safely
 from ragstone.testing import FakeEmbedder, FakeLLM
-from ragstone_langchain.evaluator import RagEvaluator
+from ragstone_langchain import LangChainLLM, RagEvaluator
 
+from ..core.judges import truth  # noqa: TID252
 from .samples import ANSWER, FIRST, QUESTION, SECOND, VALUE, NeedsNothing, judge, relevancy
 
 DOCUMENTS = [Document(FIRST), Document(SECOND)]
@@ -348,3 +351,82 @@ def test_without_langsmith_only_the_form_that_is_its_own_is_missing(monkeypatch)
     assert evaluator(**PARTS)["score"] == VALUE
     with pytest.raises(ImportError):
         evaluator.as_run_evaluator()
+
+
+RELEVANCY = ResponseRelevancy(llm=FakeLLM(truth), embedder=FakeEmbedder())
+
+
+@pytest.mark.parametrize("outputs", [{"error": "rate limited"}, {"status": "ok"}, {"thread_id": "u-42"}])
+def test_what_an_app_returns_when_it_fails_is_no_answer(outputs):
+    result = RagEvaluator(RELEVANCY)(inputs="Who?", outputs=outputs)
+    assert result["score"] is None
+    assert result["comment"].startswith("missing_input: response: is not in outputs")
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs"),
+    [
+        ({"language": "en"}, {"messages": [("user", "Who is it?"), ("ai", "A.")]}),
+        ({"tenant": "u-42"}, {"question": "Who is it?", "answer": "A."}),
+        ({"anything": "Who is it?"}, "A."),
+        ({"inputs": {"question": "Who is it?"}}, {"answer": "A."}),
+    ],
+)
+def test_a_lone_text_is_the_question_only_where_there_is_no_other(inputs, outputs):
+    evaluator = RagEvaluator(ContextRelevancy(llm=FakeLLM(truth)))
+    judge = evaluator.metric.llm
+    evaluator(inputs=inputs, outputs=outputs, context=["It is A."])
+    assert "Who is it?" in judge.requests[0].user
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        ToolMessage("Jane wrote it.", tool_call_id="7"),
+        {"role": "tool", "tool_call_id": "7", "content": "Jane wrote it."},
+    ],
+)
+def test_a_tool_s_message_without_a_name_is_known_by_its_call(tool):
+    call = {"id": "7", "type": "function", "function": {"name": "search", "arguments": "{}"}}
+    for asking in (
+        AIMessage("", tool_calls=[{"name": "search", "args": {}, "id": "7"}]),
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+    ):
+        evaluator = RagEvaluator(
+            ContextRelevancy(llm=FakeLLM(lambda request: {"ids": [1]})), retriever_tools={"search"}
+        )
+        assert evaluator(outputs={"messages": [("user", "Who?"), asking, tool, ("ai", "Jane.")]})["score"] == 1.0
+
+
+def test_a_chain_s_state_may_hold_the_question_beside_the_outputs():
+    step = RagEvaluator(ContextRelevancy(llm=FakeLLM(lambda request: {"ids": [1]}))).as_runnable()
+    assert step.invoke({"question": "Who?", "outputs": "Jane.", "context": "Jane wrote it."})["score"] == 1.0
+
+
+def test_contexts_have_two_names_in_every_form():
+    evaluator = RagEvaluator(ContextRelevancy(llm=FakeLLM(lambda request: {"ids": [1]})))
+    for given in ({"context": ["Jane wrote it."]}, {"contexts": ["Jane wrote it."]}):
+        assert evaluator(inputs="Who?", outputs="Jane.", **given)["score"] == 1.0
+        assert asyncio.run(evaluator.acall(inputs="Who?", outputs="Jane.", **given))["score"] == 1.0
+
+
+def test_an_object_that_fails_when_it_is_looked_into_is_a_comment():
+    class Broken(dict):
+        def __getitem__(self, key):
+            raise RuntimeError("no database")
+
+        def items(self):
+            raise RuntimeError("no database")
+
+    result = RagEvaluator(RELEVANCY)(inputs="Who?", outputs=Broken(answer="A."))
+    assert result["score"] is None
+    assert "no database" in result["comment"]
+
+
+def test_the_step_and_the_evaluator_can_be_pickled():
+    evaluator = RagEvaluator(ContextRelevancy(llm=LangChainLLM(FakeListChatModel(responses=['{"ids": [1]}']))))
+    state = {"question": "Who?", "answer": "Jane.", "context": "Jane wrote it."}
+    for _ in range(2):
+        again = pickle.loads(pickle.dumps(evaluator))
+        step = pickle.loads(pickle.dumps(evaluator.as_runnable()))
+        assert again(outputs=state)["score"] == step.invoke(state)["score"] == 1.0

@@ -23,8 +23,9 @@ from langchain_core.prompt_values import ChatPromptValue
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragstone import AlignmentCoverage, Sample, SummarizationScore
-from ragstone_langchain.fields import Reading, read_sample, text_of
+from ragstone_langchain.fields import Reading, read_sample
 from ragstone_langchain.given import Given
+from ragstone_langchain.messages import text_of
 from ragstone_langchain.places import USUAL_NAMES
 from ragstone_langchain.values import Unreadable
 

@@ -1,6 +1,9 @@
 """LangChain's models as judges: the core's contract, and the same outcome through each kind of model."""
 
 import asyncio
+import copy
+import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +17,7 @@ from ragstone.testing import EmbedderContract, FakeEmbedder, FakeLLM, LLMContrac
 from ragstone_langchain import LangChainEmbedder, LangChainLLM
 
 from ..core.judges import metrics, truth  # noqa: TID252
-from .scripted import NO_TOKENS, TOKENS, WRAPPERS, AsyncChat, PlainChat, Script, Told, ToolChat
+from .scripted import NO_TOKENS, TOKENS, WRAPPERS, AsyncChat, PlainChat, Script, SyncChat, Told, ToolChat, message
 
 SAMPLE = Sample(
     user_input="It has word1 here. Which say word1?",
@@ -142,8 +145,51 @@ def test_what_is_no_model_is_refused_when_made(given, message) -> None:
 
 
 def test_what_embeds_nothing_is_refused_when_made() -> None:
-    with pytest.raises(TypeError, match="embeddings: FakeListChatModel has no embed_documents; pass LangChain emb"):
+    with pytest.raises(TypeError, match="embeddings: FakeListChatModel has no embed_documents to call; pass LangChain"):
         LangChainEmbedder(FakeListChatModel(responses=[]))
+
+
+def test_a_class_is_no_embeddings() -> None:
+    with pytest.raises(TypeError, match="embeddings: Places has no embed_documents to call"):
+        LangChainEmbedder(Places)
+
+
+def test_vectors_of_different_lengths_are_for_the_metric_to_refuse() -> None:
+    class Ragged(Places):
+        def embed_documents(self, texts: list[str]) -> list[list[float]]:
+            return [[1.0] * (i + 1) for i in range(len(texts))]
+
+    script = Script(truth)
+    metric = ResponseRelevancy(llm=Told(ToolChat(script=script), script), embedder=LangChainEmbedder(Ragged()))
+    for outcome in (metric.score(SAMPLE), asyncio.run(metric.ascore(SAMPLE))):
+        assert outcome.reason == "judge_unparseable"
+
+
+@pytest.mark.parametrize("kind", ["async only", "sync only", "chat with tools"])
+def test_a_judge_can_be_copied_and_pickled_also_after_it_was_used(kind: str) -> None:
+    model = {"async only": PickledAsync, "sync only": PickledSync, "chat with tools": Pickled}[kind]()
+    judge = LangChainLLM(model)
+    request = LLMRequest("demo.ask", "", "Is it?", {}, choices=("yes", "no"))
+    for _ in range(2):
+        for copied in (pickle.loads(pickle.dumps(judge)), copy.deepcopy(judge)):
+            assert copied.generate(request).text == asyncio.run(copied.agenerate(request)).text == "yes"
+        judge.generate(request)
+        asyncio.run(judge.agenerate(request))
+
+
+class Pickled(PlainChat):
+    script: Any = None
+
+    def say(self, messages, kwargs):
+        return message("yes")
+
+
+class PickledAsync(Pickled, AsyncChat):
+    pass
+
+
+class PickledSync(Pickled, SyncChat):
+    pass
 
 
 @pytest.mark.parametrize(
@@ -152,6 +198,7 @@ def test_what_embeds_nothing_is_refused_when_made() -> None:
         ({"asking": "all"}, "asking: 'all' is not one of 'together', 'one_by_one'"),
         ({"timeout": 0}, "timeout: 0 is not a number of seconds above 0"),
         ({"timeout": "1"}, "timeout: '1' is not"),
+        ({"timeout": True}, "timeout: True is not"),
         ({"timeout": float("nan")}, "timeout: nan is not"),
         ({"max_input_tokens": 0}, "max_input_tokens: 0 is not a whole number of at least 1"),
     ],

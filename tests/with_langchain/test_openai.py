@@ -7,6 +7,7 @@ import threading
 
 import pytest
 from langchain.chat_models import init_chat_model
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_openai import ChatOpenAI, OpenAI, OpenAIEmbeddings
 from openai import AsyncOpenAI
 
@@ -16,7 +17,7 @@ from ragstone.testing import FakeLLM
 from ragstone_langchain import LangChainEmbedder, LangChainLLM
 
 from ..core.judges import truth  # noqa: TID252
-from ..support.openai_server import chat, embeddings, error  # noqa: TID252
+from ..support.openai_server import Answer, chat, embeddings, error  # noqa: TID252
 
 REQUEST = LLMRequest("demo.ids", "Answer.", "Which?", record(ids=listing(whole(1, 2))))
 CHOICE = LLMRequest("demo.ask", "Answer.", "Is it?", {}, choices=("yes", "no"))
@@ -92,6 +93,42 @@ def test_a_server_that_refuses_the_format_is_asked_without(openai_server) -> Non
     assert json.dumps(REQUEST.schema) in server.bodies[-1]["messages"][-1]["content"]
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"detail": [{"loc": ["body", "response_format"], "msg": "extra fields not permitted"}]},
+        {"detail": "response_format is not supported"},
+        b"response_format is not supported",
+    ],
+)
+def test_whatever_form_its_refusal_has(openai_server, body) -> None:
+    server = openai_server(lambda asked: Answer(body, status=422) if "response_format" in asked else '{"ids": [1]}')
+    assert LangChainLLM(openai(server)).generate(REQUEST).text == '{"ids": [1]}'
+
+
+def test_a_bad_moment_of_the_server_does_not_end_structured_output(openai_server) -> None:
+    answers = iter([error(500, "internal error in function worker"), '{"ids": [1]}', '{"ids": [1]}'])
+    server = openai_server(lambda body: next(answers))
+    judge = LangChainLLM(openai(server))
+    assert [judge.generate(REQUEST).text for _ in range(2)] == ['{"ids": [1]}'] * 2
+    assert ["response_format" in body for body in server.bodies] == [True, False, True]
+
+
+def test_a_reply_that_was_cut_off_is_one_that_cannot_be_read(openai_server) -> None:
+    def cut_off(body):
+        answer = chat('{"ids": [1')
+        answer["choices"][0]["finish_reason"] = "length"
+        return answer
+
+    server = openai_server(cut_off)
+    sample = Sample(user_input="Which?", retrieved_contexts=["This. That."])
+    metric = ContextRelevancy(llm=LangChainLLM(openai(server)))
+    for outcome in (metric.score(sample), in_loop(metric.ascore(sample))):
+        assert outcome.reason == "judge_unparseable"
+        assert (outcome.usage.llm_calls, outcome.usage.input_tokens, outcome.usage.output_tokens) == (2, 22, 14)
+    assert len(server.bodies) == 4
+
+
 def test_log_probabilities_reach_the_metric(openai_server) -> None:
     top = [{"token": "yes", "logprob": -0.1, "bytes": None}, {"token": "no", "logprob": -2.4, "bytes": None}]
     server = openai_server(lambda body: chat("yes", logprobs={"content": [{**top[0], "top_logprobs": top}]}))
@@ -112,6 +149,22 @@ def test_a_configurable_model(openai_server) -> None:
     )
     assert [reply.text for reply in both(LangChainLLM(model), REQUEST)] == ['{"ids": [1]}'] * 2
     assert all("response_format" in body for body in server.bodies)
+
+
+def test_callbacks_of_a_configurable_model_hear_no_judge(openai_server) -> None:
+    heard = []
+
+    class Listener(BaseCallbackHandler):
+        def on_chat_model_start(self, serialized, messages, **kwargs):
+            heard.append(messages[0][-1].content)
+
+    server = openai_server(lambda body: '{"ids": [1]}')
+    settings = {"model_provider": "openai", "base_url": server.url, "api_key": "k", "callbacks": [Listener()]}
+    model = init_chat_model("gpt-4o", configurable_fields=("temperature",), **settings)
+    both(LangChainLLM(model), REQUEST)
+    assert heard == []
+    model.invoke("the app's own")
+    assert heard == ["the app's own"]
 
 
 def test_a_configurable_model_without_a_model_says_what_is_wrong() -> None:

@@ -12,7 +12,13 @@ from typing import TypedDict
 import pytest
 from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler, get_usage_metadata_callback
 from langchain_core.language_models import FakeListChatModel
-from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langchain_core.runnables import (
+    ConfigurableField,
+    RunnableBranch,
+    RunnableConfig,
+    RunnableLambda,
+    RunnableParallel,
+)
 from langchain_core.tracers.context import _configure_hooks, collect_runs, register_configure_hook
 from langgraph.graph import END, START, StateGraph
 
@@ -21,6 +27,8 @@ import ragstone_langchain
 from ragstone import AlignmentCoverage, LLMRequest, Sample
 from ragstone.asking.schema import listing, record, whole
 from ragstone_langchain import LangChainLLM
+from ragstone_langchain.prompt import judge_prompt
+from ragstone_langchain.unseen import without_callbacks
 
 from ..core.judges import truth  # noqa: TID252
 from .scripted import WRAPPERS, PlainChat, Script, StreamingChat, TextModel, Told, ToolChat, message
@@ -208,6 +216,44 @@ def test_callbacks_on_the_model_object_itself(where: str) -> None:
         assert listener.heard, "the app's own calls are heard"
 
 
+@pytest.mark.parametrize("where", ["alternatives", "branch", "side by side", "sequence"])
+def test_callbacks_on_a_model_inside_of_something(where: str) -> None:
+    listener, script = Listener(), Script(lambda request: "yes")
+    own, bare = PlainChat(script=script, callbacks=[listener]), PlainChat(script=script)
+    model = {
+        "alternatives": bare.configurable_alternatives(ConfigurableField(id="m"), b=own).with_config(
+            configurable={"m": "b"}
+        ),
+        "branch": RunnableBranch((lambda _: True, own), bare),
+        "side by side": RunnableParallel(said=own) | RunnableLambda(lambda both: both["said"]),
+        "sequence": RunnableLambda(lambda prompt: prompt) | own,
+    }[where]
+    told = Told(model, script)
+    assert told.generate(WORD).text == "yes"
+    assert asyncio.run(told.agenerate(WORD)).text == "yes"
+    assert listener.heard == []
+    model.invoke(judge_prompt(WORD, WORD.user))
+    assert listener.models == 1, "the app's own calls are heard"
+
+
+def test_callbacks_that_the_app_adds_later() -> None:
+    listener, script = Listener(), Script(lambda request: "yes")
+    model = PlainChat(script=script)
+    told = Told(model, script)
+    told.generate(WORD)
+    model.callbacks = [listener]
+    told.generate(WORD)
+    asyncio.run(told.agenerate(WORD))
+    assert listener.heard == []
+    assert model.callbacks == [listener]
+
+
+def test_a_model_without_callbacks_is_not_copied() -> None:
+    model = PlainChat(script=None)
+    for wrapped in (model, model.with_retry(), model.with_fallbacks([model]), RunnableParallel(said=model)):
+        assert without_callbacks(wrapped) is wrapped
+
+
 @pytest.mark.parametrize("handler_class", [None, Listener])
 def test_a_configure_hook(judge, handler_class) -> None:
     listener = Listener()
@@ -358,7 +404,17 @@ def counting_server():
         thread.join()
 
 
-@pytest.mark.parametrize(("mode", "sends"), [("judge", False), ("traced", True), ("app", True)])
+@pytest.mark.parametrize(
+    ("mode", "sends"),
+    [
+        ("judge", False),
+        ("traced", True),
+        ("app", True),
+        ("evaluate", False),
+        ("aevaluate", False),
+        ("plain", True),
+    ],
+)
 def test_nothing_is_sent_to_langsmith(mode: str, sends: bool) -> None:
     path = os.pathsep.join({str(Path(package.__file__).parents[1]) for package in (ragstone, ragstone_langchain)})
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("LANGSMITH", "LANGCHAIN", "COV"))}

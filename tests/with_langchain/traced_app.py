@@ -1,18 +1,22 @@
-"""An app under LANGSMITH_TRACING that calls a judge; run by test_unseen.py: python traced_app.py judge|traced|app
+"""An app under LANGSMITH_TRACING that calls a judge; run by test_unseen.py: python traced_app.py MODE
 
-"judge": a judge as it is; "traced": with `trace=True`; "app": the app's own model. The trace goes to LANGSMITH_ENDPOINT.
+"judge": a judge as it is; "traced": with `trace=True`; "app": the app's own model; "evaluate", "aevaluate": a chain in
+LangSmith's evaluation with the client of docs/langchain.md; "plain": without. Traces go to LANGSMITH_ENDPOINT.
 """
 
 import asyncio
 import sys
+import uuid
 
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tracers.langchain import wait_for_all_tracers
+from langsmith import Client, aevaluate, evaluate
 from langsmith.run_helpers import tracing_context
+from langsmith.schemas import Example
 
-from ragstone import LLMRequest
-from ragstone_langchain import LangChainLLM
+from ragstone import ContextRelevancy, LLMRequest
+from ragstone_langchain import LangChainLLM, RagEvaluator
 
 REQUEST = LLMRequest("demo.ask", "", "Is it?", {}, choices=("yes", "no"))
 
@@ -36,5 +40,24 @@ def main(mode: str) -> None:
     wait_for_all_tracers()
 
 
+def evaluation(mode: str) -> None:
+    chain = RunnableLambda(lambda inputs: {"answer": "It is.", "context": ["It is."]}) | RunnableLambda(lambda x: x)
+    judge = LangChainLLM(FakeListChatModel(responses=['{"ids": [1]}']))
+    client = None if mode == "plain" else Client(api_key="none", auto_batch_tracing=False, tracing_sampling_rate=0)
+    settings = {
+        "data": [Example(id=uuid.uuid4(), inputs={"question": "Is it?"})],
+        "evaluators": [RagEvaluator(ContextRelevancy(llm=judge))],
+        "upload_results": False,
+        "client": client,
+    }
+
+    async def rows():
+        return [row async for row in await aevaluate(chain.ainvoke, **settings)]
+
+    (row,) = asyncio.run(rows()) if mode == "aevaluate" else evaluate(chain.invoke, **settings)
+    assert [result.score for result in row["evaluation_results"]["results"]] == [1.0]
+    wait_for_all_tracers()
+
+
 if __name__ == "__main__":
-    main(sys.argv[1])
+    (main if sys.argv[1] in ("judge", "traced", "app") else evaluation)(sys.argv[1])
