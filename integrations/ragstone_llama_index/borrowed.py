@@ -22,8 +22,8 @@ class Borrowed(Generic[M]):
 
     Calls are made on a shallow copy, which shares clients, limits and settings with the object: the object itself
     is never changed. A client keeps connections of the event loop that it was awaited on, and fails the app when
-    it is awaited on another. So there is one loop for each: the one that ran when the adapter was made, else the
-    first that awaits it. Any other loop gets a thread and the object's sync half.
+    it is awaited on another. So each object has one home, whoever borrows it: the loop that ran when it was first
+    borrowed, else the first that awaits it. Any other loop gets a thread and the object's sync half.
 
     Args:
         given: The object; None: that of `Settings`.
@@ -48,7 +48,8 @@ class Borrowed(Generic[M]):
         self._blocks = blocks
         self._in_threads = in_threads
         self._lock = threading.Lock()
-        self._home = _Home()
+        if given is not None:
+            _home_of(given)
         self._copied: tuple[M, M] | None = None
         self._bridge: Bridge | None = None
 
@@ -67,8 +68,6 @@ class Borrowed(Generic[M]):
             original = self._default()
         with self._lock:
             if self._copied is None or self._copied[0] is not original:
-                if self._copied is not None:  # Settings holds another now, which may live on another loop
-                    self._home = _Home()
                 copy = original.model_copy(update=dict(self._changes()))
                 self._copied = (original, copy)
             return self._copied[1]
@@ -77,7 +76,8 @@ class Borrowed(Generic[M]):
         """Whether `model`, which `take` returned, may be awaited on the running loop."""
         if self._in_threads is not None:
             return not self._in_threads
-        return not self._blocks(model) and self._home.is_here()
+        original = self.look()
+        return original is not None and not self._blocks(model) and _home_of(original).is_here()
 
     async def in_thread(self, call: Callable[[], T]) -> T:
         """Await a blocking call, made in a thread."""
@@ -121,6 +121,20 @@ class _Home:
             if self._loop is None:
                 self._loop = weakref.ref(running)
             return self._loop() is running  # a loop that is gone stays the home: its connections may be left
+
+
+# By the object's id: models can be neither hashed nor marked. What is known of one goes when it goes.
+_HOMES: dict[int, tuple["weakref.ref[BaseModel]", _Home]] = {}
+_LOCK = threading.RLock()  # a model may go while it is held
+
+
+def _home_of(model: BaseModel) -> _Home:
+    """Return the home of a model object, the same for every adapter that borrows it."""
+    key = id(model)
+    with _LOCK:
+        if key not in _HOMES or _HOMES[key][0]() is not model:
+            _HOMES[key] = weakref.ref(model, lambda _: _HOMES.pop(key, None)), _Home()
+        return _HOMES[key][1]
 
 
 def defined_by(model: object, method: str) -> type:

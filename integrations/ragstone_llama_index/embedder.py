@@ -88,10 +88,12 @@ class LlamaIndexEmbedder:
 
 
 def as_embedder(embed_model: BaseEmbedding | Embedder | None) -> Embedder:
-    """Return an embedder for what a user named: LlamaIndex', ragstone's, or None for `Settings.embed_model`."""
-    if embed_model is None or isinstance(embed_model, BaseEmbedding):
-        return LlamaIndexEmbedder(embed_model)
-    return embed_model
+    """Return an embedder for what a user named: LlamaIndex', ragstone's, or None for `Settings.embed_model`.
+
+    Raises:
+        TypeError: It is none of these.
+    """
+    return embed_model if isinstance(embed_model, Embedder) else LlamaIndexEmbedder(embed_model)
 
 
 def _changes(*, trace: bool) -> Mapping[str, object]:

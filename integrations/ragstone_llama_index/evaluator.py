@@ -9,6 +9,7 @@ from llama_index.core.prompts import PromptTemplate
 from llama_index.core.prompts.mixin import PromptDictType
 from llama_index.core.schema import MetadataMode
 
+from ragstone.asking.prompt import filled
 from ragstone.metrics import Metric
 from ragstone.metrics.safely import ascore_safely, score_safely
 from ragstone.outcome import Outcome, Unscored
@@ -58,11 +59,9 @@ class MetricEvaluator(BaseEvaluator):
 
     def __init__(self, metric: Metric, *, metadata_mode: MetadataMode = MetadataMode.LLM) -> None:
         if not isinstance(cast("object", metric), Metric):
-            raise TypeError(
-                f"metric: is {type(metric).__name__}; pass a metric, such as ragstone.ContextRelevancy(...)"
-            )
+            raise TypeError(f"metric: is {_kind(metric)}; pass a metric, such as ragstone.ContextRelevancy(llm=...)")
         self._metric = metric
-        self._mode = MetadataMode(metadata_mode)
+        self._mode = check_mode(metadata_mode)
 
     @property
     def metric(self) -> Metric:
@@ -142,6 +141,7 @@ class MetricEvaluator(BaseEvaluator):
 
     def _answered(self, query: str | None, answer: Answer) -> tuple[Sample, Outcome | None]:
         """Return the sample that an app's answer makes, and why it cannot be scored where that is known."""
+        answer = text_only(answer)
         sample = sample_of(query, answer)
         if answer.problem is None or "response" not in self._metric.required_fields:
             return sample, None
@@ -160,13 +160,40 @@ class MetricEvaluator(BaseEvaluator):
         self._metric = replace(self._metric, instructions={**kept, **changed})
 
 
+def check_mode(mode: object) -> MetadataMode:
+    """Return a metadata mode.
+
+    Raises:
+        ValueError: It is none; the message says what there is.
+    """
+    try:
+        return MetadataMode(mode)
+    except ValueError:
+        modes = ", ".join(f"MetadataMode.{known.name}" for known in MetadataMode)
+        raise ValueError(f"metadata_mode: {mode!r} is not one of {modes}") from None
+
+
+def _kind(thing: object) -> str:
+    return f"the class {thing.__name__}" if isinstance(thing, type) else type(thing).__name__
+
+
 def _text(step: str, prompt: object) -> str:
     """Return a prompt's text as it stands: what is in braces is filled in by the metric, or stays."""
     if isinstance(prompt, PromptTemplate):
-        return prompt.template
+        if any(getattr(prompt, name, None) for name in ("template_var_mappings", "function_mappings")):
+            raise TypeError(f"{step}: has mappings of variables, which the metric does not know; put the text in")
+        return filled(prompt.template, {name: str(value) for name, value in prompt.kwargs.items()})
     if isinstance(prompt, str):
         return prompt
     raise TypeError(f"{step}: is {type(prompt).__name__}; pass a PromptTemplate")
+
+
+def text_only(answer: Answer) -> Answer:
+    """Return an answer that is no text, such as a dict, as none at all, with the problem."""
+    text = cast("object", answer.text)
+    if text is None or isinstance(text, str):
+        return answer
+    return Answer(None, answer.contexts, f"is {type(text).__name__}, not text")
 
 
 def sample_of(query: str | None, answer: Answer) -> Sample:

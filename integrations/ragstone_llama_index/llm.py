@@ -41,7 +41,7 @@ class LlamaIndexLLM:
         structured: True asks by LlamaIndex' `structured_predict`, which says nothing of tokens.
         in_threads: True: always the sync half, in threads; False: always the async half; None: as said above.
         max_input_tokens: The longest prompt that the model takes, for metrics to keep within; None: what its
-            `metadata` says, and unknown where that is but LlamaIndex' default of 3,900.
+            `metadata` says, and unknown where that is but LlamaIndex' default of 3,900 or leaves no room.
         trace: True lets the app's callbacks and tracers see the judge's calls, still tagged as such.
 
     Raises:
@@ -69,8 +69,8 @@ class LlamaIndexLLM:
     ) -> None:
         if not isinstance(cast("object", llm), LLM | None):
             raise TypeError(
-                f"llm: {type(llm).__name__} is no LlamaIndex LLM; pass one of llama_index.core.llms or of a "
-                "llama-index-llms-... package, or None for Settings.llm"
+                f"llm: {type(llm).__name__} is no LlamaIndex LLM; pass an object of llama_index.core.llms or of a "
+                'llama-index-llms-... package, such as OpenAI("gpt-5-mini"), or None for Settings.llm'
             )
         check_option("asking", asking, ("together", "one_by_one"))
         if max_input_tokens is not None:
@@ -98,10 +98,8 @@ class LlamaIndexLLM:
         llm = self._borrowed.look()
         if self._max_input_tokens is not None or llm is None:
             return self._max_input_tokens
-        metadata = llm.metadata
-        if metadata.context_window == DEFAULT_CONTEXT_WINDOW:
-            return None
-        return max(1, metadata.context_window - max(0, metadata.num_output))
+        room = llm.metadata.context_window - max(0, llm.metadata.num_output)
+        return None if llm.metadata.context_window == DEFAULT_CONTEXT_WINDOW or room <= 0 else room
 
     def generate(self, request: LLMRequest, /) -> LLMReply:
         """Answer one request by the model's sync half, blocking the calling thread.
@@ -138,8 +136,12 @@ class LlamaIndexLLM:
 
 
 def as_judge(llm: LLM | ragstone.LLM | None) -> ragstone.LLM:
-    """Return a judge for what a user named: a LlamaIndex LLM, a ragstone LLM, or None for `Settings.llm`."""
-    return LlamaIndexLLM(llm) if llm is None or isinstance(llm, LLM) else llm
+    """Return a judge for what a user named: a LlamaIndex LLM, a ragstone LLM, or None for `Settings.llm`.
+
+    Raises:
+        TypeError: It is none of these.
+    """
+    return llm if isinstance(llm, ragstone.LLM) else LlamaIndexLLM(llm)
 
 
 def _changes(*, trace: bool) -> Mapping[str, object]:

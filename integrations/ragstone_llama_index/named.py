@@ -1,6 +1,6 @@
 """The four metrics as evaluators, made the way that LlamaIndex' own are: from a model, or from `Settings`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -27,6 +27,7 @@ class MetricOptions(TypedDict, total=False):
     asking: Literal["auto"] | Asking
     scoring: Scoring
     max_input_tokens: int | None
+    instructions: Mapping[str, str]
 
 
 class SummarizationOptions(MetricOptions, total=False):

@@ -16,8 +16,9 @@ from ragstone.metrics import Metric
 from ragstone.metrics.options import check_count
 from ragstone.metrics.safely import ascore_safely, score_safely
 from ragstone.outcome import Outcome
+from ragstone_llama_index.arguments import Metrics, by_name, check_asked
 from ragstone_llama_index.bounded import bounded
-from ragstone_llama_index.evaluator import no_response, sample_of
+from ragstone_llama_index.evaluator import check_mode, no_response, sample_of, text_only
 from ragstone_llama_index.responses import Answer, AnyResponse, aread_response, read_response
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class EngineReport:
 def evaluate_query_engine(
     engine: BaseQueryEngine,
     questions: Sequence[str],
-    metrics: Sequence[Metric] | Mapping[str, Metric],
+    metrics: Metrics,
     *,
     max_concurrency: int = 8,
     progress: bool | None = None,
@@ -81,13 +82,14 @@ def evaluate_query_engine(
     Args:
         engine: The app.
         questions: What to ask.
-        metrics: What to score by; by names of yours where two have the same. `AlignmentCoverage` wants
-            `source="retrieved_contexts"` here: the question is not the original of the answer.
+        metrics: What to score by, metrics or evaluators; by names of yours where two have the same.
+            `AlignmentCoverage` wants `source="retrieved_contexts"` here: a question is not the original of its answer.
         max_concurrency: Questions under way at most, and calls to judges at most, of all metrics together.
         progress: Whether to show a bar; None: on a terminal.
         metadata_mode: Which metadata of source nodes stand in the contexts; see `MetricEvaluator`.
 
     Raises:
+        TypeError: `engine` is no query engine, a question is no text, or one of `metrics` is no metric.
         ValueError: Two metrics have the same name, there are none, or `max_concurrency` is less than 1.
 
     Example:
@@ -103,7 +105,7 @@ def evaluate_query_engine(
         >>> print(evaluate_query_engine(engine, ["Who wrote Emma?"], [metric]))
         context_relevancy: mean 0.500 (1 of 1)
     """
-    run = _Run(metrics, max_concurrency, metadata_mode)
+    run = _Run(engine, questions, metrics, max_concurrency, metadata_mode)
     rows: dict[int, EngineRow] = {}
     with _bar(len(questions), progress) as step:
         pool = ThreadPoolExecutor(max_concurrency, thread_name_prefix="ragstone-rows")
@@ -122,14 +124,14 @@ def evaluate_query_engine(
 async def aevaluate_query_engine(
     engine: BaseQueryEngine,
     questions: Sequence[str],
-    metrics: Sequence[Metric] | Mapping[str, Metric],
+    metrics: Metrics,
     *,
     max_concurrency: int = 8,
     progress: bool | None = None,
     metadata_mode: MetadataMode = MetadataMode.LLM,
 ) -> EngineReport:
     """Put each question to a query engine on the running event loop; otherwise as `evaluate_query_engine`."""
-    run = _Run(metrics, max_concurrency, metadata_mode)
+    run = _Run(engine, questions, metrics, max_concurrency, metadata_mode)
     places = asyncio.Semaphore(max_concurrency)
     with _bar(len(questions), progress) as step:
 
@@ -153,21 +155,22 @@ class _Run:
     """The metrics of one evaluation, and what makes a row."""
 
     def __init__(
-        self, metrics: Sequence[Metric] | Mapping[str, Metric], max_concurrency: int, mode: MetadataMode
+        self,
+        engine: BaseQueryEngine,
+        questions: Sequence[str],
+        metrics: Metrics,
+        max_concurrency: int,
+        mode: MetadataMode,
     ) -> None:
         check_count("max_concurrency", max_concurrency)
-        names = list(metrics) if isinstance(metrics, Mapping) else [metric.name for metric in metrics]
-        given = list(metrics.values()) if isinstance(metrics, Mapping) else list(metrics)
-        if not given:
-            raise ValueError("metrics: is empty; name at least one")
-        if twice := {name for name in names if names.count(name) > 1}:
-            raise ValueError(f"metrics: {', '.join(sorted(twice))} twice; pass them by name: {{NAME: metric}}")
-        self._metrics = dict(zip(names, bounded(given, max_concurrency), strict=True))
-        self._mode = mode
+        check_asked(engine, questions)
+        named = by_name(metrics)
+        self._metrics = dict(zip(named, bounded(list(named.values()), max_concurrency), strict=True))
+        self._mode = check_mode(mode)
 
     def row(self, engine: BaseQueryEngine, question: str) -> EngineRow:
         try:
-            answer = read_response(cast("AnyResponse", engine.query(question)), self._mode)
+            answer = text_only(read_response(cast("AnyResponse", engine.query(question)), self._mode))
         except Exception as error:
             answer = _failed(error)
         sample = sample_of(question, answer)
@@ -180,7 +183,7 @@ class _Run:
 
     async def arow(self, engine: BaseQueryEngine, question: str) -> EngineRow:
         try:
-            answer = await aread_response(cast("AnyResponse", await engine.aquery(question)), self._mode)
+            answer = text_only(await aread_response(cast("AnyResponse", await engine.aquery(question)), self._mode))
         except Exception as error:
             answer = _failed(error)
         sample = sample_of(question, answer)

@@ -1,14 +1,26 @@
 """MetricEvaluator and the four named ones: the same outcome as core's, in LlamaIndex's form."""
 
 import asyncio
+import dataclasses
 import json
 
 import pytest
 from llama_index.core import Settings
+from llama_index.core.base.response.schema import Response
 from llama_index.core.evaluation import BaseEvaluator, EvaluationResult
+from llama_index.core.schema import NodeWithScore, TextNode
 
 import ragstone
-from ragstone import AlignmentCoverage, ContextRelevancy, LLMReply, ResponseRelevancy, Sample, Score, Unscored
+from ragstone import (
+    AlignmentCoverage,
+    ContextRelevancy,
+    LLMReply,
+    ResponseRelevancy,
+    Sample,
+    Score,
+    SummarizationScore,
+    Unscored,
+)
 from ragstone.testing import FakeEmbedder, FakeLLM
 from ragstone_llama_index import (
     AlignmentCoverageEvaluator,
@@ -19,6 +31,7 @@ from ragstone_llama_index import (
     MetricResult,
     ResponseRelevancyEvaluator,
     SummarizationScoreEvaluator,
+    named,
 )
 
 from .models import SAMPLE, Chatting, Completing, Placing, metrics, truth
@@ -235,3 +248,48 @@ def test_a_metric_of_ones_own():
 
     assert MetricEvaluator(Politeness(llm=FakeLLM(lambda request: "yes"))).evaluate(response="Thanks.").score == 1.0
     assert Sample(response="Thanks.").response
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ContextRelevancyEvaluator("gpt-5"), 'llm: str is no LlamaIndex LLM; pass .* such as OpenAI\\("gpt'),
+        (
+            lambda: ResponseRelevancyEvaluator(FakeLLM(truth), "ada"),
+            "embed_model: str is no LlamaIndex embedding model",
+        ),
+        (lambda: MetricEvaluator(ContextRelevancy), "metric: is the class ContextRelevancy; pass a metric, such as"),
+    ],
+)
+def test_what_is_no_model_and_no_metric_is_refused_in_llama_index_words(make, message):
+    with pytest.raises(TypeError, match=message):
+        make()
+
+
+def test_a_metadata_mode_that_there_is_not_is_refused_with_those_that_there_are():
+    with pytest.raises(ValueError, match=r"metadata_mode: 'text' is not one of MetadataMode\.ALL, "):
+        ContextRelevancyEvaluator(FakeLLM(truth), metadata_mode="text")
+
+
+@pytest.mark.parametrize("answer", [{"answer": 1}, 5])
+def test_an_answer_that_is_no_text_is_a_result(answer):
+    node = NodeWithScore(node=TextNode(text="It has word1 here."))
+    response = Response(answer, [node])
+    evaluator = ResponseRelevancyEvaluator(FakeLLM(truth), FakeEmbedder())
+    for result in (
+        evaluator.evaluate_response(query="Why?", response=response),
+        asyncio.run(evaluator.aevaluate_response(query="Why?", response=response)),
+    ):
+        assert result.invalid_reason == f"missing_input: response: is {type(answer).__name__}, not text"
+
+
+def test_the_named_ones_take_every_option_of_their_metric():
+    made = {
+        AlignmentCoverage: named.AlignmentOptions,
+        ContextRelevancy: named.ContextOptions,
+        ResponseRelevancy: named.ResponseOptions,
+        SummarizationScore: named.SummarizationOptions,
+    }
+    for metric, options in made.items():
+        fields = {field.name for field in dataclasses.fields(metric)} - {"llm", "embedder"}
+        assert set(options.__annotations__) | set(named.MetricOptions.__annotations__) == fields

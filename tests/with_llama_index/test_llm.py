@@ -1,6 +1,7 @@
 """LlamaIndexLLM: which method is asked with what, what is read from the answer, which loop and thread it runs in."""
 
 import asyncio
+import gc
 import json
 import threading
 
@@ -13,7 +14,7 @@ from llama_index.core.llms.callbacks import llm_completion_callback
 
 from ragstone import LLMRequest
 from ragstone.testing import LLMContract
-from ragstone_llama_index import LlamaIndexLLM
+from ragstone_llama_index import LlamaIndexLLM, borrowed
 from ragstone_llama_index.replies import to_reply
 
 from .models import SAMPLE, Chatting, Completing, drive, metrics, truth
@@ -308,6 +309,45 @@ def test_the_loop_that_made_the_adapter_is_its_home():
 
     asyncio.run(notebook())
     assert [half for half, _ in llm.script.halves] == ["sync", "async"]
+
+
+def test_every_adapter_of_a_model_has_the_same_home():
+    """Each evaluator makes an adapter of its own: two of them on two loops must not both await the model."""
+    llm = Chatting(truth)
+    for _ in range(3):
+        asyncio.run(LlamaIndexLLM(llm).agenerate(a_request()))
+    assert [half for half, _ in llm.script.halves] == ["async", "sync", "sync"]
+    assert len(set(llm.script.loops) - {None}) == 1
+
+
+def test_settings_that_change_and_change_back_do_not_move_a_model():
+    one, other = Chatting(truth), Chatting(truth)
+    judge = LlamaIndexLLM()
+    for llm in (one, other, one):
+        Settings.llm = llm
+        asyncio.run(judge.agenerate(a_request()))
+    assert [half for half, _ in one.script.halves] == ["async", "sync"]
+    assert [half for half, _ in other.script.halves] == ["async"]
+
+
+def test_what_is_known_of_a_model_goes_with_it():
+    gc.collect()
+    before = len(borrowed._HOMES)
+    asyncio.run(LlamaIndexLLM(Chatting(truth)).agenerate(a_request()))
+    gc.collect()
+    assert len(borrowed._HOMES) == before
+
+
+@pytest.mark.parametrize(
+    ("window", "output", "limit"), [(4096, 256, 3840), (3900, 256, None), (-1, 256, None), (0, 256, None), (9, 9, None)]
+)
+def test_a_limit_that_leaves_no_room_is_no_limit(window, output, limit):
+    class Sized(Chatting):
+        @property
+        def metadata(self):
+            return LLMMetadata(context_window=window, num_output=output, is_chat_model=True)
+
+    assert LlamaIndexLLM(Sized(truth)).max_input_tokens == limit
 
 
 @pytest.mark.parametrize(("in_threads", "half"), [(True, "sync"), (False, "async")])

@@ -34,6 +34,19 @@ def test_a_changed_prompt_is_what_the_judge_reads_and_shows_in_the_version(text:
     assert evaluator.get_prompts()["sentences"].get_template() == text
 
 
+def test_a_prompt_that_is_filled_in_part_is_read_with_what_fills_it() -> None:
+    judge = FakeLLM(truth)
+    evaluator = ContextRelevancyEvaluator(judge)
+    evaluator.update_prompts({"sentences": PromptTemplate("Be {tone}. {other}").partial_format(tone="strict")})
+    evaluator.evaluate(**GIVEN)
+    assert judge.requests[0].system.startswith("Be strict. {other}\n")
+
+
+def test_instructions_can_be_given_when_it_is_made() -> None:
+    evaluator = ContextRelevancyEvaluator(FakeLLM(truth), instructions={"sentences": "Mine."})
+    assert evaluator.get_prompts()["sentences"].get_template() == "Mine."
+
+
 def test_it_stays_with_that_evaluator() -> None:
     metric = metrics(truth)[6]
     changed, other = MetricEvaluator(metric), MetricEvaluator(metric)
@@ -74,6 +87,11 @@ def test_every_step_can_be_changed(index: int, asking: str) -> None:
     [
         ({"eval_template": PromptTemplate("x")}, ValueError, "'eval_template' is no step; there are sentences, copies"),
         ({"sentences": PromptTemplate(" ")}, ValueError, "is blank"),
+        (
+            {"sentences": PromptTemplate("{a}", template_var_mappings={"a": "b"})},
+            TypeError,
+            "sentences: has mappings of variables",
+        ),
         ({"sentences": ChatPromptTemplate([])}, TypeError, "sentences: is ChatPromptTemplate; pass a PromptTemplate"),
     ],
 )

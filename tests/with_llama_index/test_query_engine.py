@@ -13,7 +13,7 @@ from llama_index_instrumentation.dispatcher import active_instrument_tags, instr
 
 from ragstone import AlignmentCoverage, ContextRelevancy, ResponseRelevancy, Score, SummarizationScore
 from ragstone.testing import FakeEmbedder, FakeLLM
-from ragstone_llama_index import LlamaIndexLLM, aevaluate_query_engine, evaluate_query_engine
+from ragstone_llama_index import LlamaIndexLLM, MetricEvaluator, aevaluate_query_engine, evaluate_query_engine
 from ragstone_llama_index.bounded import BoundedLLM, Slots
 
 from .models import Chatting, Completing, truth
@@ -276,3 +276,42 @@ def test_a_cancelled_evaluation_leaves_no_task_behind():
         return [other for other in asyncio.all_tasks() if other is not asyncio.current_task()]
 
     assert asyncio.run(gives_up()) == []
+
+
+@WAYS
+@pytest.mark.parametrize("answer", [{"answer": 1}, 5, ["So."]])
+def test_an_answer_that_is_no_text_is_on_its_row(way, answer):
+    node = NodeWithScore(node=TextNode(text="It has word0 here."))
+    engine = Engine(answer=lambda question: Response(answer, [node]) if "word1" in question else said(question))
+    report = way(engine, QUESTIONS[:3], metrics(FakeLLM(truth)))
+    assert [row.error for row in report.rows] == [None, f"is {type(answer).__name__}, not text", None]
+    outcomes = report.rows[1].outcomes
+    assert outcomes["response_relevancy"].reason == "missing_input"
+    assert isinstance(outcomes["context_relevancy"], Score)
+
+
+@WAYS
+def test_evaluators_are_metrics_too(way):
+    evaluators = [MetricEvaluator(metric) for metric in metrics(FakeLLM(truth))]
+    plain = way(Engine(answer=said), QUESTIONS, metrics(FakeLLM(truth)))
+    report = way(Engine(answer=said), QUESTIONS, evaluators)
+    assert {n: s.mean for n, s in report.summaries.items()} == {n: s.mean for n, s in plain.summaries.items()}
+
+
+@WAYS
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"engine": None}, "engine: NoneType has no query and aquery; pass a query engine"),
+        ({"questions": "Why?"}, "questions: is str; pass a list of texts"),
+        ({"questions": ["Why?", 3]}, r"questions\[1\]: is int, not text"),
+        ({"questions": (question for question in QUESTIONS)}, "questions: is generator; pass a list"),
+        ({"metrics": ContextRelevancy(llm=FakeLLM(truth))}, "metrics: is ContextRelevancy; pass a list of metrics"),
+        ({"metrics": [ContextRelevancy]}, "metrics: ABCMeta is no metric; pass one such as"),
+        ({"metrics": ["context_relevancy"]}, "metrics: str is no metric"),
+    ],
+)
+def test_what_it_cannot_be_called_with_is_refused_at_once(way, change, message):
+    given = {"engine": Engine(answer=said), "questions": QUESTIONS, "metrics": metrics(FakeLLM(truth))}
+    with pytest.raises(TypeError, match=message):
+        way(**{**given, **change})
