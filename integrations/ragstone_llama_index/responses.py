@@ -15,7 +15,7 @@ from llama_index.core.base.response.schema import (
 from llama_index.core.chat_engine.types import AgentChatResponse, StreamingAgentChatResponse
 from llama_index.core.schema import MetadataMode, NodeWithScore
 
-from ragstone_llama_index.streams import Said, aread_stream, known, read_stream
+from ragstone_llama_index.streams import Said, aread_stream, known, read_stream, share
 
 AnyResponse = (
     Response
@@ -101,7 +101,7 @@ def _check(response: object) -> None:
 
 
 async def _from_thread(response: StreamingResponse) -> Said:
-    said = known(response)
+    said = share(response)  # before the thread begins: the user may read meanwhile
     return await asyncio.to_thread(read_stream, response) if said is None else said
 
 

@@ -286,7 +286,7 @@ def test_an_async_stream_whose_loop_has_gone_is_said_to_be_lost():
         task.cancel()
 
     asyncio.run(gives_up())
-    assert aread(response).problem == "reading its stream was cancelled"
+    assert aread(response).problem == "its stream broke off (RuntimeError: reading it was cancelled)"
 
 
 def test_an_async_stream_is_read_on_one_loop():
