@@ -82,7 +82,8 @@ def _stripped(thing: object, depth: int) -> object:
     if not isinstance(thing, Runnable):
         return thing
     changes: dict[str, object] = {}
-    for name, value in vars(cast("object", thing)).items():  # not getattr, which warns of deprecated fields
+    # A copy of what it holds, as other threads may use it; not by getattr, which warns of deprecated fields.
+    for name, value in dict(vars(cast("object", thing))).items():
         if name == "callbacks" and value:
             changes[name] = None
         elif name == "verbose" and value:  # prints each run

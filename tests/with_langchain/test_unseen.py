@@ -4,6 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import threading
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -374,7 +375,6 @@ def test_the_app_s_context_is_as_it_was() -> None:
 @contextmanager
 def counting_server():
     """A server on loopback that takes every request and counts them."""
-    import threading
     from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
     requests: list[str] = []
@@ -431,3 +431,22 @@ def test_nothing_is_sent_to_langsmith(mode: str, sends: bool) -> None:
         )
     assert done.returncode == 0, done.stderr
     assert bool(requests) == sends, requests
+
+
+def test_a_model_that_other_threads_use_meanwhile_can_be_looked_into() -> None:
+    model, over = PlainChat(script=None), threading.Event()
+
+    def use() -> None:
+        while not over.is_set():
+            for i in range(50):  # as cached properties do
+                model.__dict__[f"cached_{i}"] = i
+            for i in range(50):
+                del model.__dict__[f"cached_{i}"]
+
+    thread = threading.Thread(target=use)
+    thread.start()
+    try:
+        assert all(without_callbacks(model) is model for _ in range(5_000))
+    finally:
+        over.set()
+        thread.join()
