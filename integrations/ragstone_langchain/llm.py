@@ -6,7 +6,7 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from ragstone.asking.adapting import is_constrained, spelled_out
+from ragstone.asking.adapting import REFUSALS, is_constrained, schema_name, spelled_out
 from ragstone.judge import Asking, BaseLLM, LLMReply, LLMRequest
 from ragstone.metrics.options import check_count, check_option
 from ragstone_langchain.calling import Calling
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_REFUSALS = frozenset({400, 403, 404, 422, 500, 501})
 _PERHAPS_BRIEF = frozenset({500})  # llama.cpp's for a schema it cannot convert, and anybody's for a bad moment
 _LOCK = threading.Lock()
 _ABOUT_STRUCTURE = re.compile(r"tool|function|schema|response_format|structured|grammar|guided", re.IGNORECASE)
@@ -214,8 +213,7 @@ def structured_output(model: "Runnable[Any, Any]", request: LLMRequest) -> "Runn
 
     if isinstance(model, RunnableBindingBase) and (model.kwargs or "configurable" in model.config):
         return None
-    title = re.sub(r"[^A-Za-z0-9_-]+", "_", request.task)[:64]
-    schema = {"title": title, "description": "The reply to the user's message.", **request.schema}
+    schema = {"title": schema_name(request), "description": "The reply to the user's message.", **request.schema}
     make = cast("Any", model)  # not every runnable has the method
     try:
         return cast("Runnable[Any, Any]", make.with_structured_output(schema, include_raw=True))
@@ -229,4 +227,4 @@ def _refuses_structure(error: Exception) -> bool:
     if isinstance(error, NotImplementedError):  # a configurable model tells only now what is inside
         return True
     said = f"{error} {getattr(error, 'body', '')}"  # clients differ in how much of the body they show
-    return getattr(error, "status_code", None) in _REFUSALS and bool(_ABOUT_STRUCTURE.search(said))
+    return getattr(error, "status_code", None) in REFUSALS and bool(_ABOUT_STRUCTURE.search(said))

@@ -6,7 +6,8 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from ragstone import LLMReply, LLMRequest
 from ragstone.asking.adapting import read_reply
-from ragstone.asking.values import as_count, as_dict, as_list
+from ragstone.asking.values import as_count, as_dict
+from ragstone.clients.chat import read_completion
 from ragstone_langchain.messages import text_of
 
 
@@ -55,17 +56,7 @@ def read_unfinished(error: Exception, request: LLMRequest) -> LLMReply | None:
     paid for, and that cannot be read.
     """
     dump = getattr(getattr(error, "completion", None), "model_dump", None)
-    body = as_dict(dump() if callable(dump) else None)
-    choices, usage = as_list(body.get("choices")), as_dict(body.get("usage"))
-    if not choices:
-        return None
-    written = as_dict(as_dict(choices[0]).get("message")).get("content")
-    return read_reply(
-        written if isinstance(written, str) else "",
-        request,
-        input_tokens=as_count(usage.get("prompt_tokens")),
-        output_tokens=as_count(usage.get("completion_tokens")),
-    )
+    return read_completion(as_dict(dump() if callable(dump) else None), request)
 
 
 def _tool_calls(message: BaseMessage) -> list[str]:

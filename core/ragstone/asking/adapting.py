@@ -8,6 +8,9 @@ from ragstone.asking.reply import unfence
 from ragstone.judge import LLMReply, LLMRequest
 
 _THOUGHT = re.compile(r"\s*<think>.*?</think>\s*", re.DOTALL)
+# 403 is OpenAI's for log-probabilities of reasoning models; 500 is llama.cpp's for a schema it cannot convert
+REFUSALS = frozenset({400, 403, 404, 422, 500, 501})
+"""The HTTP statuses with which servers refuse a parameter that they do not know."""
 _IN_PROMPT = "\n\nReply with bare JSON, and nothing before or after it, that matches this JSON Schema:\n"
 
 
@@ -28,6 +31,16 @@ def spelled_out(request: LLMRequest) -> str:
 def is_constrained(request: LLMRequest) -> bool:
     """Whether the reply is to match a schema, rather than to be one of a few bare words."""
     return bool(request.schema) and request.choices is None
+
+
+def schema_name(request: LLMRequest) -> str:
+    """Return a name for the request's schema that every provider takes.
+
+    Example:
+        >>> schema_name(LLMRequest("demo.ask", "", "", {}))
+        'demo_ask'
+    """
+    return re.sub(r"[^A-Za-z0-9_-]+", "_", request.task)[:64] or "reply"
 
 
 def read_reply(

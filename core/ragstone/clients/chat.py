@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from ragstone.asking.adapting import is_constrained, read_reply, spelled_out
+from ragstone.asking.adapting import REFUSALS, is_constrained, read_reply, schema_name, spelled_out
 from ragstone.asking.values import as_count, as_dict, as_list
 from ragstone.clients.access import Access
 from ragstone.clients.answer import missing, read_json
@@ -20,8 +20,6 @@ _MENTIONS: dict[Droppable, re.Pattern[str]] = {
     "seed": re.compile(r"\bseed\b", re.IGNORECASE),
     "logprobs": re.compile(r"log_?prob", re.IGNORECASE),
 }
-# 403 is OpenAI's for log-probabilities of reasoning models; 500 is llama.cpp's for a schema it cannot convert
-_REFUSALS = frozenset({400, 403, 404, 422, 500, 501})
 _TOP_LOGPROBS = 20  # the most that OpenAI takes
 
 
@@ -70,9 +68,8 @@ def chat_call(model: str, request: LLMRequest, dropped: AbstractSet[Droppable] =
 
 def response_format(request: LLMRequest) -> dict[str, Any]:
     """Return the `response_format` that constrains the reply to the request's schema."""
-    name = re.sub(r"[^A-Za-z0-9_-]+", "_", request.task)[:64] or "reply"
     # OpenAI refuses a schema as strict that leaves anything open, such as a map with free keys
-    schema = {"name": name, "schema": request.schema, "strict": is_closed(request.schema)}
+    schema = {"name": schema_name(request), "schema": request.schema, "strict": is_closed(request.schema)}
     return {"type": "json_schema", "json_schema": schema}
 
 
@@ -108,7 +105,7 @@ def refused(status: int, answer: object, call: ChatCall) -> Droppable | None:
         >>> refused(400, {"message": "Unsupported value: 'temperature' does not support 0"}, call)
         'temperature'
     """
-    if status not in _REFUSALS:
+    if status not in REFUSALS:
         return None
     error = as_dict(answer)
     named = as_dict(error.get("error", error)).get("param")
@@ -141,10 +138,18 @@ def read_chat(content: bytes, request: LLMRequest, server: Access) -> LLMReply:
         AnswerError: The body is not a chat completion.
     """
     body = read_json(content, server)
+    reply = read_completion(body, request)
+    if reply is None:
+        raise missing(body, "choices", server)
+    return reply
+
+
+def read_completion(body: dict[str, object], request: LLMRequest) -> LLMReply | None:
+    """Return the reply that is in a chat completion; None if it holds none."""
     choices = as_list(body.get("choices"))
     first = as_dict(choices[0]) if choices else {}
     if not first:
-        raise missing(body, "choices", server)
+        return None
     usage = as_dict(body.get("usage"))
     return read_reply(
         _text(as_dict(first.get("message"))),
