@@ -16,6 +16,7 @@ UnscoredReason = Literal[
     "over_budget",
     "cancelled",
 ]
+SuspicionKind = Literal["order", "verdict", "break_out", "score_claim", "filler", "encoded", "hidden"]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Probability = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 
@@ -71,6 +72,32 @@ class Verdict(_Frozen):
     evidence: tuple[Evidence, ...] = ()
 
 
+class Suspicion(_Frozen):
+    """A passage of the sample that looks like an attack on the judge. It is a sign for a reader and changes no score.
+
+    Attributes:
+        field: The sample's field that it is in.
+        chunk: Index into `retrieved_contexts`, from 0; None for the other fields.
+        start: Its first character within that text, from 0.
+        end: One past its last character.
+        kind: What it looks like. "order": an order to the judge ("ignore previous instructions"); "verdict": a reply
+            in the judge's own form, or a made-up dialogue of such replies; "break_out": the end of a fence, or a chat
+            template's mark; "score_claim": a score to be given ("10/10"); "filler": a response that says nothing
+            (":", "Solution:"); "encoded": base64 that reads as text; "hidden": invisible characters inside words, or
+            ones that reorder what is seen.
+
+    Example:
+        >>> Suspicion(field="response", start=0, end=1, kind="filler").chunk is None
+        True
+    """
+
+    field: SampleField
+    chunk: int | None = None
+    start: int
+    end: int
+    kind: SuspicionKind
+
+
 class Usage(_Frozen):
     """What one outcome cost.
 
@@ -119,6 +146,8 @@ class Score(_Frozen):
         verdicts: The judge's answers, one per item asked.
         usage: Calls, tokens and seconds.
         version: The metric's version; it changes with its prompts.
+        suspected: What in the texts looks like an attack on the judge, the first 20. The score is what the judge said
+            all the same.
 
     Example:
         >>> Score(metric="demo", value=0.5, reason="1 of 2.", version="1").passed is None
@@ -133,6 +162,7 @@ class Score(_Frozen):
     verdicts: tuple[Verdict, ...] = ()
     usage: Usage = Usage()
     version: str
+    suspected: tuple[Suspicion, ...] = ()
 
 
 class Unscored(_Frozen):
@@ -144,6 +174,7 @@ class Unscored(_Frozen):
         detail: A sentence that names the field or the item, what was wrong and what to do.
         usage: What was spent before it failed.
         version: The metric's version.
+        suspected: As in `Score`; nothing where the provider failed or the time was up.
 
     Example:
         >>> Unscored(metric="demo", reason="empty_input", detail="response: is blank", version="1").reason
@@ -155,6 +186,7 @@ class Unscored(_Frozen):
     detail: str
     usage: Usage = Usage()
     version: str
+    suspected: tuple[Suspicion, ...] = ()
 
 
 Outcome = Score | Unscored

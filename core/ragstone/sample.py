@@ -43,7 +43,7 @@ class Sample(BaseModel):
         retrieved_contexts: The retrieved chunks, in order.
         response: What the app answered.
         id: Any name for the sample; it comes back with its outcomes.
-        metadata: Anything of yours; never read and never shown to the judge.
+        metadata: Anything of yours; never shown to the judge. A monitor's rules read `error` and `feedback`.
 
     Raises:
         pydantic.ValidationError: A field is not of its type; the message names the field and the type given.

@@ -1,0 +1,165 @@
+r"""Values that every store takes: what one of them would refuse or lose is written another way, once for all stores.
+
+PostgreSQL takes no NUL in a text and no store takes half a surrogate pair; databases have no integers beyond 64 bits
+and treat NaN each in its own way; JSON has no NaN at all.
+"""
+
+import json
+import math
+import re
+from collections.abc import Mapping, Set
+from datetime import date, time
+from decimal import Decimal
+from enum import Enum
+from hashlib import blake2b
+from numbers import Integral, Real
+from pathlib import PurePath
+from typing import cast
+from uuid import UUID
+
+from pydantic import BaseModel
+
+KEY_LENGTH = 200
+"""The most characters of a text that is part of a key: PostgreSQL's index holds some 2,700 bytes for all parts."""
+
+_REFUSED = re.compile("[\x00\ud800-\udfff]|\\\\(?=u(?:0000|005c|d[89a-f][0-9a-f]{2}))")
+_ESCAPED = re.compile(r"\\u(0000|005c|d[89a-f][0-9a-f]{2})")
+_LARGEST_INTEGER = 2**63 - 1
+_LARGEST_REAL = 1.7976931348623157e308
+_DIGITS = 4_000  # Python writes no integer of more than 4,300 decimal digits
+_DEPTH = 50
+
+
+def clean_text(text: str) -> str:
+    r"""Return the text with NUL and lone surrogates written as `\uXXXX`. Two texts never become the same one.
+
+    Example:
+        >>> clean_text("C:\\temp, \U0001f44d, \x00"), clean_text("a\ud83d")
+        ('C:\\temp, 👍, \\u0000', 'a\\ud83d')
+    """
+    return _REFUSED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def restore_text(text: str) -> str:
+    r"""Return the text that `clean_text` was given.
+
+    Example:
+        >>> restore_text(clean_text("NUL is \x00, written \\u0000")) == "NUL is \x00, written \\u0000"
+        True
+    """
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
+
+
+def clean_key(text: str) -> str:
+    """Return the text as part of a key: clean, and of at most `KEY_LENGTH` characters.
+
+    A longer one keeps its start and ends in a digest of the whole, so that two keys never become one.
+
+    Example:
+        >>> clean_key("run-1"), len(clean_key("x" * 1_000_000))
+        ('run-1', 200)
+    """
+    cleaned = clean_text(text)
+    if len(cleaned) <= KEY_LENGTH:
+        return cleaned
+    digest = blake2b(cleaned.encode(), digest_size=16).hexdigest()
+    return f"{cleaned[: KEY_LENGTH - 1 - len(digest)]}~{digest}"
+
+
+def clean_integer(value: int) -> int:
+    """Return the integer of 64 bits that is nearest.
+
+    Example:
+        >>> clean_integer(2**70) == 2**63 - 1
+        True
+    """
+    return max(-_LARGEST_INTEGER, min(_LARGEST_INTEGER, int(value)))
+
+
+def clean_real(value: float) -> float:
+    """Return the finite number that is nearest; 0.0 for NaN. For times and durations, never for a score.
+
+    Example:
+        >>> clean_real(float("nan")), clean_real(1.5)
+        (0.0, 1.5)
+    """
+    if math.isnan(value):
+        return 0.0
+    return max(-_LARGEST_REAL, min(_LARGEST_REAL, float(value)))
+
+
+def to_json(value: object) -> str:
+    r"""Return any value as JSON in ASCII, NUL and lone surrogates as escapes. Never raises.
+
+    NaN and the infinities become the texts "NaN", "Infinity" and "-Infinity", a key becomes a text, sets and tuples
+    become lists, dates and paths their usual texts. What JSON does not know is named by its type, and so is what lies
+    deeper than 50 levels, as in a value that holds itself.
+
+    Example:
+        >>> to_json({"text": "a\x00\ud83d", 7: float("nan"), "big": 2**70, "what": object()})
+        '{"text": "a\\u0000\\ud83d", "7": "NaN", "big": 1180591620717411303424, "what": "<object>"}'
+    """
+    return json.dumps(to_plain(value), ensure_ascii=True, allow_nan=False)
+
+
+def to_plain(value: object) -> object:
+    """Return any value as what JSON knows: None, bool, int, finite float, str, list, dict. Never raises.
+
+    Example:
+        >>> from ragstone import Usage
+        >>> to_plain((Usage(llm_calls=1).llm_calls, {1.5: {2}}))
+        [1, {'1.5': [2]}]
+    """
+    return _plain(value, _DEPTH)
+
+
+def _plain(value: object, depth: int) -> object:
+    try:
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, str):
+            return str.__str__(value)
+        if isinstance(value, _SIMPLE):
+            return _number_or_text(value)
+        return _named(value) if depth == 0 else _container(value, depth - 1)
+    except Exception:  # an object of the app's that fails when it is looked into
+        return _named(value)
+
+
+_SIMPLE = (Real, Decimal, date, time, UUID, PurePath, Enum)
+
+
+def _number_or_text(value: Real | Decimal | date | time | UUID | PurePath | Enum) -> object:
+    if isinstance(value, Enum):
+        return to_plain(value.value)
+    if isinstance(value, Integral):
+        whole = int(value)
+        return whole if whole.bit_length() < 3 * _DIGITS else hex(whole)
+    if isinstance(value, Real):
+        number = float(value)
+        if math.isfinite(number):
+            return number
+        return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
+    if isinstance(value, (date, time)):
+        return value.isoformat()
+    return str(value)
+
+
+def _container(value: object, depth: int) -> object:
+    if isinstance(value, BaseModel):
+        return {name: _plain(getattr(value, name), depth) for name in type(value).model_fields}
+    if isinstance(value, Mapping):
+        items = cast("Mapping[object, object]", value).items()
+        return {_name(key, depth): _plain(item, depth) for key, item in items}
+    if isinstance(value, (list, tuple, Set)):
+        return [_plain(item, depth) for item in cast("list[object]", value)]
+    return _named(value)
+
+
+def _name(key: object, depth: int) -> str:
+    plain = _plain(key, depth)
+    return plain if isinstance(plain, str) else json.dumps(plain)
+
+
+def _named(value: object) -> str:
+    return f"<{type(value).__name__}>"

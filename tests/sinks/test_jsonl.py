@@ -1,0 +1,120 @@
+import json
+import os
+import signal
+import sys
+from concurrent.futures import ThreadPoolExecutor, wait
+from pathlib import Path
+
+import pytest
+
+from ragstone.sinks import JSONLSink, Record
+from ragstone.sinks.errors import SinkError
+
+from ..support.programs import finish  # noqa: TID252 - under importlib mode tests are no package
+from .cases import score, unscored
+from .scripts import run_together, start
+from .test_sqlite import DISK, ENDLESS, WRITER
+
+
+@pytest.fixture
+def sink(tmp_path: Path) -> JSONLSink:
+    return JSONLSink(tmp_path / "outcomes.jsonl")
+
+
+def ids(path: Path) -> list[str]:
+    return [json.loads(line)["sample_id"] for line in path.read_text("ascii").splitlines()]
+
+
+def test_a_line_is_the_record(sink: JSONLSink) -> None:
+    records = [score("é\u2028", origin={"trace_id": "t"}), unscored()]
+    sink.write(records)
+    lines = sink.path.read_bytes().split(b"\n")
+    assert [Record.model_validate_json(line) for line in lines[:-1]] == records
+    assert lines[-1] == b""
+
+
+def test_nothing_is_made_for_no_records(sink: JSONLSink) -> None:
+    sink.write([])
+    assert not sink.path.exists()
+
+
+@pytest.mark.parametrize("before", [b"", b'{"sample_id": "x"}\n', b"\n"])
+def test_whole_lines_before_stay(sink: JSONLSink, before: bytes) -> None:
+    sink.path.write_bytes(before)
+    sink.write([score()])
+    after = sink.path.read_bytes()
+    assert after.startswith(before + b"{")
+    assert after.count(b"\n") == before.count(b"\n") + 1
+
+
+def test_a_torn_line_is_ended(sink: JSONLSink) -> None:
+    sink.path.write_bytes(b'{"sample_id": "whole"}\n{"sample_')
+    sink.write([score("a"), score("b")])
+    lines = sink.path.read_bytes().splitlines()
+    assert lines[1] == b'{"sample_'
+    assert [json.loads(line)["sample_id"] for line in (lines[0], *lines[2:])] == ["whole", "a", "b"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such locks there")
+def test_a_line_that_another_process_is_writing_is_not_torn(sink: JSONLSink) -> None:
+    import fcntl
+
+    with sink.path.open("ab", buffering=0) as other, ThreadPoolExecutor(1) as pool:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        other.write(b'{"sample_id": ')
+        writing = pool.submit(sink.write, [score("a")])
+        wait([writing], timeout=0.3)  # time to look at the last byte, if it does not wait for the lock
+        other.write(b'"other"}\n')
+        fcntl.flock(other, fcntl.LOCK_UN)
+        writing.result(30)
+    assert ids(sink.path) == ["other", "a"]
+
+
+def test_moved_away(sink: JSONLSink) -> None:
+    sink.write([score("a")])
+    old = sink.path.rename(sink.path.with_suffix(".1"))
+    sink.write([score("b")])
+    assert (ids(old), ids(sink.path)) == (["a"], ["b"])
+
+
+def test_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(SinkError, match=r"is a folder; name a file in it, such as .*outcomes\.jsonl"):
+        JSONLSink(tmp_path).write([score()])
+
+
+def test_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(SinkError, match=r"there is no folder .*nowhere; make it"):
+        JSONLSink(tmp_path / "nowhere" / "x.jsonl").write([score()])
+
+
+def test_no_name() -> None:
+    with pytest.raises(ValueError, match="path: is empty"):
+        JSONLSink("")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such limit there")
+def test_disk_full(sink: JSONLSink) -> None:
+    assert finish(start(DISK, sink)).split("\n")[:-1] == ["SinkError True"] * 3
+    assert ids(sink.path) == ["before", "after"]
+
+
+def test_four_processes(sink: JSONLSink) -> None:
+    run_together(WRITER, [sink] * 4)
+    found = ids(sink.path)  # every line is whole
+    assert len(found) == 4 * 150 * 4
+    for start_of_batch in range(0, len(found), 4):  # and every batch is together
+        assert len({one.rpartition("-")[0] for one in found[start_of_batch : start_of_batch + 3]}) == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL there")
+def test_killed_while_writing(sink: JSONLSink) -> None:
+    process = start(ENDLESS, sink)
+    process.stdout.readline()
+    process.stdin.write("\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == "going\n"
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate(timeout=60)
+    sink.write([score("after")])
+    *_, last = sink.path.read_bytes().splitlines()
+    assert json.loads(last)["sample_id"] == "after"

@@ -1,0 +1,204 @@
+"""Programs of several versions on one database. The newer ones here are made up."""
+
+import json
+import pickle
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from ragstone.outcome import Suspicion
+from ragstone.sinks import SQLiteSink
+from ragstone.sinks.errors import SinkError
+from ragstone.sinks.schema import MIGRATIONS, AddColumn, Column, Index, Migration, Schema, Table
+
+from .cases import Case, score
+from .scripts import run_together
+
+NOTES = Table("notes", (Column("id", "key"), Column("note", "text")), key=("id",))
+STEPS = (
+    AddColumn("outcomes", Column("extra", "text", null=True)),
+    AddColumn("outcomes", Column("weight", "real", null=True)),
+    NOTES,
+    Index("notes_by_note", "outcomes", ("extra",)),
+)
+COMPATIBLE = Schema([*MIGRATIONS, Migration(STEPS, oldest_writer=1)])
+BREAKING = Schema([*MIGRATIONS, Migration(STEPS, oldest_writer=3)])
+FAILING = Schema([*MIGRATIONS, Migration((*STEPS, MIGRATIONS[0].steps[1]), oldest_writer=3)])
+
+
+def of_version(case: Case, schema: Schema):
+    """A sink on the same store, of a program that knows `schema`."""
+    sink = pickle.loads(pickle.dumps(case.sink))
+    if isinstance(sink, SQLiteSink):
+        sink._database = type(sink._database)(sink.path, schema)
+    else:
+        sink._database = type(sink._database)(sink._url, sink._shown, schema)
+    return sink
+
+
+def state(case: Case) -> list[tuple]:
+    return case.query("SELECT version, oldest_writer FROM ragstone_schema")
+
+
+def test_an_older_program_writes_to_a_newer_database(store: Case) -> None:
+    newer = of_version(store, COMPATIBLE)
+    newer.write([score("newer")])
+    store.sink.write([score("older"), score("newer", text="again")])
+    assert [(kept.sample_id, kept.text) for kept in store.read()] == [("newer", "again"), ("older", "1 of 2.")]
+    assert store.query("SELECT extra, weight FROM outcomes WHERE sample_id = 'older'") == [(None, None)]
+    assert state(store) == [(3, 1)]
+    newer.close()
+
+
+def test_a_newer_program_migrates(store: Case) -> None:
+    store.sink.write([score("older")])
+    assert state(store) == [(2, 1)]
+    newer = of_version(store, BREAKING)
+    newer.write([score("newer")])
+    assert state(store) == [(3, 3)]
+    assert [kept.sample_id for kept in store.read()] == ["newer", "older"]
+    newer.close()
+
+
+def test_an_older_program_at_work_stops_in_time(store: Case) -> None:
+    store.sink.write([score("older")])  # it has the database open and has looked at its version
+    newer = of_version(store, BREAKING)
+    newer.write([score("newer")])
+    for attempt in (lambda: store.sink.write([score("late")]), lambda: store.sink.ledger().spend([_entry()])):
+        with pytest.raises(SinkError, match="version 3 or later; this one knows version 2"):
+            attempt()
+    assert [kept.sample_id for kept in store.read()] == ["newer", "older"]
+    newer.close()
+
+
+def _entry():
+    from ragstone.monitor.budget import Entry
+
+    return Entry("calls_per_day", 0, 1, 10)
+
+
+def test_a_database_that_is_too_new_is_left_alone(store: Case) -> None:
+    newer = of_version(store, BREAKING)
+    newer.write([score("newer")])
+    newer.close()
+    if store.kind == "sqlite":
+        with closing(sqlite3.connect(store.sink.path)) as connection:
+            connection.execute("PRAGMA journal_mode = DELETE")
+        before = store.sink.path.read_bytes()
+    with pytest.raises(SinkError, match="Upgrade ragstone here"):
+        store.sink.write([score("older")])
+    if store.kind == "sqlite":
+        assert store.sink.path.read_bytes() == before
+        assert [path.name for path in store.sink.path.parent.iterdir()] == ["ragstone.db"]
+    assert [kept.sample_id for kept in store.read()] == ["newer"]
+
+
+def test_a_migration_that_fails_leaves_nothing(store: Case) -> None:
+    store.sink.write([score("older")])
+    failing = of_version(store, FAILING)
+    for _ in range(2):
+        with pytest.raises(SinkError, match="already exists"):
+            failing.write([score("newer")])
+    assert state(store) == [(2, 1)]
+    newer = of_version(store, COMPATIBLE)
+    newer.write([score("newer")])  # none of its steps has been done before
+    assert [kept.sample_id for kept in store.read()] == ["newer", "older"]
+    failing.close()
+    newer.close()
+
+
+RACE = f"""
+sys.path.insert(0, {__file__.rpartition("/")[0]!r})
+from ragstone.outcome import Suspicion
+from ragstone.sinks import SQLiteSink
+from ragstone.sinks.schema import MIGRATIONS, AddColumn, Column, Index, Migration, Schema, Table
+
+schema = Schema([*MIGRATIONS, Migration((AddColumn("outcomes", Column("extra", "text", null=True)),), oldest_writer=1)])
+if number < 2:
+    arguments = (sink.path,) if isinstance(sink, SQLiteSink) else (sink._url, sink._shown)
+    sink._database = type(sink._database)(*arguments, schema)
+ready()
+for i in range(20):
+    sink.write([record(f"{{number}}-{{i}}")])
+sink.close()
+"""
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_two_newer_and_two_older_processes_at_once(store: Case, there: bool) -> None:
+    if there:
+        store.sink.write([score("0-0")])
+        store.sink.close()
+    run_together(RACE, [store.sink] * 4)
+    assert state(store) == [(3, 1)]
+    assert len(store.read()) == 80
+
+
+def test_another_programs_tables_are_left_alone(store: Case) -> None:
+    own = "CREATE TABLE health (pulse INTEGER)"
+    if store.kind == "postgres":
+        import psycopg
+
+        with psycopg.connect(
+            store.sink._url.render_as_string(hide_password=False).replace("+psycopg", "")
+        ) as connection:
+            connection.execute(own)
+    else:
+        database = store.sink.path if store.kind == "sqlite" else store.sink._url.database
+        with closing(sqlite3.connect(database)) as connection:
+            connection.execute(own)
+    with pytest.raises(SinkError, match="another program's"):
+        store.sink.write([score()])
+    assert store.query("SELECT pulse FROM health") == []
+    with pytest.raises(Exception, match="ragstone_schema"):
+        state(store)
+
+
+def test_columns_that_older_programs_cannot_fill_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"outcomes\.extra"):
+        Schema([*MIGRATIONS, Migration((AddColumn("outcomes", Column("extra", "text")),), 1)])
+
+
+def test_a_program_of_version_1_and_this_one(store: Case) -> None:
+    """A row has what its writer knows of: `suspected` came with version 2."""
+    sign = Suspicion(field="response", start=0, end=1, kind="filler")
+    older = of_version(store, Schema(MIGRATIONS[:1]))
+    older.write([score("older")])
+    assert state(store) == [(1, 1)]
+    plain = score("newer")
+    outcome = plain.outcome.model_copy(update={"suspected": (sign,)})
+    store.sink.write([plain.model_copy(update={"outcome": outcome})])
+    assert state(store) == [(2, 1)]
+    older.write([score("later")])
+    assert state(store) == [(2, 1)]
+    rows = store.query("SELECT sample_id, suspected FROM outcomes ORDER BY sample_id")
+    assert [(sample_id, suspected and json.loads(suspected)) for sample_id, suspected in rows] == [
+        ("later", None),
+        ("newer", [sign.model_dump()]),
+        ("older", None),
+    ]
+    older.close()
+
+
+def test_the_schema_of_version_1() -> None:
+    """Fixed for ever: what comes later is a migration."""
+    columns = {
+        step.name: [(column.name, column.kind, column.null) for column in step.columns]
+        for step in MIGRATIONS[0].steps
+        if isinstance(step, Table)
+    }
+    assert list(columns) == ["outcomes", "health", "spending"]
+    assert [name for name, _, null in columns["outcomes"] if null] == [
+        "value", "passed", "input_tokens", "output_tokens", "trace_id", "span_id", "sample",
+    ]  # fmt: skip
+    assert [name for name, _, _ in columns["outcomes"]] == [
+        "sample_id", "metric", "version", "status", "value", "passed", "reason", "detail", "breakdown", "verdicts",
+        "judge", "submitted_at", "scored_at", "rate", "chosen_by", "llm_calls", "embed_calls", "input_tokens",
+        "output_tokens", "seconds", "trace_id", "span_id", "sample",
+    ]  # fmt: skip
+    assert columns["health"] == [
+        ("process", "key", False), ("at", "real", False), ("started_at", "real", False), ("counts", "text", False),
+        ("reasons", "text", False), ("longest_queue", "integer", False),
+    ]  # fmt: skip
+    assert columns["spending"] == [("name", "key", False), ("starts_at", "integer", False), ("amount", "real", False)]

@@ -1,0 +1,256 @@
+import os
+import shutil
+import signal
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from ragstone.sinks import SQLiteSink, sqlite_database
+from ragstone.sinks.errors import SinkError
+
+from ..support.programs import finish  # noqa: TID252 - under importlib mode tests are no package
+from .cases import score
+from .scripts import run_together, start
+
+
+@pytest.fixture
+def sink(tmp_path: Path) -> Iterator[SQLiteSink]:
+    sink = SQLiteSink(tmp_path / "ragstone.db")
+    yield sink
+    sink.close()
+
+
+def query(sink: SQLiteSink, statement: str) -> list[tuple]:
+    with closing(sqlite3.connect(sink.path)) as connection, connection:
+        return connection.execute(statement).fetchall()
+
+
+def count(sink: SQLiteSink) -> int:
+    return query(sink, "SELECT count(*) FROM outcomes")[0][0]
+
+
+def test_nothing_is_opened_before_the_first_write(sink: SQLiteSink) -> None:
+    sink.close()
+    sink.write([])
+    assert list(sink.path.parent.iterdir()) == []
+
+
+def test_the_path_does_not_change_with_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    sink = SQLiteSink()
+    other = tmp_path / "other"
+    other.mkdir()
+    monkeypatch.chdir(other)
+    sink.write([score()])
+    sink.close()
+    assert sink.path == tmp_path / "ragstone.db"
+    assert count(sink) == 1
+
+
+def test_how_it_is_opened(sink: SQLiteSink) -> None:
+    sink.write([score()])
+    assert query(sink, "PRAGMA journal_mode") == [("wal",)]
+    with sink._database.transaction() as connection:
+        assert connection.execute("PRAGMA synchronous").fetchone() == (1,)
+    assert query(sink, "SELECT * FROM ragstone_schema") == [(2, 1)]
+
+
+def test_a_row(sink: SQLiteSink) -> None:
+    sink.write([score(origin={"trace_id": "t", "span_id": "s"}, rate=0.25, chosen_by="rule")])
+    with closing(sqlite3.connect(sink.path)) as connection:
+        connection.row_factory = sqlite3.Row
+        row = dict(connection.execute("SELECT * FROM outcomes").fetchone())
+    verdicts = row.pop("verdicts")
+    assert verdicts.startswith(
+        '[{"id": "1", "kind": "claim", "text": "1 of 2.", "verdict": "supported", "probability": 0.9'
+    )
+    assert row == {
+        "sample_id": "run-1", "metric": "demo", "version": "1", "status": "scored", "value": 0.5, "passed": 1,
+        "reason": "1 of 2.", "detail": "", "breakdown": '{"a": 1.0}', "judge": "judge-1", "submitted_at": 1000.0,
+        "scored_at": 1001.5, "rate": 0.25, "chosen_by": "rule", "llm_calls": 2, "embed_calls": 0, "input_tokens": 90,
+        "output_tokens": None, "seconds": 1.5, "trace_id": "t", "span_id": "s", "sample": None,
+        "suspected": None,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("path", [":memory:", ""])
+def test_memory_is_refused(path: str) -> None:
+    with pytest.raises(ValueError, match="name a file"):
+        SQLiteSink(path)
+
+
+def test_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(SinkError, match=r"is a folder; name a file in it, such as .*ragstone\.db"):
+        SQLiteSink(tmp_path).write([score()])
+
+
+def test_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(SinkError, match=r"there is no folder .*nowhere; make it"):
+        SQLiteSink(tmp_path / "nowhere" / "ragstone.db").write([score()])
+
+
+def test_no_database(sink: SQLiteSink) -> None:
+    text = "sample_id,metric\n" * 100
+    sink.path.write_text(text)
+    with pytest.raises(SinkError, match="no SQLite database or a damaged one: move it away"):
+        sink.write([score()])
+    assert sink.path.read_text() == text
+    assert len(list(sink.path.parent.iterdir())) == 1
+
+
+def test_an_empty_file(sink: SQLiteSink) -> None:
+    sink.path.touch()
+    sink.write([score()])
+    assert count(sink) == 1
+
+
+UNPRIVILEGED = """
+if os.geteuid() == 0:
+    os.setegid(65534)
+    os.seteuid(65534)
+try:
+    sink.write([record("a")])
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such rights there")
+@pytest.mark.parametrize("there", ["nothing", "a database", "a closed folder"])
+def test_no_right_to_write(there: str) -> None:
+    folder = Path(tempfile.mkdtemp())  # pytest's own may be entered by nobody else
+    try:
+        inner = folder / "inner"
+        inner.mkdir()
+        sink = SQLiteSink(inner / "ragstone.db")
+        if there == "a database":
+            sink.write([score()])
+            sink.close()
+            sink.path.chmod(0o444)
+        inner.chmod(0o555)
+        folder.chmod(0o000 if there == "a closed folder" else 0o755)
+        out = finish(start(UNPRIVILEGED, sink))
+    finally:
+        folder.chmod(0o755)
+        shutil.rmtree(folder)
+    assert out.startswith(f"SinkError {sink.path}: ")
+    assert ("open to this process" if there == "a closed folder" else "writable for this process") in out
+
+
+def test_held_by_another(sink: SQLiteSink, monkeypatch: pytest.MonkeyPatch) -> None:
+    sink.write([score("before")])
+    sink.close()
+    monkeypatch.setattr(sqlite_database, "_BUSY_SECONDS", 0.1)
+    monkeypatch.setattr(sqlite_database, "_PATIENCE", 0.2)
+    with closing(sqlite3.connect(sink.path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        for attempt in (lambda: sink.write([score("after")]), lambda: sink.ledger().spend([_entry()])):
+            with pytest.raises(SinkError, match="another process has held it"):
+                attempt()
+        other.execute("ROLLBACK")
+    assert count(sink) == 1
+    sink.write([score("after")])
+    assert count(sink) == 2
+
+
+def _entry():
+    from ragstone.monitor.budget import Entry
+
+    return Entry("calls_per_day", 0, 1, 10)
+
+
+def test_all_or_none(sink: SQLiteSink) -> None:
+    sink.write([score("before")])
+    refuse = "BEFORE INSERT ON outcomes WHEN NEW.sample_id = 'bad' BEGIN SELECT RAISE(FAIL, 'bad one'); END"
+    query(sink, f"CREATE TRIGGER refuse {refuse}")
+    batch = [score("a"), score("bad"), score("c"), score("before", text="changed")]
+    with pytest.raises(SinkError, match="bad one"):
+        sink.write(batch)
+    assert query(sink, "SELECT sample_id, reason FROM outcomes") == [("before", "1 of 2.")]
+    query(sink, "DROP TRIGGER refuse")
+    sink.write(batch)
+    assert count(sink) == 4
+
+
+DISK = """
+import resource
+sink.write([record("before")])
+soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+size = max(path.stat().st_size for path in sink.path.parent.iterdir())
+resource.setrlimit(resource.RLIMIT_FSIZE, (size + 100_000, hard))
+batch = [record(f"run-{i}", "x" * 1000) for i in range(500)]
+for _ in range(3):
+    try:
+        sink.write(batch)
+    except Exception as error:
+        print(type(error).__name__, "room" in str(error))
+resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+sink.write([record("after")])
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such limit there")
+def test_disk_full(sink: SQLiteSink) -> None:
+    assert finish(start(DISK, sink)).split("\n")[:-1] == ["SinkError True"] * 3
+    assert query(sink, "SELECT sample_id FROM outcomes ORDER BY sample_id") == [("after",), ("before",)]
+    assert query(sink, "PRAGMA integrity_check") == [("ok",)]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="an open file cannot be deleted there")
+@pytest.mark.parametrize("replaced", [False, True])
+def test_deleted_while_open(sink: SQLiteSink, replaced: bool) -> None:
+    sink.write([score("before")])
+    for path in sink.path.parent.iterdir():
+        path.unlink()
+    if replaced:
+        other = SQLiteSink(sink.path)
+        other.write([score("other")])
+        other.close()
+    sink.write([score("after")])
+    assert count(sink) == 1 + replaced
+
+
+WRITER = """
+ready()
+for i in range(150):
+    sink.write([record(f"{number}-{i}-{j}") for j in range(3)] + [record("shared", f"{number}-{i}")])
+"""
+
+
+def test_four_processes(sink: SQLiteSink) -> None:
+    run_together(WRITER, [sink] * 4)
+    assert count(sink) == 4 * 150 * 3 + 1
+    assert query(sink, "PRAGMA integrity_check") == [("ok",)]
+
+
+ENDLESS = """
+ready()
+i = 0
+while True:
+    sink.write([record(f"{number}-{i}-{j}", "x" * 500) for j in range(5)])
+    i += 1
+    if i == 20:
+        print("going", flush=True)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL there")
+def test_killed_while_writing(sink: SQLiteSink) -> None:
+    for number in range(3):
+        process = start(ENDLESS, sink, number)
+        process.stdout.readline()
+        process.stdin.write("\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "going\n"
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate(timeout=60)
+    sink.write([score("after")])
+    whole = query(sink, "SELECT count(*) FROM outcomes WHERE sample_id <> 'after'")[0][0]
+    assert whole % 5 == 0  # every batch, or nothing of it
+    assert whole >= 300
+    assert query(sink, "PRAGMA integrity_check") == [("ok",)]
