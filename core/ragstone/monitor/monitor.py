@@ -1,0 +1,290 @@
+"""Scoring live traffic off the request path."""
+
+import importlib
+import os
+import time
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, cast
+
+from ragstone.metrics.base import Metric
+from ragstone.metrics.options import check_count, check_flag, check_option
+from ragstone.monitor.budget import Budget, Ledger, MemoryLedger
+from ragstone.monitor.process import Process, Settings, WhenFull
+from ragstone.monitor.purse import Purse
+from ragstone.monitor.sampling import Predicate, Sampling, check_function
+from ragstone.monitor.snapshot import Redact
+from ragstone.monitor.tally import FlushResult, Stats
+from ragstone.sample import Sample
+from ragstone.sinks.base import Sink
+from ragstone.text import _pysbd
+
+
+class Monitor:
+    """Scores live samples off the request path and brings the outcomes to sinks.
+
+    `submit` takes a snapshot and returns; daemon threads ask the judge by its sync half, so that no event loop but the
+    app's own ever uses the app's model. Threads are started by the first sample, in each process. What becomes of
+    every sample is counted (`stats`). At the end of the process call `close`, or use it as a context manager or as a
+    web app's `lifespan`: when an interpreter ends, no judge can be asked any more, and what is left is only counted,
+    or with `outbox` kept for the next start.
+
+    Args:
+        metrics: One metric or several. Each scores every chosen sample.
+        sinks: One sink or several; None: `SQLiteSink("ragstone.db")`.
+        sample_rate: The share of samples that is scored, 0 to 1, or the share for each metric by its name. Chosen by a
+            hash of the sample's id: the same everywhere.
+        max_queue: Samples that may wait.
+        when_full: What gives way when that many wait: "drop_newest"; "drop_oldest"; "spool": the sample goes to the
+            outbox only, to be scored when there is room; "block": `submit` waits.
+        workers: Threads that judge; each has one evaluation in hand.
+        budget: What judging may cost; shared by all processes whose first sink with an account is on one database.
+        redact: Called with every text of a chosen sample but its id, on the app's thread; what it returns is queued,
+            judged and stored in its place. A sample for which it raises is dropped.
+        where: Only samples of which this is true are scored.
+        always: Rules that choose a sample whatever the rate: "error" (`metadata["error"]`), "thumbs_down"
+            (`metadata["feedback"]` says "thumbs_down", "down", "negative", False or a number below 0),
+            "empty_retrieval" (no context with text), or a function of the sample.
+        seed: Another seed, another choice of samples.
+        correlated: Whether metrics of the same rate score the same samples.
+        outbox: A file to which samples are written ahead, so that a process may be killed and the next one, or
+            `ragstone worker`, scores the rest. What the judge failed on is tried again later, for about four hours.
+        store_text: Whether the samples' texts go to the sinks, too; otherwise ids, scores, times and the verdicts
+            without their texts.
+        timeout: Seconds that one evaluation may take; then it is `Unscored("timeout")` and its thread is given up.
+
+    Raises:
+        ValueError: An option has an impossible value; the message names it.
+        TypeError: `metrics` or `sinks` holds something else.
+
+    Example:
+        >>> from ragstone import ContextRelevancy, Sample
+        >>> from ragstone.sinks import CallableSink
+        >>> from ragstone.testing import FakeLLM
+        >>> metric = ContextRelevancy(llm=FakeLLM(lambda request: {"ids": [1]}))
+        >>> outcomes = []
+        >>> with Monitor(metric, sinks=CallableSink(outcomes.extend)) as monitor:
+        ...     monitor.submit(Sample(id="trace 1", user_input="Where?", retrieved_contexts=["Here."]))
+        >>> outcomes[0].sample_id, outcomes[0].outcome.value
+        ('trace 1', 1.0)
+    """
+
+    def __init__(
+        self,
+        metrics: Metric | Sequence[Metric],
+        *,
+        sinks: Sink | Sequence[Sink] | None = None,
+        sample_rate: float | Mapping[str, float] = 1.0,
+        max_queue: int = 10_000,
+        when_full: WhenFull = "drop_newest",
+        workers: int = 4,
+        budget: Budget | None = None,
+        redact: Redact | None = None,
+        where: Predicate | None = None,
+        always: Sequence[str | Predicate] = (),
+        seed: str | int = "",
+        correlated: bool = True,
+        outbox: str | os.PathLike[str] | None = None,
+        store_text: bool = False,
+        timeout: float = 300.0,
+    ) -> None:
+        given = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
+        self._given: dict[str, Any] = given
+        by_key = _metrics(metrics)
+        all_sinks = _sinks(sinks)
+        check_count("max_queue", max_queue)
+        check_count("workers", workers)
+        check_option("when_full", when_full, ("drop_newest", "drop_oldest", "spool", "block"))
+        check_flag("correlated", correlated)
+        check_flag("store_text", store_text)
+        if isinstance(cast("object", timeout), bool) or not timeout > 0:
+            raise ValueError(f"timeout: {timeout!r} is not a number of seconds above 0")
+        check_function("redact", redact)
+        path = None if outbox is None else _outbox(Path(outbox))
+        if when_full == "spool" and path is None:
+            raise ValueError('when_full="spool" needs a file to spool to: outbox="PATH"')
+
+        def purse() -> Purse | None:
+            return None if budget is None else Purse(budget, _ledger(all_sinks))
+
+        self._settings = Settings(
+            metrics=by_key,
+            sinks=all_sinks,
+            sampling=Sampling(
+                list(by_key.values()),
+                rate=sample_rate,
+                where=where,
+                always=always,
+                seed=str(seed),
+                correlated=correlated,
+            ),
+            max_queue=max_queue,
+            when_full=when_full,
+            workers=workers,
+            purse=purse,
+            redact=redact,
+            outbox=path,
+            store_text=store_text,
+            timeout=timeout,
+            clock=time.time,
+        )
+        self._processes: dict[int, Process] = {}
+        # What judging imports late, imported here: in a thread of ours, a fork meanwhile would leave it half-imported.
+        importlib.import_module("ragstone.asking.drivers")
+        _pysbd.load()
+
+    @property
+    def _process(self) -> Process:
+        """Return this process's part. One of before a fork stays, untouched: what it holds open is the parent's."""
+        pid = os.getpid()
+        found = self._processes.get(pid)
+        return found if found is not None else self._processes.setdefault(pid, Process(self._settings))
+
+    @property
+    def outbox(self) -> Path | None:
+        """The file to which samples are written ahead; None without one."""
+        return self._settings.outbox
+
+    def submit(self, sample: Sample) -> None:
+        """Take a sample to be scored. Returns at once; raises nothing.
+
+        A sample whose `id` was submitted lately is a duplicate. One without an id gets one.
+        """
+        try:
+            self._process.take(sample)
+        except Exception as error:  # never the app's trouble
+            self.failed("submit", error)
+
+    def skip(self, reason: str) -> None:
+        """Count a run of the app that gave no sample, for handlers; `stats().skipped` has it by reason."""
+        self._process.tally.skip(reason)
+
+    def failed(self, place: str, error: BaseException) -> None:
+        """Count an exception in code that stands between the app and us, and log it at most once a minute."""
+        self._process.failed(place, error)
+
+    def flush(self, timeout: float | None = None, *, put_off: bool = False) -> FlushResult:
+        """Wait until every sample is scored and every sink has its outcomes, blocking.
+
+        Returns early when `timeout` seconds have passed, while the monitor is paused, and when what is left in the
+        outbox waits for its time.
+
+        Args:
+            timeout: Seconds to wait at most; None: as long as it takes.
+            put_off: Whether to try once now what earlier processes put off after a judge's failure.
+        """
+        return self._process.flush(timeout, put_off=put_off)
+
+    def close(self, timeout: float | None = 30.0) -> FlushResult:
+        """Take no more samples, score what waits until `timeout` seconds have passed, and close the sinks.
+
+        What is left then stays in the outbox, or is counted as dropped. A second call does nothing.
+        """
+        return self._process.close(timeout)
+
+    def pause(self) -> None:
+        """Judge nothing further; samples are taken all the same, until the queue is full."""
+        self._process.pause()
+
+    def resume(self) -> None:
+        """Judge again after `pause`."""
+        self._process.resume()
+
+    def stats(self) -> Stats:
+        """Return what became of this process's samples so far."""
+        return self._process.stats()
+
+    @asynccontextmanager
+    async def lifespan(self, app: object = None) -> AsyncGenerator[None, None]:
+        """Close the monitor when a web app ends: `FastAPI(lifespan=monitor.lifespan)`, or within a lifespan of yours.
+
+        At the app's start, what an earlier process left in the outbox is taken up.
+
+        Example:
+            >>> import asyncio
+            >>> from ragstone import ContextRelevancy
+            >>> from ragstone.testing import FakeLLM
+            >>> monitor = Monitor(ContextRelevancy(llm=FakeLLM(lambda _: "yes")))
+            >>> async def serve():
+            ...     async with monitor.lifespan():
+            ...         pass
+            >>> asyncio.run(serve())
+        """
+        import asyncio  # loaded where it runs
+
+        del app  # a server hands itself over
+        self._process.take_up()
+        try:
+            yield
+        finally:
+            await asyncio.to_thread(self.close)
+
+    def __enter__(self) -> "Monitor":
+        self._process.take_up()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __copy__(self) -> "Monitor":
+        return self  # frameworks copy what holds a handler; its queue and counters are one
+
+    def __deepcopy__(self, memo: object) -> "Monitor":
+        return self
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _made, (self._given,)  # another process starts with a queue of its own
+
+
+def _made(given: dict[str, Any]) -> Monitor:
+    return Monitor(**given)
+
+
+def _metrics(given: Metric | Sequence[Metric]) -> dict[tuple[str, str], Metric]:
+    metrics = [given] if isinstance(given, Metric) else list(given)
+    if not metrics:
+        raise ValueError("metrics: is empty; pass a metric, such as ContextRelevancy(llm=...)")
+    found: dict[tuple[str, str], Metric] = {}
+    for metric in metrics:
+        if not isinstance(cast("object", metric), Metric):
+            raise TypeError(f"metrics: holds {type(metric).__name__}; pass metrics, such as ContextRelevancy(llm=...)")
+        key = metric.name, metric.version
+        if key in found:
+            raise ValueError(f"metrics: two are {key[0]} of version {key[1]}; their outcomes could not be told apart")
+        found[key] = metric
+    return found
+
+
+def _sinks(given: Sink | Sequence[Sink] | None) -> list[Sink]:
+    if given is None:
+        from ragstone.sinks import SQLiteSink
+
+        return [SQLiteSink()]
+    sinks = list(given) if isinstance(given, Sequence) else [given]
+    names: set[str] = set()
+    for sink in sinks:
+        if not isinstance(cast("object", sink), Sink):
+            raise TypeError(
+                f"sinks: holds {type(sink).__name__}; pass sinks of ragstone.sinks, such as SQLiteSink(PATH)"
+            )
+        if sink.name in names:
+            raise ValueError(f"sinks: two are called {sink.name!r}; give one of them another name=")
+        names.add(sink.name)
+    return sinks
+
+
+def _ledger(sinks: Sequence[Sink]) -> Ledger:
+    return next((ledger for sink in sinks if (ledger := sink.ledger()) is not None), None) or MemoryLedger()
+
+
+def _outbox(path: Path) -> Path:
+    if path.is_dir():
+        raise ValueError(f"outbox: {path} is a folder; name a file in it")
+    if not path.absolute().parent.is_dir():
+        raise ValueError(f"outbox: {path}: there is no folder {path.absolute().parent}")
+    importlib.import_module("ragstone.monitor.outbox")  # loads sqlite3; in a thread of ours, a fork would break that
+    return path.absolute()

@@ -1,0 +1,146 @@
+"""Which samples are scored by which metrics: the same choice on every machine."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import blake2b
+from typing import NamedTuple, cast
+
+from ragstone.metrics.base import Metric
+from ragstone.metrics.options import check_number
+from ragstone.sample import Sample
+
+Predicate = Callable[[Sample], object]
+
+_THUMBS_DOWN = frozenset({"thumbs_down", "thumbs-down", "down", "negative", "dislike", "bad", "-1", "👎"})
+
+
+class Choice(NamedTuple):
+    """A metric that is to score a sample, and how it came to be chosen.
+
+    Attributes:
+        metric: The metric's name.
+        version: The metric's version.
+        rate: The probability with which a sample like this one is chosen.
+        by: "rate", or the name of the rule that chose it.
+    """
+
+    metric: str
+    version: str
+    rate: float
+    by: str
+
+
+class Sampling:
+    """Chooses by a hash of the sample's id, so that the same id is chosen everywhere or nowhere.
+
+    Args:
+        metrics: The monitor's.
+        rate: Of all metrics, or by metric name; a metric that is not named has 1.0.
+        where: Only samples of which this is true.
+        always: Rules that choose a sample whatever the rate: "error", "thumbs_down", "empty_retrieval", or a function
+            of the sample.
+        seed: Another seed, another choice.
+        correlated: Whether metrics of one rate choose the same samples.
+
+    Raises:
+        ValueError: A rate is not from 0 to 1, or names no metric; a rule is not known.
+        TypeError: `where` or a rule cannot be called, or is async.
+
+    Example:
+        >>> from ragstone import ContextRelevancy
+        >>> from ragstone.testing import FakeLLM
+        >>> sampling = Sampling([ContextRelevancy(llm=FakeLLM(lambda _: "yes"))], rate=0.5)
+        >>> [bool(sampling.choose(Sample(), id)) for id in "ghijkl"]
+        [False, True, False, True, True, False]
+    """
+
+    def __init__(
+        self,
+        metrics: Sequence[Metric],
+        *,
+        rate: float | Mapping[str, float] = 1.0,
+        where: Predicate | None = None,
+        always: Sequence[str | Predicate] = (),
+        seed: str = "",
+        correlated: bool = True,
+    ) -> None:
+        names = {metric.name for metric in metrics}
+        check_function("where", where)
+        rules: Sequence[str | Predicate] = [always] if isinstance(always, str) or callable(always) else always
+        rates = dict(rate) if isinstance(rate, Mapping) else dict.fromkeys(names, rate)
+        if unknown := sorted(set(rates) - names):
+            raise ValueError(f"sample_rate: {unknown[0]!r} is no metric of this monitor; it has {sorted(names)}")
+        for value in rates.values():
+            check_number("sample_rate", value, 0.0, 1.0)
+        self._choices = [Choice(m.name, m.version, float(rates.get(m.name, 1.0)), "rate") for m in metrics]
+        self._where = where
+        self._rules = [_rule(rule) for rule in rules]
+        self._seed = seed
+        self._correlated = correlated
+
+    def choose(self, sample: Sample, sample_id: str) -> list[Choice]:
+        """Return the metrics that are to score the sample.
+
+        Raises:
+            Exception: Whatever `where` or a rule of the user's raises.
+        """
+        if self._where is not None and not self._where(sample):
+            return []
+        for name, applies in self._rules:
+            if applies(sample):
+                return [choice._replace(rate=1.0, by=name) for choice in self._choices]
+        drawn: dict[str, float] = {}
+        return [choice for choice in self._choices if self._draw(choice, sample_id, drawn)]
+
+    def _draw(self, choice: Choice, sample_id: str, drawn: dict[str, float]) -> bool:
+        if choice.rate in (0.0, 1.0):
+            return choice.rate == 1.0
+        salt = self._seed if self._correlated else f"{self._seed}\0{choice.metric}"
+        if salt not in drawn:
+            text = f"{salt}\0{sample_id}".encode("utf-8", "surrogatepass")
+            drawn[salt] = int.from_bytes(blake2b(text, digest_size=8).digest(), "big") / 2**64
+        return drawn[salt] < choice.rate
+
+
+def check_function(name: str, function: object) -> None:
+    """Refuse what is neither a plain function nor None.
+
+    Raises:
+        TypeError: It cannot be called, or is async: what that returns would always be true.
+    """
+    if function is not None and not callable(function):
+        raise TypeError(f"{name}: is {type(function).__name__}; pass a function, or None")
+    called = getattr(function, "__call__", None)  # noqa: B004 - of an object, to see whether it is async
+    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called):
+        raise TypeError(f"{name}: is async; pass a plain function, it is called where the sample is submitted")
+
+
+def _rule(rule: str | Predicate) -> tuple[str, Predicate]:
+    if callable(rule):
+        check_function("always", rule)
+        return str(getattr(rule, "__name__", type(rule).__name__)), rule
+    if not isinstance(cast("object", rule), str) or rule not in _RULES:
+        raise ValueError(f"always: {rule!r} is no rule; there are {', '.join(_RULES)}, or a function of the sample")
+    return rule, _RULES[rule]
+
+
+def _error(sample: Sample) -> bool:
+    return bool(sample.metadata.get("error"))
+
+
+def _thumbs_down(sample: Sample) -> bool:
+    feedback = sample.metadata.get("feedback")
+    if isinstance(feedback, str):
+        return feedback.strip().lower() in _THUMBS_DOWN
+    return feedback is False or (isinstance(feedback, (int, float)) and not isinstance(feedback, bool) and feedback < 0)
+
+
+def _empty_retrieval(sample: Sample) -> bool:
+    return not any(context.strip() for context in sample.retrieved_contexts)
+
+
+_RULES: Mapping[str, Predicate] = {
+    "error": _error,
+    "thumbs_down": _thumbs_down,
+    "empty_retrieval": _empty_retrieval,
+}

@@ -1,0 +1,215 @@
+"""Counting: what became of every evaluation, and what the handlers saw beside."""
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ragstone.monitor.scrub import words
+
+Fate = Literal["scored", "unscored", "dropped", "not_sampled", "over_budget", "duplicate", "spooled"]
+FATES: tuple[Fate, ...] = ("scored", "unscored", "dropped", "not_sampled", "over_budget", "duplicate", "spooled")
+
+_SECONDS_BETWEEN_WARNINGS = 60.0
+_MOST_UNSAID = 50
+_log = logging.getLogger("ragstone.monitor")
+
+
+@dataclass(frozen=True, slots=True)
+class SinkStats:
+    """How one sink stands.
+
+    Attributes:
+        written: Outcomes it has taken.
+        waiting: Outcomes it has not.
+        failures: Times that it raised.
+        lost: Outcomes given up: more than 10,000 waited (and no outbox kept them), or the process ended.
+        last_error: What it raised last, without keys; "" where it never did.
+    """
+
+    written: int
+    waiting: int
+    failures: int
+    lost: int
+    last_error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """What became of every evaluation of this process: one sample by one metric.
+
+    `accepted` is always the sum of all the others: scored + unscored + dropped + not_sampled + over_budget + duplicate
+    + spooled + pending.
+
+    Attributes:
+        samples: Samples that were submitted to this process or taken over from the outbox.
+        accepted: Evaluations of them, all metrics counted.
+        scored: Those with a `Score`.
+        unscored: Those with an `Unscored`.
+        dropped: Those that there was no room for, or that could not be kept.
+        not_sampled: Those that sampling left out.
+        over_budget: Those that the budget left out.
+        duplicate: Those of a sample id that was there already.
+        spooled: Those that lie in the outbox for later, or for another process.
+        pending: Those that wait or are being judged.
+        reasons: The numbers by reason, such as {"dropped": {"queue_full": 3}}.
+        skipped: Runs of the app that a handler saw and that gave no sample, by reason.
+        errors: Exceptions inside handlers, the outbox and threads of the monitor, by place. None of them reached the
+            app.
+        in_hand: Those of the pending that a thread judges now.
+        longest_queue: The most samples that ever waited at once.
+        sinks: How each sink stands, by name.
+
+    Example:
+        >>> Stats(samples=1, accepted=2, scored=1, pending=1).unscored
+        0
+    """
+
+    samples: int = 0
+    accepted: int = 0
+    scored: int = 0
+    unscored: int = 0
+    dropped: int = 0
+    not_sampled: int = 0
+    over_budget: int = 0
+    duplicate: int = 0
+    spooled: int = 0
+    pending: int = 0
+    reasons: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]])
+    skipped: Mapping[str, int] = field(default_factory=dict[str, int])
+    errors: Mapping[str, int] = field(default_factory=dict[str, int])
+    in_hand: int = 0
+    longest_queue: int = 0
+    sinks: Mapping[str, SinkStats] = field(default_factory=dict[str, SinkStats])
+
+
+@dataclass(frozen=True, slots=True)
+class FlushResult:
+    """What a flush came to. Truthy when nothing is left.
+
+    Attributes:
+        remaining: Evaluations that wait, are being judged, or lie in the outbox for later.
+        undelivered: Outcomes that a sink has not taken, summed over the sinks.
+    """
+
+    remaining: int
+    undelivered: int
+
+    @property
+    def done(self) -> bool:
+        """Whether every evaluation has its outcome and every sink has taken it."""
+        return not self.remaining and not self.undelivered
+
+    def __bool__(self) -> bool:
+        return self.done
+
+
+class Tally:
+    """The counters of one process. Safe to use from any thread and from a signal handler."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()  # re-entrant: a signal handler may submit while we count
+        self._accepted = 0
+        self._samples = 0
+        self._fates: Counter[tuple[Fate, str]] = Counter()
+        self._skipped: Counter[str] = Counter()
+        self._errors: Counter[str] = Counter()
+        self._longest = 0
+        self._warned_at = -_SECONDS_BETWEEN_WARNINGS
+        self._unsaid: Counter[str] = Counter()
+
+    def accept(self, evaluations: int) -> None:
+        """Count a sample and its evaluations."""
+        with self._lock:
+            self._samples += 1
+            self._accepted += evaluations
+
+    def settle(self, fate: Fate, reason: str, evaluations: int = 1) -> None:
+        """Count what became of some; a negative number takes them back."""
+        if not evaluations:
+            return
+        with self._lock:
+            self._fates[fate, reason] += evaluations
+        if fate == "dropped" and evaluations > 0:
+            self._warn(f"dropped: {reason}", evaluations)
+
+    def skip(self, reason: str) -> None:
+        """Count a run that gave no sample."""
+        with self._lock:
+            self._skipped[reason] += 1
+
+    def failed(self, place: str, error: BaseException) -> None:
+        """Count an exception of our own, and say so at most once a minute."""
+        with self._lock:
+            self._errors[place] += 1
+        with suppress(Exception):  # of a log handler's or filter's
+            _log.debug("%s failed", place, exc_info=error)
+        self._warn(f"{place}: {words(error, 200)}", 1)
+
+    def waiting(self, samples: int) -> None:
+        """Note how long the queue is."""
+        if samples > self._longest:
+            with self._lock:
+                self._longest = max(self._longest, samples)
+
+    def pending(self) -> int:
+        """Return how many evaluations have no fate yet."""
+        with self._lock:
+            return self._accepted - sum(self._fates.values())
+
+    def spooled(self) -> int:
+        """Return how many evaluations lie in the outbox, as far as this process put them there."""
+        with self._lock:
+            return sum(n for (fate, _), n in self._fates.items() if fate == "spooled")
+
+    def stats(self, sinks: Callable[[], Mapping[str, SinkStats]]) -> Stats:
+        """Return all counters of one moment."""
+        of_sinks = sinks()  # before our lock is taken: it takes theirs
+        with self._lock:
+            reasons: dict[str, dict[str, int]] = {}
+            sums = dict.fromkeys(FATES, 0)
+            for (fate, reason), n in sorted(self._fates.items()):
+                sums[fate] += n
+                if n and fate != "scored":
+                    reasons.setdefault(fate, {})[reason] = n
+            return Stats(
+                samples=self._samples,
+                accepted=self._accepted,
+                pending=self._accepted - sum(sums.values()),
+                reasons=reasons,
+                skipped=dict(self._skipped),
+                errors=dict(self._errors),
+                longest_queue=self._longest,
+                sinks=of_sinks,
+                **sums,
+            )
+
+    def _warn(self, what: str, times: int) -> None:
+        with self._lock:
+            self._unsaid[what if what in self._unsaid or len(self._unsaid) < _MOST_UNSAID else "other"] += times
+            if time.monotonic() - self._warned_at < _SECONDS_BETWEEN_WARNINGS:
+                return
+            said = self._now_said()
+        _warn(said)
+
+    def say(self) -> None:
+        """Log what was not said yet, whatever the time."""
+        with self._lock:
+            said = self._now_said()
+        _warn(said)
+
+    def _now_said(self) -> Counter[str]:
+        if self._unsaid:
+            self._warned_at = time.monotonic()
+        said, self._unsaid = self._unsaid, Counter()
+        return said
+
+
+def _warn(said: Counter[str]) -> None:
+    if said:
+        with suppress(Exception):  # of a log handler's or filter's
+            _log.warning("the app is not affected; %s", "; ".join(f"{what} ({n})" for what, n in said.most_common(5)))

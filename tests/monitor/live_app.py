@@ -1,0 +1,185 @@
+"""An app with a monitor, for tests of the outbox: used in the test's process and, by `APP + code`, in one of its own."""
+
+import os
+import re
+import sqlite3
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from ragstone import ContextRelevancy, Monitor, Sample
+from ragstone.judge import LLMRequest
+from ragstone.sinks import CallableSink, Record, SQLiteSink
+from ragstone.testing import FakeLLM
+
+APP = f"import os, sys, time\nsys.path.insert(0, {str(Path(__file__).parent)!r})\nfrom live_app import *\n"
+OUTBOX, RESULTS, CALLS = "outbox.db", "results.db", "calls.txt"
+PATIENCE = 60.0
+
+
+class SecondMetric(ContextRelevancy):
+    """A metric of another name, that one monitor has and another has not."""
+
+    name = "second"
+
+
+class Down(SQLiteSink):
+    """Results that cannot be written until `down` is False."""
+
+    down = True
+
+    def write(self, records: Sequence[Record]) -> None:
+        if self.down:
+            raise OSError("down")
+        super().write(records)
+
+
+def sample(i: int, **more: Any) -> Sample:
+    return Sample(id=f"s{i}", user_input=f"question {i}?", retrieved_contexts=["Here."], response="There.", **more)
+
+
+def asked(request: LLMRequest) -> int:
+    """The number of the sample that a request is about."""
+    found = re.search(r"question (\d+)\?", request.user)
+    assert found
+    return int(found[1])
+
+
+def judge(delay: float = 0.0, reply: Callable[[LLMRequest], Any] | None = None) -> FakeLLM:
+    """A judge that writes down in CALLS what it is asked about, and then answers."""
+    calls = os.open(CALLS, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+    def answer(request: LLMRequest) -> Any:
+        os.write(calls, b"%d\n" % asked(request))
+        time.sleep(delay)
+        return {"ids": [1]} if reply is None else reply(request)
+
+    return FakeLLM(answer)
+
+
+def hangs(request: LLMRequest) -> Any:
+    time.sleep(10_000)
+
+
+def live(delay: float = 0.0, reply: Callable[[LLMRequest], Any] | None = None, **options: Any) -> Monitor:
+    """A monitor of the current folder: with an outbox, and a SQLite file for the results."""
+    settings = {"sinks": SQLiteSink(RESULTS), "outbox": OUTBOX, **options}
+    metrics = settings.pop("metrics", None) or ContextRelevancy(llm=judge(delay, reply))
+    return Monitor(metrics, **settings)
+
+
+def submit(monitor: Monitor, numbers: Iterable[int]) -> None:
+    for i in numbers:
+        monitor.submit(sample(i))
+
+
+def kept(monitor: Monitor, numbers: Iterable[int]) -> None:
+    """Submit, and return when the outbox has them all. Needs a judge that does not finish before."""
+    before = len(waiting())
+    numbers = list(numbers)
+    submit(monitor, numbers)
+    until(lambda: len(waiting()) >= before + len(numbers))
+
+
+def until(true: Callable[[], Any], what: str = "what was waited for") -> Any:
+    """Wait for an event, with a generous deadline."""
+    end = time.monotonic() + PATIENCE
+    while not (found := true()):
+        assert time.monotonic() < end, f"{what} did not come"
+        time.sleep(0.005)
+    return found
+
+
+def rows(path: str | Path, query: str, *values: Any) -> list[Any]:
+    """What a query finds; nothing where there is no such file or table yet."""
+    if not Path(path).exists():
+        return []
+    with closing(sqlite3.connect(path, timeout=PATIENCE)) as connection:
+        try:
+            return connection.execute(query, values).fetchall()
+        except sqlite3.OperationalError as error:
+            if "no such table" in str(error):
+                return []
+            raise
+
+
+def change(path: str | Path, statement: str, *values: Any) -> None:
+    with closing(sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)) as connection:
+        connection.execute(statement, values)
+
+
+def waiting() -> list[str]:
+    """The ids of the samples in the outbox."""
+    return [name for (name,) in rows(OUTBOX, "SELECT id FROM samples")]
+
+
+def undelivered() -> int:
+    found = rows(OUTBOX, "SELECT count(*) FROM records")
+    return found[0][0] if found else 0
+
+
+def results(status: str = "scored") -> list[int]:
+    """The numbers of the samples in the results, as often as they are there."""
+    return sorted(int(name[1:]) for (name,) in rows(RESULTS, "SELECT sample_id FROM outcomes WHERE status = ?", status))
+
+
+def calls() -> Counter[int]:
+    """How often the judge was asked about each sample, by all processes together."""
+    path = Path(CALLS)
+    return Counter(map(int, path.read_text().split())) if path.exists() else Counter()
+
+
+def accounted(monitor: Monitor) -> None:
+    """Every evaluation has a place."""
+    s = monitor.stats()
+    others = s.scored + s.unscored + s.dropped + s.not_sampled + s.over_budget + s.duplicate + s.spooled
+    assert s.accepted == others + s.pending, s
+    assert s.pending == 0, s
+
+
+def say(*words: Any) -> None:
+    """Tell the test's process, in one write: a forked child may speak at the same time."""
+    os.write(1, (" ".join(map(str, words)) + "\n").encode())
+
+
+def hear() -> str:
+    """Wait for a word of the test's process."""
+    return sys.stdin.readline().strip()
+
+
+__all__ = [
+    "APP",
+    "CALLS",
+    "OUTBOX",
+    "PATIENCE",
+    "RESULTS",
+    "CallableSink",
+    "ContextRelevancy",
+    "Down",
+    "FakeLLM",
+    "Monitor",
+    "SQLiteSink",
+    "Sample",
+    "SecondMetric",
+    "accounted",
+    "asked",
+    "calls",
+    "change",
+    "hangs",
+    "hear",
+    "judge",
+    "kept",
+    "live",
+    "results",
+    "rows",
+    "sample",
+    "say",
+    "submit",
+    "undelivered",
+    "until",
+    "waiting",
+]

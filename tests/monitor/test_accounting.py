@@ -1,0 +1,248 @@
+"""Every evaluation is accounted for, at every moment, and what is counted as done has been handed on."""
+
+import itertools
+import json
+import random
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from ragstone import ContextRelevancy, Sample, Score
+from ragstone.monitor import Budget, FlushResult, Stats
+from ragstone.monitor.delivery import Delivery
+from ragstone.testing import FakeLLM
+
+from .kit import Held, Kept, Second, adds_up, in_threads, live, metric, sample, until, yes
+
+
+def moody(request: Any) -> Any:
+    mood = random.random()
+    if mood < 0.1:
+        return ConnectionError("refused")
+    if mood < 0.2:
+        return "no JSON"
+    if mood < 0.3:
+        return TimeoutError("slow")
+    if mood < 0.4:
+        raise SystemExit
+    return yes(request)
+
+
+def where(given: Sample) -> bool:
+    if given.metadata["i"] % 10 == 3:
+        raise ValueError("three")
+    return bool(given.metadata["i"] % 10 != 4)
+
+
+def redact(text: str) -> str:
+    if "question 5?" in text:
+        raise ValueError("five")
+    return text
+
+
+def trouble(_: Any) -> None:
+    if random.random() < 0.3:
+        raise OSError("locked")
+
+
+@pytest.mark.parametrize("when_full", ["drop_newest", "drop_oldest", "block"])
+def test_all_is_accounted_for_at_every_moment(when_full: Any) -> None:
+    seen: list[Stats] = []
+    end = threading.Event()
+
+    def look() -> None:
+        while not end.is_set():
+            seen.append(monitor.stats())
+
+    llm = FakeLLM(moody)
+    monitor = live(
+        [ContextRelevancy(llm=llm), Second(llm=llm)],
+        sinks=[Kept("good"), Kept("bad", trouble)],
+        sample_rate={"second": 0.5},
+        max_queue=50,
+        when_full=when_full,
+        where=where,
+        redact=redact,
+        budget=Budget(calls_per_day=3_000),
+    )
+    looking = threading.Thread(target=look)
+    looking.start()
+
+    def submit(thread: int) -> None:
+        for i in range(100):
+            monitor.submit(sample(f"{thread % 24}.{i}", user_input=f"question {i % 10}?", metadata={"i": i}))
+            if i % 10 == 7:
+                monitor.submit(None)  # type: ignore[arg-type]
+            if i == 50:
+                monitor.pause()
+                monitor.resume()
+
+    in_threads(32, submit)
+    assert monitor.close(60).done
+    end.set()
+    looking.join()
+    seen.append(monitor.stats())
+    assert all(map(adds_up, seen))
+    assert all(earlier.accepted <= later.accepted for earlier, later in itertools.pairwise(seen))
+    last = seen[-1]
+    assert last.pending == 0
+    assert last.samples == 32 * 110
+    assert last.accepted == 2 * last.samples
+    dropped, duplicate, unscored = (last.reasons[name] for name in ("dropped", "duplicate", "unscored"))
+    assert duplicate == {"same_id": 8 * 100 * 2}
+    assert dropped["no_sample"] == 32 * 10 * 2
+    assert dropped["where_failed"] == 24 * 10 * 2
+    assert dropped["redaction_failed"] > 0
+    assert ("queue_full" in dropped) == (when_full != "block")
+    assert set() < set(unscored) <= {"judge_error", "judge_unparseable", "timeout", "cancelled"}
+    outcomes = last.scored + last.unscored
+    good, bad = last.sinks["good"], last.sinks["bad"]
+    assert (good.written, good.waiting, good.lost) == (outcomes, 0, 0)
+    assert (bad.written + bad.lost, bad.waiting) == (outcomes, 0)
+
+
+def test_what_is_counted_as_done_is_in_the_sink(monkeypatch: pytest.MonkeyPatch) -> None:
+    put = Delivery.put
+
+    def slowly(delivery: Delivery, items: Any) -> None:
+        time.sleep(0.05)  # a thread may be held up here
+        put(delivery, items)
+
+    monkeypatch.setattr(Delivery, "put", slowly)
+    monitor = live([metric(), Second(llm=metric().llm)], sinks=(sink := Kept()))
+    for i in range(10):
+        monitor.submit(sample(i))
+        assert monitor.flush()
+        assert len(sink.records) == 2 * (i + 1)
+    assert monitor.close().done
+
+
+def test_closing_loses_no_outcome() -> None:
+    for i in range(100):
+        with live(sinks=(sink := Kept())) as monitor:
+            for k in range(5):
+                monitor.submit(sample(f"{i}.{k}"))
+        assert len(sink.records) == 5
+        assert sink.closed == 1
+
+
+def test_a_judge_that_is_down() -> None:
+    with live(metric(lambda _: ConnectionError("refused, key sk-abcdefghijkl")), sinks=(sink := Kept())) as monitor:
+        in_threads(8, lambda i: [monitor.submit(sample(f"{i}.{k}")) for k in range(100)])
+    stats = monitor.stats()
+    assert stats.reasons == {"unscored": {"judge_error": 800}}
+    assert adds_up(stats)
+    assert stats.errors == {}
+    assert {record.outcome.detail for record in sink.records.values()} == {  # type: ignore[union-attr]
+        "ConnectionError: refused, key [hidden]"
+    }
+
+
+@pytest.mark.parametrize("raised", [SystemExit, KeyboardInterrupt, GeneratorExit, BaseException])
+def test_a_judge_that_raises_what_ends_threads(raised: type[BaseException]) -> None:
+    def reply(_: Any) -> Any:
+        raise raised
+
+    with live(metric(reply), sinks=(sink := Kept()), workers=2) as monitor:
+        for i in range(20):
+            monitor.submit(sample(i))
+    assert monitor.stats().reasons == {"unscored": {"cancelled": 20}}
+    assert all(raised.__name__ in record.outcome.detail for record in sink.records.values())  # type: ignore[union-attr]
+
+
+class Odd(ContextRelevancy):
+    """A metric that gives back what it was given."""
+
+    name = "odd"
+    gives: Any = None
+
+    def score(self, sample: Sample, *, meter: Any = None) -> Any:
+        given = type(self).gives
+        return given(self) if callable(given) else given
+
+
+@pytest.mark.parametrize(
+    ("gives", "reasons"),
+    [
+        (None, {"unscored": {"cancelled": 1}}),
+        (0.5, {"unscored": {"cancelled": 1}}),
+        (lambda own: own.no_such_thing, {"unscored": {"judge_error": 1}}),
+    ],
+)
+def test_a_metric_that_gives_back_nonsense(gives: Any, reasons: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Odd, "gives", gives)
+    odd = Odd(llm=metric().llm)
+    with live([odd, metric()], sinks=(sink := Kept())) as monitor:
+        monitor.submit(sample(1))
+    stats = monitor.stats()
+    assert stats.reasons == reasons
+    assert (stats.scored, stats.pending) == (1, 0)
+    assert any(isinstance(record.outcome, Score) for record in sink.records.values())
+
+
+def test_a_judge_whose_name_is_no_text() -> None:
+    llm = FakeLLM(yes)
+    llm.model = None  # type: ignore[assignment]
+    with live(ContextRelevancy(llm=llm)) as monitor:
+        for i in range(10):
+            monitor.submit(sample(i))
+    assert monitor.stats().reasons == {"dropped": {"no_record": 10}}
+    assert monitor.stats().errors == {"record": 10}
+
+
+def test_closing_with_too_little_time_counts_the_rest() -> None:
+    held = Held()
+    monitor = live([metric(held), Second(llm=metric().llm)], sinks=(sink := Kept()), workers=2)
+    for i in range(50):
+        monitor.submit(sample(i))
+    until(lambda: held.asked == 2)
+    left = monitor.flush(0.01)
+    assert (left.remaining, left.done, bool(left)) == (100, False, False)
+    result = monitor.close(0.01)
+    assert result.done
+    stats = monitor.stats()
+    assert stats.reasons == {"dropped": {"closed": 100}}
+    assert (stats.pending, adds_up(stats)) == (0, True)
+    held.let_go()  # what comes now is too late, and changes nothing
+    time.sleep(0.1)
+    assert monitor.stats() == stats
+    assert not sink.records
+
+
+def test_closing_between_two_metrics_of_a_sample_keeps_the_first() -> None:
+    held = Held()
+    monitor = live([metric(), Second(llm=FakeLLM(held))], sinks=(sink := Kept()), workers=1)
+    monitor.submit(sample(1))
+    until(lambda: held.asked)
+    monitor.close(0.01)
+    stats = monitor.stats()
+    assert (stats.scored, stats.dropped, stats.pending) == (1, 1, 0)
+    assert [key[1] for key in sink.records] == ["context_relevancy"]
+    held.let_go()
+
+
+def test_clocks_that_go_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = itertools.count(2e9, -3_600.0)
+    monkeypatch.setattr(time, "time", lambda: next(now))
+    with live(sinks=(sink := Kept()), budget=Budget(calls_per_day=1_000, calls_per_minute=1_000)) as monitor:
+        for i in range(100):
+            monitor.submit(sample(i))
+    assert monitor.stats().scored == 100
+    assert all(record.scored_at < record.submitted_at for record in sink.records.values())
+
+
+def test_the_last_report_has_the_last_numbers() -> None:
+    with live(sinks=(sink := Kept())) as monitor:
+        for i in range(30):
+            monitor.submit(sample(i))
+    health = sink.reports[-1]
+    assert (health.counts["scored"], health.counts["pending"], health.counts["samples"]) == (30, 0, 30)
+    assert json.loads(health.model_dump_json())["process"]
+
+
+def test_what_is_said_of_a_flush() -> None:
+    assert FlushResult(remaining=0, undelivered=0)
+    assert not FlushResult(remaining=1, undelivered=0).done
+    assert not FlushResult(remaining=0, undelivered=1)

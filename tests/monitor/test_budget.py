@@ -1,0 +1,378 @@
+"""The budget: never exceeded in calls, nothing spent on what is refused, one account for all that share a database."""
+
+import json
+import random
+import subprocess
+import sys
+import threading
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragstone import ContextRelevancy, LLMReply, Monitor
+from ragstone.asking.prompt import tokens
+from ragstone.monitor import Budget, Entry, MemoryLedger
+from ragstone.monitor.purse import Purse
+from ragstone.sinks import SQLiteSink
+from ragstone.testing import FakeLLM
+
+from .kit import PATIENCE, Held, Kept, Rounds, adds_up, live, metric, sample, until, yes
+
+
+class Clock:
+    """The purse's time: noon of a day, moved by hand."""
+
+    def __init__(self) -> None:
+        self.now = 1_000 * 86_400 + 43_200.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def budgeted(budget: Budget, metrics: Any, clock: Clock | None = None, **options: Any) -> tuple[Monitor, MemoryLedger]:
+    """A monitor with a purse and a ledger that can be looked into."""
+    ledger = MemoryLedger()
+    monitor = live(metrics, budget=budget, **options)
+    monitor._process._purse = Purse(budget, ledger, clock or time.time)
+    return monitor, ledger
+
+
+def spent(ledger: MemoryLedger, name: str = "calls_per_day") -> float:
+    return sum(amount for (limit, _), amount in ledger._sums.items() if limit == name)
+
+
+def rounds(llm: Any, *sizes: int) -> Rounds:
+    return Rounds(llm=llm, sizes=sizes)
+
+
+@pytest.mark.parametrize("sizes", [(1,), (3,), (1, 1), (2, 1, 2)])
+@pytest.mark.parametrize("limit", [0, 1, 2, 17, 100])
+def test_calls_never_exceed_their_limit(sizes: tuple[int, ...], limit: int) -> None:
+    llm = FakeLLM(lambda request: (time.sleep(random.random() / 500), "yes")[1])
+    monitor, ledger = budgeted(Budget(calls_per_day=limit), rounds(llm, *sizes), workers=8)
+    with monitor:
+        for i in range(100):
+            monitor.submit(sample(i))
+    stats = monitor.stats()
+    assert len(llm.requests) <= limit
+    assert spent(ledger) == len(llm.requests)
+    assert stats.scored + stats.over_budget == 100
+    assert stats.reasons.get("over_budget", {}).keys() <= {"calls_per_day"}
+    assert adds_up(stats)
+    if len(sizes) == 1:
+        assert stats.scored == min(100, limit // sizes[0])
+
+
+def test_what_is_refused_spends_nothing() -> None:
+    llm = FakeLLM(yes)
+    monitor, ledger = budgeted(Budget(calls_per_day=8), rounds(llm, 2, 1), workers=1, sinks=(sink := Kept()))
+    with monitor:
+        for i in range(50):
+            monitor.submit(sample(i))
+    assert len(llm.requests) == spent(ledger) == 6
+    assert (monitor.stats().scored, monitor.stats().over_budget) == (2, 48)
+    assert len(sink.records) == 2  # no outcome of what cost nothing
+
+
+def test_evaluations_that_were_broken_off_teach_the_next_ones() -> None:
+    """Eight at once would each begin with the first of two calls and find no room for the second, again and again."""
+    clock = Clock()
+    held = threading.Barrier(8)
+    first = []
+
+    def reply(request: Any) -> str:
+        if len(first) < 8:
+            first.append(1)
+            held.wait(PATIENCE)
+        time.sleep(0.02)  # so that all workers are at it
+        return "yes"
+
+    llm = FakeLLM(reply)
+    monitor, ledger = budgeted(Budget(calls_per_minute=8), rounds(llm, 1, 1), clock, workers=8, sinks=(sink := Kept()))
+    with monitor:
+        for i in range(8):
+            monitor.submit(sample(i))
+        assert monitor.flush(PATIENCE)
+        assert (monitor.stats().scored, len(llm.requests)) == (0, 8)
+        assert all(record.outcome.reason == "over_budget" for record in sink.records.values())  # type: ignore[union-attr]
+        assert all(record.outcome.usage.llm_calls == 1 for record in sink.records.values())
+        clock.now += 60
+        for i in range(8, 30):
+            monitor.submit(sample(i))
+        assert monitor.flush(PATIENCE)
+        assert (monitor.stats().scored, len(llm.requests)) == (4, 16)
+    assert spent(ledger, "calls_per_minute") == 16
+
+
+def test_a_new_minute_has_new_room() -> None:
+    clock = Clock()
+    llm = FakeLLM(yes)
+    budget = Budget(calls_per_minute=3, calls_per_day=8)
+    monitor, ledger = budgeted(budget, rounds(llm, 1), clock, workers=1)
+    scored = []
+    with monitor:
+        for minute in range(5):
+            for i in range(10):
+                monitor.submit(sample(f"{minute}.{i}"))
+            assert monitor.flush(PATIENCE)
+            scored.append(monitor.stats().scored)
+            clock.now += 60
+    assert scored == [3, 6, 8, 8, 8]
+    assert monitor.stats().reasons == {"over_budget": {"calls_per_minute": 14, "calls_per_day": 28}}
+    assert spent(ledger) == 8
+
+
+def test_an_evaluation_counts_in_the_minute_in_which_it_starts() -> None:
+    clock, held = Clock(), Held(lambda _: "yes")
+    clock.now += 59.0
+    llm = FakeLLM(held)
+    monitor, ledger = budgeted(Budget(calls_per_minute=2), rounds(llm, 1, 1), clock, workers=2)
+    with monitor:
+        monitor.submit(sample(1))
+        until(lambda: held.asked)
+        clock.now += 2
+        held.let_go()
+        assert monitor.flush(PATIENCE)
+        assert monitor.stats().scored == 1
+        assert list(ledger._sums.values()) == [2]
+        monitor.submit(sample(2))
+        assert monitor.flush(PATIENCE)
+    assert monitor.stats().scored == 2
+
+
+def test_a_clock_that_goes_back_finds_the_old_windows() -> None:
+    clock = Clock()
+    llm = FakeLLM(yes)
+    monitor, _ = budgeted(Budget(calls_per_minute=2), rounds(llm, 1), clock, workers=1)
+    with monitor:
+        for step in (0, 60, -60, -86_400 * 900, 86_400 * 900, 60):
+            clock.now += step
+            for i in range(5):
+                monitor.submit(sample(f"{clock.now} {step} {i}"))
+            assert monitor.flush(PATIENCE)
+    assert len(llm.requests) == 2 * 3  # two minutes, each of them twice or more, and one long ago
+
+
+def test_windows_of_an_old_clock_do_not_drive_each_other_out() -> None:
+    ledger = MemoryLedger()
+    entries = [Entry("calls_per_minute", 0, 1, 2), Entry("calls_per_day", 0, 1, 2)]
+    assert [ledger.spend(entries) for _ in range(3)] == [None, None, "calls_per_minute"]
+
+
+def test_the_account_of_a_process_forgets() -> None:
+    ledger = MemoryLedger()
+    now = int(time.time())
+    for minute in range(10_000):
+        ledger.spend([Entry("calls_per_minute", now - 60 * (10_000 - minute), 1, 2)])
+    assert 2 * 1_440 <= len(ledger._sums) <= 2 * 1_440 + 1
+
+
+@pytest.mark.parametrize("says", [(None, None), (1_000, None), (None, 50), (10, 5), (100_000, 0)])
+def test_tokens_are_corrected_by_what_the_provider_says(says: tuple[int | None, int | None]) -> None:
+    llm = FakeLLM(lambda _: LLMReply("yes", input_tokens=says[0], output_tokens=says[1]))
+    monitor, ledger = budgeted(Budget(tokens_per_day=10**9), rounds(llm, 2, 1), workers=4)
+    with monitor:
+        for i in range(20):
+            monitor.submit(sample(i))
+    per_call = [
+        (tokens(request.system, request.user) if says[0] is None else says[0])
+        + (tokens("yes") if says[1] is None else says[1])
+        for request in llm.requests
+    ]
+    assert monitor.stats().scored == 20
+    assert spent(ledger, "tokens_per_day") == sum(per_call)
+
+
+def test_tokens_exceed_their_limit_by_a_round_in_each_worker_at_most() -> None:
+    llm = FakeLLM(lambda _: LLMReply("yes", input_tokens=500, output_tokens=500))
+    monitor, ledger = budgeted(Budget(tokens_per_day=20_000), rounds(llm, 1), workers=4)
+    with monitor:
+        for i in range(200):
+            monitor.submit(sample(i))
+    assert spent(ledger, "tokens_per_day") == 1_000 * len(llm.requests) <= 20_000 + 4 * 1_000
+    assert monitor.stats().reasons == {"over_budget": {"tokens_per_day": 200 - len(llm.requests)}}
+    assert len(llm.requests) >= 19
+
+
+def test_one_that_takes_more_than_the_limit_does_not_shut_out_all_others() -> None:
+    clock = Clock()
+
+    def reply(request: Any) -> LLMReply:
+        return LLMReply("yes", input_tokens=60_000 if "huge" in request.user else 100, output_tokens=0)
+
+    llm = FakeLLM(reply)
+    monitor, _ = budgeted(Budget(tokens_per_minute=50_000), rounds(llm, 1), clock, workers=1)
+    with monitor:
+        monitor.submit(sample(1, response="huge"))
+        assert monitor.flush(PATIENCE)
+        assert monitor.stats().scored == 1
+        clock.now += 60
+        for i in range(2, 12):
+            monitor.submit(sample(i))
+        assert monitor.flush(PATIENCE)
+    assert monitor.stats().scored == 11
+
+
+def test_how_many_calls_are_expected_is_forgotten_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    purse = Purse(Budget(calls_per_day=9), MemoryLedger())
+    assert purse.expected(("m", "1"), 3) == 3
+    purse.took(("m", "1"), 3, 7)
+    purse.took(("m", "1"), 3, 4)
+    assert [purse.expected(("m", "1"), first) for first in (3, 6)] == [7, 14]
+    assert purse.expected(("m", "2"), 3) == 3
+    now = time.monotonic()
+    for later, calls in ((601, 7), (1_202, 3)):
+        monkeypatch.setattr(time, "monotonic", lambda later=later: now + later)
+        assert purse.expected(("m", "1"), 3) == calls
+
+
+def test_money() -> None:
+    budget = Budget(money_per_day=0.10, input_price=10.0, output_price=20.0)
+    llm = FakeLLM(lambda _: LLMReply("yes", input_tokens=800, output_tokens=100))  # a cent
+    monitor, ledger = budgeted(budget, rounds(llm, 1), workers=1)
+    with monitor:
+        for i in range(50):
+            monitor.submit(sample(i))
+    assert 10 <= len(llm.requests) <= 11  # of the last, only the estimate was within the limit
+    assert spent(ledger, "money_per_day") == pytest.approx(0.01 * len(llm.requests))
+    assert monitor.stats().reasons == {"over_budget": {"money_per_day": 50 - len(llm.requests)}}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"calls_per_minute": -1}, "calls_per_minute"),
+        ({"calls_per_day": float("nan")}, "calls_per_day"),
+        ({"tokens_per_day": "5"}, "tokens_per_day"),
+        ({"tokens_per_minute": True}, "tokens_per_minute"),
+        ({"money_per_day": 5.0}, "input_price"),
+        ({"money_per_day": 5.0, "input_price": 1.0}, "output_price"),
+        ({"input_price": -1.0}, "input_price"),
+    ],
+)
+def test_budgets_that_cannot_be(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Budget(**given)
+
+
+def test_a_judge_that_fails_has_its_calls_counted() -> None:
+    llm = FakeLLM(lambda _: ConnectionError("refused"))
+    monitor, ledger = budgeted(Budget(calls_per_day=5, tokens_per_day=10**9), rounds(llm, 1), workers=2)
+    with monitor:
+        for i in range(20):
+            monitor.submit(sample(i))
+    stats = monitor.stats()
+    assert stats.reasons == {"unscored": {"judge_error": 5}, "over_budget": {"calls_per_day": 15}}
+    assert len(llm.requests) == spent(ledger) == 5
+    assert spent(ledger, "tokens_per_day") > 0
+
+
+def test_a_sample_that_lacks_something_costs_nothing() -> None:
+    llm = FakeLLM(yes)
+    monitor, ledger = budgeted(Budget(calls_per_day=0), ContextRelevancy(llm=llm), workers=1)
+    with monitor:
+        monitor.submit(sample(1, user_input=None))
+        monitor.submit(sample(2, retrieved_contexts=[]))
+        monitor.submit(sample(3))
+    assert monitor.stats().reasons == {
+        "unscored": {"missing_input": 1, "empty_input": 1},
+        "over_budget": {"calls_per_day": 1},
+    }
+    assert spent(ledger) == 0
+
+
+class Unreachable(MemoryLedger):
+    """An account that cannot be reached at times."""
+
+    def __init__(self, reachable: Any) -> None:
+        super().__init__()
+        self.reachable = reachable
+
+    def spend(self, entries: Any, /) -> str | None:
+        if not self.reachable(entries):
+            raise OSError("locked, password=hunter2")
+        return super().spend(entries)
+
+
+def test_an_account_that_cannot_be_reached_spends_nothing() -> None:
+    llm = FakeLLM(yes)
+    budget = Budget(calls_per_day=100)
+    monitor = live(rounds(llm, 1), budget=budget)
+    monitor._process._purse = Purse(budget, Unreachable(lambda _: False))
+    with monitor:
+        for i in range(10):
+            monitor.submit(sample(i))
+    assert monitor.stats().reasons == {"over_budget": {"ledger": 10}}
+    assert monitor.stats().errors == {"budget": 10}
+    assert not llm.requests
+
+
+def test_an_account_that_is_lost_while_the_judge_is_asked_loses_no_outcome() -> None:
+    llm = FakeLLM(lambda _: LLMReply("yes", input_tokens=5_000, output_tokens=5))
+    budget = Budget(calls_per_day=100, tokens_per_day=10**9)
+    monitor = live(rounds(llm, 1), budget=budget)
+    ledger = Unreachable(lambda entries: all(entry.limit is not None for entry in entries))  # not for corrections
+    monitor._process._purse = Purse(budget, ledger)
+    with monitor:
+        for i in range(10):
+            monitor.submit(sample(i))
+    assert monitor.stats().scored == 10
+    assert monitor.stats().errors == {"budget": 10}
+
+
+def test_two_monitors_on_one_database_share_the_budget(tmp_path: Path) -> None:
+    path = tmp_path / "ragstone.db"
+    llm = FakeLLM(yes)
+    budget = Budget(calls_per_day=30)
+    monitors = [live(rounds(llm, 2, 1), sinks=[Kept(), SQLiteSink(path)], budget=budget) for _ in range(2)]
+    for i in range(40):
+        for monitor in monitors:
+            monitor.submit(sample(i))
+    closed = [monitor.close(PATIENCE) for monitor in monitors]
+    assert all(result.done for result in closed)
+    stats = [monitor.stats() for monitor in monitors]
+    assert len(llm.requests) <= 30
+    assert sum(one.scored + one.over_budget for one in stats) == 80
+    again = live(rounds(llm, 2, 1), sinks=SQLiteSink(path), budget=Budget(calls_per_day=30))
+    before = len(llm.requests)
+    with again:
+        for i in range(20):
+            again.submit(sample(f"again {i}"))
+    assert len(llm.requests) <= 30
+    assert len(llm.requests) - before <= 30 - before
+
+
+SHARING = """
+import json, sys, time
+from ragstone import ContextRelevancy, Monitor, Sample
+from ragstone.monitor import Budget
+from ragstone.sinks import SQLiteSink
+from ragstone.testing import FakeLLM
+llm = FakeLLM(lambda request: (time.sleep(0.002), {"ids": [1]})[1])
+monitor = Monitor(ContextRelevancy(llm=llm), sinks=SQLiteSink(sys.argv[1]), budget=Budget(calls_per_day=50))
+with monitor:
+    for i in range(100):
+        monitor.submit(Sample(id=f"{sys.argv[2]}.{i}", user_input="Why?", retrieved_contexts=["So."]))
+print(json.dumps([len(llm.requests), monitor.stats().scored, monitor.stats().over_budget]))
+"""
+
+
+def test_processes_on_one_database_share_the_budget(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", SHARING, str(tmp_path / "ragstone.db")]
+    with ExitStack() as stack:
+        running = [
+            stack.enter_context(subprocess.Popen([*command, str(i)], stdout=subprocess.PIPE, text=True))
+            for i in range(3)
+        ]
+        said = [json.loads(process.communicate(timeout=PATIENCE)[0]) for process in running]
+    assert sum(calls for calls, _, _ in said) == sum(scored for _, scored, _ in said) == 50
+    assert sum(refused for _, _, refused in said) == 250
+
+
+def test_without_limits_no_account_is_kept(tmp_path: Path) -> None:
+    with live(metric(), budget=Budget()) as monitor:
+        monitor.submit(sample(1))
+    assert monitor.stats().scored == 1

@@ -1,0 +1,293 @@
+"""Sinks that fail, hang, or refuse one record: nobody else notices, and what is lost is counted."""
+
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragstone import Monitor
+from ragstone.monitor import delivery
+from ragstone.sinks import CallableSink, Record, SQLiteSink
+
+from .kit import PATIENCE, Kept, adds_up, live, metric, ours, sample, until
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delivery, "_FIRST_WAIT", 0.01)
+    monkeypatch.setattr(delivery, "_LONGEST_WAIT", 0.05)
+
+
+class Down:
+    """Trouble until it is over."""
+
+    def __init__(self, error: BaseException | None = None) -> None:
+        self.error = error or OSError("database is locked")
+        self.over = False
+
+    def __call__(self, records: Sequence[Record]) -> None:
+        if not self.over:
+            raise self.error
+
+
+def refuses(*names: str) -> Callable[[Sequence[Record]], None]:
+    """All or none, and none of a batch with one of these."""
+
+    def trouble(records: Sequence[Record]) -> None:
+        if {record.sample_id for record in records} & set(names):
+            raise ValueError("no such character")
+
+    return trouble
+
+
+def test_a_sink_that_fails_holds_up_no_other() -> None:
+    down = Down()
+    good, bad = Kept("good"), Kept("bad", down)
+    monitor = live(sinks=[bad, good])
+    for i in range(300):
+        monitor.submit(sample(i))
+    until(lambda: len(good.ids) == 300)
+    until(lambda: monitor.stats().sinks["bad"].failures > 10)
+    result = monitor.flush(0.1)
+    assert (result.remaining, result.undelivered, result.done) == (0, 300, False)
+    standing = monitor.stats().sinks["bad"]
+    assert (standing.written, standing.waiting, standing.lost) == (0, 300, 0)
+    assert standing.last_error == "OSError: database is locked"
+    assert monitor.stats().errors["sink bad"] == standing.failures or monitor.stats().errors["sink bad"] > 10
+    down.over = True
+    assert monitor.close(PATIENCE).done
+    assert bad.ids == good.ids
+    assert monitor.stats().sinks["bad"].written == 300
+
+
+@pytest.mark.parametrize("error", [SystemExit(), KeyboardInterrupt(), GeneratorExit(), RuntimeError("sk-abcdefghijk")])
+def test_a_function_that_raises_anything(error: BaseException) -> None:
+    calls: list[int] = []
+    kept: list[Record] = []
+
+    def function(records: list[Record]) -> None:
+        calls.append(len(records))
+        if len(calls) <= 3:
+            raise error
+        kept.extend(records)
+
+    with live(sinks=CallableSink(function, name="f")) as monitor:
+        for i in range(20):
+            monitor.submit(sample(i))
+        assert monitor.flush(PATIENCE)
+    assert {record.sample_id for record in kept} == {f"s{i}" for i in range(20)}
+    assert "sk-abc" not in monitor.stats().sinks["f"].last_error
+
+
+def test_an_error_without_words() -> None:
+    class NoWords(Exception):  # noqa: N818
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    down = Down(NoWords())
+    monitor = live(sinks=(sink := Kept("a", down)))
+    monitor.submit(sample(1))
+    until(lambda: monitor.stats().sinks["a"].failures)
+    down.over = True
+    assert monitor.close().done
+    assert sink.ids == {"s1"}
+
+
+def test_a_record_that_a_sink_refuses_is_given_up_and_no_other() -> None:
+    sink = Kept("a", refuses("s7"))
+    monitor = live(sinks=sink)
+    for i in range(50):
+        monitor.submit(sample(i))
+    until(lambda: len(sink.ids) == 49)
+    for i in range(50, 60):  # others that it takes prove that it is the record
+        monitor.submit(sample(i))
+        until(lambda i=i: f"s{i}" in sink.ids)
+    until(lambda: monitor.stats().sinks["a"].lost)
+    assert monitor.flush(PATIENCE)
+    standing = monitor.stats().sinks["a"]
+    assert (standing.written, standing.waiting, standing.lost) == (59, 0, 1)
+    assert monitor.close().done
+
+
+def test_many_records_that_are_refused_keep_none_of_the_others() -> None:
+    bad = [f"s{i}" for i in range(10)]
+    sink = Kept("a", refuses(*bad))
+    monitor = live(sinks=sink)
+    for i in range(10):  # these come first, and would fill every batch
+        monitor.submit(sample(i))
+    until(lambda: monitor.stats().sinks["a"].failures > 3)
+    for i in range(10, 500):
+        monitor.submit(sample(i))
+    until(lambda: len(sink.ids) == 490)
+    monitor.close(1.0)
+    standing = monitor.stats().sinks["a"]
+    assert (standing.written, standing.waiting, standing.lost) == (490, 0, 10)
+
+
+def test_a_sink_that_is_down_gives_up_no_record() -> None:
+    down = Down()
+    monitor = live(sinks=(sink := Kept("a", down)))
+    for i in range(5):
+        monitor.submit(sample(i))
+    until(lambda: monitor.stats().sinks["a"].failures > 50)
+    assert monitor.stats().sinks["a"].lost == 0
+    down.over = True
+    assert monitor.flush(PATIENCE)
+    assert len(sink.ids) == 5
+    assert monitor.close().done
+
+
+def test_what_a_sink_never_took_is_counted_as_lost_at_the_end() -> None:
+    monitor = live(sinks=[Kept("a", Down()), good := Kept("b")])
+    for i in range(30):
+        monitor.submit(sample(i))
+    until(lambda: len(good.ids) == 30)
+    result = monitor.close(0.1)
+    assert result.undelivered == 0
+    standing = monitor.stats().sinks["a"]
+    assert (standing.written, standing.waiting, standing.lost) == (0, 0, 30)
+
+
+def test_beyond_what_may_wait_the_oldest_are_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delivery, "MOST_WAITING", 50)
+    down = Down()
+    monitor = live(sinks=(sink := Kept("a", down)), workers=1)
+    for i in range(200):
+        monitor.submit(sample(i))
+    until(lambda: monitor.stats().scored == 200)
+    standing = monitor.stats().sinks["a"]
+    assert standing.waiting <= 50 + 200
+    down.over = True
+    assert monitor.close(PATIENCE).done
+    standing = monitor.stats().sinks["a"]
+    assert standing.written + standing.lost == 200
+    assert standing.lost > 0
+    assert "s199" in sink.ids
+
+
+@pytest.mark.parametrize("when", ["write", "close", "health"])
+def test_a_sink_that_hangs_holds_up_neither_others_nor_the_end(when: str) -> None:
+    free, hangs = threading.Event(), threading.Event()
+
+    def hang(*_: Any) -> None:
+        hangs.set()
+        free.wait()
+
+    bad, good = Kept("bad"), Kept("good")
+    setattr(bad, when, hang)
+    monitor = live(sinks=[bad, good])
+    for i in range(10):
+        monitor.submit(sample(i))
+    until(lambda: len(good.ids) == 10)
+    closed = threading.Event()
+    threading.Thread(target=lambda: (monitor.close(0.2), closed.set())).start()
+    assert closed.wait(30)
+    assert hangs.is_set()
+    assert good.closed == 1
+    assert adds_up(monitor.stats())
+    free.set()
+    until(lambda: not ours(monitor))
+
+
+def test_what_hung_and_came_back_adds_up() -> None:
+    free, hangs = threading.Event(), threading.Event()
+
+    def hang(_: Any) -> None:
+        hangs.set()
+        free.wait()
+
+    sink = Kept("a", hang)
+    monitor = live(sinks=sink)
+    for i in range(10):
+        monitor.submit(sample(i))
+    until(hangs.is_set)
+    until(lambda: monitor.stats().scored == 10)
+    monitor.close(0.1)
+    before = monitor.stats().sinks["a"]
+    assert before.written + before.waiting + before.lost == 10
+    free.set()
+    until(lambda: not ours(monitor))
+    after = monitor.stats().sinks["a"]
+    assert (after.written + after.lost, after.waiting) == (10, 0)
+    assert after.written == len(sink.ids) >= 1
+
+
+def test_one_thread_calls_a_sink_from_first_to_last() -> None:
+    sink = Kept("a")
+    with live(sinks=sink) as monitor:
+        for i in range(100):
+            monitor.submit(sample(i))
+    assert len(sink.threads) == 1
+    assert sink.threads.isdisjoint({threading.get_ident()})
+
+
+def test_outcomes_come_in_batches() -> None:
+    slow = Kept("slow", lambda _: time.sleep(0.05))
+    with live(sinks=slow) as monitor:
+        for i in range(500):
+            monitor.submit(sample(i))
+    assert len(slow.ids) == 500
+    assert len(slow.batches) < 250
+    assert max(map(len, slow.batches)) <= 200
+
+
+def test_a_health_report_that_fails_stops_nothing() -> None:
+    def no(_: Any) -> None:
+        raise OSError("no room")
+
+    sink = Kept("a")
+    sink.health = no  # type: ignore[method-assign]
+    with live(sinks=sink) as monitor:
+        monitor.submit(sample(1))
+    assert sink.ids == {"s1"}
+    assert sink.closed == 1
+    assert monitor.stats().sinks["a"].failures == 1
+
+
+def test_an_origin_that_fails_loses_no_sample() -> None:
+    class Noting(Kept):
+        def origin(self) -> dict[str, str]:
+            raise RuntimeError("no span")
+
+    class NotingWell(Kept):
+        def origin(self) -> dict[str, str]:
+            return {"trace_id": "abc"}
+
+    good = NotingWell("good")
+    with live(sinks=[Noting("bad"), good]) as monitor:
+        monitor.submit(sample(1))
+    assert good.only().origin == {"trace_id": "abc"}
+    assert monitor.stats().errors == {"sink bad": 1}
+
+
+def test_a_locked_database_beside_a_function(tmp_path: Path) -> None:
+    path = tmp_path / "ragstone.db"
+    SQLiteSink(path).ledger().spend([])
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        kept: list[Record] = []
+        monitor = live(sinks=[SQLiteSink(path), CallableSink(kept.extend, name="f")])
+        for i in range(20):
+            monitor.submit(sample(i))
+        until(lambda: len(kept) == 20)
+        assert monitor.flush(0.2).undelivered == 20
+        other.execute("ROLLBACK")
+    assert monitor.close(PATIENCE).done
+    with closing(sqlite3.connect(path)) as reader:
+        assert reader.execute("SELECT count(*) FROM outcomes").fetchone() == (20,)
+        ((counts,),) = reader.execute("SELECT counts FROM health").fetchall()
+    assert '"scored":20' in counts.replace(" ", "")
+
+
+def test_the_default_is_a_file_in_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monitor = Monitor(metric())
+    assert not list(tmp_path.iterdir())
+    with monitor:
+        monitor.submit(sample(1))
+    assert (tmp_path / "ragstone.db").exists()

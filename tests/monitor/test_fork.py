@@ -1,0 +1,256 @@
+"""Other processes: forked ones start anew and touch nothing of their parent's; copies and pickles."""
+
+import copy
+import multiprocessing
+import os
+import pickle
+import sqlite3
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragstone import ContextRelevancy, Monitor
+from ragstone.judge import LLMRequest
+from ragstone.monitor import Budget
+from ragstone.sinks import JSONLSink, SQLiteSink
+from ragstone.testing import FakeLLM
+
+from .kit import PATIENCE, Held, Kept, adds_up, live, metric, ours, sample, until, yes
+
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+
+
+def in_child(work: Callable[[], object]) -> None:
+    """Fork, do the work in the child, and fail if it failed there or took too long."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of a process with threads: that is what is tested
+        child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            work()
+            status = 0
+        except BaseException as error:
+            print(f"in the child: {type(error).__name__}: {error}", file=sys.__stderr__, flush=True)
+        finally:
+            os._exit(status)
+    end = time.monotonic() + PATIENCE
+    while True:
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            break
+        if time.monotonic() > end:
+            os.kill(child, 9)
+            os.waitpid(child, 0)
+            pytest.fail("the child hangs")
+        time.sleep(0.01)
+    assert status == 0
+
+
+def stored(path: Path) -> list[str]:
+    with closing(sqlite3.connect(path)) as reader:
+        assert reader.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        return sorted(name for (name,) in reader.execute("SELECT sample_id FROM outcomes"))
+
+
+@forks
+def test_a_child_starts_anew_and_leaves_what_is_its_parents(tmp_path: Path) -> None:
+    held = Held()
+    path = tmp_path / "ragstone.db"
+    monitor = live(metric(held), sinks=SQLiteSink(path), workers=2)
+    for i in range(10):
+        monitor.submit(sample(i))
+    until(lambda: held.asked == 2)
+
+    def child() -> None:
+        stats = monitor.stats()
+        assert (stats.accepted, stats.pending) == (0, 0)
+        assert monitor.flush(0.0)
+        assert not ours(monitor)
+        held.let_go()
+        monitor.submit(sample("child"))
+        monitor.submit(sample(3))  # what its parent has submitted is not its own
+        assert monitor.close(PATIENCE).done
+        assert monitor.stats().scored == 2
+
+    in_child(child)
+    assert stored(path) == ["s3", "schild"]
+    assert monitor.stats().pending == 10
+    held.let_go()
+    assert monitor.close(PATIENCE).done
+    assert monitor.stats().scored == 10
+    assert stored(path) == sorted(["schild", *(f"s{i}" for i in range(10))])
+
+
+@forks
+def test_children_of_a_monitor_that_has_not_started(tmp_path: Path) -> None:
+    """As gunicorn does with --preload."""
+    path = tmp_path / "ragstone.db"
+    monitor = live(sinks=SQLiteSink(path), budget=Budget(calls_per_day=25))
+
+    def child(number: int) -> None:
+        for i in range(10):
+            monitor.submit(sample(f"{number}.{i}"))
+        assert monitor.close(PATIENCE).done
+        assert adds_up(monitor.stats())
+
+    for number in range(4):
+        in_child(lambda number=number: child(number))
+    assert len(stored(path)) == 25  # the account is the database's
+    assert not ours(monitor)
+
+
+@forks
+def test_forking_while_the_parent_is_busy(tmp_path: Path) -> None:
+    """Locks that other threads hold at that moment must not be the child's."""
+    path = tmp_path / "ragstone.db"
+    monitor = live(
+        sinks=[SQLiteSink(path), JSONLSink(tmp_path / "out.jsonl"), Kept()], budget=Budget(calls_per_day=10**6)
+    )
+    end = threading.Event()
+
+    def busy(number: int) -> None:
+        i = 0
+        while not end.is_set():
+            monitor.submit(sample(f"{number}.{i}"))
+            monitor.stats()
+            i += 1
+            time.sleep(0.0005)
+
+    threads = [threading.Thread(target=busy, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        for number in range(10):
+
+            def child(number: int = number) -> None:
+                monitor.submit(sample(f"child {number}"))
+                monitor.failed("place", ValueError("x"))
+                assert monitor.close(PATIENCE).done
+                assert monitor.stats().scored == 1
+
+            in_child(child)
+    finally:
+        end.set()
+        for thread in threads:
+            thread.join()
+    assert monitor.close(PATIENCE).done
+    scored = monitor.stats().scored
+    found = stored(path)
+    assert {f"schild {number}" for number in range(10)} <= set(found)
+    assert len(found) == scored + 10
+
+
+@forks
+def test_a_child_of_a_child(tmp_path: Path) -> None:
+    path = tmp_path / "ragstone.db"
+    monitor = live(sinks=SQLiteSink(path))
+    monitor.submit(sample("parent"))
+
+    def grandchild() -> None:
+        monitor.submit(sample("grandchild"))
+        assert monitor.close(PATIENCE).done
+
+    def child() -> None:
+        monitor.submit(sample("child"))
+        in_child(grandchild)
+        assert monitor.close(PATIENCE).done
+
+    in_child(child)
+    assert monitor.close(PATIENCE).done
+    assert stored(path) == ["schild", "sgrandchild", "sparent"]
+
+
+def pickled_yes(request: LLMRequest) -> Any:
+    return yes(request)
+
+
+def work(monitor: Monitor, name: str) -> None:
+    for i in range(5):
+        monitor.submit(sample(f"{name}{i}"))
+    result = monitor.close(PATIENCE)
+    stats = monitor.stats()
+    assert result.done
+    assert (stats.accepted, stats.scored) == (5, 5)
+
+
+METHODS = [method for method in ("fork", "spawn", "forkserver") if method in multiprocessing.get_all_start_methods()]
+
+
+@contextmanager
+def importable(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let a new Python process find this module, which pytest imported by its path."""
+    root = str(Path(__file__).parents[2])
+    with monkeypatch.context() as context:
+        context.setenv("PYTHONPATH", os.pathsep.join([root, *sys.path]))
+        yield
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_multiprocessing(method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "ragstone.db"
+    monitor = Monitor(ContextRelevancy(llm=FakeLLM(pickled_yes)), sinks=SQLiteSink(path))
+    monitor.submit(sample("parent"))
+    with importable(monkeypatch), warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        context: Any = multiprocessing.get_context(method)
+        children = [context.Process(target=work, args=(monitor, f"{method}{number}.")) for number in range(2)]
+        for child in children:
+            child.start()
+        for child in children:
+            child.join(PATIENCE)
+            assert child.exitcode == 0
+    assert monitor.close(PATIENCE).done
+    assert monitor.stats().scored == 1
+    assert len(stored(path)) == 11
+
+
+def test_a_pickled_monitor_has_the_same_options_and_a_queue_of_its_own(tmp_path: Path) -> None:
+    given: dict[str, Any] = {
+        "sinks": SQLiteSink(tmp_path / "ragstone.db"),
+        "sample_rate": {"context_relevancy": 0.5},
+        "max_queue": 7,
+        "when_full": "drop_oldest",
+        "workers": 2,
+        "budget": Budget(calls_per_day=5),
+        "redact": str.upper,
+        "always": ["error"],
+        "seed": "s",
+        "timeout": 5.0,
+    }
+    monitor = Monitor(ContextRelevancy(llm=FakeLLM(pickled_yes)), **given)
+    other: Monitor = pickle.loads(pickle.dumps(monitor))
+    assert other is not monitor
+    ids = [f"trace {i}" for i in range(100)]
+    choose, choose_there = (one._settings.sampling.choose for one in (monitor, other))
+    assert [bool(choose(sample(), i)) for i in ids] == [bool(choose_there(sample(), i)) for i in ids]
+    for name in ("max_queue", "when_full", "workers", "redact", "timeout", "store_text", "outbox"):
+        assert getattr(other._settings, name) == getattr(monitor._settings, name)
+    for i in range(5):
+        other.submit(sample(i, metadata={"error": "e"}))
+    assert other.close().done
+    assert (other.stats().scored, monitor.stats().samples) == (5, 0)
+
+
+@pytest.mark.parametrize("option", ["where", "redact"])
+def test_what_cannot_be_pickled_says_what_it_is(option: str) -> None:
+    monitor = Monitor(
+        ContextRelevancy(llm=FakeLLM(pickled_yes)), sinks=SQLiteSink("x.db"), **{option: lambda given: given}
+    )
+    with pytest.raises((pickle.PicklingError, AttributeError), match="lambda"):
+        pickle.dumps(monitor)
+
+
+def test_a_copy_is_the_monitor_itself() -> None:
+    with live(sinks=(sink := Kept())) as monitor:
+        monitor.submit(sample(1))
+        assert copy.deepcopy({"handlers": [monitor]})["handlers"][0] is monitor
+        assert copy.copy(monitor) is monitor
+    assert sink.ids == {"s1"}

@@ -1,0 +1,149 @@
+"""Processes that are killed in the middle: nothing is lost, nothing is twice in the results."""
+
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .apps import app, ran
+from .live_app import OUTBOX, RESULTS, calls, results, rows, undelivered, until, waiting
+
+# Between the judge's answer and the outbox's knowing of it lie the workers and the keeper's next transaction.
+PLACE = Path(__file__).parent
+IN_HAND = 60
+NEXT_START = "with live(0.002) as monitor: say(monitor.flush().done)"
+pytestmark = pytest.mark.usefixtures("own_folder")
+
+
+def keep_all(n):
+    """An app that has put n samples into the outbox and judges them, until it is killed."""
+    return app(
+        f"monitor = live(0.003); monitor.pause(); kept(monitor, range({n})); say('kept'); monitor.resume(); hear()"
+    )
+
+
+def killed(process, how, after):
+    """Kill an app once some more results are there."""
+    goal = len(results()) + after
+    until(lambda: len(results()) >= goal or process.poll() is not None)
+    process.send_signal(how)
+    process.wait()
+
+
+def interrupted(n, kills, how=signal.SIGKILL):
+    """Start, kill, start again, kill again."""
+    chance = random.Random(n)
+    with keep_all(n) as process:
+        assert process.hear() == "kept"
+        assert len(waiting()) == n
+        killed(process, how, chance.randrange(1, n // 5))
+    for _ in range(kills - 1):
+        with app("live(0.003).flush()") as process:
+            killed(process, how, chance.randrange(1, n // 5))
+    assert len(results()) < n
+    assert len(waiting()) + undelivered() > 0
+
+
+def complete(n, kills):
+    assert results() == list(range(n))  # none lost; the primary key would not let one be there twice
+    assert (waiting(), undelivered()) == ([], 0)
+    asked = calls()
+    assert set(asked) == set(range(n))
+    assert sum(asked.values()) - n <= kills * IN_HAND, "more was judged again than what was in hand"
+
+
+@pytest.mark.parametrize("n", [1_000, pytest.param(5_000, marks=pytest.mark.slow)])
+def test_the_next_start_finishes(n):
+    interrupted(n, kills=3)
+    assert ran(NEXT_START) == (0, "")
+    complete(n, kills=3)
+
+
+def test_sigterm_is_like_kill():
+    interrupted(500, kills=1, how=signal.SIGTERM)
+    assert ran(NEXT_START) == (0, "")
+    complete(500, kills=1)
+
+
+@pytest.mark.parametrize("n", [1_000, pytest.param(5_000, marks=pytest.mark.slow)])
+def test_the_worker_finishes(n, tmp_path):
+    interrupted(n, kills=2)
+    (tmp_path / "my_app.py").write_text(
+        "import sys\nfrom tests_live_app import live\nmonitor = live(0.002)\n".replace("tests_live_app", "live_app")
+    )
+    code = f"import sys; sys.path.insert(0, {str(PLACE)!r}); from ragstone.cli import main; main()"
+    command = [sys.executable, "-c", code, "worker", "--outbox", OUTBOX, "--monitor", "my_app:monitor"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    complete(n, kills=2)
+
+
+def test_killed_before_anything_was_judged():
+    with app("monitor = live(reply=hangs); kept(monitor, range(50)); say('kept'); hear()") as process:
+        process.hear()
+        process.kill()
+    assert results() == []
+    ran(NEXT_START)
+    complete(50, kills=1)
+
+
+def test_killed_between_kept_and_delivered():
+    """The outcomes are in the outbox, the sink has none of them: they are delivered, and the judge is not asked."""
+    code = """
+monitor = live(sinks=Down(RESULTS))
+submit(monitor, range(100))
+until(lambda: undelivered() == 100)
+say("kept")
+hear()
+"""
+    with app(code) as process:
+        process.hear()
+        process.kill()
+    assert (results(), waiting(), undelivered()) == ([], [], 100)
+    ran(NEXT_START)
+    complete(100, kills=0)
+
+
+def test_killed_between_delivered_and_forgotten():
+    """The sink has the outcomes, the outbox does not know yet: they are delivered again, over the first ones."""
+    code = """
+import ragstone.monitor.keeper
+ragstone.monitor.keeper.Keeper.taken = lambda self, rows: None
+monitor = live()
+submit(monitor, range(100))
+until(lambda: len(results()) == 100)
+until(lambda: not waiting())
+say("kept")
+hear()
+"""
+    with app(code) as process:
+        process.hear()
+        process.kill()
+    assert undelivered() == 100
+    ran(NEXT_START)
+    complete(100, kills=0)
+    assert rows(RESULTS, "SELECT count(*) FROM outcomes") == [(100,)]
+
+
+def test_what_was_done_is_not_judged_again_when_a_later_metric_was_in_hand():
+    """Of two metrics one is done when the process is killed: both are judged again, and each is there once."""
+    code = """
+metrics = [ContextRelevancy(llm=judge()), SecondMetric(llm=judge(reply=hangs))]
+monitor = live(metrics=metrics)
+kept(monitor, [7])
+until(lambda: len(calls()) and calls()[7] == 2)
+say("kept")
+hear()
+"""
+    with app(code) as process:
+        process.hear()
+        process.kill()
+    ran("with live(metrics=[ContextRelevancy(llm=judge()), SecondMetric(llm=judge())]) as monitor: monitor.flush()")
+    assert rows(RESULTS, "SELECT sample_id, metric, status FROM outcomes ORDER BY metric") == [
+        ("s7", "context_relevancy", "scored"),
+        ("s7", "second", "scored"),
+    ]
+    assert waiting() == []

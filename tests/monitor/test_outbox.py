@@ -1,0 +1,442 @@
+"""The outbox's file, without threads: what goes in comes out, whatever it is; what is not ours is refused."""
+
+import json
+import sqlite3
+import subprocess
+import sys
+import threading
+from contextlib import closing
+
+import pytest
+
+from ragstone import Sample, Score, Unscored
+from ragstone.monitor.job import Job
+from ragstone.monitor.outbox import Contents, Outbox, OutboxError
+from ragstone.monitor.sampling import Choice
+from ragstone.monitor.snapshot import snapshot
+from ragstone.sinks import Record
+
+from .live_app import change, rows
+
+HOSTILE = [
+    "a\x00b",
+    "\ud83d",
+    "\\u0000 \\ud83d",
+    "é\N{COMBINING ACUTE ACCENT}👍\u202e\u2028\ufeff",
+    "'); DROP TABLE samples; --",
+    '{"todo": []}',
+    "",
+    "x" * 1_000_000,
+]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "outbox.db"
+
+
+@pytest.fixture
+def outbox(path):
+    outbox = Outbox(path)
+    yield outbox
+    outbox.close()
+
+
+@pytest.fixture
+def second(path, outbox):
+    second = Outbox(path)
+    yield second
+    second.close()
+
+
+def job(name="s1", *metrics, **fields):
+    sample = snapshot(Sample(id=name, user_input="Where?", retrieved_contexts=["Here."], **fields), name)
+    return Job(
+        sample, name, 12.5, [Choice(metric, "1", 0.5, "rate") for metric in metrics or ("m",)], {"trace_id": "t"}
+    )
+
+
+def record(name="s1", **fields):
+    outcome = Unscored(metric="m", reason="timeout", detail="", version="1")
+    return Record(
+        **{"sample_id": name, "outcome": outcome, "judge": "j", "submitted_at": 0.0, "scored_at": 1.5, **fields}
+    )
+
+
+def added(outbox, *jobs, mine=False):
+    with outbox.transaction():
+        return [outbox.add(each, mine=mine) for each in jobs]
+
+
+def claimed(outbox, *metrics, most=100, **options):
+    with outbox.transaction():
+        return [each for each, _ in outbox.claim(most, metrics or ("m",), **options)]
+
+
+def put_off(outbox, each, wait, attempts=1):
+    with outbox.transaction():
+        outbox.put_off(each, wait, attempts=attempts)
+
+
+def names(jobs):
+    return [each.sample_id for each in jobs]
+
+
+# --- what goes in comes out -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: ascii(text[:12]))
+def test_texts(outbox, text):
+    metadata = {"text": text, text: [text, {"deep": text}], "number": 2**70, "nan": float("nan"), "none": None}
+    given = Sample(id="s1", user_input=text, retrieved_contexts=[text, ""], response=text, metadata=metadata)
+    before = Job(snapshot(given, "s1"), "s1", 12.5, [Choice("m", "1", 0.5, "rate")], {"trace_id": text})
+    added(outbox, before)
+    (after,) = claimed(outbox)
+    assert after.sample == before.sample
+    assert after.sample.model_fields_set == before.sample.model_fields_set
+    assert (after.todo, after.origin, after.submitted_at) == (before.todo, before.origin, 12.5)
+    assert (after.attempts, after.saved, after.records, after.again) == (0, True, [], [])
+
+
+@pytest.mark.parametrize(
+    "name", [name.replace("\ud83d", "\ufffd") for name in HOSTILE], ids=lambda text: ascii(text[:12])
+)
+def test_ids(outbox, name):
+    assert added(outbox, job(name)) == [True]
+    assert added(outbox, job(name)) == [False]
+    (found,) = claimed(outbox)
+    assert found.sample_id == name
+    with outbox.transaction():
+        outbox.remove(found)
+        assert outbox.contents().samples == 0
+
+
+def test_a_field_that_was_not_given_stays_so(outbox):
+    added(outbox, Job(snapshot(Sample(response="x"), "s1"), "s1", 0.0, [Choice("m", "1", 1.0, "rate")]))
+    (found,) = claimed(outbox)
+    assert found.sample.model_fields_set == {"id", "response", "metadata"}
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: ascii(text[:12]))
+def test_records(outbox, text):
+    score = Score(metric=text, value=0.1 + 0.2, reason=text, breakdown={text: 1e-300}, version="1")
+    before = record(
+        outcome=score, judge=text, origin={"span_id": text}, sample=Sample(response=text, metadata={text: 1})
+    )
+    with outbox.transaction():
+        outbox.keep(before, ["a", "b"])
+    with outbox.transaction():
+        ((seq, after),) = outbox.undelivered("b", 10)
+        assert after == before
+        outbox.delivered([seq])
+        assert outbox.contents().records == {"a": 1}
+
+
+def test_all_of_it_is_json_in_ascii(outbox, path):
+    added(outbox, job("é"))
+    with outbox.transaction():
+        outbox.keep(record("é"), ["a"])
+    bodies = [body for (body,) in rows(path, "SELECT body FROM samples UNION ALL SELECT body FROM records")]
+    assert len(bodies) == 2
+    for body in bodies:
+        assert body.isascii()
+        json.loads(body)
+
+
+def test_nothing_here_pickles():
+    code = (
+        "import sys\nfrom pathlib import Path\nfrom ragstone.monitor.outbox import Outbox\n"
+        "import ragstone.monitor\nbefore = set(sys.modules)\n"
+        "for name in ('dumps', 'loads', 'dump', 'load', 'Pickler', 'Unpickler'):\n"
+        "    import pickle, marshal, shelve\n"
+        "    def refuse(*args, **more): raise SystemExit('pickled')\n"
+        "    setattr(pickle, name, refuse)\n"
+        "from ragstone import Monitor, ContextRelevancy, Sample\nfrom ragstone.sinks import SQLiteSink\n"
+        "from ragstone.testing import FakeLLM\n"
+        "metric = ContextRelevancy(llm=FakeLLM(lambda request: ConnectionError()))\n"
+        "with Monitor(metric, sinks=SQLiteSink(sys.argv[1] + 'r'), outbox=sys.argv[1]) as monitor:\n"
+        "    monitor.submit(Sample(id='a', user_input='q', retrieved_contexts=['c']))\n"
+        "with Monitor(metric, sinks=SQLiteSink(sys.argv[1] + 'r'), outbox=sys.argv[1]) as monitor:\n"
+        "    monitor.flush(put_off=True)\n"
+        "    assert monitor.stats().samples == 1, monitor.stats()\n"
+    )
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run([sys.executable, "-c", code, f"{folder}/o"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+# --- who takes what -------------------------------------------------------------------------------------------
+
+
+def test_the_oldest_first_and_no_more_than_asked_for(outbox):
+    added(outbox, *(job(f"s{i}") for i in range(5)))
+    assert names(claimed(outbox, most=3)) == ["s0", "s1", "s2"]
+    assert names(claimed(outbox, most=3)) == ["s3", "s4"]
+    assert claimed(outbox) == []
+
+
+def test_what_one_has_no_other_takes(outbox, second):
+    added(outbox, job("mine"), mine=True)
+    added(outbox, job("anybody's"))
+    assert names(claimed(second)) == ["anybody's"]
+    with second.transaction():
+        assert not second.adopt()
+    assert claimed(second) == claimed(outbox) == []
+
+
+def test_what_was_left_behind_is_taken(outbox, second):
+    added(outbox, job("s1"), mine=True)
+    with outbox.transaction():
+        outbox.keep(record(), ["a"])
+    outbox.close()
+    assert claimed(second) == []
+    with second.transaction():
+        assert second.undelivered("a", 10) == []
+        assert second.adopt()
+        assert len(second.undelivered("a", 10)) == 1
+    assert names(claimed(second)) == ["s1"]
+
+
+def test_only_samples_of_ones_own_metrics(outbox):
+    added(outbox, job("a", "m"), job("b", "other"), job("c", "other", "m"), job("d", "mm"), job("e", "1"))
+    assert names(claimed(outbox, "m")) == ["a", "c"]
+    assert names(claimed(outbox, "1", "nobody's")) == ["e"]
+    assert names(claimed(outbox, "other", "mm")) == ["b", "d"]
+
+
+@pytest.mark.parametrize("name", ['a"b', "a\\b", "é", "a\x00b", "%", "a, b", "\ud83d", "a] [", "'"])
+def test_metrics_of_any_name(outbox, name):
+    added(outbox, job("s1", name), job("s2", name + "x"), job("s3", "x" + name))
+    assert names(claimed(outbox, name)) == ["s1"]
+    with outbox.transaction():
+        assert set(outbox.contents().metrics) == {(name, "1"), (name + "x", "1"), ("x" + name, "1")}
+
+
+def test_put_off(outbox, second, monkeypatch):
+    failed = job("s1", "m", "n")
+    added(outbox, failed, mine=True)
+    failed.again = [failed.todo.pop(0)]
+    failed.todo.clear()
+    put_off(outbox, failed, 30.0, attempts=4)
+    assert claimed(outbox) == claimed(second) == []
+    assert claimed(outbox, put_off_too=True) == []  # it has tried just now
+    (found,) = claimed(second, put_off_too=True)
+    assert ([choice.metric for choice in found.todo], found.attempts) == (["m"], 4)
+
+
+def test_put_off_until_its_time(outbox, monkeypatch):
+    now = 1_000_000.0
+    monkeypatch.setattr("ragstone.monitor.outbox.time.time", lambda: now)
+    put_off(outbox, job(), 30.0)
+    now += 29.0
+    assert claimed(outbox) == []
+    now += 2.0
+    assert names(claimed(outbox)) == ["s1"]
+
+
+def test_a_clock_that_went_back_does_not_put_off_for_longer(outbox, monkeypatch):
+    now = 1_000_000.0
+    monkeypatch.setattr("ragstone.monitor.outbox.time.time", lambda: now)
+    put_off(outbox, job(), 30.0)
+    now -= 500_000.0
+    with outbox.transaction():
+        outbox.adopt()
+    assert claimed(outbox) == []
+    now += 3_601.0
+    assert names(claimed(outbox)) == ["s1"]
+
+
+def test_what_others_forgot_or_took_is_theirs(outbox, second):
+    mine = job("s1")
+    added(outbox, mine, mine=True)
+    with second.transaction():
+        second.remove(mine)
+    assert outbox_samples(outbox) == 1
+
+
+def outbox_samples(outbox):
+    with outbox.transaction():
+        return outbox.contents().samples
+
+
+def test_all_or_nothing(outbox):
+    def stop():
+        with outbox.transaction():
+            outbox.add(job("s1"), mine=True)
+            outbox.keep(record(), ["a"])
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stop()
+    with outbox.transaction():
+        assert outbox.contents() == Contents(0, 0, 0, {}, {})
+
+
+def test_contents(outbox, second):
+    added(outbox, job("a", "m", "n"), job("b", "m"))
+    added(second, job("c", "m"), mine=True)
+    with outbox.transaction():
+        outbox.keep(record(), ["x", "y"])
+        outbox.keep(record(), ["x"])
+        assert outbox.contents() == Contents(3, 1, 0, {("m", "1"): 2, ("n", "1"): 1}, {"x": 2, "y": 1})
+
+
+# --- rows that cannot be read ---------------------------------------------------------------------------------
+
+SPOILED = [
+    "",
+    "no JSON",
+    "null",
+    "[]",
+    "{}",
+    '{"sample": {"response": 1}, "submitted_at": 0, "origin": {}, "todo": []}',
+    '{"sample": {"unknown": 1}, "submitted_at": 0, "origin": {}, "todo": []}',
+    '{"sample": {}, "submitted_at": "x", "origin": {}, "todo": []}',
+    '{"sample": {}, "submitted_at": 0, "origin": [], "todo": []}',
+    '{"sample": {}, "submitted_at": 0, "origin": {}, "todo": [["m"]]}',
+    '{"sample": {}, "submitted_at": 0, "origin": {}, "todo": 1}',
+    '{"sample": {}, "submitted_at": 1' + "0" * 400 + ', "origin": {}, "todo": []}',
+    "[" * 100_000,
+    b"\xff\xfe",
+]
+
+
+@pytest.mark.parametrize("body", SPOILED, ids=lambda body: ascii(body[:60]))
+def test_a_spoiled_sample_is_left_and_the_others_go_on(outbox, path, body):
+    added(outbox, job("a"), job("b"), job("c"))
+    change(path, "UPDATE samples SET body = ? WHERE id = 'b'", body)
+    assert names(claimed(outbox)) == ["a", "c"]
+    assert claimed(outbox) == []
+    with outbox.transaction():
+        assert outbox.contents().unreadable == 1
+    assert rows(path, "SELECT body FROM samples WHERE id = 'b'") == [(body,)]
+
+
+@pytest.mark.parametrize(
+    "body", ["", "no JSON", "{}", '{"sample_id": 1}', "[" * 100_000, b"\xff"], ids=lambda b: ascii(b[:20])
+)
+def test_a_spoiled_record_is_left_and_the_others_go_on(outbox, path, body):
+    with outbox.transaction():
+        for name in "abc":
+            outbox.keep(record(name), ["x"])
+    change(path, "UPDATE records SET body = ? WHERE seq = 2", body)
+    with outbox.transaction():
+        assert [found.sample_id for _, found in outbox.undelivered("x", 10)] == ["a", "c"]
+        assert outbox.contents().records == {"x": 2, "unreadable: x": 1}
+
+
+# --- files that are none --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "content", [b"no database", b"no database" * 1000, b"\x00" * 100], ids=["short", "long", "zeros"]
+)
+def test_garbage_is_refused_and_not_touched(path, content):
+    path.write_bytes(content)
+    with pytest.raises(OutboxError, match="is no SQLite file .*; name another file as the outbox"):
+        Outbox(path)
+    assert path.read_bytes() == content
+    assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("version", [0, 1, 7])
+def test_another_programs_database_is_refused_and_not_touched(path, version):
+    change(path, "CREATE TABLE samples (id TEXT, body TEXT)")
+    change(path, f"PRAGMA user_version = {version}")
+    before = path.read_bytes()
+    with pytest.raises(OutboxError, match="is another program's database; name a file of its own"):
+        Outbox(path)
+    assert path.read_bytes() == before
+
+
+def test_the_results_are_refused(path):
+    from ragstone.sinks import SQLiteSink
+
+    sink = SQLiteSink(path)
+    sink.write([record()])
+    sink.close()
+    with pytest.raises(OutboxError, match="another program's"):
+        Outbox(path)
+
+
+def test_a_newer_version_is_refused_and_not_touched(path):
+    Outbox(path).close()
+    change(path, "PRAGMA user_version = 2")
+    with pytest.raises(OutboxError, match=r"made by a newer ragstone \(outbox version 2, this one knows 1\); upgrade"):
+        Outbox(path)
+
+
+def test_an_empty_file_becomes_an_outbox(path):
+    path.touch()
+    Outbox(path).close()
+
+
+def test_no_folder(tmp_path):
+    with pytest.raises(sqlite3.OperationalError):
+        Outbox(tmp_path / "none" / "outbox.db")
+
+
+def test_many_make_the_file_at_once(path):
+    """None takes the other's half-made file for another program's."""
+    failures, outboxes, start = [], [], threading.Barrier(8)
+
+    def make():
+        start.wait()
+        try:
+            outboxes.append(Outbox(path))
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=make) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for each in outboxes:
+        each.close()
+    assert failures == []
+
+
+def test_a_file_that_is_deleted_is_made_again(outbox, path):
+    added(outbox, job("a"))
+    for each in path.parent.glob("outbox.db*"):
+        if each.is_file():
+            each.unlink()
+    assert added(outbox, job("a"), job("b")) == [True, True]
+    assert [name for (name,) in rows(path, "SELECT id FROM samples")] == ["a", "b"]
+
+
+def test_a_commit_that_fails_leaves_no_transaction_open(outbox):
+    """Where the disk is full it is often COMMIT that says so; the next try must be able to begin."""
+
+    def refused():
+        with outbox.transaction():
+            outbox.add(job("a"), mine=True)
+            outbox._connection.execute("PRAGMA defer_foreign_keys = ON")
+            outbox._connection.execute("CREATE TABLE parent (id INTEGER PRIMARY KEY)")
+            outbox._connection.execute("CREATE TABLE child (id REFERENCES parent)")
+            outbox._connection.execute("INSERT INTO child VALUES (1)")
+
+    with outbox.transaction():
+        pass
+    with outbox._file.alone():
+        outbox._file._connection.execute("PRAGMA foreign_keys = ON")
+    with pytest.raises(sqlite3.IntegrityError):
+        refused()
+    assert added(outbox, job("b")) == [True]
+    assert outbox_samples(outbox) == 1
+
+
+def test_it_is_used_inside_a_transaction(outbox):
+    with pytest.raises(RuntimeError, match="outside a transaction"):
+        outbox.add(job(), mine=True)
+
+
+def test_others_may_read_meanwhile(outbox, path):
+    with outbox.transaction():
+        outbox.add(job(), mine=True)
+        assert rows(path, "SELECT count(*) FROM samples") == [(0,)]
+        with closing(sqlite3.connect(path)) as reader:
+            assert reader.execute("PRAGMA journal_mode").fetchone() == ("wal",)

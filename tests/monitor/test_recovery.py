@@ -1,0 +1,373 @@
+"""Judges and sinks that are down and come back: nothing is lost, and nothing is tried for ever."""
+
+import asyncio
+import json
+import threading
+
+import pytest
+
+from ragstone.monitor import keeper
+
+from .apps import app
+from .live_app import (
+    OUTBOX,
+    RESULTS,
+    CallableSink,
+    ContextRelevancy,
+    Down,
+    SecondMetric,
+    SQLiteSink,
+    accounted,
+    asked,
+    calls,
+    change,
+    judge,
+    live,
+    results,
+    rows,
+    sample,
+    submit,
+    undelivered,
+    until,
+    waiting,
+)
+
+pytestmark = pytest.mark.usefixtures("own_folder")
+
+
+@pytest.fixture
+def soon(monkeypatch):
+    """What was put off is due at once."""
+    monkeypatch.setattr(keeper, "_FIRST_WAIT", 0.01)
+    monkeypatch.setattr(keeper, "_LONGEST_WAIT", 0.02)
+    monkeypatch.setattr(keeper, "_SECONDS_BETWEEN_LOOKS", 0.01)
+    monkeypatch.setattr("ragstone.monitor.delivery._LONGEST_WAIT", 0.05)
+
+
+class Fickle:
+    """Something that is down until it is not."""
+
+    def __init__(self):
+        self.down = True
+        self.times = 0
+
+    def __call__(self, request=None):
+        self.times += 1
+        return ConnectionError("refused") if self.down else {"ids": [1]}
+
+
+# --- the judge ------------------------------------------------------------------------------------------------
+
+
+def test_a_judge_that_is_down_for_a_while(soon):
+    fickle = Fickle()
+    monitor = live(reply=fickle)
+    submit(monitor, range(20))
+    until(lambda: fickle.times >= 40)
+    assert results("unscored") == []
+    fickle.down = False
+    until(lambda: len(results()) == 20)
+    assert monitor.close()
+    assert (monitor.stats().scored, monitor.stats().spooled, monitor.stats().accepted) == (20, 0, 20)
+    assert waiting() == []
+
+
+def test_it_waits_longer_each_time(monkeypatch):
+    """30 s, twice that, and so on up to an hour; eleven tries."""
+    now, waits = 1_000_000.0, []
+    monkeypatch.setattr("ragstone.monitor.outbox.time.time", lambda: now)
+    monkeypatch.setattr(keeper, "_SECONDS_BETWEEN_LOOKS", 0.005)
+    monitor = live(reply=Fickle())
+    monitor.submit(sample(1))
+    for attempt in range(1, keeper.MOST_ATTEMPTS):
+        until(lambda n=attempt: rows(OUTBOX, "SELECT 1 FROM samples WHERE attempts = ? AND owner IS NULL", n))
+        ((due,),) = rows(OUTBOX, "SELECT not_before FROM samples")
+        waits.append(due - now)
+        now = due - 1
+        monitor.flush()
+        assert rows(OUTBOX, "SELECT attempts FROM samples") == [(attempt,)], "not before its time"
+        now = due + 1
+    until(lambda: results("unscored"))
+    assert waits == [30, 60, 120, 240, 480, 960, 1920, 3600, 3600, 3600]
+    assert 4 * 3600 < sum(waits) < 4.1 * 3600, "about four hours, as the documentation says"
+    assert rows(RESULTS, "SELECT reason, detail FROM outcomes") == [("judge_error", "ConnectionError: refused")]
+    assert calls()[1] == keeper.MOST_ATTEMPTS
+    assert monitor.close()
+    assert monitor.stats().reasons == {"unscored": {"judge_error": 1}}
+    assert waiting() == []
+
+
+def test_a_judge_that_hangs_is_tried_again(soon):
+    gate = threading.Event()
+
+    def hangs_once(request):
+        if calls()[asked(request)] == 1:
+            gate.wait()
+        return {"ids": [1]}
+
+    monitor = live(reply=hangs_once, timeout=0.2, workers=2)
+    submit(monitor, range(4))
+    until(lambda: len(results()) == 4)
+    assert monitor.close()
+    gate.set()
+    assert monitor.stats().scored == 4
+
+
+def test_only_the_metric_that_failed_is_tried_again(soon):
+    fickle, reliable = Fickle(), Fickle()
+    reliable.down = False
+    monitor = live(metrics=[ContextRelevancy(llm=judge(0, reliable)), SecondMetric(llm=judge(0, fickle))])
+    submit(monitor, range(5))
+    until(lambda: fickle.times >= 15)
+    fickle.down = False
+    until(lambda: len(results()) == 10)
+    assert reliable.times == 5
+    assert monitor.close()
+    assert (monitor.stats().accepted, monitor.stats().scored) == (10, 10)
+
+
+def test_flush_does_not_wait_for_what_is_put_off():
+    monitor = live(reply=Fickle())
+    submit(monitor, range(3))
+    result = monitor.flush()
+    assert (result.done, result.remaining, result.undelivered) == (False, 3, 0)
+    assert monitor.close().remaining == 3
+    accounted(monitor)
+
+
+def test_flush_put_off_tries_what_an_earlier_start_put_off():
+    with live(reply=Fickle()) as monitor:
+        submit(monitor, range(3))
+    with live() as monitor:
+        monitor.flush()
+        assert results() == [], "its time has not come"
+        assert monitor.flush(put_off=True)
+        assert monitor.stats().scored == 3
+    assert results() == [0, 1, 2]
+
+
+def test_flush_put_off_tries_once():
+    fickle = Fickle()
+    with live(reply=fickle) as monitor:
+        submit(monitor, range(3))
+    with live(reply=fickle) as monitor:
+        assert monitor.flush(put_off=True).remaining == 3
+        assert fickle.times == 6
+        monitor.flush(put_off=True)
+        assert fickle.times == 6, "its own failures wait for their time"
+    assert rows(OUTBOX, "SELECT attempts FROM samples") == [(2,)] * 3
+
+
+def test_put_off_is_over_with_the_flush():
+    with live(reply=Fickle()) as monitor:
+        submit(monitor, [1])
+    with live() as other:
+        other.flush(put_off=True)
+        with live(reply=Fickle()) as monitor:
+            submit(monitor, [2])
+            monitor.flush()
+            other._process._keeper.turn(hurry=True)
+            assert rows(OUTBOX, "SELECT owner FROM samples") == [(None,)]
+    assert results() == [1]
+
+
+def test_the_clock_goes_back(monkeypatch):
+    """What was put off until five past nine is due within the hour although it is yesterday now."""
+    now = 1_000_000.0
+    monkeypatch.setattr("ragstone.monitor.outbox.time.time", lambda: now)
+    monkeypatch.setattr(keeper, "_SECONDS_BETWEEN_ADOPTIONS", 0.0)
+    fickle = Fickle()
+    monitor = live(reply=fickle)
+    submit(monitor, range(3))
+    assert monitor.flush().remaining == 3
+    fickle.down = False
+    now -= 86_400
+    submit(monitor, range(3, 6))
+    assert monitor.flush().remaining == 3
+    assert results() == [3, 4, 5]
+    now += 3_601
+    assert monitor.flush()
+    assert results() == list(range(6))
+    monitor.close()
+
+
+def test_what_cannot_be_judged_is_no_failure_of_the_judge():
+    from ragstone import Sample
+
+    with live() as monitor:
+        monitor.submit(Sample(id="s1", response="no question"))
+        assert monitor.flush()
+    assert rows(RESULTS, "SELECT reason FROM outcomes") == [("missing_input",)]
+    assert waiting() == []
+
+
+def test_a_spoiled_row_does_not_keep_the_others():
+    monitor = live()
+    monitor.pause()
+    submit(monitor, range(5))
+    until(lambda: len(waiting()) == 5)
+    monitor.close()
+    change(OUTBOX, "UPDATE samples SET body = '{}' WHERE id = 's2'")
+    with live() as monitor:
+        assert monitor.flush()
+    assert results() == [0, 1, 3, 4]
+    assert waiting() == ["s2"]
+
+
+# --- a sink ---------------------------------------------------------------------------------------------------
+
+
+def test_a_sink_that_is_down_for_a_while(soon):
+    sink = Down(RESULTS)
+    monitor = live(sinks=sink)
+    submit(monitor, range(500))
+    until(lambda: undelivered() == 500)
+    assert waiting() == []
+    sink.down = False
+    assert monitor.flush()
+    assert results() == list(range(500))
+    assert undelivered() == 0
+    monitor.close()
+    assert sum(calls().values()) == 500
+
+
+def test_a_sink_that_is_down_across_a_restart():
+    with live(sinks=Down(RESULTS)) as monitor:
+        submit(monitor, range(100))
+        until(lambda: undelivered() == 100)
+        monitor.close(0.1)
+    assert monitor.close().undelivered == 0, "the outbox has them"
+    assert monitor.stats().sinks[f"sqlite:{SQLiteSink(RESULTS).path}"].lost == 0
+    with live() as monitor:
+        submit(monitor, range(100, 150))
+        assert monitor.flush()
+    assert results() == list(range(150))
+    assert undelivered() == 0
+    assert set(calls().values()) == {1}
+
+
+@pytest.mark.parametrize("entered", ["with", "lifespan"])
+def test_what_is_left_is_taken_up_at_the_start_with_no_new_sample(entered):
+    with live(delay=30.0) as monitor:
+        submit(monitor, range(20))
+        until(lambda: len(waiting()) == 20)
+        monitor.close(0.0)
+
+    async def served(monitor):
+        async with monitor.lifespan():
+            await asyncio.to_thread(until, lambda: results() == list(range(20)))
+
+    monitor = live()
+    if entered == "lifespan":
+        asyncio.run(served(monitor))
+    else:
+        with monitor:
+            until(lambda: results() == list(range(20)))
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_more_than_memory_holds(soon, monkeypatch, restart):
+    monkeypatch.setattr(keeper, "MOST_WAITING", 50)
+    monkeypatch.setattr("ragstone.monitor.delivery.MOST_WAITING", 50)
+    sink = Down(RESULTS)
+    monitor = live(sinks=sink)
+    submit(monitor, range(1_000))
+    until(lambda: undelivered() == 1_000)
+    assert sum(each.waiting for each in monitor.stats().sinks.values()) <= 50
+    if restart:
+        monitor.close(0.1)
+        sink = Down(RESULTS)
+        monitor = live(sinks=sink)
+        monitor.flush(0.1)
+    sink.down = False
+    assert monitor.flush()
+    assert results() == list(range(1_000))
+    monitor.close()
+    assert undelivered() == 0
+    assert set(calls().values()) == {1}
+    assert all(each.lost == 0 for each in monitor.stats().sinks.values())
+
+
+def test_one_sink_down_and_one_not(soon):
+    sink, others = Down(RESULTS), []
+    monitor = live(sinks=[sink, CallableSink(others.extend, name="list")])
+    submit(monitor, range(200))
+    until(lambda: len(others) == 200)
+    until(lambda: undelivered() == 200)
+    assert results() == []
+    sink.down = False
+    assert monitor.close()
+    assert results() == list(range(200))
+    assert len(others) == 200, "none was handed to it twice"
+
+
+def test_a_record_that_a_sink_never_takes_does_not_keep_the_others(soon):
+    class Picky(SQLiteSink):
+        def write(self, records):
+            if any(record.sample_id == "s7" for record in records):
+                raise ValueError("not this one")
+            super().write(records)
+
+    monitor = live(sinks=Picky(RESULTS))
+    submit(monitor, range(20))
+    until(lambda: len(results()) == 19)
+    for i in range(20, 30):  # it is given up when it was refused three times while others were taken
+        submit(monitor, [i])
+        until(lambda n=i: n in results())
+    assert monitor.close()
+    assert undelivered() == 0
+    (sink,) = monitor.stats().sinks.values()
+    assert (sink.lost, sink.written) == (1, 29)
+
+
+def test_a_spoiled_record_does_not_keep_the_others():
+    with live(sinks=Down(RESULTS)) as monitor:
+        submit(monitor, range(10))
+        until(lambda: undelivered() == 10)
+        monitor.close(0.1)
+    change(OUTBOX, "UPDATE records SET body = '{}' WHERE seq = 4")
+    with live() as monitor:
+        submit(monitor, [10])
+        assert monitor.flush()
+    assert len(results()) == 10
+    assert undelivered() == 1
+
+
+def test_the_texts_come_through_a_restart():
+    hostile = "NUL \x00, half \ud83d, \u202e, " + "x" * 1_000_000
+    with live(sinks=Down(RESULTS), store_text=True) as monitor:
+        monitor.submit(sample(1, metadata={"text": hostile, hostile[:10]: [hostile[:20]]}))
+        until(lambda: undelivered() == 1)
+        monitor.close(0.1)
+    with live(store_text=True) as monitor:
+        assert monitor.flush()
+    kept = hostile.replace("\ud83d", "\ufffd")
+    ((text,),) = rows(RESULTS, "SELECT sample FROM outcomes")
+    assert json.loads(text)["metadata"] == {"text": kept, hostile[:10]: [kept[:20]]}
+
+
+def test_what_was_over_budget_is_not_kept():
+    from ragstone.monitor import Budget
+
+    with live(budget=Budget(calls_per_day=3), workers=1) as monitor:
+        submit(monitor, range(10))
+        assert monitor.flush()
+        assert (monitor.stats().scored, monitor.stats().over_budget) == (3, 7)
+    assert waiting() == []
+    accounted(monitor)
+
+
+def test_a_start_long_after(soon):
+    """A process that was killed while its judge was down: tried again by the next one, its attempts counted on."""
+    with app("monitor = live(reply=lambda request: ConnectionError()); submit(monitor, range(5)); "
+             "until(lambda: monitor.stats().spooled == 5); say('put off'); hear()") as process:  # fmt: skip
+        process.hear()
+        process.kill()
+    change(OUTBOX, "UPDATE samples SET not_before = not_before - 3600")
+    fickle = Fickle()
+    monitor = live(reply=fickle)
+    monitor.flush(0.1)
+    until(lambda: fickle.times >= 5)
+    fickle.down = False
+    until(lambda: len(results()) == 5)
+    assert monitor.close()

@@ -1,0 +1,169 @@
+"""Redaction: every text, before anything is queued; where it fails, nothing is kept."""
+
+import logging
+import threading
+from typing import Any
+
+import pytest
+
+from ragstone import Sample
+
+from .kit import Kept, live, metric, sample, yes
+
+SECRET = "hunter2"
+
+
+def hide(text: str) -> str:
+    return text.replace(SECRET, "[hidden]")
+
+
+def secretive() -> Sample:
+    return Sample(
+        id="s1",
+        user_input=f"What is {SECRET}?",
+        retrieved_contexts=["Nothing.", f"It is {SECRET}."],
+        response=f"{SECRET}.",
+        metadata={
+            f"key {SECRET}": f"value {SECRET}",
+            "error": f"ValueError: {SECRET}",
+            "deep": [{f"{SECRET}": (f"{SECRET}", {SECRET})}],
+        },
+    )
+
+
+def test_every_text_is_redacted_before_it_goes_anywhere(caplog: pytest.LogCaptureFixture) -> None:
+    prompts: list[str] = []
+
+    def reply(request: Any) -> Any:
+        prompts.append(request.system + request.user)
+        return ValueError(f"cannot read {request.user}")
+
+    with (
+        caplog.at_level(logging.DEBUG),
+        live(metric(reply), sinks=(sink := Kept()), redact=hide, store_text=True) as monitor,
+    ):
+        monitor.pause()
+        monitor.submit(secretive())
+        queued = monitor._process._queue.get_nowait()
+        assert queued is not None
+        assert SECRET not in repr(queued)
+        monitor._process._queue.put(queued)
+        monitor.resume()
+    record = sink.only()
+    for place in (str(prompts), record.model_dump_json(), caplog.text, repr(monitor.stats())):
+        assert SECRET not in place
+    assert "[hidden]" in str(prompts)
+    kept = record.sample
+    assert kept is not None
+    assert kept.user_input == "What is [hidden]?"
+    assert kept.retrieved_contexts == ("Nothing.", "It is [hidden].")
+    assert kept.metadata == {
+        "key [hidden]": "value [hidden]",
+        "error": "ValueError: [hidden]",
+        "deep": [{"[hidden]": ["[hidden]", ["[hidden]"]]}],
+    }
+
+
+def test_it_runs_on_the_apps_thread_once_for_each_text_and_only_for_chosen_samples() -> None:
+    seen: list[tuple[str, int]] = []
+
+    def redact(text: str) -> str:
+        seen.append((text, threading.get_ident()))
+        return text
+
+    with live(redact=redact, where=lambda given: given.id == "s1") as monitor:
+        monitor.submit(sample(1, retrieved_contexts=["a", "a"], metadata={"k": "v", "n": 5}))
+        monitor.submit(sample(2))
+        monitor.submit(sample(1))
+    assert sorted(text for text, _ in seen) == ["There.", "a", "a", "k", "n", "question 1?", "v"]
+    assert {thread for _, thread in seen} == {threading.get_ident()}
+
+
+def raises(text: str) -> str:
+    raise ValueError(f"cannot hide {text}")
+
+
+class NoName(type):
+    @property
+    def __name__(cls) -> str:
+        return "Kind"
+
+
+@pytest.mark.parametrize(
+    "redact",
+    [raises, lambda text: None, lambda text: 5, lambda text: text.encode(), lambda text: [text], lambda a, b: a],
+    ids=["raises", "none", "number", "bytes", "list", "two_arguments"],
+)
+def test_what_cannot_be_redacted_is_not_kept(redact: Any, caplog: pytest.LogCaptureFixture) -> None:
+    calls: list[Any] = []
+    with (
+        caplog.at_level(logging.DEBUG),
+        live(
+            metric(lambda request: calls.append(request) or yes(request)), sinks=(sink := Kept()), redact=redact
+        ) as monitor,
+    ):
+        monitor.submit(secretive())
+    assert monitor.stats().reasons == {"dropped": {"redaction_failed": 1}}
+    assert monitor.stats().errors == {"redact": 1}
+    assert not calls
+    assert not sink.records
+    assert SECRET not in caplog.text
+    assert SECRET not in repr(monitor.stats())
+
+
+@pytest.mark.parametrize("place", ["user_input", "response", "retrieved_contexts", "metadata"])
+def test_one_text_that_cannot_be_redacted_is_enough(place: str) -> None:
+    texts: Any = {"retrieved_contexts": ["fine", "bad"], "metadata": {"a": [{"b": "bad"}]}}
+
+    def redact(text: str) -> str:
+        return str(1 / 0) if text == "bad" else text
+
+    with live(redact=redact) as monitor:
+        monitor.submit(sample(1, **{place: texts.get(place, "bad")}))
+        monitor.submit(sample(2))
+    assert (monitor.stats().dropped, monitor.stats().scored) == (1, 1)
+
+
+def test_errors_of_what_saw_the_text_unredacted_say_only_their_type(caplog: pytest.LogCaptureFixture) -> None:
+    def where(given: Sample) -> bool:
+        raise ValueError(f"odd: {given.user_input}")
+
+    monitor = live(redact=hide, where=where)
+    with caplog.at_level(logging.DEBUG):
+        monitor.submit(secretive())
+        monitor.failed("extract", LookupError(f"nothing in {SECRET}"))
+        monitor.submit(Sample.model_construct(user_input="x", retrieved_contexts=[SECRET, 5]))
+    assert monitor.stats().errors == {"where": 2, "extract": 1}
+    assert "ValueError" in caplog.text
+    assert SECRET not in caplog.text
+
+
+def test_without_redaction_errors_say_what_happened(caplog: pytest.LogCaptureFixture) -> None:
+    live().failed("extract", LookupError("nothing in it"))
+    assert "LookupError: nothing in it" in caplog.text
+
+
+@pytest.mark.parametrize("given", ["lone \ud800", "nul \0", "", "x" * 100_000])
+def test_what_redaction_returns_may_be_any_text(given: str) -> None:
+    with live(sinks=(sink := Kept()), redact=lambda _: given, store_text=True) as monitor:
+        monitor.submit(sample(1, metadata={"a": "b"}))
+    assert sink.only().model_dump_json()
+    assert monitor.stats().pending == 0
+
+
+def test_texts_stay_out_of_the_record_unless_they_are_stored() -> None:
+    words = ("Where does the green heron nest?", "The green heron nests in trees near water.", "It nests in trees.")
+    given = {"user_input": words[0], "retrieved_contexts": [words[1]], "response": words[2]}
+
+    def refuse(request: Any) -> Any:
+        return ValueError(f"400: refused {request.user}")
+
+    for reply in (yes, refuse):
+        with live(metric(reply), sinks=(sink := Kept())) as monitor:
+            monitor.submit(sample(1, metadata={"user": "Ada"}, **given))
+        kept = sink.only().model_dump_json()
+        assert not any(word in kept for word in (*words, "heron", "Ada")), kept
+        assert "s1" in kept
+    with live(metric(refuse), sinks=(sink := Kept()), store_text=True) as monitor:
+        monitor.submit(sample(1, **given))
+    assert all(word in sink.only().model_dump_json() for word in words)

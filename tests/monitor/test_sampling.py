@@ -1,0 +1,194 @@
+"""Which samples are scored: the same everywhere, at the rate that was asked for, and whatever rules add."""
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+from math import sqrt
+from typing import Any
+
+import pytest
+
+from ragstone import Sample
+from ragstone.monitor.sampling import Sampling
+
+from .kit import Kept, Second, adds_up, live, metric, sample
+
+FIRST, SECOND = metric(), Second(llm=metric().llm)
+BOTH = [FIRST, SECOND]
+IDS = [f"trace {i}" for i in range(10_000)]
+
+
+def chosen(sampling: Sampling, name: str = "context_relevancy", ids: list[str] = IDS) -> set[str]:
+    return {i for i in ids if name in {choice.metric for choice in sampling.choose(Sample(), i)}}
+
+
+def near(count: int, share: float) -> bool:
+    """Whether a count is within five standard deviations of what a share of the ids is on average."""
+    return abs(count - share * len(IDS)) <= 5 * sqrt(len(IDS) * share * (1 - share))
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.001, 0.1, 0.5, 0.9, 1.0])
+def test_the_rate_is_kept(rate: float) -> None:
+    assert near(len(chosen(Sampling(BOTH, rate=rate))), rate)
+
+
+def test_what_a_low_rate_chooses_a_higher_one_chooses_too() -> None:
+    sets = [chosen(Sampling(BOTH, rate=rate)) for rate in (0.0, 0.01, 0.1, 0.5, 0.99, 1.0)]
+    assert all(low < high for low, high in itertools.pairwise(sets))
+
+
+def test_metrics_choose_the_same_samples_unless_told_otherwise() -> None:
+    together = Sampling(BOTH, rate=0.3)
+    assert chosen(together) == chosen(together, "second")
+    apart = Sampling(BOTH, rate=0.3, correlated=False)
+    first, second = chosen(apart), chosen(apart, "second")
+    assert near(len(first), 0.3)
+    assert near(len(second), 0.3)
+    assert near(len(first & second), 0.09)
+
+
+def test_correlated_metrics_of_other_rates_choose_parts_of_each_other() -> None:
+    sampling = Sampling(BOTH, rate={"context_relevancy": 0.1, "second": 0.4})
+    assert chosen(sampling) < chosen(sampling, "second")
+
+
+def test_a_metric_without_a_rate_scores_all() -> None:
+    sampling = Sampling(BOTH, rate={"second": 0.0})
+    assert len(chosen(sampling)) == len(IDS)
+    assert not chosen(sampling, "second")
+
+
+def test_another_seed_chooses_others() -> None:
+    one, other = chosen(Sampling(BOTH, rate=0.5, seed="1")), chosen(Sampling(BOTH, rate=0.5, seed="2"))
+    assert near(len(one & other), 0.25)
+    assert one == chosen(Sampling(BOTH, rate=0.5, seed="1"))
+
+
+def test_order_and_company_of_metrics_change_nothing() -> None:
+    for correlated in (True, False):
+        alone = chosen(Sampling([FIRST], rate=0.5, correlated=correlated))
+        assert alone == chosen(Sampling([SECOND, FIRST], rate=0.5, correlated=correlated))
+
+
+@pytest.mark.parametrize("hash_seed", ["0", "1234"])
+def test_another_process_chooses_the_same(hash_seed: str) -> None:
+    code = """
+import json, sys
+from ragstone import ContextRelevancy, Sample
+from ragstone.monitor.sampling import Sampling
+from ragstone.testing import FakeLLM
+sampling = Sampling([ContextRelevancy(llm=FakeLLM(lambda _: "yes"))], rate=0.37, seed="s", correlated=False)
+print(json.dumps([bool(sampling.choose(Sample(), i)) for i in json.load(sys.stdin)]))
+"""
+    ids = [*IDS[:500], "\ud800 lone", "\0", "ü"]
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input=json.dumps(ids),
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+    )
+    here = Sampling([FIRST], rate=0.37, seed="s", correlated=False)
+    assert json.loads(done.stdout) == [bool(here.choose(Sample(), i)) for i in ids]
+
+
+def test_the_choice_is_what_it_was_in_earlier_releases() -> None:
+    assert chosen(Sampling([FIRST], rate=0.002), ids=IDS[:2_000]) == {"trace 465", "trace 657"}
+
+
+@pytest.mark.parametrize(
+    ("rule", "given", "applies"),
+    [
+        ("error", {"metadata": {"error": "ValueError: no"}}, True),
+        ("error", {"metadata": {"error": ""}}, False),
+        ("error", {"metadata": {"error": None}}, False),
+        ("error", {}, False),
+        ("thumbs_down", {"metadata": {"feedback": "thumbs_down"}}, True),
+        ("thumbs_down", {"metadata": {"feedback": " Down "}}, True),
+        ("thumbs_down", {"metadata": {"feedback": "👎"}}, True),
+        ("thumbs_down", {"metadata": {"feedback": False}}, True),
+        ("thumbs_down", {"metadata": {"feedback": -1}}, True),
+        ("thumbs_down", {"metadata": {"feedback": -0.5}}, True),
+        ("thumbs_down", {"metadata": {"feedback": 0}}, False),
+        ("thumbs_down", {"metadata": {"feedback": True}}, False),
+        ("thumbs_down", {"metadata": {"feedback": None}}, False),
+        ("thumbs_down", {"metadata": {"feedback": "up"}}, False),
+        ("thumbs_down", {"metadata": {"feedback": ["down"]}}, False),
+        ("thumbs_down", {"metadata": {"feedback": float("nan")}}, False),
+        ("empty_retrieval", {"retrieved_contexts": []}, True),
+        ("empty_retrieval", {"retrieved_contexts": ["", " \n"]}, True),
+        ("empty_retrieval", {"retrieved_contexts": ["", "text"]}, False),
+    ],
+)
+def test_rules(rule: str, given: dict[str, Any], applies: bool) -> None:
+    sampling = Sampling(BOTH, rate=0.0, always=[rule])
+    found = sampling.choose(sample(1, **given), "1")
+    assert [(choice.metric, choice.rate, choice.by) for choice in found] == (
+        [("context_relevancy", 1.0, rule), ("second", 1.0, rule)] if applies else []
+    )
+
+
+def test_a_rule_of_ones_own_and_its_name_in_the_record() -> None:
+    def slow(given: Sample) -> bool:
+        return bool(given.metadata["seconds"] > 5)
+
+    with live(sinks=(sink := Kept()), sample_rate=0.0, always=["error", slow]) as monitor:
+        monitor.submit(sample(1, metadata={"seconds": 3}))
+        monitor.submit(sample(2, metadata={"seconds": 9}))
+        monitor.submit(sample(3, metadata={}))  # the rule raises
+    assert {(record.sample_id, record.chosen_by, record.rate) for record in sink.records.values()} == {
+        ("s2", "slow", 1.0)
+    }
+    assert monitor.stats().reasons == {"dropped": {"where_failed": 1}, "not_sampled": {"not_chosen": 1}}
+
+
+@pytest.mark.parametrize("given", ["error", ["error"], ("error",)])
+def test_one_rule_needs_no_list(given: Any) -> None:
+    assert Sampling(BOTH, rate=0.0, always=given).choose(sample(1, metadata={"error": "e"}), "1")
+
+
+def test_where_stands_above_the_rules() -> None:
+    sampling = Sampling(BOTH, where=lambda given: "test" not in given.metadata, always=["error"])
+    assert sampling.choose(sample(1, metadata={"error": "e"}), "1")
+    assert not sampling.choose(sample(1, metadata={"error": "e", "test": 1}), "1")
+
+
+class NoTruth:
+    def __bool__(self) -> bool:
+        raise ValueError("neither")
+
+
+@pytest.mark.parametrize("answer", [NoTruth, lambda: 1 / 0], ids=["no_truth", "raises"])
+@pytest.mark.parametrize("option", ["where", "always"])
+def test_a_predicate_that_fails_drops_the_sample_and_nothing_else(answer: Any, option: str) -> None:
+    def predicate(given: Sample) -> Any:
+        return answer() if given.id == "s1" else True
+
+    given = {option: [predicate] if option == "always" else predicate}
+    with live(BOTH, sinks=(sink := Kept()), **given) as monitor:
+        monitor.submit(sample(1))
+        monitor.submit(sample(2))
+    assert monitor.stats().reasons == {"dropped": {"where_failed": 2}}
+    assert monitor.stats().errors == {"where": 1}
+    assert sink.ids == {"s2"}
+
+
+@pytest.mark.parametrize(("answer", "scored"), [("", 0), (None, 0), (0, 0), ("no", 1), ([0], 1), (object(), 1)])
+def test_a_predicate_may_answer_anything_that_is_true_or_false(answer: Any, scored: int) -> None:
+    with live(where=lambda _: answer) as monitor:
+        monitor.submit(sample(1))
+    assert monitor.stats().scored == scored
+
+
+def test_rates_are_written_down_with_the_outcomes() -> None:
+    with live(BOTH, sinks=(sink := Kept()), sample_rate={"second": 0.5}) as monitor:
+        for i in IDS[:200]:
+            monitor.submit(sample(id=i))
+    rates = {(record.outcome.metric, record.rate, record.chosen_by) for record in sink.records.values()}
+    assert rates == {("context_relevancy", 1.0, "rate"), ("second", 0.5, "rate")}
+    stats = monitor.stats()
+    assert stats.scored + stats.not_sampled == 400
+    assert adds_up(stats)

@@ -1,0 +1,385 @@
+"""Spooling and sharing: more than memory has room for, and several monitors on one outbox."""
+
+import os
+import signal
+import sys
+import threading
+import tracemalloc
+
+import pytest
+
+from .apps import app
+from .live_app import (
+    OUTBOX,
+    CallableSink,
+    ContextRelevancy,
+    SecondMetric,
+    accounted,
+    calls,
+    judge,
+    kept,
+    live,
+    results,
+    rows,
+    sample,
+    submit,
+    undelivered,
+    until,
+    waiting,
+)
+
+pytestmark = pytest.mark.usefixtures("own_folder")
+
+
+def test_all_are_scored_in_the_end():
+    with live(when_full="spool", max_queue=10) as monitor:
+        submit(monitor, range(1_000))
+        assert monitor.flush()
+        stats = monitor.stats()
+    assert results() == list(range(1_000))
+    assert (stats.accepted, stats.scored, stats.spooled, stats.dropped) == (1_000, 1_000, 0, 0)
+    assert (waiting(), undelivered()) == ([], 0)
+
+
+def test_they_wait_on_disk_not_in_memory():
+    gate = threading.Event()
+    monitor = live(reply=lambda request: gate.wait() and {"ids": [1]}, when_full="spool", max_queue=10, workers=2)
+    kept(monitor, range(500))
+    assert monitor._process._queue.qsize() <= 10
+    until(lambda: monitor.stats().pending == 12)
+    assert monitor.stats().spooled == 500 - 10 - 2
+    gate.set()
+    assert monitor.close()
+    assert results() == list(range(500))
+    accounted(monitor)
+
+
+def test_memory_stays_flat():
+    gate = threading.Event()
+    monitor = live(reply=lambda request: gate.wait() and {"ids": [1]}, when_full="spool", max_queue=10, workers=1)
+    large = "x" * 100_000
+    tracemalloc.start()
+    try:
+        for i in range(300):  # 30 MB
+            monitor.submit(sample(i, metadata={"large": f"{i} {large}"}))
+            until(lambda: not monitor._process._keeper.busy())
+        until(lambda: len(waiting()) == 300)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+        gate.set()
+    assert held < 12_000_000, "ten wait, one is judged; the rest is on disk"
+    assert monitor.close()
+    assert results() == list(range(300))
+
+
+def test_a_burst_beyond_what_may_wait_to_be_written_is_counted(monkeypatch):
+    monkeypatch.setattr("ragstone.monitor.process._UNWRITTEN", 20)
+    monitor = live(when_full="spool", max_queue=10)
+    monitor._process.start()
+    with monitor._process._keeper._lock:  # the disk is slow
+        submit(monitor, range(100))
+        assert monitor.stats().reasons["dropped"] == {"queue_full": 80}
+    monitor.close()
+    assert results() == list(range(20))
+    accounted(monitor)
+
+
+def test_an_id_that_is_in_the_outbox_is_a_duplicate():
+    monitor = live(reply=lambda request: ConnectionError("down"))
+    submit(monitor, [1])
+    until(lambda: monitor.stats().spooled == 1)
+    monitor.submit(sample(1))
+    monitor.close()
+    assert monitor.stats().reasons["duplicate"] == {"same_id": 1}
+    with live() as again:  # another start: it remembers no ids, the outbox does
+        again.submit(sample(1))
+        again.submit(sample(2))
+        again.flush()
+        assert again.stats().reasons["duplicate"] == {"in_outbox": 1}
+    accounted(again)
+    assert results() == [2]
+    assert waiting() == ["s1"]
+
+
+def test_metrics_of_another_monitor_are_left_alone_while_it_lives():
+    """Each takes its own, in either order, and none holds the other's hostage."""
+    one = live(metrics=ContextRelevancy(llm=judge()), when_full="spool", max_queue=5)
+    two = live(metrics=SecondMetric(llm=judge()), when_full="spool", max_queue=5)
+    submit(one, range(100))
+    submit(two, range(100, 200))
+    assert one.flush()
+    assert two.flush()
+    accounted(one)
+    accounted(two)
+    assert (one.stats().scored, two.stats().scored) == (100, 100)
+    one.close()
+    two.close()
+    assert results() == list(range(200))
+
+
+def test_a_sample_of_a_metric_that_is_gone_is_left_and_the_others_go_on():
+    both = live(metrics=[ContextRelevancy(llm=judge()), SecondMetric(llm=judge())])
+    both.pause()
+    kept(both, range(5))
+    both.close()
+    assert both.stats().reasons["spooled"] == {"outbox": 10}
+    with live() as one:
+        assert one.flush()
+        assert (one.stats().accepted, one.stats().scored) == (5, 5)
+    assert sorted(waiting()) == [f"s{i}" for i in range(5)]
+    with live(metrics=SecondMetric(llm=judge())) as other:
+        assert other.flush()
+        assert (other.stats().accepted, other.stats().scored) == (5, 5)
+    assert waiting() == []
+    assert results() == sorted([*range(5), *range(5)])
+
+
+def test_a_metric_of_another_version_takes_its_place():
+    class Newer(ContextRelevancy):
+        version = "99"
+
+    monitor = live()
+    monitor.pause()
+    kept(monitor, range(3))
+    monitor.close()
+    with live(metrics=Newer(llm=judge())) as newer:
+        assert newer.flush()
+        accounted(newer)
+    assert rows("results.db", "SELECT DISTINCT version FROM outcomes") == [("99",)]
+    assert results() == [0, 1, 2]
+
+
+def test_two_processes_share_the_work():
+    first = live()
+    first.pause()
+    kept(first, range(200))
+    first.close()
+    share = "monitor = live(0.005, max_queue=5); say('ready'); hear(); say(monitor.flush().done, monitor.stats().scored); hear()"
+    with app(share) as one, app(share) as two:
+        assert (one.hear(), two.hear()) == ("ready", "ready")
+        one.say()
+        two.say()
+        done = [process.hear().split() for process in (one, two)]
+    assert [word for word, _ in done] == ["True", "True"]
+    scored = [int(n) for _, n in done]
+    assert sum(scored) == 200
+    assert min(scored) > 0
+    assert results() == list(range(200))
+    assert set(calls().values()) == {1}, "none was judged twice"
+
+
+def test_what_a_killed_process_had_is_adopted_by_one_that_lives(monkeypatch):
+    """Samples and outcomes both, without a restart of the living one."""
+    monkeypatch.setattr("ragstone.monitor.keeper._SECONDS_BETWEEN_ADOPTIONS", 0.05)
+    monkeypatch.setattr("ragstone.monitor.keeper._SECONDS_BETWEEN_LOOKS", 0.05)
+    monitor = live()
+    submit(monitor, [0])
+    assert monitor.flush()
+    down = """
+monitor = live(sinks=Down(RESULTS))
+submit(monitor, range(1, 50))
+until(lambda: undelivered() == 49)
+monitor.pause()
+kept(monitor, range(50, 100))
+say("kept")
+hear()
+"""
+    with app(down) as other:
+        other.hear()
+        for _ in range(3):
+            monitor.flush()
+        assert results() == [0], "it lives"
+        other.send_signal(signal.SIGSTOP)
+        monitor.flush()
+        assert results() == [0], "it only sleeps"
+        other.kill()
+        other.wait()
+        until(lambda: len(results()) == 100)
+    assert monitor.close()
+    assert set(calls().values()) == {1}
+    assert (waiting(), undelivered()) == ([], 0)
+
+
+def test_one_of_two_is_killed_while_they_share():
+    first = live()
+    first.pause()
+    kept(first, range(200))
+    first.close()
+    survivor = """
+import ragstone.monitor.keeper
+ragstone.monitor.keeper._SECONDS_BETWEEN_ADOPTIONS = 0.05
+monitor = live()
+say(monitor.flush().done)
+hear()
+"""
+    with app("monitor = live(reply=hangs, max_queue=50); monitor.flush()") as doomed:
+        until(lambda: rows(OUTBOX, "SELECT 1 FROM samples WHERE owner IS NOT NULL"))
+        with app(survivor) as other:
+            assert other.hear() == "True"
+            assert 0 < len(results()) < 200
+            doomed.kill()
+            doomed.wait()
+            until(lambda: len(results()) == 200)
+    assert results() == list(range(200))
+
+
+# --- forks ----------------------------------------------------------------------------------------------------
+
+fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+FORK = """
+monitor = live(0.001)
+submit(monitor, [5_000])
+monitor.flush()
+monitor.pause()
+kept(monitor, range(100))
+child = os.fork()
+if child == 0:
+    monitor.submit(sample(1_000))
+    until(lambda: 1_000 in results())
+    submit(monitor, range(1_001, 1_050))
+    done = monitor.close()
+    os._exit(0 if done and monitor.stats().scored == 50 else 1)
+assert len(waiting()) >= 100
+"""
+CHECK = """
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert sorted(waiting()) == sorted(f"s{i}" for i in range(100)), "the child takes nothing of its living parent's"
+monitor.resume()
+assert monitor.close()
+assert monitor.stats().scored == 101, monitor.stats()
+"""
+
+
+@fork
+def test_a_fork_after_the_start():
+    with app(FORK + CHECK, "-W", "ignore") as process:
+        assert process.end() == (0, "")
+    assert results() == [*range(100), *range(1_000, 1_050), 5_000]
+    assert set(calls().values()) == {1}
+    assert rows(OUTBOX, "PRAGMA integrity_check") == [("ok",)]
+    assert waiting() == []
+
+
+@fork
+def test_a_parent_that_writes_while_its_child_does():
+    """Both use the file at the same time, each by a connection that the other knows nothing of."""
+    both = """
+monitor = live()
+submit(monitor, range(50))
+monitor.flush()
+children = []
+for n in range(1, 4):
+    children.append(os.fork())
+    if not children[-1]:
+        submit(monitor, range(n * 1_000, n * 1_000 + 200))
+        done = monitor.close()
+        os._exit(0 if done and monitor.stats().scored == 200 else 1)
+    submit(monitor, range(n * 100, n * 100 + 50))
+for child in children:
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert monitor.close()
+assert monitor.stats().scored == 200, monitor.stats()
+"""
+    with app(both, "-W", "ignore") as process:
+        assert process.end() == (0, "")
+    mine = [n * 100 + i for n in range(4) for i in range(50)]
+    assert results() == sorted([*mine, *(n * 1_000 + i for n in range(1, 4) for i in range(200))])
+    assert set(calls().values()) == {1}
+    assert rows(OUTBOX, "PRAGMA integrity_check") == [("ok",)]
+    assert (waiting(), undelivered()) == ([], 0)
+
+
+@fork
+def test_a_parent_that_closes_while_its_child_goes_on():
+    """The last to close the file tidies it up: a parent must not take itself for the last."""
+    code = """
+import signal
+monitor = live(reply=lambda request: hangs(request) if asked(request) >= 100 else {"ids": [1]})
+submit(monitor, range(5))
+monitor.flush()
+child = os.fork()
+if not child:
+    kept(monitor, range(100, 120))
+    until(lambda: os.path.exists("closed"))
+    submit(monitor, range(120, 140))
+    until(lambda: not monitor._process._keeper.busy() and monitor.stats().pending == 40)
+    time.sleep(0.2)
+    open("written", "w").close()
+    hear()
+until(lambda: len(waiting()) == 20)
+assert monitor.close()
+open("closed", "w").close()
+until(lambda: os.path.exists("written"))
+os.kill(child, signal.SIGKILL)
+"""
+    with app(code, "-W", "ignore") as process:
+        assert process.end() == (0, "")
+    assert sorted(waiting()) == sorted(f"s{i}" for i in range(100, 140))
+    assert rows(OUTBOX, "PRAGMA integrity_check") == [("ok",)]
+
+
+@fork
+def test_a_parent_that_is_killed_while_its_child_goes_on():
+    """The child must not keep its parent's name alive."""
+    code = """
+import signal
+monitor = live(reply=hangs)
+kept(monitor, range(20))
+if os.fork():
+    os.kill(os.getpid(), signal.SIGKILL)
+say(os.getpid())
+hear()
+"""
+    with app(code, "-W", "ignore") as process:
+        process.hear()
+        process.wait()
+        with live() as monitor:
+            monitor.flush()
+    assert results() == list(range(20))
+
+
+@pytest.mark.parametrize("method", ["spawn", "fork"])
+def test_a_child_of_multiprocessing(tmp_path, method):
+    """It runs no exit hooks: what it had is in the outbox, and its parent takes it up."""
+    if sys.platform == "win32" and method == "fork":
+        pytest.skip("needs fork")
+    (tmp_path / "work.py").write_text(
+        "from live_app import *\ndef work(numbers):\n    monitor = live(reply=hangs)\n    kept(monitor, numbers)\n"
+    )
+    code = f"""
+import multiprocessing
+sys.path.insert(0, {str(tmp_path)!r})
+import work
+if __name__ == "__main__":
+    monitor = live()
+    kept_before = submit(monitor, range(10))
+    monitor.flush()
+    child = multiprocessing.get_context({method!r}).Process(target=work.work, args=(range(10, 40),))
+    child.start()
+    child.join()
+    assert child.exitcode == 0
+    import ragstone.monitor.keeper as k
+    k._SECONDS_BETWEEN_ADOPTIONS = 0.0
+    monitor._process._keeper._adopt_at = -1.0
+    until(lambda: len(results()) == 40)
+    assert monitor.close()
+"""
+    with app(code, "-W", "ignore") as process:
+        assert process.end() == (0, "")
+    assert results() == list(range(40))
+    assert waiting() == []
+
+
+def test_sinks_of_two_monitors_get_their_own():
+    """What one cannot deliver is not handed to the other, whose sink has another name."""
+    mine, yours = [], []
+    one = live(sinks=CallableSink(mine.extend, name="mine"))
+    two = live(sinks=CallableSink(yours.extend, name="yours"))
+    submit(one, range(10))
+    submit(two, range(10, 30))
+    assert one.close()
+    assert two.close()
+    assert sorted(int(each.sample_id[1:]) for each in mine) == list(range(10))
+    assert sorted(int(each.sample_id[1:]) for each in yours) == list(range(10, 30))

@@ -1,0 +1,658 @@
+"""Handing samples over: nothing that an app hands in harms the app or shows later changes."""
+
+import asyncio
+import contextvars
+import enum
+import gc
+import itertools
+import json
+import logging
+import signal
+import sys
+import threading
+import tracemalloc
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ragstone import Monitor, Sample
+from ragstone.monitor.recent import Recent
+from ragstone.sinks import CallableSink
+
+from .kit import Held, Kept, Second, adds_up, in_threads, live, metric, ours, sample, until, yes
+
+
+class NoWords(Exception):  # noqa: N818
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+class RaisesId(Sample):
+    @property
+    def id(self) -> str:  # type: ignore[override]
+        raise RuntimeError("no id")
+
+
+class RaisesClass:
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        raise RuntimeError("no class")
+
+
+class Nonsense:
+    """Raises whatever is asked of it."""
+
+    def _raise(self, *_: Any) -> Any:
+        raise RuntimeError("do not touch")
+
+    __str__ = __repr__ = __bool__ = __iter__ = __len__ = __eq__ = __hash__ = __getattr__ = _raise
+
+
+class Items(Mapping[Any, Any]):
+    """A mapping without end."""
+
+    def __getitem__(self, key: Any) -> Any:
+        return key
+
+    def __iter__(self) -> Iterator[Any]:
+        return itertools.count()
+
+    def __len__(self) -> int:
+        return 1
+
+
+class BadItems(Items):
+    def items(self) -> Any:
+        raise RuntimeError("no items")
+
+
+class OddStr(str):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+class Colour(str, enum.Enum):
+    RED = "red"
+
+
+def cycle() -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    found["self"] = [found] * 10
+    return found
+
+
+def laughs() -> list[Any]:
+    found: list[Any] = ["ha"]
+    for _ in range(30):
+        found = [found] * 50
+    return found
+
+
+def huge_tree(depth: int) -> Any:
+    found: Any = "leaf"
+    for _ in range(depth):
+        found = {"deeper": found}
+    return found
+
+
+def test_nothing_is_started_before_the_first_sample() -> None:
+    monitor = live()
+    monitor.pause()
+    monitor.resume()
+    monitor.skip("abandoned")
+    monitor.failed("place", ValueError("x"))
+    assert monitor.flush(0.0)
+    assert monitor.stats().skipped == {"abandoned": 1}
+    assert not ours(monitor)
+    assert monitor.close().done
+    assert not ours(monitor)
+
+
+def test_a_sample_that_is_not_chosen_starts_nothing() -> None:
+    monitor = live(sample_rate=0.0)
+    monitor.submit(sample(1))
+    assert monitor.stats().not_sampled == 1
+    assert not ours(monitor)
+
+
+def test_threads_are_bounded_and_end() -> None:
+    with live([metric(), Second(llm=metric().llm)], [Kept("a"), Kept("b")], workers=3) as monitor:
+        in_threads(16, lambda i: [monitor.submit(sample(f"{i}.{k}")) for k in range(20)])
+        assert len(ours(monitor)) == 3 + 1 + 2
+        assert monitor.flush()
+        assert len(ours(monitor)) == 3 + 1 + 2
+    until(lambda: not ours(monitor))
+
+
+def test_the_judge_sees_nothing_of_the_apps_context_and_no_event_loop() -> None:
+    variable = contextvars.ContextVar("variable", default="not set")
+    seen: list[Any] = []
+
+    def reply(request: Any) -> Any:
+        seen.append((variable.get(), asyncio._get_running_loop(), threading.current_thread().name))
+        return yes(request)
+
+    async def app() -> None:
+        variable.set("the app's")
+        monitor.submit(sample(1))
+
+    with live(metric(reply), CallableSink(lambda _: seen.append((variable.get(), None, "")))) as monitor:
+        asyncio.run(app())
+        variable.set("the app's, too")
+        monitor.submit(sample(2))
+    assert seen
+    assert {(value, loop) for value, loop, _ in seen} == {("not set", None)}
+    assert {name for _, _, name in seen} <= {"ragstone-judge", ""}
+
+
+NO_SAMPLES: dict[str, Callable[[], Any]] = {
+    "none": lambda: None,
+    "number": lambda: 5,
+    "text": lambda: "a question",
+    "mapping": lambda: {"user_input": "a question"},
+    "object": lambda: object(),
+    "class": lambda: Sample,
+    "nonsense": lambda: Nonsense(),
+    "raises_class": lambda: RaisesClass(),
+    "unmade": lambda: Sample.__new__(Sample),
+    "raises_id": lambda: RaisesId.model_construct(user_input="a"),
+    "id_number": lambda: Sample.model_construct(id=5, user_input="a"),
+    "id_list": lambda: Sample.model_construct(id=["a"], user_input="a"),
+    "id_nonsense": lambda: Sample.model_construct(id=Nonsense(), user_input="a"),
+    "user_input_number": lambda: Sample.model_construct(user_input=5),
+    "response_bytes": lambda: Sample.model_construct(response=b"bytes"),
+    "contexts_number": lambda: Sample.model_construct(retrieved_contexts=5),
+    "contexts_text": lambda: Sample.model_construct(retrieved_contexts="a text"),
+    "contexts_of_numbers": lambda: Sample.model_construct(retrieved_contexts=[5]),
+    "contexts_of_nonsense": lambda: Sample.model_construct(retrieved_contexts=[Nonsense()]),
+    "contexts_without_end": lambda: Sample.model_construct(retrieved_contexts=itertools.repeat("without end")),
+    "metadata_none": lambda: Sample.model_construct(metadata=None),
+    "metadata_nonsense": lambda: Sample.model_construct(metadata=Nonsense()),
+}
+
+
+@pytest.mark.parametrize("wrong", NO_SAMPLES)
+@pytest.mark.parametrize("redact", [None, str.upper])
+def test_what_is_no_sample_is_counted_and_harms_nobody(wrong: str, redact: Any) -> None:
+    sink = Kept()
+    monitor = live(sinks=sink, redact=redact, always=["error", "thumbs_down", "empty_retrieval"])
+    monitor.submit(NO_SAMPLES[wrong]())
+    stats = monitor.stats()
+    assert (stats.accepted, stats.dropped) == (1, 1), stats
+    assert adds_up(stats)
+    monitor.submit(sample(1))
+    assert monitor.close().done
+    assert sink.ids == {"s1"}
+
+
+def test_a_sample_with_nothing_in_it_is_unscored_at_no_cost() -> None:
+    with live(sinks=(sink := Kept())) as monitor:
+        monitor.submit(Sample())
+        monitor.submit(Sample.model_construct())
+    assert [record.outcome.reason for record in sink.records.values()] == ["missing_input"] * 2  # type: ignore[union-attr]
+
+
+VALUES: dict[str, Callable[[], Any]] = {
+    "cycle": lambda: cycle(),
+    "laughs": lambda: laughs(),
+    "deep": lambda: huge_tree(5_000),
+    "large": lambda: dict.fromkeys(range(1_000_000)),
+    "set": lambda: {"a", "b"},
+    "odd_keys": lambda: {("a", 1): 2, None: 3, b"x": 4},
+    "bytes": lambda: b"bytes",
+    "nonsense": lambda: Nonsense(),
+    "raises_class": lambda: RaisesClass(),
+    "nonsense_inside": lambda: [RaisesClass(), {"a": Nonsense()}],
+    "without_end": lambda: Items(),
+    "bad_items": lambda: BadItems(),
+    "iterator": lambda: iter(itertools.count()),
+    "odd_text": lambda: OddStr("odd"),
+    "odd_key": lambda: {OddStr("odd"): Colour.RED},
+    "beyond_64_bits": lambda: 2**70,
+    "beyond_writing": lambda: -(10**10_000),
+    "nan": lambda: float("nan"),
+    "infinite": lambda: float("-inf"),
+    "numpy_number": lambda: np.float64(1.5),
+    "numpy_array": lambda: np.arange(5),
+    "nul_and_surrogate": lambda: "\0 and \ud800",
+    "lock": lambda: threading.Lock(),
+}
+
+
+@pytest.mark.parametrize("kind", VALUES)
+def test_any_metadata_is_kept_as_plain_values(kind: str) -> None:
+    value = VALUES[kind]()
+    with live(sinks=(sink := Kept()), store_text=True) as monitor:
+        monitor.submit(sample(1, metadata={"value": value, "error": "e", "feedback": value}))
+    record = sink.only()
+    assert record.sample is not None
+    assert len(json.dumps(record.sample.metadata, allow_nan=False)) < 100_000
+    assert record.sample.metadata["error"] == "e"
+
+
+def test_metadata_by_kind() -> None:
+    given = {
+        "odd": OddStr("odd"),
+        "red": Colour.RED,
+        "half": np.float64(0.5),
+        "nan": float("nan"),
+        "yes": True,
+        "large": 2**70,
+        "too large": 10**10_000,
+        "tuple": (1, [2, {"three": 4}]),
+        "bytes": b"x",
+        "none": None,
+    }
+    with live(sinks=(sink := Kept()), store_text=True) as monitor:
+        monitor.submit(sample(1, metadata=given))
+    kept = sink.only().sample
+    assert kept is not None
+    assert kept.metadata == {
+        "odd": "odd",
+        "red": "red",
+        "half": 0.5,
+        "nan": "nan",
+        "yes": True,
+        "large": 2**70,
+        "too large": "<int>",
+        "tuple": [1, [2, {"three": 4}]],
+        "bytes": "<bytes>",
+        "none": None,
+    }
+    assert {type(value) for value in kept.metadata.values()} == {str, float, bool, int, list, type(None)}
+
+
+def test_a_lazy_object_is_not_woken_up() -> None:
+    woken: list[int] = []
+
+    class Lazy:
+        @property  # type: ignore[misc]
+        def __class__(self) -> type:
+            woken.append(1)
+            return str
+
+        def __str__(self) -> str:
+            woken.append(1)
+            return "from the database"
+
+    with live(sinks=(sink := Kept()), store_text=True) as monitor:
+        monitor.submit(sample(1, metadata={"lazy": Lazy()}))
+    assert not woken
+    assert sink.only().sample.metadata == {"lazy": "<Lazy>"}  # type: ignore[union-attr]
+
+
+def test_later_changes_do_not_show() -> None:
+    contexts, tags, metadata = ["Here."], ["a"], {"user": {"name": "Ada"}}
+    given = Sample.model_construct(user_input="Why?", retrieved_contexts=contexts, metadata={"t": tags, "m": metadata})
+    monitor = live(sinks=(sink := Kept()), store_text=True)
+    monitor.pause()
+    monitor.submit(given)
+    contexts.append("There.")
+    tags.append("b")
+    metadata["user"]["name"] = "Bob"
+    given.metadata["new"] = 1
+    monitor.resume()
+    assert monitor.close().done
+    kept = sink.only().sample
+    assert kept is not None
+    assert kept.retrieved_contexts == ("Here.",)
+    assert kept.metadata == {"t": ["a"], "m": {"user": {"name": "Ada"}}}
+    assert given.id is None
+
+
+def test_metadata_that_another_thread_changes_meanwhile() -> None:
+    busy: dict[str, Any] = {"inner": {str(i): i for i in range(200)}}
+    end = threading.Event()
+
+    def change() -> None:
+        for i in itertools.count():
+            busy[f"key {i % 300}"] = i
+            busy["inner"].pop(str(i % 200), None)
+            busy["inner"][str((i * 7) % 400)] = i
+            busy.pop(f"key {(i * 3) % 300}", None)
+            if end.is_set():
+                return
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    try:
+        with live() as monitor:
+            for i in range(300):
+                monitor.submit(Sample.model_construct(id=str(i), user_input="Why?", metadata=busy))
+    finally:
+        end.set()
+        thread.join()
+    assert monitor.stats().dropped == 0
+    assert monitor.stats().pending == 0
+
+
+@pytest.mark.parametrize("given", ["a\0b", "\0", "x" * 1_000_000, "lone \ud800", "\N{PILE OF POO}" * 100, " "])
+def test_ids_of_any_text(given: str) -> None:
+    with live(sinks=(sink := Kept()), sample_rate=0.999999) as monitor:
+        for _ in range(3):
+            monitor.submit(Sample.model_construct(id=given, user_input="Why?"))
+    assert sink.ids == {given}
+    assert monitor.stats().duplicate == 2
+
+
+def test_ids_are_remembered_in_bounded_memory() -> None:
+    recent = Recent(100)
+    tracemalloc.start()
+    try:
+        for i in range(500):
+            assert not recent.has(f"{i:,}" + "x" * 100_000)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 5_000_000
+    assert recent.has("499" + "x" * 100_000)
+    assert not recent.has("498" + "x" * 100_001)
+
+
+def test_of_many_threads_with_one_id_one_is_first() -> None:
+    recent = Recent(5_000)
+    firsts: list[int] = []
+
+    def ask(_: int) -> None:
+        firsts.extend(i for i in range(2_000) if not recent.has(str(i)))
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        in_threads(8, ask)
+    finally:
+        sys.setswitchinterval(interval)
+    assert sorted(firsts) == list(range(2_000))
+
+
+def test_at_least_half_of_the_promised_ids_are_remembered() -> None:
+    recent = Recent(10)
+    for i in range(1_000):
+        assert not recent.has(str(i))
+        assert all(recent.has(str(earlier)) for earlier in range(max(0, i - 4), i + 1))
+    assert not recent.has("0")
+
+
+def test_an_id_is_scored_once_however_many_threads_submit_it() -> None:
+    with live(sinks=(sink := Kept())) as monitor:
+        in_threads(16, lambda _: [monitor.submit(sample(i)) for i in range(100)])
+    stats = monitor.stats()
+    assert (stats.scored, stats.duplicate) == (100, 1_500)
+    assert len(sink.ids) == 100
+
+
+def test_samples_without_id_are_never_duplicates() -> None:
+    with live(sinks=(sink := Kept())) as monitor:
+        for _ in range(50):
+            monitor.submit(sample())
+            monitor.submit(sample(id=""))
+    assert len(sink.ids) == 100
+    assert "" not in sink.ids
+
+
+def test_an_interrupt_passes_and_is_counted() -> None:
+    def where(_: Sample) -> bool:
+        raise KeyboardInterrupt
+
+    monitor = live(where=where)
+    with pytest.raises(KeyboardInterrupt):
+        monitor.submit(sample(1))
+    assert monitor.stats().reasons == {"dropped": {"interrupted": 1}}
+    assert monitor.flush(0.0)
+
+
+@pytest.mark.usefixtures("untraced")
+def test_a_signal_handler_may_submit_look_and_close() -> None:
+    seen: list[Any] = []
+    monitor = live(sinks=(sink := Kept()))
+    numbers = itertools.count()
+
+    def handler(*_: Any) -> None:
+        monitor.submit(sample(f"signal {next(numbers)}"))
+        seen.append(monitor.stats())
+        if len(seen) < 100:  # one by one: a busy machine would do nothing else
+            signal.setitimer(signal.ITIMER_REAL, 0.0005)
+
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.0005)
+    try:
+        for i in range(3_000):
+            monitor.submit(sample(i))
+        until(lambda: len(seen) == 100)
+        assert monitor.flush()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+    assert monitor.close().done
+    assert all(map(adds_up, seen))
+    assert len(sink.ids) == monitor.stats().scored == 3_000 + len(seen)
+
+
+@pytest.mark.usefixtures("untraced")
+def test_a_signal_handler_may_close_while_we_close() -> None:
+    held = Held()
+    monitor = live(metric(held))
+    monitor.submit(sample(1))
+    closed: list[Any] = []
+
+    def handler(*_: Any) -> None:
+        closed.append(monitor.close())
+        held.let_go()
+
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        assert monitor.close().done
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+    assert len(closed) == 1
+    assert monitor.stats().scored == 1
+
+
+@pytest.mark.usefixtures("untraced")
+def test_ctrl_c_while_closing_puts_all_away() -> None:
+    held = Held()
+    monitor = live(metric(held), sinks=(sink := Kept()))
+    for i in range(10):
+        monitor.submit(sample(i))
+
+    def handler(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            monitor.close()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+    assert monitor.stats().reasons == {"dropped": {"closed": 10}}
+    assert sink.closed == 1
+    held.let_go()
+
+
+def test_exceptions_of_handlers_are_counted_and_said_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    monitor = live()
+    with caplog.at_level(logging.WARNING, "ragstone"):
+        for i in range(100):
+            monitor.failed("extract", ValueError(f"number {i}, key sk-abcdefghijkl"))
+            monitor.failed("wild", NoWords())
+            monitor.submit(None)  # type: ignore[arg-type]
+    assert monitor.stats().errors == {"extract": 100, "wild": 100}
+    assert monitor.stats().dropped == 100
+    (only,) = caplog.records
+    assert "the app is not affected" in only.getMessage()
+    assert "sk-abc" not in caplog.text
+
+
+def test_what_is_not_said_yet_does_not_pile_up(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monitor = live()
+    for i in range(10_000):
+        monitor.failed("extract", ValueError(f"number {i}"))
+    tally = monitor._process.tally
+    assert len(tally._unsaid) <= 51
+    assert sum(tally._unsaid.values()) == 9_999
+    monkeypatch.setattr("ragstone.monitor.tally._SECONDS_BETWEEN_WARNINGS", 0.0)
+    caplog.clear()
+    monitor.failed("extract", ValueError("number 1"))
+    assert "other (9949)" in caplog.text
+
+
+@pytest.mark.parametrize("kind", ["handler", "filter"])
+def test_a_log_that_raises_does_not_reach_the_app(kind: str) -> None:
+    class Raises(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            raise RuntimeError("the log is full")
+
+    def refuse(record: logging.LogRecord) -> bool:
+        raise RuntimeError("no")
+
+    log, handler = logging.getLogger("ragstone.monitor"), Raises(logging.DEBUG)
+    level = log.level
+    log.setLevel(logging.DEBUG)
+    (log.addHandler(handler) if kind == "handler" else log.addFilter(refuse))
+    try:
+        monitor = live()
+        monitor.failed("extract", ValueError("x"))
+        monitor.submit(None)  # type: ignore[arg-type]
+    finally:
+        log.removeHandler(handler)
+        log.removeFilter(refuse)
+        log.setLevel(level)
+    assert monitor.stats().errors == {"extract": 1}
+
+
+@pytest.mark.parametrize("which", ["ragstone-sink-kept", "ragstone-judge", "ragstone-monitor"])
+def test_where_no_thread_can_be_started_the_next_sample_tries_again(
+    which: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, refused = threading.Thread.start, []
+
+    def sometimes(thread: threading.Thread) -> None:
+        if thread.name == which and not refused:
+            refused.append(which)
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", sometimes)
+    monitor = live(sinks=(sink := Kept()))
+    monitor.submit(sample(1))
+    assert monitor.stats().reasons == {"dropped": {"not_started": 1}}
+    monitor.submit(sample(2))
+    assert monitor.flush()
+    assert len(ours(monitor)) == 6
+    assert monitor.close().done
+    assert sink.ids == {"s2"}
+    assert monitor.stats().errors == {"submit": 1}
+
+
+def test_submitting_after_the_end_is_counted() -> None:
+    monitor = live(sinks=(sink := Kept()))
+    monitor.submit(sample(1))
+    assert monitor.close().done
+    assert monitor.close(0.0).done
+    for i in range(5):
+        monitor.submit(sample(i))
+    assert monitor.stats().reasons["dropped"] == {"closed": 5}
+    assert monitor.flush()
+    assert sink.ids == {"s1"}
+    assert sink.closed == 1
+
+
+def test_a_sample_that_was_on_its_way_when_the_monitor_closed_is_counted() -> None:
+    on_its_way, go = threading.Event(), threading.Event()
+
+    def redact(text: str) -> str:
+        on_its_way.set()
+        go.wait(60)
+        return text
+
+    monitor = live(redact=redact)
+    go.set()
+    monitor.submit(sample(1))
+    assert monitor.flush()
+    go.clear()
+    on_its_way.clear()
+    thread = threading.Thread(target=monitor.submit, args=(sample(2),))
+    thread.start()
+    assert on_its_way.wait(60)
+    assert monitor.close(0.0).remaining == 1
+    go.set()
+    thread.join()
+    until(lambda: not monitor.stats().pending)
+    assert monitor.stats().reasons == {"dropped": {"closed": 1}}
+    assert adds_up(monitor.stats())
+    until(lambda: not ours(monitor))
+
+
+def test_memory_is_flat_while_samples_are_dropped() -> None:
+    monitor = live(max_queue=100)
+    monitor.pause()
+    texts = ["context " * 100] * 5
+
+    def submit(start: int, end: int) -> int:
+        for i in range(start, end):
+            monitor.submit(sample(i, retrieved_contexts=texts, metadata={"tags": ["a", i]}))
+        gc.collect()
+        return sys.getallocatedblocks()
+
+    before = submit(0, 15_000)  # as many ids as are remembered, and more
+    after = submit(15_000, 65_000)
+    assert after - before < 25_000  # half a block for each
+    stats = monitor.stats()
+    assert stats.dropped >= 64_800
+    assert stats.longest_queue <= 104
+    monitor.close(0.0)
+    assert monitor.stats().pending == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"metrics": []}, "metrics: is empty"),
+        ({"metrics": [5]}, "metrics: holds int"),
+        ({"metrics": [metric(), metric()]}, "two are context_relevancy"),
+        ({"sinks": [5]}, "sinks: holds int"),
+        ({"sinks": [Kept(), Kept()]}, "two are called 'kept'"),
+        ({"sample_rate": 1.5}, "sample_rate"),
+        ({"sample_rate": float("nan")}, "sample_rate"),
+        ({"sample_rate": {"contextrelevancy": 1.0}}, "sample_rate: 'contextrelevancy' is no metric"),
+        ({"max_queue": 0}, "max_queue"),
+        ({"when_full": "drop"}, "when_full"),
+        ({"when_full": "spool"}, "outbox"),
+        ({"workers": 1.5}, "workers"),
+        ({"redact": "x"}, "redact: is str"),
+        ({"where": 5}, "where: is int"),
+        ({"always": ["eror"]}, "always: 'eror'"),
+        ({"always": [5]}, "always: 5"),
+        ({"correlated": "yes"}, "correlated"),
+        ({"store_text": None}, "store_text"),
+        ({"timeout": 0}, "timeout"),
+        ({"timeout": float("nan")}, "timeout"),
+        ({"timeout": True}, "timeout"),
+    ],
+    ids=lambda given: "-".join(given) if isinstance(given, dict) else "",
+)
+def test_options_that_cannot_be(options: dict[str, Any], message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        Monitor(**{"metrics": metric(), "sinks": Kept(), **options})
+
+
+@pytest.mark.parametrize("option", ["where", "redact", "always"])
+def test_a_function_that_is_async_is_refused(option: str) -> None:
+    async def function(_: Any) -> bool:
+        return True
+
+    class Object:
+        async def __call__(self, _: Any) -> bool:
+            return True
+
+    for given in (function, Object()):
+        with pytest.raises(TypeError, match=f"{option}: is async"):
+            live(**{option: [given] if option == "always" else given})
