@@ -1,0 +1,174 @@
+"""The arithmetic, against independent references: numpy, statistics, tables of Student's t, simulation."""
+
+import math
+import random
+import statistics
+
+import numpy as np
+import pytest
+
+from ragstone.report.figures import (
+    DAY,
+    HOUR,
+    WEEK,
+    Estimate,
+    Mean,
+    axis,
+    bin_edges,
+    bin_of,
+    bucket_start,
+    bucket_width,
+    round_up,
+    t_quantile,
+    ticks,
+)
+
+
+def mean_of(values, weights=None):
+    mean = Mean()
+    for value, weight in zip(values, weights or [1.0] * len(values), strict=True):
+        mean.add(value, weight)
+    return mean
+
+
+@pytest.mark.parametrize(
+    ("freedom", "quantile"),
+    [
+        (1, 12.706),
+        (2, 4.303),
+        (5, 2.571),
+        (10, 2.228),
+        (30, 2.042),
+        (31, 2.040),
+        (40, 2.021),
+        (60, 2.000),
+        (120, 1.980),
+    ],
+)
+def test_students_t(freedom, quantile):  # printed in every textbook
+    assert t_quantile(freedom) == pytest.approx(quantile, abs=6e-4)
+
+
+def test_students_t_only_falls():
+    quantiles = [t_quantile(freedom) for freedom in range(1, 400)]
+    assert quantiles == sorted(quantiles, reverse=True)
+    assert t_quantile(10**9) == pytest.approx(statistics.NormalDist().inv_cdf(0.975), abs=1e-5)
+
+
+@pytest.mark.parametrize("n", [2, 3, 30, 1_000])
+@pytest.mark.parametrize("weight", [1.0, 1 / 0.3, 1e-6])
+def test_equal_weights_are_the_textbook_interval(n, weight):
+    values = [random.Random(n).random() for _ in range(n)]
+    found = mean_of(values, [weight] * n).estimate()
+    half = t_quantile(n - 1) * statistics.stdev(values) / math.sqrt(n)
+    assert found.n == n
+    assert found.mean == pytest.approx(statistics.fmean(values))
+    assert (found.low, found.high) == pytest.approx((found.mean - half, found.mean + half))
+
+
+def test_different_weights():
+    draw = random.Random(1)
+    x, w = ([draw.random() for _ in range(200)], [draw.choice((1.0, 4.0)) for _ in range(200)])
+    found = mean_of(x, w).estimate()
+    x, w = np.array(x), np.array(w)
+    m = np.average(x, weights=w)
+    error = math.sqrt((w**2 * (x - m) ** 2).sum() / w.sum() ** 2 * 200 / 199)
+    freedom = int(w.sum() ** 2 / (w**2).sum() - 1)
+    assert found.mean == pytest.approx(m)
+    assert found.high - found.mean == pytest.approx(t_quantile(freedom) * error)
+
+
+def test_weights_give_the_mean_of_the_whole_traffic():
+    # A fifth of the traffic fails and scores 0.2; all of that is chosen, and a tenth of the rest, which scores 0.8.
+    assert mean_of([0.2] * 200 + [0.8] * 80, [1.0] * 200 + [10.0] * 80).estimate().mean == pytest.approx(0.68)
+
+
+def test_the_interval_covers_the_truth_as_often_as_it_says():
+    draw = random.Random(3)
+    hits = 0
+    for _ in range(2_000):
+        chosen, weights = [], []
+        for _ in range(60):
+            value = draw.random() ** 0.5  # mean 2/3
+            rate = 1.0 if value < 0.3 else 0.5
+            if draw.random() < rate:
+                chosen.append(value)
+                weights.append(1 / rate)
+        found = mean_of(chosen, weights).estimate()
+        hits += found.low <= 2 / 3 <= found.high
+    assert 0.93 <= hits / 2_000 <= 0.975
+
+
+def test_none_one_and_equal():
+    assert Mean().estimate() is None
+    assert mean_of([0.3], [7.0]).estimate() == Estimate(1, 0.3)
+    for value in (0.1, 1 / 3, 1e9 + 0.1):
+        assert mean_of([value] * 1_000).estimate() == Estimate(1_000, value, value, value)
+
+
+def test_close_numbers_far_from_zero_keep_their_digits():
+    values = [1e9 + i / 10 for i in range(10)]
+    found = mean_of(values).estimate()
+    half = t_quantile(9) * statistics.stdev(values) / math.sqrt(10)
+    assert found.high - found.mean == pytest.approx(half, rel=1e-4)
+
+
+def test_an_interval_stays_within_the_bounds_of_the_scores():
+    found = mean_of([0.0, 0.1, 1.0]).estimate((0.0, 1.0))
+    assert (found.low, found.high) == (0.0, pytest.approx(1.0))
+
+
+@pytest.mark.parametrize(
+    ("span", "width"),
+    [
+        (0, 60),
+        (3 * HOUR, 60),
+        (3 * HOUR + 1, HOUR),
+        (4 * DAY, HOUR),
+        (4 * DAY + 1, DAY),
+        (90 * DAY, DAY),
+        (91 * DAY, WEEK),
+    ],
+)
+def test_bucket_width(span, width):
+    assert bucket_width(1e9, 1e9 + span) == width
+
+
+def test_buckets_begin_on_the_hour_at_midnight_and_on_monday():
+    from datetime import datetime, timezone
+
+    at = datetime(2026, 9, 24, 15, 37, 59, 999_999, tzinfo=timezone.utc).timestamp()  # a Thursday
+    begins = [datetime.fromtimestamp(bucket_start(at, width), timezone.utc) for width in (HOUR, DAY, WEEK)]
+    assert [f"{time:%a %d %H:%M:%S}" for time in begins] == ["Thu 24 15:00:00", "Thu 24 00:00:00", "Mon 21 00:00:00"]
+    assert bucket_start(0.0, WEEK) == -3 * DAY
+
+
+def test_axes_hold_their_values():
+    draw = random.Random(5)
+    for _ in range(2_000):
+        scale = 10.0 ** draw.randint(-6, 80)
+        low, high = sorted(draw.uniform(-scale, scale) for _ in range(2))
+        start, end = axis(low, high)
+        assert start <= low <= high <= end
+        assert start < end
+    for value in (0.0, 1.0, -1.0, 5.0, -5.0, 1e100, 1 + 1e-12):
+        start, end = axis(value, value)
+        assert start <= value <= end
+        assert start < end
+        assert ticks(start, end)[0] == start
+        assert ticks(start, end)[-1] == end
+
+
+def test_bins_are_those_of_numpy():
+    values = [i / 100 for i in range(101)]  # all edges among them
+    for low, high in ((0.0, 1.0), (-1.0, 1.0)):
+        counts = [0] * 20
+        for value in values:
+            counts[bin_of(value, low, high)] += 1
+        edges = np.round(bin_edges(low, high), 9)
+        assert counts == np.histogram(np.round(values, 9), bins=edges)[0].tolist()
+
+
+def test_round_up():
+    for value in (1e-9, 0.03, 0.35, 0.999, 1, 1.5, 7, 99, 101, 12_345, 1e80):
+        assert value * (1 - 1e-6) <= round_up(value) <= 2.001 * value

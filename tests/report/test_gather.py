@@ -1,0 +1,246 @@
+"""From a database to what a page shows."""
+
+import itertools
+import sqlite3
+import statistics
+import tracemalloc
+
+import pytest
+
+from ragstone import Score, Unscored, Usage
+from ragstone.report import report
+from ragstone.report.facts import Bin
+from ragstone.report.gather import gather
+from ragstone.sinks import Health, Record
+
+from .data import NOON, bare, database, health, records
+
+
+def record(i=0, value=None, *, at=NOON, metric="mine", version="1", judge="j", rate=1.0, reason="timeout", **usage):
+    if value is None:
+        outcome = Unscored(metric=metric, reason=reason, detail=f"why {i}", version=version, usage=Usage(**usage))
+    else:
+        outcome = Score(metric=metric, value=value, reason="r", version=version, usage=Usage(**usage))
+    return Record(
+        sample_id=f"s{i}", outcome=outcome, judge=judge, submitted_at=at, scored_at=at + 1, rate=rate
+    )  # fmt: skip
+
+
+@pytest.fixture
+def found(tmp_path):
+    return lambda given, *processes, since=None: gather(database(tmp_path / "a.db", given, *processes), since)
+
+
+def test_an_empty_database(found):
+    empty = found([], health())
+    assert (empty.groups, empty.outcomes, empty.first, empty.costs) == ((), 0, None, {})
+    assert len(empty.queues) == 1
+
+
+def test_one_score(found):
+    one = found([record(value=0.5)])
+    (group,) = one.groups
+    assert (group.scored, group.unscored, group.estimate.mean, group.estimate.low) == (1, 0, 0.5, None)
+    assert [b for b in group.distribution if b.count] == [Bin(0.5, 0.55, 1, 1.0)]
+    assert len(group.series) == len(group.lowest) == 1
+    assert (group.weighted, group.passed) == (False, None)
+
+
+def test_all_unscored(found):
+    reasons = ["timeout", "judge_error", "timeout"]
+    all_ = found(record(i, reason=reason, at=NOON + i) for i, reason in enumerate(reasons))
+    (group,) = all_.groups
+    assert (group.scored, group.unscored, group.estimate) == (0, 3, None)
+    assert (group.series, group.lowest) == ((), ())
+    assert [(r.reason, r.count, r.sample_id, r.detail) for r in group.reasons] == [
+        ("timeout", 2, "s2", "why 2"),  # the latest
+        ("judge_error", 1, "s1", "why 1"),
+    ]
+
+
+def test_versions_and_judges_are_never_mixed_and_the_newest_stands_first(found):
+    given = [
+        record(0, 0.1, version="1", judge="a", at=NOON - 9_000),
+        record(1, 0.2, version="2", judge="a", at=NOON - 5_000),
+        record(2, 0.3, version="2", judge="b", at=NOON),
+        record(3, 0.9, metric="another", at=NOON - 99_000),
+    ]
+    groups = found(given).groups
+    assert [(g.metric, g.version, g.judge, g.estimate.mean) for g in groups] == [
+        ("another", "1", "j", 0.9),
+        ("mine", "2", "b", 0.3),
+        ("mine", "2", "a", 0.2),
+        ("mine", "1", "a", 0.1),
+    ]
+
+
+def test_samples_weigh_as_many_as_they_stand_for(found):
+    given = [record(i, 0.0) for i in range(10)] + [record(i + 10, 1.0, rate=0.1) for i in range(10)]
+    (group,) = found(given).groups
+    assert group.weighted
+    assert group.estimate.mean == pytest.approx(100 / 110)
+    assert (group.distribution[0].count, group.distribution[-1].count) == (10, 10)
+    assert group.distribution[-1].share == pytest.approx(100 / 110)
+    assert group.series[0].estimate.mean == pytest.approx(100 / 110)
+
+
+def test_one_rate_for_all_weighs_nothing(found):
+    (group,) = found(record(i, i / 3, rate=0.1) for i in range(4)).groups
+    assert not group.weighted
+    assert group.estimate.mean == pytest.approx(0.5)
+
+
+def test_since_leaves_out_what_was_submitted_before(found):
+    given = [record(i, i / 10, at=NOON + i) for i in range(10)]
+    kept = found(given, since=NOON + 5)
+    assert kept.outcomes == 5
+    assert kept.groups[0].estimate.mean == pytest.approx(0.7)
+    assert (kept.first, kept.since) == (NOON + 5, NOON + 5)
+
+
+def test_since_nothing(found):
+    assert found([record(value=0.5)], health(), since=NOON + 10).groups == ()
+
+
+def test_figures_are_those_of_the_records(found):
+    given = list(records(120, days=2.0))
+    whole = found(given)
+    assert whole.outcomes == len(given) == 480
+    for group in whole.groups:
+        own = [r for r in given if r.outcome.metric == group.metric]
+        scored = [r for r in own if isinstance(r.outcome, Score)]
+        weights = [1 / r.rate for r in scored]
+        assert (group.scored, group.unscored) == (len(scored), len(own) - len(scored))
+        assert group.unscored == sum(r.count for r in group.reasons)
+        mean = statistics.fmean([r.outcome.value for r in scored], weights)
+        assert group.estimate.mean == pytest.approx(mean)
+        assert sum(b.count for b in group.distribution) == len(scored) == sum(b.estimate.n for b in group.series)
+        assert sum(b.share for b in group.distribution) == pytest.approx(1)
+        lowest = sorted(r.outcome.value for r in scored)[: len(group.lowest)]
+        assert [low.value for low in group.lowest] == lowest
+        assert all(low.passages for low in group.lowest)
+    assert whole.width == 3_600
+    assert sum(c.llm_calls for c in whole.costs.values()) == sum(r.outcome.usage.llm_calls for r in given)
+
+
+def test_the_lowest_are_ten_and_of_equal_ones_the_latest(found):
+    given = [record(i, 0.25 if i % 2 else 0.5, at=NOON + i) for i in range(40)]
+    (group,) = found(given).groups
+    assert [low.sample_id for low in group.lowest] == [f"s{i}" for i in range(39, 19, -2)]
+
+
+def test_nothing_cost_a_full_score(found):
+    given = [record(0, 1.0, metric="context_relevancy"), record(1, 0.5, metric="context_relevancy")]
+    assert [low.sample_id for low in found(given).groups[0].lowest] == ["s1"]
+
+
+@pytest.mark.parametrize(
+    ("values", "axis"), [([0.2, 0.9], (0, 1)), ([-0.1, 0.9], (-1, 1)), ([1.0, 4.6], (1, 5)), ([0.0], (0, 1))]
+)
+def test_the_axis_is_that_of_the_scores(found, values, axis):
+    assert found(record(i, value) for i, value in enumerate(values)).groups[0].axis == axis
+
+
+def test_without_stored_texts(found):
+    (group,) = [g for g in found(records(30, texts=False)).groups if g.metric == "alignment_coverage"]
+    assert not any(low.passages for low in group.lowest)
+    items = [item for low in group.lowest for item in low.items]
+    assert items
+    assert {item.text for item in items} == {""}
+    assert any("characters" in item.note for item in items)
+
+
+def test_tokens_that_were_not_told_are_counted_as_such(found):
+    given = [
+        record(0, 0.5, llm_calls=2, input_tokens=100, output_tokens=9),
+        record(1, 0.5, llm_calls=1, input_tokens=None, output_tokens=None),
+        record(2, None, llm_calls=4, embed_calls=1, input_tokens=50, output_tokens=None),
+        record(3, 0.5, at=NOON + 86_400),
+    ]
+    day, next_day = found(given).costs.values()
+    assert (day.outcomes, day.llm_calls, day.embed_calls) == (3, 7, 1)
+    assert (day.input_tokens, day.output_tokens, day.untold) == (150, 9, 2)
+    assert (next_day.outcomes, next_day.untold) == (1, 0)
+
+
+def test_processes(found):
+    old = Health(process="old", at=NOON - 99, started_at=NOON - 999, counts={"accepted": 5, "scored": 5})
+    queues = found([], old, health()).queues
+    assert [q.process for q in queues] == ["web-1:4242", "old"]
+    assert queues[0].counts["dropped"] == 37
+    assert queues[0].reasons == {"dropped": {"queue_full": 37}}
+    assert queues[0].longest == 812
+
+
+def change(path, sql, *values):
+    with sqlite3.connect(path) as connection:
+        connection.execute(sql, values)
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("value", "high"), ("value", float("inf")), ("value", None), ("value", 1e308), ("submitted_at", 1e18),
+        ("scored_at", -5), ("scored_at", "noon"), ("rate", 0), ("rate", -1), ("rate", "half"), ("rate", 1e-320),
+        ("llm_calls", -3), ("input_tokens", "many"), ("passed", 7), ("verdicts", "{"), ("verdicts", '[{"id": 1}]'),
+        ("verdicts", "[" * 100_000), ("breakdown", "[1]"), ("breakdown", '{"a": "b", "c": NaN}'), ("sample", "[]"),
+        ("sample", '{"response": 5}'), ("sample", '{"response": "\\ud83d \\u0000"}'), ("reason", b"\xff\xfe"),
+        ("judge", b"\xff"), ("status", "odd"), ("sample_id", b"\x00\xff"),
+    ],
+)  # fmt: skip
+def test_what_a_hand_has_changed_stops_nothing(tmp_path, column, value):
+    path = database(tmp_path / "a.db", records(10), health())
+    change(path, f"UPDATE outcomes SET {column} = ? WHERE sample_id = 'run-00003'", value)
+    assert report(path).count("</section>") == 7
+    whole = gather(path)
+    assert whole.outcomes == 40
+    for group in whole.groups:
+        assert sum(b.count for b in group.distribution) == group.scored
+        if group.estimate:
+            assert -1 <= group.estimate.mean <= 1
+
+
+def test_health_that_a_hand_has_changed(tmp_path):
+    path = database(tmp_path / "a.db", [], health())
+    change(path, "UPDATE health SET counts = '[', reasons = '{\"dropped\": 5}', longest_queue = 'x', started_at = 'y'")
+    assert "Queue" in report(path)
+
+
+def test_surrogates_and_nul_in_stored_texts(found):
+    from ragstone import Sample
+
+    sample = Sample(response="half \ud83d, nul \x00", metadata={"k\ud800": "\udfff"})
+    score = Score(metric="mine", value=0.5, reason="nul \x00", version="1")
+    given = Record(sample_id="a\x00b", outcome=score, judge="j", submitted_at=NOON, scored_at=NOON, sample=sample)
+    low = found([given]).groups[0].lowest[0]
+    assert low.passages[0].text == "half \ufffd, nul \x00"
+
+
+def test_memory_does_not_grow_with_the_rows(tmp_path):
+    path = database(tmp_path / "a.db", records(25))
+    with sqlite3.connect(path) as connection:
+        connection.row_factory = sqlite3.Row
+        rows = [dict(row) for row in connection.execute("SELECT * FROM outcomes")]
+        again = (
+            {**row, "sample_id": f"{row['sample_id']}-{i}", "submitted_at": row["submitted_at"] - i * 97}
+            for i, row in zip(range(100_000), itertools.cycle(rows), strict=False)
+        )
+        marks = ", ".join(f":{name}" for name in rows[0])
+        connection.executemany(f"INSERT INTO outcomes ({', '.join(rows[0])}) VALUES ({marks})", again)
+    connection.close()
+    assert path.stat().st_size > 100 << 20
+    tracemalloc.start()
+    try:
+        page = report(path)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert "100,100 outcomes" in page
+    assert peak < 8 << 20  # all rows at once are 50 and more
+
+
+def test_bare_verdicts_hold_no_text():
+    for given in records(5, texts=False):
+        for verdict in getattr(given.outcome, "verdicts", ()):
+            assert bare(verdict) == verdict

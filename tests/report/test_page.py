@@ -1,0 +1,253 @@
+"""The page: what it says of what it was given. How it looks and that nothing runs: test_browser."""
+
+import re
+from html.parser import HTMLParser
+from itertools import pairwise
+from xml.etree import ElementTree
+
+import pytest
+
+from ragstone.report.facts import Bin, Bucket, Cost, Findings, Group, Item, Low, Passage, Queue, Reason
+from ragstone.report.figures import Estimate, bin_edges
+from ragstone.report.page import page
+from ragstone.report.pieces import low_score
+from ragstone.report.sections import group_section, time_ticks
+from ragstone.report.svg import Bar, Point, bar_chart, line_chart
+
+from .data import NOON
+
+DAY = 86_400
+MORNING = int(NOON) // DAY * DAY
+
+
+def group(**changes):
+    edges = bin_edges(0.0, 1.0)
+    given = {
+        "metric": "mine",
+        "version": "1",
+        "judge": "j",
+        "scored": 2,
+        "unscored": 1,
+        "estimate": Estimate(2, 0.5, 0.4, 0.6),
+        "distribution": tuple(Bin(a, b, int(a == 0.5) * 2, float(a == 0.5)) for a, b in pairwise(edges)),
+        "series": (Bucket(MORNING, Estimate(2, 0.5, 0.4, 0.6)),),
+        "reasons": (Reason("timeout", 1, "s1", "after 30 s"),),
+        "lowest": (Low("s2", 0.25, None, NOON, "Why."),),
+        "first": NOON,
+        "last": NOON,
+    }
+    return Group(**{**given, **changes})
+
+
+def findings(*groups, **changes):
+    given = {"source": "a.db", "first": NOON, "last": NOON, "width": DAY, "groups": groups, "outcomes": 3}
+    return Findings(**{**given, **changes})
+
+
+class Text(HTMLParser):
+    """The words of a page, and whether its elements are closed in order."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.words, self.open, self.ids = [], [], []
+        self.feed(html)
+        assert self.open == []
+        assert len(self.ids) == len(set(self.ids))
+        self.text = " ".join(" ".join(self.words).split())
+
+    def handle_starttag(self, tag, attrs):
+        self.ids += [value for name, value in attrs if name == "id"]
+        if tag not in ("meta", "link"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open[-1:] != ["style"]:
+            self.words.append(data)
+
+
+def text_of(found):
+    return Text(page(found, made_at=NOON)).text
+
+
+def test_nothing_was_scored_yet():
+    empty = Findings(source="a.db")
+    assert "Nothing was scored yet." in text_of(empty)
+    assert "no samples" in text_of(empty)
+    assert "Nothing was submitted since 1970-01-01 00:01 UTC." in text_of(Findings(source="a.db", since=60.0))
+
+
+def test_what_a_group_says():
+    text = text_of(findings(group()))
+    for said in (
+        "mean 0.500",
+        "0.400 – 0.600",
+        "scored 2",
+        "unscored 1",
+        "timeout",
+        "after 30 s",
+        "s1",
+        "s2",
+        "0.250 s2",
+    ):
+        assert said in text
+    assert "weighted" not in text
+    assert "never averaged" not in text
+
+
+def test_nothing_scored_is_no_mean():
+    text = text_of(findings(group(scored=0, estimate=None, distribution=(), series=(), lowest=())))
+    assert "mean – nothing was scored" in text
+    assert "nan" not in text.lower()
+    assert "0.000" not in text
+
+
+def test_weights_and_versions_are_said():
+    text = text_of(findings(group(weighted=True), group(version="2")))
+    assert "weighted mean 0.500" in text
+    assert "each weighs 1 / its chance" in text
+    assert "2 different versions or judges scored these samples." in text
+    assert "never averaged together; the newest stands first" in text
+
+
+def test_how_to_store_texts_is_said_where_they_are_not():
+    assert "store_text=True" in text_of(findings(group()))
+    stored = Low("s2", 0.25, None, NOON, "Why.", passages=(Passage("response", "x", 1),))
+    assert "store_text" not in text_of(findings(group(lowest=(stored,))))
+
+
+def test_a_low_score():
+    low = Low(
+        sample_id="s2", value=0.25, passed=False, at=NOON, why="Why.", parts=(("alignment", 0.25),), more=3, left_out=2,
+        items=(Item("claim 1", "contradicted", "It is <b>.", "a note", True), Item("x 2", "odd", "", "", None)),
+        passages=(Passage("response", "ab<cd>ef", 9_999, ((2, 4), (4, 6)), 1),),
+    )  # fmt: skip
+    html = low_score(low)
+    assert "ab<mark>&lt;c</mark><mark>d&gt;</mark>ef" in html
+    text = Text(html).text
+    for said in ("0.250", "below its threshold", "alignment 0.250", "contradicted : It is <b>. (a note)", "and 3 more"):
+        assert said in text
+    assert "Cut after 8 of 9,999 characters; 1 marked passages are behind that." in text
+    assert "2 further contexts are not shown" in text
+
+
+def test_a_low_score_without_its_sentence():
+    low = Low("s2", 0.25, False, NOON, "", parts=(("alignment", 0.25),))
+    text = Text(low_score(low)).text
+    assert text.startswith("0.250 s2 below its threshold; alignment 0.250 Submitted 2026-09-21 12:00 UTC.")
+    assert text.count("alignment") == 1
+
+
+def test_unknown_tokens_are_never_zero():
+    costs = {MORNING: Cost(2, 7, 1, 0, 0, 2), MORNING + DAY: Cost(2, 5, 0, 1_500, 90, 1)}
+    text = text_of(findings(costs=costs))
+    assert "judge calls 12 embedder calls 1 tokens in at least 1,500 tokens out at least 90" in text
+    assert "of 3 of 4 outcomes" in text
+    assert "2 7 1 unknown unknown" in text
+    told = text_of(findings(costs={MORNING: Cost(2, 7, 1, 10, 5)}))
+    assert "at least" not in told
+    assert "tokens in 10 tokens out 5" in told
+
+
+def queue(name, **counts):
+    return Queue(name, NOON, NOON - 60, counts, {"dropped": {"queue_full": counts.get("dropped", 0)}}, 5)
+
+
+def test_queues_add_up_or_say_that_they_do_not():
+    whole = text_of(findings(queues=(queue("a", accepted=5, scored=3, dropped=2), queue("b", accepted=1, pending=1))))
+    assert "evaluations 6 accepted longest queue 5 samples scored 3 dropped 2 pending 1" in whole
+    assert "Every accepted evaluation is accounted for." in whole
+    assert "dropped queue_full 2" in whole
+    assert "4 of them are not accounted for" in text_of(findings(queues=(queue("a", accepted=5, scored=1),)))
+
+
+def test_many_processes():
+    queues = tuple(queue(f"p{i}", accepted=1, scored=1) for i in range(50))
+    text = text_of(findings(queues=queues))
+    assert "evaluations 50" in text
+    assert "The latest 20 of 50 processes" in text
+    assert "p19" in text
+    assert "p20" not in text
+
+
+def test_the_whole_page_is_well_formed_and_names_every_element_once():
+    groups = (group(), group(version="2"), group(metric="other", scored=0, estimate=None, series=(), distribution=()))
+    html = page(findings(*groups, costs={MORNING: Cost(1, 1)}, queues=(queue("a"),)), made_at=NOON)
+    read = Text(html)
+    for link in re.findall(r'href="#([^"]*)"', html):
+        assert link in read.ids
+    for labels in re.findall(r'aria-labelledby="([^"]*)"', html):
+        assert set(labels.split()) <= set(read.ids)
+    assert html.count("<svg") == html.count("<desc") == 5
+    assert html.startswith('<!doctype html>\n<html lang="en">')
+
+
+def svg(markup):
+    root = ElementTree.fromstring(markup)
+    for element in root.iter():
+        for name in ("x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "width", "height"):
+            if name in element.attrib and element is not root:
+                assert -0.5 <= float(element.get(name)) <= 460
+        for pair in element.get("points", "").split():
+            x, y = map(float, pair.split(","))
+            assert 0 <= x <= 460
+            assert 0 <= y <= 210
+    return root
+
+
+def line(*runs):
+    return svg(line_chart("c", runs, x=(0, 10), y=(0, 1), x_ticks=[(0, "a")], title="t", description="d"))
+
+
+def classes(root):
+    return [e.get("class") for e in root.iter() if e.get("class") not in (None, "grid")]
+
+
+def test_a_line_is_broken_where_nothing_was_scored_and_a_band_where_there_is_none():
+    a, b, c = Point(1, 0.2, 0.1, 0.3, "a"), Point(2, 0.4, 0.3, 0.5, "b"), Point(3, 0.3, None, None, "c")
+    assert classes(line([a, b], [c])) == ["band", "line", "line", "dot", "dot", "dot"]
+    assert classes(line([c])) == ["line", "dot"]
+    assert classes(line([a, c, b])) == ["whisker", "whisker", "line", "dot", "dot", "dot"]
+    assert classes(line()) == []
+
+
+def test_higher_is_drawn_higher_and_what_is_beyond_is_cut():
+    low, high = line([Point(0, 0.0, -5, 9, "a"), Point(10, 1.0, None, None, "b")]).iter("circle")
+    assert float(low.get("cy")) > float(high.get("cy"))
+    assert float(low.get("cx")) < float(high.get("cx"))
+
+
+def test_bars():
+    given = [Bar(0, 0.5, 0.0, "none"), Bar(0.5, 1.0, 2.0, "two")]
+    root = svg(
+        bar_chart("c", given, x=(0, 1), top=4.0, x_ticks=[(0, "0")], y_ticks=[(4, "4")], title="t", description="d")
+    )
+    (bar,) = root.iter("rect")
+    assert bar.find("title").text == "two"
+    assert float(bar.get("height")) == pytest.approx((210 - 12 - 28) / 2)
+
+
+def test_a_long_time_has_no_dot_for_each_point_and_few_labels():
+    many = [Point(i / 100, 0.5, 0.4, 0.6, "x") for i in range(1_000)]
+    assert classes(line(many)) == ["band", "line"]
+
+
+@pytest.mark.parametrize("width", [3_600, DAY, 7 * DAY])
+@pytest.mark.parametrize("steps", [1, 2, 3, 4, 5, 47, 48, 49, 60, 72, 96, 97, 520])
+def test_times_below_a_chart_are_few_and_within_it(width, steps):
+    start = MORNING + 5 * 3_600 if width == 3_600 else MORNING
+    end = start + steps * width
+    labels = time_ticks((start, end), width)
+    assert 1 <= len(labels) <= (3 if width == 3_600 and steps <= 48 else 5)
+    assert all(start <= at < end for at, _ in labels)
+    assert len({text for _, text in labels}) == len(labels)
+    if width == 3_600 and steps > 48:
+        assert {at % DAY for at, _ in labels} == {0}  # "22 Sep" is where that day begins
+
+
+def test_a_section_stands_by_itself():
+    html = group_section(group(), "one", DAY, (MORNING, MORNING))
+    assert html.startswith('<div id="one"')
+    assert Text(html).text.startswith("Version 1 , judge j , 2026-09-21 12:00 to 2026-09-21 12:00 UTC")
