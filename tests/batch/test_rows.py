@@ -81,7 +81,7 @@ def test_ids(given, got):
         (b'{"a": ' + b"9" * 5000 + b"}", "not usable JSON: Exceeds the limit"),
         ('{"question": "café"}'.encode("latin-1"), "not UTF-8 at byte 18"),
         ('{"question": "Q"}'.encode("utf-16"), "not UTF-8 at byte 1: it looks like UTF-16"),
-        (b"{}", "none of a sample's fields; the row has no keys: name them with --field FIELD=KEY"),
+        (b"{}", "none of a sample's fields; the row has no keys: name them with fields={'response': KEY, ...}"),
         (b'{"id": "1", "query": "Q"}', "none of a sample's fields; the row has 'id', 'query': name them"),
         (b'{"response": NaN}', "response: is float, not text (str)"),
         (b'{"contexts": "one text"}', "retrieved_contexts: is one str; pass a list of texts"),
@@ -106,7 +106,7 @@ def test_a_bad_line_is_named_and_the_next_one_read(line, problem):
 
 def test_a_mapped_key_that_is_not_there_names_those_that_are():
     (bad,) = read({"source": "S."}, fields={"retrieved_contexts": "sorce"})
-    assert bad.problem == "retrieved_contexts: no key 'sorce' (--field retrieved_contexts=sorce); the row has 'source'"
+    assert bad.problem == "retrieved_contexts: there is no key 'sorce'; the row has 'source'"
 
 
 def test_keys_cannot_flood_the_message():

@@ -160,7 +160,11 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(self.server.owner.answer(self, {}))
 
     def do_POST(self) -> None:
-        content = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        length = int(self.headers.get("Content-Length", 0))
+        content = self.rfile.read(length)
+        if len(content) < length:  # the client was killed while it sent
+            self.close_connection = True
+            return
         self._answer(self.server.owner.answer(self, json.loads(content)))
 
     def _answer(self, answer: Any) -> None:

@@ -4,7 +4,7 @@ import copy
 import logging
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +16,9 @@ from ragstone.judge import Asking, LLMReply, LLMRequest
 
 if TYPE_CHECKING:
     import numpy as np
-    import openai
     from numpy.typing import NDArray
+
+    from ragstone.clients.batches import Batches
 
 _log = logging.getLogger(__name__)
 _PROBE_TIMEOUT = 10.0
@@ -183,6 +184,50 @@ class OpenAICompatible:
         """
         return self._connection.run(self._names())
 
+    def chat_call(self, request: LLMRequest) -> ChatCall:
+        """Return the call that `generate` would make, for those who send it by another way, such as in a file."""
+        call = chat_call(self.model, request, self._dropped)
+        return ChatCall({**call.body, **(self._extra_body or {})}, call.optional)
+
+    @property
+    def left_out(self) -> frozenset[Droppable]:
+        """The parameters that the server has refused, and that are not sent any more."""
+        return self._dropped
+
+    def leave_out(self, names: Iterable[Droppable]) -> None:
+        """Leave parameters out from the start, as if the server had refused them."""
+        with self._lock:
+            self._dropped = self._dropped.union(names)
+
+    def learn(self, call: ChatCall, status: int, answer: object) -> bool:
+        """Leave out from now on what the server's error refuses of a call.
+
+        Args:
+            call: What was asked.
+            status: The HTTP status.
+            answer: The error's body, parsed if it was JSON.
+
+        Returns:
+            Whether the error is about something that can be left out.
+        """
+        name = refused(status, answer, call)
+        if name is None:
+            return False
+        with self._lock:
+            new = name not in self._dropped  # not so if another call, in flight at the same time, was faster
+            self._dropped = self._dropped.union((name,))
+        if new:
+            said = self._connection.access.redact(str(answer))[:500]
+            _log.warning("%r refused %s, going on without: %s", self, name, said)
+        return True
+
+    @property
+    def batches(self) -> "Batches":
+        """The server's batch endpoint: files of requests that are answered within a day, at half the price."""
+        from ragstone.clients.batches import Batches
+
+        return Batches(self._connection)
+
     def close(self) -> None:
         """Close the connections of `generate`, `embed` and `models`; a later call opens new ones."""
         self._connection.close()
@@ -216,20 +261,10 @@ class OpenAICompatible:
             try:
                 content = yield Call("chat", self._with_extra(call.body))
             except load_openai().APIStatusError as error:
-                self._drop(call, error)
+                if not self.learn(call, error.status_code, error.body):
+                    raise
             else:
                 return read_chat(content, request, self._connection.access)
-
-    def _drop(self, call: ChatCall, error: "openai.APIStatusError") -> None:
-        """Remember what the server refused; raise the error if that is nothing that can be dropped."""
-        name = refused(error.status_code, error.body, call)
-        if name is None:
-            raise error
-        with self._lock:
-            new = name not in self._dropped  # not so if another call, in flight at the same time, was faster
-            self._dropped = self._dropped.union((name,))
-        if new:
-            _log.warning("%r refused %s, going on without: %s", self, name, error)
 
     def _vectors(self, texts: list[str]) -> Flow["NDArray[np.float32]"]:
         from ragstone.clients.vectors import read_vectors

@@ -24,7 +24,7 @@ Client = TypeVar("Client", "openai.OpenAI", "openai.AsyncOpenAI")
 class Call:
     """One HTTP call, with the arguments that the `openai` package's method takes."""
 
-    endpoint: Literal["chat", "embeddings", "models"]
+    endpoint: Literal["chat", "embeddings", "models", "upload", "download", "begin_batch", "batch", "batches"]
     arguments: dict[str, Any]
 
 
@@ -185,7 +185,25 @@ def _method(client: "openai.OpenAI | openai.AsyncOpenAI", call: Call) -> Callabl
         return client.chat.completions.with_raw_response.create
     if call.endpoint == "embeddings":
         return client.embeddings.with_raw_response.create
-    return client.models.with_raw_response.list
+    if call.endpoint == "models":
+        return client.models.with_raw_response.list
+    if call.endpoint == "upload":
+        return client.files.with_raw_response.create
+    if call.endpoint == "download":
+        return client.files.with_raw_response.content
+    if call.endpoint == "begin_batch":
+        return _once(client).batches.with_raw_response.create
+    if call.endpoint == "batch":
+        return client.batches.with_raw_response.retrieve
+    return client.batches.with_raw_response.list
+
+
+def _once(client: "openai.OpenAI | openai.AsyncOpenAI") -> "openai.OpenAI | openai.AsyncOpenAI":
+    """Return the client without retries, for what must not happen twice where only the answer got lost."""
+    once = client.with_options(max_retries=0)
+    once.organization = client.organization  # which the copy takes from the environment where there is none
+    once.project = client.project
+    return once
 
 
 def check_installed() -> None:

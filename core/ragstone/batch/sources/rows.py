@@ -13,13 +13,15 @@ from ragstone.sample import Sample
 
 # Our own names (which are ragas'), then ragas' older ones, then DeepEval's. Not ragas' reference_contexts nor
 # DeepEval's context: they hold what should have been retrieved, and a score of them says nothing of a retriever.
-_KNOWN_NAMES: Mapping[str, tuple[str, ...]] = {
+KNOWN_NAMES: Mapping[str, tuple[str, ...]] = {
     "user_input": ("user_input", "question", "input"),
     "retrieved_contexts": ("retrieved_contexts", "contexts", "retrieval_context"),
     "response": ("response", "answer", "actual_output"),
     "id": ("id",),
 }
-SAMPLE_FIELDS = tuple(_KNOWN_NAMES)
+SAMPLE_FIELDS = tuple(KNOWN_NAMES)
+NAMING = "fields={'response': KEY, ...}"
+"""How a message says where a row's keys are named: in Python; the command line has its own word."""
 _JSON_KINDS: Mapping[type, str] = {list: "an array", str: "a text", bool: "true or false", type(None): "null"}
 
 
@@ -39,7 +41,9 @@ class BadLine:
     problem: str
 
 
-def read_rows(lines: Iterable[bytes], fields: Mapping[str, str] | None = None) -> Iterator[Row | BadLine]:
+def read_rows(
+    lines: Iterable[bytes], fields: Mapping[str, str] | None = None, *, naming: str = NAMING
+) -> Iterator[Row | BadLine]:
     r"""Yield a `Row` per line of JSON, lazily; a `BadLine` where there is none. Blank lines are skipped.
 
     Args:
@@ -47,6 +51,7 @@ def read_rows(lines: Iterable[bytes], fields: Mapping[str, str] | None = None) -
         fields: The row's key by the sample's field, such as {"user_input": "query"}, where it is none of the
             known names (ragstone's, ragas', DeepEval's). A row without it is a bad line. One text named here
             for `retrieved_contexts` is taken as one context.
+        naming: How the user writes such a mapping, for the message about a row in which no field is found.
 
     Example:
         >>> rows = read_rows([b'{"question": "Why?", "answer": "So."}\n', b"oops"])
@@ -60,7 +65,7 @@ def read_rows(lines: Iterable[bytes], fields: Mapping[str, str] | None = None) -
         if not body:
             continue
         try:
-            yield Row(number, to_sample(_object(body), fields or {}, default_id=str(number)))
+            yield Row(number, to_sample(_object(body), fields or {}, default_id=str(number), naming=naming))
         except _BadRow as bad:
             yield BadLine(number, str(bad))
 
@@ -87,24 +92,24 @@ def _object(body: bytes) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", value)
 
 
-def to_sample(row: Mapping[str, Any], fields: Mapping[str, str], default_id: str) -> Sample:
+def to_sample(row: Mapping[str, Any], fields: Mapping[str, str], default_id: str, naming: str = NAMING) -> Sample:
     """Return a row's sample, its fields found by `fields` or by their known names; null is as good as absent.
 
     Raises:
         ValueError: A mapped key is not there, no field is, or a value is not of its field's type.
     """
     found: dict[str, Any] = {}
-    for field, names in _KNOWN_NAMES.items():
+    for field, names in KNOWN_NAMES.items():
         if (mapped := fields.get(field)) is not None:
             if mapped not in row:
-                raise _BadRow(f"{field}: no key {mapped!r} (--field {field}={mapped}); the row has {_keys(row)}")
+                raise _BadRow(f"{field}: there is no key {mapped!r}; the row has {_keys(row)}")
             value = row[mapped]
             found[field] = [value] if field == "retrieved_contexts" and isinstance(value, str) else value
         else:
             found[field] = next((row[name] for name in names if row.get(name) is not None), None)
     found = {field: value for field, value in found.items() if value is not None}
     if not found.keys() - {"id"}:
-        raise _BadRow(f"none of a sample's fields; the row has {_keys(row)}: name them with --field FIELD=KEY")
+        raise _BadRow(f"none of a sample's fields; the row has {_keys(row)}: name them with {naming}")
     found["id"] = _id(found.get("id", default_id))
     try:
         return Sample(**found)

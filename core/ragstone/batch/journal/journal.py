@@ -1,0 +1,135 @@
+"""The write-through record that makes a batch resumable: what was judged once is not judged again."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import TypeVar
+
+from ragstone.batch.journal.file import JournalError, JournalFile
+from ragstone.batch.journal.forms import is_final, read_outcome, read_reply
+from ragstone.batch.journal.writer import JournalWriter
+from ragstone.judge import LLMReply
+from ragstone.outcome import Outcome
+
+T = TypeVar("T")
+
+
+class Journal:
+    """Outcomes and replies by key, in a SQLite file. Any thread may use it.
+
+    What is put is written in groups, by a thread of the journal's own, at most 50 ms later; until then it can be read
+    back all the same. What is written is safe when the process is killed. (When the machine loses its power the last
+    moments may be missing; the file stays whole.) Several processes may use one file, each with a `Journal` of its
+    own; of two outcomes that are put under one key, the first stays. A `Journal` can be pickled, and goes on in a
+    forked process; what was put before the fork, the parent writes.
+
+    Args:
+        path: The file; made when it is not there. On a local disk: SQLite's locks are not reliable on network ones.
+        patience: Seconds to wait while another process holds the file.
+
+    Attributes:
+        path: The file.
+
+    Raises:
+        JournalError: The file is no journal, was made by a newer version, or cannot be opened or written.
+
+    Example:
+        >>> import tempfile
+        >>> from ragstone import Score
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> with Journal(Path(folder.name) / "journal.db") as journal:
+        ...     journal.put_outcome("key", Score(metric="demo", value=0.5, reason="", version="1"))
+        >>> with Journal(Path(folder.name) / "journal.db") as journal:
+        ...     journal.outcome("key").value
+        0.5
+        >>> folder.cleanup()
+    """
+
+    def __init__(self, path: str | Path, *, patience: float = 30.0) -> None:
+        self.path = Path(path)
+        self._patience = patience
+        self._reader = JournalFile(self.path, patience)
+        self._writer = JournalWriter(JournalFile(self.path, patience), str(self.path))
+        self._reader.read("SELECT key FROM outcomes LIMIT 1")  # opens it: what is wrong with it is said now
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return partial(Journal, patience=self._patience), (self.path,)
+
+    def outcome(self, key: str) -> Outcome | None:
+        """Return the outcome that was put under the key; None when there is none.
+
+        Raises:
+            JournalError: The file cannot be read, or the journal is closed.
+        """
+        found = self._writer.outcome(key)
+        if found is not None:
+            return found
+        rows = self._reader.read("SELECT scored, body FROM outcomes WHERE key = ?", (key,))
+        return self._whole(lambda: read_outcome(*rows[0]), f"outcome {key}") if rows else None
+
+    def put_outcome(self, key: str, outcome: Outcome) -> None:
+        """Keep an outcome, unless it is one that a later run should ask for again.
+
+        Those are `Unscored` for a reason outside of the sample: "judge_error", "timeout", "cancelled", "over_budget".
+
+        Raises:
+            JournalError: What was put earlier could not be written; or the journal is closed.
+        """
+        if is_final(outcome):
+            self._writer.put(lambda batch: batch.outcomes.setdefault(key, outcome))
+
+    def reply(self, key: str) -> LLMReply | None:
+        """Return the judge's reply that was put under the key; None when there is none.
+
+        Raises:
+            JournalError: The file cannot be read, or the journal is closed.
+        """
+        found = self._writer.reply(key)
+        if found is not None:
+            return found
+        rows = self._reader.read("SELECT body FROM replies WHERE key = ?", (key,))
+        return self._whole(lambda: read_reply(*rows[0]), f"reply {key}") if rows else None
+
+    def put_reply(self, key: str, reply: LLMReply) -> None:
+        """Keep a judge's reply.
+
+        Raises:
+            JournalError: As `put_outcome`.
+        """
+        self._writer.put(lambda batch: batch.replies.setdefault(key, reply))
+
+    def flush(self) -> None:
+        """Write what waits, now.
+
+        Raises:
+            JournalError: It cannot be written. It still waits: make room, and flush again.
+        """
+        self._writer.flush()
+
+    def close(self) -> None:
+        """Write what waits, and let go of the file.
+
+        Raises:
+            JournalError: What waits cannot be written, and is lost.
+        """
+        try:
+            self._writer.close()
+        finally:
+            self._reader.close()
+
+    def __enter__(self) -> "Journal":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _whole(self, read: Callable[[], T], what: str) -> T:
+        try:
+            return read()
+        except (ValueError, TypeError) as error:
+            raise JournalError(
+                f"{self.path}: {what} is damaged ({type(error).__name__}); move the file away and begin another"
+            ) from error

@@ -1,0 +1,101 @@
+"""Bounding the time of a call, and of an evaluation by what its calls take."""
+
+import asyncio
+import contextvars
+import sys
+import threading
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class Stopwatch:
+    """Counts the seconds in which at least one of an evaluation's calls is in flight; calls off its task when they end.
+
+    The time that calls wait for their turn is not counted: a run that keeps to a rate is slow by its own wish.
+
+    Args:
+        seconds: How long it may take. Then the task that made this object is cancelled.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._left = seconds
+        self._task = asyncio.current_task()
+        self._calls = 0
+        self._since = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._over = False
+
+    def start(self) -> None:
+        """Say that a call is in flight."""
+        self._calls += 1
+        if self._calls == 1:
+            loop = asyncio.get_running_loop()
+            self._since = loop.time()
+            self._timer = loop.call_later(max(0.0, self._left), self._ring)
+
+    def stop(self) -> None:
+        """Say that a call is not in flight any more."""
+        self._calls -= 1
+        if not self._calls and self._timer is not None:
+            self._timer.cancel()
+            self._left -= asyncio.get_running_loop().time() - self._since
+
+    def rang(self) -> bool:
+        """Return whether the cancellation that the task caught was this one's, which is then dealt with."""
+        if self._over and sys.version_info >= (3, 11) and self._task is not None:
+            self._task.uncancel()
+        return self._over
+
+    def _ring(self) -> None:
+        self._over = True
+        if self._task is not None:
+            self._task.cancel()
+
+
+async def within(seconds: float, call: Awaitable[T], late: str) -> T:
+    """Await a call for so many seconds at most.
+
+    Not `asyncio.wait_for`, which, before Python 3.12, can swallow a cancellation that comes as the call ends.
+
+    Raises:
+        TimeoutError: It took longer; the message is `late`.
+    """
+    task = asyncio.ensure_future(call)
+    try:
+        await asyncio.wait((task,), timeout=seconds)
+        if task.done():
+            return task.result()
+    finally:
+        if not task.done():
+            task.cancel()
+            with suppress(asyncio.CancelledError):  # of a second one, the first is on its way
+                await asyncio.wait((task,), timeout=1.0)  # one that does not heed it is left behind
+    raise TimeoutError(late)
+
+
+async def in_daemon(call: Callable[[], T]) -> T:
+    """Await a blocking call, made in a daemon thread of its own: one that hangs keeps no interpreter from ending."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+
+    def settle(how: Callable[[Any], None], what: object) -> None:
+        if not done.done():  # it was called off meanwhile
+            how(what)
+
+    def work() -> None:
+        try:
+            ended = partial(settle, done.set_result, call())
+        except StopIteration:  # which no future carries
+            ended = partial(settle, done.set_exception, RuntimeError("the call raised StopIteration"))
+        except BaseException as error:
+            ended = partial(settle, done.set_exception, error)
+        with suppress(RuntimeError):  # the loop is closed, nobody waits
+            loop.call_soon_threadsafe(ended)
+
+    context = contextvars.copy_context()
+    threading.Thread(target=context.run, args=(work,), name="ragstone-call", daemon=True).start()
+    return await done

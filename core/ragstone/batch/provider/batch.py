@@ -1,0 +1,311 @@
+"""`ProviderBatch`: a data set judged through a provider's batch endpoint, at half the price and some hours later."""
+
+import logging
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from ragstone.batch.journal.journal import Journal
+from ragstone.batch.journal.keys import metric_key
+from ragstone.batch.provider.courier import Courier, droppable
+from ragstone.batch.provider.flows import Flows
+from ragstone.batch.provider.gather import Gatherer
+from ragstone.batch.provider.run import ProviderRun, digest_of, progressed
+from ragstone.batch.provider.state import BatchState, FolderError, State
+from ragstone.batch.report.report import Report
+from ragstone.batch.report.result import Result
+from ragstone.batch.sources.rows import BadLine
+from ragstone.batch.sources.source import Source, rows_of
+from ragstone.clients.compatible import OpenAICompatible
+from ragstone.clients.connection import load_openai
+from ragstone.metrics.base import Metric
+from ragstone.metrics.options import check_count, check_number
+
+if TYPE_CHECKING:
+    from ragstone.sample import Sample
+
+_log = logging.getLogger(__name__)
+_MOST_FRUITLESS = 4
+_PATIENCE = 20
+_PASSING = frozenset({408, 409, 429})
+_A_DAY = 86_400.0
+
+
+class ProviderBatch:
+    """Scores a data set through the batch endpoint of an OpenAI-compatible provider (files and batches).
+
+    Metrics ask in rounds. The requests of all samples' first rounds go up as one file (as several where they are too
+    many for one), their replies come down when the provider is done, then the second rounds go up, and so on: as many
+    batches, one after the other, as the longest metric has rounds (`estimate` says how many). Embedders are called
+    directly.
+
+    Everything is written down in the folder before and after it is done. A run that was killed at any moment, or left
+    with batches under way, goes on when it is run again with the same samples, metrics and folder: it looks after the
+    same batches, and asks nothing again that was answered. One process at a time works in a folder.
+
+    A request that is answered with an error is asked once more in the next batch; when that fails too, its samples
+    are `Unscored("judge_error")` and the others go on. What an expired or cancelled batch left unanswered is asked
+    again, up to three times in all. A batch that the provider refuses as a whole is tried again later, four times,
+    and in halves if it was too many tokens at once. Parameters that the model does not take are left out, as by
+    `OpenAICompatible`. Replies and outcomes are in `journal.db` in the folder: `evaluate(samples, metrics,
+    journal=FOLDER/"journal.db")` asks directly what could not be had here.
+
+    Args:
+        client: The judge. The metrics' own judge must be of the same model. Or the URL of its API.
+        model: The model's name, where `client` is a URL.
+        folder: Where the run is kept; made when it is not there. On a local disk.
+        poll_seconds: How long `run` waits between two looks; also the first of the waits after a refused batch.
+        max_requests: Requests in one batch at most.
+        max_bytes: Bytes in one file of requests at most.
+        try_first: Whether the first request of each form (a few in all) is asked directly, at full price. It shows in
+            seconds what else would be known after hours: a wrong key or model, or parameters that it does not take.
+            False for models that answer in batches only.
+
+    Raises:
+        ImportError: The `openai` package is not installed.
+        TypeError: `client` is neither, or `model` is given with a client or missing with a URL.
+        ValueError: A number is out of range.
+
+    Example:
+        >>> judge = OpenAICompatible("gpt-5-mini", api_key="sk-...")
+        >>> batch = ProviderBatch(judge, folder="run1")
+        >>> report = batch.run("rows.jsonl", [ContextRelevancy(llm=judge)])  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        client: OpenAICompatible | str,
+        model: str | None = None,
+        *,
+        folder: str | PathLike[str],
+        poll_seconds: float = 30.0,
+        max_requests: int = 50_000,
+        max_bytes: int = 200_000_000,
+        try_first: bool = True,
+    ) -> None:
+        if isinstance(client, str) and model is not None:
+            client = OpenAICompatible(model, base_url=client)
+        elif not isinstance(client, OpenAICompatible) or model is not None:
+            raise TypeError("client: pass OpenAICompatible(MODEL), or the URL of the API and the model's name")
+        check_number("poll_seconds", poll_seconds, 0, _A_DAY)
+        check_count("max_requests", max_requests)
+        check_count("max_bytes", max_bytes)
+        self._client = client
+        self._folder = Path(folder)
+        self._poll_seconds = poll_seconds
+        self._max_requests = max_requests
+        self._max_bytes = max_bytes
+        self._try_first = try_first
+        self._run: ProviderRun | None = None
+
+    def run(
+        self,
+        samples: Source,
+        metrics: Sequence[Metric],
+        *,
+        fields: Mapping[str, str] | None = None,
+        repeat: int = 1,
+        name: str = "",
+    ) -> Report:
+        """Score all samples, waiting for as long as it takes: hours. May be killed, and run again.
+
+        A network that fails for some minutes meanwhile is waited for.
+
+        Args:
+            samples: As for `evaluate`, but no asynchronous iterable. They are read once for each round.
+            metrics: What to score by; no two of one name.
+            fields: The key or column by the sample's field, where it is none of the known names.
+            repeat: Scorings of each sample by each metric, which share no replies.
+            name: What to call the report.
+
+        Raises:
+            FolderError: The folder holds another run, or another process is at work in it.
+            openai.OpenAIError: The provider refuses, or cannot be reached.
+            JournalError: The journal in the folder cannot be read or written.
+            EmbedderError: The embedder keeps failing.
+            TypeError: The samples or a metric are none.
+            ValueError: A metric's judge is of another model, or two metrics have one name.
+        """
+        self.start(samples, metrics, fields=fields, repeat=repeat)
+        failures, reached = 0, False
+        while True:
+            try:
+                if self.step():
+                    return self.report(name)
+                failures, reached = 0, True
+            except load_openai().APIError as error:
+                failures += 1
+                if not reached or not _passes(error) or failures > _PATIENCE:
+                    raise
+                _log.warning("the provider cannot be reached, trying again in %g s: %s", self._poll_seconds, error)
+            time.sleep(self._poll_seconds)
+
+    def start(
+        self,
+        samples: Source,
+        metrics: Sequence[Metric],
+        *,
+        fields: Mapping[str, str] | None = None,
+        repeat: int = 1,
+    ) -> None:
+        """Begin a run in the folder, or take up the one that is there; nothing is sent yet. Arguments as for `run`.
+
+        Raises:
+            FolderError: The folder holds a run of other samples, metrics, draws or another judge.
+        """
+        check_count("repeat", repeat)
+        listed = self._checked(metrics)
+        rows = rows_of(samples, fields)
+        if isinstance(rows, AsyncIterator):
+            raise TypeError("samples: is an asynchronous iterable; pass a list, a table or a file")
+        if isinstance(samples, Iterator) or hasattr(samples, "read_next_batch"):
+            samples = list(rows)  # it can be read once only, and every round reads it
+        run = ProviderRun(samples, fields, listed, [metric_key(metric) for metric in listed], repeat)
+        found = {
+            "judge": repr(self._client),
+            "metrics": dict(zip([metric.name for metric in listed], run.keys, strict=True)),
+            "repeat": repeat,
+            "samples": digest_of(run.rows()),
+        }
+        with State(self._folder) as state:
+            known = state.fact("run")
+            if known is None:
+                state.put_fact("run", found)
+            elif known != found:
+                others = " and ".join(name for name, value in found.items() if known.get(name) != value)
+                raise FolderError(f"{self._folder}: holds a run of other {others}; take another folder for this one")
+            self._client.leave_out(droppable(state.fact("left_out", [])))
+        self._run = run
+
+    def step(self) -> bool:
+        """Do all that can be done without waiting; return whether the run is done.
+
+        For those who do not want to wait: `start` and `step` every hour or so, as from cron, until it returns True.
+
+        Raises:
+            RuntimeError: `start` was not called.
+            Exception: As `run`. Nothing is lost: make the step again.
+        """
+        run = self._begun()
+        with State(self._folder) as state, Journal(self._folder / "journal.db") as journal:
+            courier = Courier(self._client, self._folder, state, journal)
+            waiting = state.batches(open_only=True)
+            for batch in waiting:
+                courier.advance(batch)
+            if state.batches(open_only=True):
+                return False
+            if waiting:
+                self._look_back(state, waiting)
+            if time.time() < state.fact("not_before", 0.0):
+                return False
+            done = self._next_round(run, state, journal)
+            for batch in state.batches(open_only=True):
+                courier.advance(batch)
+            return done
+
+    def results(self) -> Iterator[Result]:
+        """Yield each result, in the order of the input; before the run is done, those that there are.
+
+        Raises:
+            RuntimeError: `start` was not called.
+        """
+        run = self._begun()
+        with State(self._folder) as state, Journal(self._folder / "journal.db") as journal:
+            for evaluation, far in progressed(run, Flows(journal, state, self._client.model)):
+                if far.outcome is not None:
+                    row = evaluation.row
+                    sample_id = str(row.line) if row.sample.id is None else row.sample.id
+                    yield Result(row.line - 1, sample_id, evaluation.draw, self._client.model, far.outcome)
+
+    def report(self, name: str = "") -> Report:
+        """Return the report of the results that there are; `step` says when it is all.
+
+        Raises:
+            RuntimeError: `start` was not called.
+        """
+        run = self._begun()
+        samples: dict[int, Sample] = {}
+        bad: list[BadLine] = []
+        for row in run.rows():
+            if isinstance(row, BadLine):
+                bad.append(row)
+            else:
+                samples[row.line - 1] = row.sample
+        return Report.of(self.results(), run.metrics, samples=samples, bad_rows=bad, name=name)
+
+    @property
+    def batches(self) -> tuple[BatchState, ...]:
+        """The batches so far, as of the last step."""
+        with State(self._folder) as state:
+            return tuple(state.batches())
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._client!r}, folder={str(self._folder)!r})"
+
+    def _begun(self) -> ProviderRun:
+        if self._run is None:
+            raise RuntimeError("call start(samples, metrics) first: in each process, also to take a run up again")
+        return self._run
+
+    def _checked(self, metrics: object) -> list[Metric]:
+        kind = type(metrics).__name__
+        if isinstance(metrics, Metric) or not isinstance(metrics, Sequence) or not metrics:
+            raise TypeError(f"metrics: is {kind}; pass a list of one or more metrics")
+        listed: list[Metric] = []
+        for metric in cast("Sequence[object]", metrics):
+            if not isinstance(metric, Metric):
+                raise TypeError(
+                    f"metrics: holds a {type(metric).__name__}; pass metrics such as ContextRelevancy(llm=...)"
+                )
+            if metric.llm.model != self._client.model:
+                raise ValueError(
+                    f"{metric.name}: its judge is {metric.llm.model!r}, and the batch asks {self._client.model!r}; "
+                    "give it the client of the batch: llm=client"
+                )
+            if any(metric.name == other.name for other in listed):
+                raise ValueError(f"metrics: holds two of the name {metric.name!r}; run each in a folder of its own")
+            listed.append(metric)
+        return listed
+
+    def _look_back(self, state: State, batches: Sequence[BatchState]) -> None:
+        """After a round of which no batch was let in: wait before the next, or give up."""
+        if any(batch.status != "failed" for batch in batches):
+            state.put_fact("fruitless", 0)
+            return
+        fruitless = state.fact("fruitless", 0) + 1
+        with state.together():
+            state.put_fact("fruitless", fruitless)
+            if fruitless >= _MOST_FRUITLESS:
+                state.give_up_waiting(f"the provider refused its batch {fruitless} times: {batches[-1].problem}")
+            else:
+                state.put_fact("not_before", time.time() + self._poll_seconds * 2.0 ** (fruitless - 1))
+
+    def _next_round(self, run: ProviderRun, state: State, journal: Journal) -> bool:
+        """Gather the next requests; return whether there are none left."""
+        while True:
+            gatherer = Gatherer(
+                self._client,
+                self._folder,
+                state,
+                journal,
+                max_requests=self._max_requests,
+                max_bytes=self._max_bytes,
+                try_first=self._try_first,
+            )
+            gathered = gatherer.gather(progressed(run, Flows(journal, state, self._client.model)))
+            journal.flush()
+            if gathered.batches:
+                return False
+            if not gathered.answered:
+                state.forget_vectors()
+                return True
+
+
+def _passes(error: Exception) -> bool:
+    """Whether an error of the provider's may be gone in a minute."""
+    if isinstance(error, load_openai().APIConnectionError):
+        return True
+    status = getattr(error, "status_code", 0)
+    return status >= 500 or status in _PASSING

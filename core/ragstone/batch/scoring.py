@@ -1,0 +1,111 @@
+"""One evaluation: found in the journal, asked of the judge, or failed; whatever happens, an outcome."""
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from typing import Protocol
+
+from ragstone.asking.flow import CannotScore, Meter
+from ragstone.batch.journal.file import JournalError
+from ragstone.batch.pace.gate import Gate
+from ragstone.batch.pace.lane import GateClosed
+from ragstone.batch.pace.watch import Stopwatch
+from ragstone.metrics.base import Metric
+from ragstone.metrics.safely import failed
+from ragstone.outcome import Outcome, Score, Unscored
+from ragstone.sample import Sample
+
+GIVE_UP_AFTER = 100
+"""Samples in a row on which the judge fails: what comes after them would only wait for retries, for hours."""
+_NOT_ASKED = f"not asked: the judge had failed on {GIVE_UP_AFTER} samples in a row"
+_CALLED_OFF = "not the run but something in the judge's client called the evaluation off"
+
+
+class Outcomes(Protocol):
+    """Where outcomes are kept beyond a run: a `Journal`, or what the workers of a cluster share."""
+
+    def outcome(self, key: str) -> Outcome | None:
+        """Return the outcome that was put under a key; None where there is none."""
+        ...
+
+    def put_outcome(self, key: str, outcome: Outcome) -> None:
+        """Keep an outcome, if it is final."""
+        ...
+
+
+class Scoring:
+    """Scores one sample by one metric at a time, any number of them side by side.
+
+    Args:
+        gate: What the judges are asked through.
+        journal: Where outcomes are looked up before anything is asked, and kept.
+        sample_timeout: Seconds that one evaluation may have calls in flight.
+
+    Attributes:
+        gave_up: Whether to ask no judge any more.
+        ending: Whether a task that is cancelled is meant to end.
+    """
+
+    def __init__(self, gate: Gate, journal: Outcomes | None, sample_timeout: float | None) -> None:
+        self._gate = gate
+        self._journal = journal
+        self._sample_timeout = sample_timeout
+        self._failed_in_a_row = 0
+        self.gave_up = False
+        self.ending = False
+
+    async def outcome(self, sample: Sample, metric: Metric, draw: int, key: str) -> Outcome:
+        """Return the outcome of a draw.
+
+        Args:
+            sample: The sample.
+            metric: The metric.
+            draw: Which scoring of the sample it is.
+            key: Under which the journal has it.
+
+        Raises:
+            JournalError: The journal cannot be read or written.
+            GateClosed: The run was stopped before it was asked.
+            CancelledError: It is `ending`.
+        """
+        if self._journal is None:
+            return await self._evaluated(sample, metric, draw)
+        outcome = self._journal.outcome(key)
+        if outcome is None:
+            outcome = await self._evaluated(sample, metric, draw)
+            self._journal.put_outcome(key, outcome)
+        return outcome
+
+    def came_out(self, outcomes: Sequence[Outcome]) -> None:
+        """Take a sample's outcomes, sample after sample in the order of the input; give up when it is time."""
+        if any(isinstance(outcome, Score) for outcome in outcomes):
+            self._failed_in_a_row = 0
+        elif any(_judge_failed(outcome) for outcome in outcomes):
+            self._failed_in_a_row += 1
+            if self._failed_in_a_row == GIVE_UP_AFTER:
+                self.gave_up = True
+
+    async def _evaluated(self, sample: Sample, metric: Metric, draw: int) -> Outcome:
+        meter = Meter()
+        if self.gave_up:
+            return failed(metric, CannotScore("judge_error", _NOT_ASKED), meter)
+        watch = None if self._sample_timeout is None else Stopwatch(self._sample_timeout)
+        answering = partial(self._gate.call, draw=draw, meter=meter, watch=watch)
+        try:
+            return await metric.ascore(sample, meter=meter, answering=answering)
+        except (JournalError, GateClosed):
+            raise
+        except Exception as error:
+            return failed(metric, error, meter)
+        except asyncio.CancelledError:
+            if self.ending:
+                raise
+            if watch is not None and watch.rang():
+                late = TimeoutError(f"its calls took more than {self._sample_timeout:g} s (sample_timeout)")
+                return failed(metric, late, meter)
+            return failed(metric, CannotScore("cancelled", _CALLED_OFF), meter)
+
+
+def _judge_failed(outcome: Outcome) -> bool:
+    asked = outcome.usage.llm_calls + outcome.usage.embed_calls
+    return isinstance(outcome, Unscored) and outcome.reason == "judge_error" and asked > 0

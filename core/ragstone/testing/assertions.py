@@ -1,0 +1,85 @@
+"""A score as an assertion, whose failure shows the evidence."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ragstone.metrics.base import Metric
+from ragstone.outcome import Evidence, Score, Unscored, Verdict
+from ragstone.report.costly import costs
+from ragstone.sample import Sample
+from ragstone.text.plain import printable
+
+_ITEMS = 20
+
+
+def assert_score(sample: Sample | Mapping[str, Any], metric: Metric, *, at_least: float | None = None) -> Score:
+    """Score a sample and fail below a value, with the verdicts that cost the score and where they are in the texts.
+
+    What cannot be scored fails too, with its reason; it is never taken for a low score.
+
+    Args:
+        sample: The sample, or its fields.
+        metric: What to score it by.
+        at_least: The least value that will do, within the metric's bounds; None: the metric's threshold.
+
+    Returns:
+        The score, to say more of it.
+
+    Raises:
+        AssertionError: It is lower, or there is none.
+        ValueError: There is neither `at_least` nor a threshold, or it is outside the metric's bounds.
+        Exception: What the judge's client raises, such as for a wrong key.
+
+    Example:
+        >>> from ragstone import ContextRelevancy
+        >>> from ragstone.testing import FakeLLM
+        >>> metric = ContextRelevancy(llm=FakeLLM(lambda request: {"ids": [1]}))
+        >>> given = {"user_input": "Who wrote Emma?", "retrieved_contexts": ["Jane Austen wrote it. It rains."]}
+        >>> assert_score(given, metric, at_least=0.5).value
+        0.5
+        >>> assert_score(given, metric, at_least=0.7)
+        Traceback (most recent call last):
+        AssertionError: context_relevancy is 0.500, at least 0.7 is wanted
+          1 of 2 sentences in 1 of 1 contexts are needed to answer.
+          sentence 2 irrelevant: It rains.
+    """
+    __tracebackhide__ = True  # pytest then shows the test's line, not ours
+    wanted = metric.threshold if at_least is None else at_least
+    low, high = metric.bounds
+    if wanted is None:
+        raise ValueError(f"at_least: give the least value that will do: {metric.name} has no threshold")
+    if not low <= wanted <= high:
+        raise ValueError(f"at_least: {wanted!r} is outside the bounds of {metric.name}, {low:g} to {high:g}")
+    given = sample if isinstance(sample, Sample) else Sample(**sample)
+    outcome = metric.score(given)
+    if isinstance(outcome, Unscored):
+        raise AssertionError(
+            f"{metric.name} could not be scored ({outcome.reason}); this is no low score\n  {printable(outcome.detail)}"
+        )
+    if outcome.value < wanted:
+        raise AssertionError("\n  ".join(_failure(outcome, wanted)))
+    return outcome
+
+
+def _failure(score: Score, wanted: float) -> Iterator[str]:
+    value = f"{score.value:.3f}"
+    yield f"{score.metric} is {value if float(value) < wanted else repr(score.value)}, at least {wanted} is wanted"
+    yield printable(score.reason)
+    shown = [verdict for verdict, cost in zip(score.verdicts, costs(score), strict=True) if cost is not False]
+    for verdict in shown[:_ITEMS]:
+        probability = "" if verdict.probability is None else f" (probability {verdict.probability:.2f})"
+        yield f"{verdict.kind} {verdict.id} {verdict.verdict}{probability}: {printable(verdict.text)}"
+        yield from _places(verdict)
+    if len(shown) > _ITEMS:
+        yield f"and {len(shown) - _ITEMS} more"
+
+
+def _places(verdict: Verdict) -> Iterator[str]:
+    for evidence in verdict.evidence:
+        text = "" if evidence.text == verdict.text else f": {printable(evidence.text)}"
+        yield f"  in {_place(evidence)}{text}"
+
+
+def _place(evidence: Evidence) -> str:
+    chunk = "" if evidence.chunk is None else f"[{evidence.chunk}]"
+    return f"{evidence.field}{chunk}, characters {evidence.start} to {evidence.end}"

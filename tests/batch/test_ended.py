@@ -1,0 +1,197 @@
+"""Runs that end early, in processes of their own: Ctrl-C once and twice, kill -9, a full disk; then resumed."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+
+import pytest
+
+PROGRAM = """
+import asyncio, json, signal, sys, threading, time
+from ragstone import ContextRelevancy
+from ragstone.batch.evaluate import aevaluate, evaluate
+from ragstone.clients import OpenAICompatible
+
+settings = json.loads(sys.argv[1])
+judge = OpenAICompatible("m", base_url=settings["url"], max_concurrency=64, max_retries=0)
+rows = [{"question": f"Who wrote book {i}?", "contexts": [f"Ann {i} did. It rains."]} for i in range(settings["rows"])]
+
+def slow():
+    yield from rows
+    print("waiting", flush=True)
+    if settings.get("unseen"):
+        time.sleep(0.5)  # until the loop waits, with nothing that wakes it
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+    sys.stdin.read()
+
+def limited():
+    import resource
+    resource.setrlimit(resource.RLIMIT_FSIZE, (settings["bytes"], settings["bytes"]))
+
+def run():
+    source = slow() if "slow" in settings["how"] else rows
+    return evaluate(source, [ContextRelevancy(llm=judge)], journal=settings["journal"], max_concurrency=4)
+
+async def inside():
+    return run()
+
+if "bytes" in settings:
+    limited()
+try:
+    report = asyncio.run(inside()) if "inside" in settings["how"] else run()
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+    sys.exit(130)
+print(json.dumps([[each.row, each.outcome.value] for each in report.results()]))
+"""
+
+
+class Held:
+    """A judge that answers the first calls and holds the others until it is told."""
+
+    def __init__(self, openai_server, free):
+        self.free = threading.Semaphore(free)
+        self.server = openai_server(self.reply)
+
+    def reply(self, body):
+        self.free.acquire()
+        return json.dumps({"ids": [1]})
+
+    def go(self):
+        self.free.release(1_000_000)
+
+    @property
+    def asked(self):
+        """How often each book was asked about."""
+        return Counter(re.search(r"book (\d+)", str(body["messages"]))[1] for body in self.server.bodies)
+
+    def wait_for(self, calls, process):
+        while len(self.server.bodies) < calls:
+            assert process.poll() is None
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Starts the program: `start(server, rows=..., how=...)`; kills it after the test."""
+    started = []
+
+    def begin(server, how="plain", rows=40, **settings):
+        given = {"url": server.url, "rows": rows, "how": how, "journal": str(tmp_path / "j.db"), **settings}
+        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        started.append(subprocess.Popen([sys.executable, "-c", PROGRAM, json.dumps(given)], text=True, **pipes))
+        return started[-1]
+
+    yield begin
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def finished(process):
+    out, errors = process.communicate()
+    assert (process.returncode, errors) == (0, "")
+    return json.loads(out)
+
+
+WHOLE = [[i, 0.5] for i in range(40)]
+RESUME = r"Interrupted. What was judged is in \S+/j.db: make the same call again, and it goes on from there.\n"
+
+
+@pytest.mark.parametrize("how", ["plain", "inside"])
+def test_ctrl_c_finishes_what_is_in_flight_and_nothing_is_asked_twice(openai_server, start, how):
+    judge = Held(openai_server, free=10)
+    process = start(judge.server, how)
+    judge.wait_for(14, process)
+    process.send_signal(signal.SIGINT)
+    assert process.stderr.readline() == "Finishing 4 judge call(s) in flight; Ctrl-C again stops at once.\n"
+    judge.go()
+    out, errors = process.communicate()
+    assert (process.returncode, out) == (130, "interrupted\n")
+    assert re.fullmatch(RESUME, errors)
+    assert sum(judge.asked.values()) == 14
+    assert finished(start(judge.server)) == WHOLE
+    assert set(judge.asked.values()) == {1}
+
+
+@pytest.mark.parametrize("how", ["plain", "inside"])
+def test_a_second_ctrl_c_waits_for_nothing(openai_server, start, how):
+    judge = Held(openai_server, free=10)
+    process = start(judge.server, how)
+    judge.wait_for(14, process)
+    process.send_signal(signal.SIGINT)
+    process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    out, errors = process.communicate()
+    assert (process.returncode, out) == (130, "interrupted\n")
+    assert re.fullmatch(RESUME, errors)
+    judge.go()
+    assert finished(start(judge.server)) == WHOLE
+    assert sum(judge.asked.values()) == 40 + 4  # what was in flight, and no more
+
+
+def test_ctrl_c_while_the_source_waits(openai_server, start):
+    judge = Held(openai_server, free=1000)
+    process = start(judge.server, "slow", rows=5)
+    assert process.stdout.readline() == "waiting\n"
+    process.send_signal(signal.SIGINT)
+    assert process.wait() == 130
+
+
+@pytest.mark.parametrize("how", ["slow", "slow inside"])
+def test_a_signal_that_does_not_wake_the_thread_that_is_to_hear_of_it(openai_server, start, how):
+    """As one that comes just before it goes to wait."""
+    process = start(Held(openai_server, free=1000).server, how, rows=5, unseen=True)
+    assert process.wait() == 130
+
+
+def test_kill_9_twice_then_the_same_report_as_an_unbroken_run(openai_server, start, tmp_path):
+    judge = Held(openai_server, free=10)
+    seen = 0
+    for _ in range(2):
+        process = start(judge.server)
+        judge.wait_for(seen + 14, process)
+        written = 0
+        while written < 10 * (1 + bool(seen)):  # what was answered is in the file some 50 ms later
+            written = _outcomes(tmp_path / "j.db")
+            assert process.poll() is None
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        seen = len(judge.server.bodies)
+        judge.free.release(10 + 4)  # those four went to the dead
+    judge.go()
+    assert finished(start(judge.server)) == WHOLE
+    assert len(judge.asked) == 40
+    assert sum(judge.asked.values()) <= 40 + 2 * 4
+    assert max(judge.asked.values()) <= 3
+
+
+def _outcomes(path):
+    import sqlite3
+
+    try:
+        with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as connection:
+            (count,) = connection.execute("SELECT count(*) FROM outcomes").fetchone()
+    except sqlite3.OperationalError:  # not made yet
+        return 0
+    finally:
+        if "connection" in locals():
+            connection.close()
+    return count
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs RLIMIT_FSIZE")
+def test_a_full_disk_says_so_and_the_run_can_be_resumed(openai_server, start):
+    judge = Held(openai_server, free=1_000_000)
+    process = start(judge.server, rows=3000, bytes=400_000)
+    _, errors = process.communicate()
+    assert process.returncode == 1
+    assert re.search(r"JournalError: \S+/j.db: .*is there room on the disk\?", errors)
+    before = sum(judge.asked.values())
+    assert before < 3000
+    found = finished(start(judge.server, rows=3000))
+    assert found == [[i, 0.5] for i in range(3000)]
+    assert sum(judge.asked.values()) < 3000 + before  # some of what had been judged was kept

@@ -1,0 +1,330 @@
+"""What a batch would cost: the first round to the token, the rest near what a plausible judge makes of it."""
+
+import json
+import re
+import tracemalloc
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from click.testing import CliRunner
+
+from ragstone import (
+    AlignmentCoverage,
+    ContextRelevancy,
+    LLMRequest,
+    Metric,
+    ResponseRelevancy,
+    Sample,
+    SummarizationScore,
+)
+from ragstone.asking import CannotScore, ask, embed, parse_json, tokens
+from ragstone.asking.schema import TEXT, listing, one_of, record, whole
+from ragstone.batch.estimation.estimate import estimate
+from ragstone.batch.estimation.supposed import sentence_count, supposed_reply
+from ragstone.batch.sources.source import rows_of
+from ragstone.cli.main import cli
+from ragstone.testing import FakeEmbedder, FakeLLM
+from ragstone.text import split_sentences
+
+EXAMPLES = str(Path(__file__).parents[2] / "examples" / "samples.jsonl")
+
+
+def plausible(request):
+    """What a capable judge writes: a claim or question for each sentence, one answer per item."""
+    step = request.task.split(".")[1]
+    data = request.user
+    if request.choices:
+        return request.choices[-1]
+    if step == "claims":
+        return {"claims": [text for text, _, _ in split_sentences(between(data, "summary"), "en")]}
+    if step == "questions" and "keyphrases" in request.system:
+        found = [text for text, _, _ in split_sentences(between(data, "text"), "en")][:10]
+        return {"items": [{"keyphrase": text[:12], "question": f"Is it so that {text[:50]}?"} for text in found]}
+    if step == "questions":
+        n = request.schema["properties"]["questions"]["minItems"]
+        flagged = "noncommittal" in json.dumps(request.schema)
+        asked = [f"What is part {i} of the answer that was given here about?" for i in range(n)]
+        return {"questions": [{"question": q, "noncommittal": False} if flagged else q for q in asked]}
+    if step == "sentences":
+        return {"ids": [request.schema["properties"]["ids"]["items"]["minimum"]]}
+    if step == "verdicts":
+        ids = request.schema["properties"]["verdicts"]["properties"]
+        return {"verdicts": {i: {"evidence": [1], "verdict": "supported"} for i in ids}}
+    return {"answers": dict.fromkeys(request.schema["properties"]["answers"]["properties"], "yes")}
+
+
+def between(prompt, name):
+    return re.search(rf"<{name} (\w+)>\n(.*)\n</{name} \1>", prompt, re.DOTALL)[2]
+
+
+def all_four(llm):
+    return [
+        SummarizationScore(llm=llm),
+        AlignmentCoverage(llm=llm, source="retrieved_contexts"),
+        ResponseRelevancy(llm=llm, embedder=FakeEmbedder()),
+        ContextRelevancy(llm=llm),
+    ]
+
+
+def samples():
+    return [row.sample for row in rows_of(EXAMPLES)]
+
+
+def size(requests):
+    return sum(tokens(request.system, request.user) for request in requests)
+
+
+@pytest.mark.parametrize("asking", ["together", "one_by_one"])
+@pytest.mark.parametrize("place", range(4))
+def test_the_first_round_is_exact_and_the_whole_within_a_factor_of_two(asking, place):
+    judge = FakeLLM(plausible, asking=asking)
+    metric = all_four(judge)[place]
+    expected = estimate(EXAMPLES, metric)
+    assert judge.requests == []  # nobody was asked
+
+    first, calls, written = [], 0, 0
+    for sample in samples():
+        flow = metric.flow(sample)
+        first += [request for request in next(flow) if isinstance(request, LLMRequest)]
+        flow.close()
+        calls += metric.score(sample).usage.llm_calls
+    written = sum(tokens(FakeLLM(plausible).generate(request).text) for request in judge.requests)
+
+    (found,) = expected.metrics
+    assert (found.first_calls, found.first_input_tokens) == (len(first), size(first))
+    assert judge.requests, "the run asked"
+    assert calls == len(judge.requests)
+    assert found.rounds == {"summarization_score": 2, "alignment_coverage": 2}.get(metric.name, 1)
+    for supposed, real in (
+        (found.calls, calls),
+        (found.input_tokens, size(judge.requests)),
+        (found.output_tokens, written),
+    ):
+        assert real / 2 <= supposed <= real * 2
+    assert found.embed_calls == (3 if metric.name == "response_relevancy" else 0)
+
+
+def test_many_rows_add_up_and_repeats_multiply():
+    metrics = all_four(FakeLLM(plausible))
+    one, three = estimate(samples(), metrics), estimate(samples() * 2, metrics, repeat=3)
+    assert three.samples == 6
+    assert (three.calls, three.input_tokens, three.output_tokens) == (
+        6 * one.calls,
+        6 * one.input_tokens,
+        6 * one.output_tokens,
+    )
+    assert three.rounds == one.rounds == 2
+
+
+def test_what_would_not_be_asked_is_counted_by_reason():
+    llm = FakeLLM(plausible)
+    rows = [
+        {"question": "Why?", "contexts": ["So it is."], "answer": "So."},
+        {"question": "Why?", "answer": "So."},
+        {"question": "Why?", "contexts": [" "], "answer": "So."},
+        {"question": "Why?", "contexts": ["word " * 4000], "answer": "So."},
+        "no sample",
+    ]
+    found = estimate(rows, ContextRelevancy(llm=llm, max_input_tokens=1000), repeat=2)
+    (metric,) = found.metrics
+    assert (found.samples, found.bad_rows, metric.evaluations, metric.calls) == (4, 1, 8, 2)
+    assert metric.unscored == {"missing_input": 2, "empty_input": 2, "over_budget": 2}
+    assert "unscored by context_relevancy, without a call: 2 over_budget" in str(found)
+    assert "1 row(s) hold no sample" in str(found)
+
+
+def test_money():
+    metrics = all_four(FakeLLM(plausible))
+    found = estimate(samples(), metrics, input_price=2.0, output_price=8.0)
+    assert found.cost == pytest.approx((found.input_tokens * 2 + found.output_tokens * 8) / 1e6)
+    assert sum(each.cost for each in found.metrics) == pytest.approx(found.cost)
+    assert str(found).splitlines()[0].endswith("cost")
+    free = estimate(samples(), metrics)
+    assert free.cost is None
+    assert "cost" not in str(free)
+    assert estimate(samples(), metrics, input_price=0.0, output_price=0.0).cost == 0.0
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"input_price": -1.0, "output_price": 1.0}, ValueError, "input_price"),
+        ({"input_price": float("nan"), "output_price": 1.0}, ValueError, "input_price"),
+        ({"input_price": 1.0}, ValueError, "pass both"),
+        ({"repeat": 0}, ValueError, "repeat"),
+    ],
+)
+def test_impossible_prices_and_counts_are_refused(given, error, message):
+    with pytest.raises(error, match=message):
+        estimate([], ContextRelevancy(llm=FakeLLM(plausible)), **given)
+
+
+def test_wrong_metrics_and_samples_are_refused():
+    with pytest.raises(TypeError, match="is no metric; pass objects"):
+        estimate([], [ContextRelevancy])
+
+    async def arriving():
+        yield Sample(response="x")
+
+    with pytest.raises(TypeError, match="asynchronous"):
+        estimate(arriving(), ContextRelevancy(llm=FakeLLM(plausible)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Own(Metric):
+    """A user's metric; `kind` says what it does behind its first round."""
+
+    name: ClassVar[str] = "own"
+    version: ClassVar[str] = "1"
+    required_fields: ClassVar = ("response",)
+    kind: str = "free text"
+
+    def _flow(self, sample):
+        if self.kind == "raises at once":
+            raise RuntimeError("mine")
+        if self.kind == "embeds first":
+            yield from embed([sample.response, "y"])
+        schema = record(mark=whole(3, 5), word=one_of(["good", "bad"]), said=listing(TEXT))
+        request = self.request(
+            "mark", "Mark it.", {"response": sample.response}, "Mark.", {} if "free" in self.kind else schema
+        )
+        reply = yield from ask(request, self._read)
+        if self.kind == "raises later":
+            raise RuntimeError("mine")
+        if self.kind == "cannot":
+            raise CannotScore("undefined", "0 of 0")
+        while self.kind == "for ever":
+            yield (request,)
+        return self._score(reply["mark"] / 5, "Marked.")
+
+    def _read(self, reply):
+        from ragstone.asking import BadReply
+
+        value = parse_json(reply.text)
+        if not isinstance(value, dict) or not 3 <= value["mark"] <= 5 or value["word"] not in ("good", "bad"):
+            raise BadReply("it is no mark")
+        return value
+
+
+@pytest.mark.parametrize(
+    ("kind", "calls", "lost"),
+    [
+        ("", 1, 0),
+        ("cannot", 1, 0),
+        ("embeds first", 1, 0),
+        ("free text", 1, 1),
+        ("raises later", 1, 1),
+        ("for ever", 1, 1),
+    ],
+)
+def test_a_metric_of_ones_own_is_followed_as_far_as_it_goes(kind, calls, lost):
+    (found,) = estimate([Sample(response="Good. Bad.")], Own(llm=FakeLLM(plausible), kind=kind)).metrics
+    assert (found.calls, found.first_round_only) == (calls, lost)
+    assert found.unscored == {}
+    assert found.embed_calls == (kind == "embeds first")
+    assert found.first_calls == (kind != "embeds first")
+
+
+def test_a_metric_that_raises_before_it_asks_is_unscored():
+    found = estimate([Sample(response="Good.")], Own(llm=FakeLLM(plausible), kind="raises at once"))
+    assert found.metrics[0].unscored == Counter(judge_error=1)
+    assert found.calls == 0
+
+
+def test_first_round_only_is_said():
+    text = str(estimate([Sample(response="Good.")] * 3, Own(llm=FakeLLM(plausible))))
+    assert "own: 3 by their first round only" in text
+
+
+def test_to_dict_is_json_and_has_every_number():
+    found = estimate(samples(), all_four(FakeLLM(plausible)), input_price=1, output_price=2)
+    plain = json.loads(json.dumps(found.to_dict()))
+    assert plain["calls"] == found.calls
+    assert plain["metrics"][1]["metric"] == "alignment_coverage"
+    assert plain["metrics"][0]["cost"] == found.metrics[0].cost
+
+
+def test_memory_stays_flat_over_a_long_generator():
+    metric = ContextRelevancy(llm=FakeLLM(plausible))
+
+    def many(n):
+        return ({"question": f"Why {i}?", "contexts": ["It is so. It was so."]} for i in range(n))
+
+    estimate(many(50), metric)
+    tracemalloc.start()
+    estimate(many(3000), metric)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2_000_000
+
+
+NODE = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}, "required": ["next"]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ({"const": 7}, 7),
+        ({"enum": ["a", "b"]}, "a"),
+        ({"anyOf": [{"type": "boolean"}, {"type": "null"}]}, False),
+        ({"type": ["null", "string"]}, None),
+        ({"type": "integer", "minimum": 4}, 4),
+        ({"type": "integer"}, 1),
+        ({"type": "number", "maximum": 0.25}, 0.25),
+        ({"type": "array", "items": {"type": "boolean"}, "minItems": 3, "maxItems": 3}, [False] * 3),
+        (listing(whole(1, 40)), [1, 2, 3, 4]),
+        (listing(whole(7, 7), 0), [7]),
+        ({"type": "object", "additionalProperties": {"type": "string"}}, {}),
+        ({"$ref": "#/$defs/a", "$defs": {"a": {"type": "boolean"}}}, False),
+        ({"type": "array", "items": {"$ref": "#/$defs/gone"}, "maxItems": 0}, []),
+    ],
+)
+def test_supposed_replies_are_of_the_form(schema, expected):
+    assert json.loads(supposed_reply(LLMRequest("demo.ask", "", "One. Two.\n\nReply.", schema)).text) == expected
+
+
+def test_a_schema_that_holds_itself_ends():
+    reply = supposed_reply(LLMRequest("demo.ask", "", "", {"$ref": "#/$defs/node", "$defs": {"node": NODE}}))
+    assert json.loads(reply.text)["next"]["next"]
+
+
+def test_supposed_texts_differ():
+    reply = supposed_reply(LLMRequest("demo.ask", "", "A. B. C. D. E. F.\n\nReply.", record(claims=listing(TEXT))))
+    claims = json.loads(reply.text)["claims"]
+    assert len(set(claims)) == len(claims) == 3
+    assert {len(claim) for claim in claims} == {80}
+
+
+@pytest.mark.parametrize(("text", "count"), [("", 1), ("one", 1), ("a. b! c?", 3), ("這是。那是。", 3), ("a\nb\nc", 3)])
+def test_sentences_are_counted_roughly(text, count):
+    assert sentence_count(text) == count
+
+
+@pytest.mark.parametrize("judge", [["--llm", "openai:gpt-5-mini"], ["--llm", "http://127.0.0.1:9/v1"], []])
+def test_dry_run_needs_no_judge(judge, monkeypatch):
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    result = CliRunner().invoke(cli, ["score", EXAMPLES, "--dry-run", "--price", "0.25", "2", *judge])
+    assert result.exit_code == 0, result.output
+    assert result.output.splitlines()[0].split()[-1] == "cost"
+    assert "together" in result.output
+
+
+def test_dry_run_says_which_lines_are_bad(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"question": "Why?", "contexts": ["So."]}\noops\n')
+    result = CliRunner().invoke(
+        cli, ["score", str(path), "--dry-run", "--metric", "context_relevancy", "--repeat", "2"]
+    )
+    assert result.exit_code == 2
+    assert "line 2: not JSON" in result.output
+    assert "1 row(s) hold no sample" in result.output
+
+
+def test_a_price_without_a_dry_run_is_refused():
+    result = CliRunner().invoke(cli, ["score", EXAMPLES, "--price", "1", "2"])
+    assert result.exit_code == 2
+    assert "--dry-run" in result.output

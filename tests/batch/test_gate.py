@@ -1,0 +1,557 @@
+"""The gate: calls in flight, time-outs, pushback, shared replies, judges of one loop. Minutes pass on a jumping clock."""
+
+import asyncio
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ragstone import BaseLLM, LLMReply, LLMRequest
+from ragstone.asking.flow import EmbedRequest, Meter
+from ragstone.batch.pace.gate import Gate
+from ragstone.batch.pace.lane import GateClosed
+from ragstone.batch.pace.watch import Stopwatch
+from ragstone.clients import OpenAICompatible
+from ragstone.testing import FakeEmbedder, FakeLLM
+
+from ..support.openai_server import Answer, error  # noqa: TID252 - under importlib mode tests are no package
+from .clock import now, run_on_a_clock
+
+ASK = LLMRequest("demo.ask", "Answer.", "Is it?", {"type": "object"})
+
+
+def asks(count):
+    return [replace(ASK, user=f"Is it {i}?") for i in range(count)]
+
+
+class Judge(BaseLLM):
+    """Takes its time, and counts the calls in flight."""
+
+    model = "judge"
+
+    def __init__(self, seconds=1.0, answer=lambda request: "yes"):
+        self.seconds = seconds
+        self.answer = answer
+        self.in_flight = self.most = self.cancelled = 0
+        self.began = []
+
+    async def agenerate(self, request, /):
+        self.began.append(now())
+        self.in_flight += 1
+        self.most = max(self.most, self.in_flight)
+        try:
+            await asyncio.sleep(self.seconds)
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        finally:
+            self.in_flight -= 1
+        answer = self.answer(request)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer if isinstance(answer, LLMReply) else LLMReply(answer)
+
+
+class TooManyError(Exception):
+    status_code = 429
+
+    def __init__(self, retry_after=None):
+        super().__init__("slow down")
+        if retry_after is not None:
+            self.retry_after = retry_after
+
+
+def ask_all(gate, judge, requests, **settings):
+    return asyncio.gather(*(gate.call(each, judge, None, **settings) for each in requests), return_exceptions=True)
+
+
+class Kept(dict):
+    """Replies kept in memory, in a journal's place."""
+
+    reply = dict.get
+    put_reply = dict.__setitem__
+
+
+def test_calls_in_flight():
+    judge = Judge()
+
+    async def main():
+        gate = Gate(5)
+        await ask_all(gate, judge, asks(23))
+        return gate.llm_calls, gate.in_flight, now() - 1000
+
+    assert run_on_a_clock(main()) == (23, 0, 5.0)
+    assert judge.most == 5
+
+
+def test_calls_to_the_embedder_are_counted_apart():
+    class Slow(FakeEmbedder):
+        most = in_flight = 0
+
+        async def aembed(self, texts, /):
+            self.in_flight += 1
+            self.most = max(self.most, self.in_flight)
+            await asyncio.sleep(1)
+            self.in_flight -= 1
+            return self.embed(texts)
+
+    judge, embedder = Judge(), Slow()
+
+    async def main():
+        gate = Gate(2)
+        places = [gate.call(EmbedRequest((f"text {i}",)), judge, embedder) for i in range(6)]
+        vectors, _ = await asyncio.gather(asyncio.gather(*places), ask_all(gate, judge, asks(6)))
+        return vectors, now() - 1000
+
+    vectors, seconds = run_on_a_clock(main())
+    assert (judge.most, embedder.most, seconds) == (2, 2, 3.0)
+    assert all(isinstance(each, np.ndarray) for each in vectors)
+
+
+def test_no_embedder_is_said_to_be_missing():
+    with pytest.raises(TypeError, match="name an embedder"):
+        run_on_a_clock(Gate().call(EmbedRequest(("a",)), Judge(), None))
+
+
+class TestTimeOuts:
+    def test_one_call(self):
+        judge = Judge(seconds=10)
+
+        async def main():
+            gate = Gate(1, call_timeout=4)
+            return await ask_all(gate, judge, asks(3)), gate.in_flight, now() - 1000
+
+        replies, in_flight, seconds = run_on_a_clock(main())
+        assert [type(each) for each in replies] == [TimeoutError] * 3
+        assert str(replies[0]) == "the judge 'judge' did not reply within 4 s (call_timeout)"
+        assert (in_flight, judge.cancelled, seconds) == (0, 3, 12.0)
+
+    def test_waiting_for_its_turn_is_not_counted(self):
+        async def main():
+            return await ask_all(Gate(1, call_timeout=4), Judge(seconds=3), asks(20))
+
+        assert all(isinstance(each, LLMReply) for each in run_on_a_clock(main()))
+
+    def test_a_call_that_does_not_heed_its_cancellation_does_not_hold_up_the_run(self):
+        class Deaf(BaseLLM):
+            model = "deaf"
+
+            async def agenerate(self, request, /):
+                for _ in range(100):
+                    try:
+                        await asyncio.sleep(10)
+                    except asyncio.CancelledError:
+                        continue
+                return LLMReply("late")
+
+        async def main():
+            with pytest.raises(TimeoutError):
+                await Gate(call_timeout=1).call(ASK, Deaf(), None)
+            return now() - 1000
+
+        assert run_on_a_clock(main()) <= 2.0
+
+    def test_the_stopwatch_counts_calls_in_flight_alone(self):
+        judge = Judge(seconds=3)
+
+        async def main():
+            gate, seen = Gate(1, share_replies=False), []
+
+            async def evaluation(count):
+                watch = Stopwatch(10)
+                try:
+                    for each in asks(count):
+                        await gate.call(each, judge, None, watch=watch)
+                except asyncio.CancelledError:
+                    seen.append((count, watch.rang()))
+                else:
+                    seen.append((count, False))
+
+            await asyncio.gather(*(evaluation(count) for count in (3, 3, 3, 5)))
+            return sorted(seen)
+
+        # Each of them was under way for far longer than ten seconds.
+        assert run_on_a_clock(main()) == [(3, False)] * 3 + [(5, True)]
+
+
+class TestPushback:
+    def test_the_time_that_it_names_is_kept_to_and_the_call_made_again(self):
+        refused = iter([True, True])
+        judge = Judge(answer=lambda request: TooManyError(5) if next(refused, None) else "yes")
+
+        async def main():
+            return await Gate(1).call(ASK, judge, None)
+
+        assert run_on_a_clock(main()).text == "yes"
+        assert [began - 1000 for began in judge.began] == [0.0, 6.0, 12.0]
+
+    def test_calls_in_flight_go_down_and_up_again(self):
+        judge = Judge()
+        judge.answer = lambda request: TooManyError(1) if judge.in_flight >= 4 else "yes"
+
+        async def main():
+            gate = Gate(16)
+            replies = await ask_all(gate, judge, asks(200))
+            return replies, gate.llm_calls
+
+        replies, calls = run_on_a_clock(main())
+        assert all(isinstance(each, LLMReply) for each in replies)
+        assert calls < 1.5 * 200  # it does not run against the wall all the time
+
+    def test_after_six_tries_it_is_the_calls_failure_and_the_others_are_tried_once(self):
+        judge = Judge(seconds=0.01, answer=lambda request: TooManyError())
+
+        async def main():
+            gate = Gate(1)
+            return await ask_all(gate, judge, asks(10)), gate.llm_calls
+
+        replies, calls = run_on_a_clock(main())
+        assert [type(each) for each in replies] == [TooManyError] * 10
+        assert calls == 6 + 9
+
+    def test_one_success_brings_patience_back(self):
+        down = [True]
+        judge = Judge(answer=lambda request: TooManyError(1) if down[0] else "yes")
+
+        async def main():
+            gate = Gate(1)
+            await ask_all(gate, judge, asks(1))
+            down[0] = False
+            await ask_all(gate, judge, asks(2))
+            down[0] = True
+            before = gate.llm_calls
+            await ask_all(gate, judge, asks(3)[2:])
+            return gate.llm_calls - before
+
+        assert run_on_a_clock(main()) == 6
+
+    def test_an_hour_is_not_waited_for(self):
+        judge = Judge(answer=lambda request: TooManyError(3600))
+
+        async def main():
+            replies = await ask_all(Gate(2), judge, asks(4))
+            return replies, now() - 1000
+
+        replies, seconds = run_on_a_clock(main())
+        assert [type(each) for each in replies] == [TooManyError] * 4
+        assert seconds < 10
+
+    def test_any_other_error_is_raised_as_it_is_and_at_once(self):
+        judge = Judge(answer=lambda request: ValueError("bug"))
+
+        async def main():
+            return await ask_all(Gate(), judge, asks(3))
+
+        assert [str(each) for each in run_on_a_clock(main())] == ["bug"] * 3
+        assert len(judge.began) == 3
+
+    def test_a_real_server_with_retry_after(self, openai_server):
+        refused = threading.Semaphore(3)
+
+        def reply(body):
+            if refused.acquire(blocking=False):
+                return replace(error(429, "slow down"), headers={"retry-after-ms": "60"})
+            return "yes"
+
+        server = openai_server(reply)
+        judge = OpenAICompatible("m", base_url=server.url, max_retries=0)
+
+        async def main():
+            gate = Gate(4)
+            return await ask_all(gate, judge, asks(8)), gate.llm_calls
+
+        replies, calls = asyncio.run(main())
+        assert [each.text for each in replies] == ["yes"] * 8
+        assert calls == len(server.seen) == 11
+
+    def test_a_real_server_that_is_overloaded_for_good(self, openai_server):
+        server = openai_server(lambda body: Answer({}, status=503, headers={"Retry-After": "0"}))
+        judge = OpenAICompatible("m", base_url=server.url, max_retries=0)
+
+        async def main():
+            return await ask_all(Gate(1), judge, asks(5))
+
+        assert {type(each).__name__ for each in asyncio.run(main())} == {"InternalServerError"}
+        assert 6 + 4 <= len(server.seen) <= 2 * 6 + 3  # two take turns before one of them is given up
+
+
+class TestRates:
+    def test_requests(self):
+        judge = Judge(seconds=0.1)
+
+        async def main():
+            await ask_all(Gate(50, requests_per_minute=60), judge, asks(90))
+
+        run_on_a_clock(main())
+        assert [began - 1000 for began in judge.began] == pytest.approx(list(range(90)))
+
+    def test_requests_that_are_made_again_count(self):
+        refused = iter([True])
+        judge = Judge(seconds=0.1, answer=lambda request: TooManyError(0.2) if next(refused, None) else "yes")
+
+        async def main():
+            await ask_all(Gate(50, requests_per_minute=60), judge, asks(3))
+
+        run_on_a_clock(main())
+        assert [began - 1000 for began in judge.began] == pytest.approx([0, 1, 2, 3])
+
+    def test_tokens_as_the_judge_counts_them(self):
+        """Estimated far too low: what the judge says is what holds the later calls back."""
+        judge = Judge(seconds=0.1, answer=lambda request: LLMReply("yes", input_tokens=900, output_tokens=100))
+
+        async def main():
+            await ask_all(Gate(4, tokens_per_minute=60_000), judge, asks(124))
+
+        run_on_a_clock(main())
+        assert 110 < judge.began[-1] - 1000 < 125  # 124 calls of 1,000 tokens at 1,000 a second
+
+    def test_tokens_that_nobody_counts_stay_as_estimated(self):
+        judge = Judge(seconds=0.1)
+        long = [replace(each, system="x" * 4000) for each in asks(61)]
+
+        async def main():
+            await ask_all(Gate(50, tokens_per_minute=60_000), judge, long)
+
+        run_on_a_clock(main())
+        assert judge.began[-1] - 1000 == pytest.approx(60, rel=0.1)
+
+
+class TestSharing:
+    def test_requests_that_are_the_same_share_one_reply_also_while_it_is_on_its_way(self):
+        judge = Judge(answer=lambda request: LLMReply("yes", input_tokens=10, output_tokens=5))
+
+        async def main():
+            gate, meters = Gate(), [Meter() for _ in range(4)]
+            for meter in meters:
+                meter.asking((ASK,))
+            replies = await asyncio.gather(*(gate.call(ASK, judge, None, meter=meter) for meter in meters[:3]))
+            replies.append(await gate.call(ASK, judge, None, meter=meters[3]))
+            for meter, reply in zip(meters, replies, strict=True):
+                meter.answered((reply,))
+            return replies, [meter.usage() for meter in meters], gate
+
+        replies, usages, gate = run_on_a_clock(main())
+        assert {reply.text for reply in replies} == {"yes"}
+        assert (len(judge.began), gate.llm_calls, gate.shared) == (1, 1, 3)
+        assert [(usage.llm_calls, usage.input_tokens, usage.output_tokens) for usage in usages] == [
+            (1, 10, 5), (0, 0, 0), (0, 0, 0), (0, 0, 0),
+        ]  # fmt: skip
+
+    @pytest.mark.parametrize(
+        "other",
+        [{"user": "Is it not?"}, {"system": "Answer"}, {"task": "demo.asks"}, {"schema": {"type": "array"}},
+         {"temperature": 0.1}, {"sample_index": 1}, {"choices": ("yes",)}, {"system": "Answer.I", "user": "s it?"}],
+    )  # fmt: skip
+    def test_requests_that_differ_do_not(self, other):
+        judge = Judge()
+
+        async def main():
+            gate = Gate()
+            for request in (ASK, replace(ASK, **other)):
+                await gate.call(request, judge, None)
+
+        run_on_a_clock(main())
+        assert len(judge.began) == 2
+
+    def test_nor_do_draws_which_ask_with_indices_far_apart(self):
+        llm = FakeLLM(lambda request: "yes")
+        kept = Kept()
+
+        async def main():
+            for _ in range(2):  # the second run finds the replies of the first
+                gate = Gate(replies=kept)
+                for draw in (0, 1, 2):
+                    for index in (0, 1):
+                        await gate.call(replace(ASK, sample_index=index), llm, None, draw)
+
+        asyncio.run(main())
+        assert [each.sample_index for each in llm.requests] == [0, 1, 1_000_000, 1_000_001, 2_000_000, 2_000_001]
+        assert len(kept) == 6
+
+    def test_nor_do_judges(self):
+        judges = [FakeLLM(lambda request: "yes", model=name) for name in "ab"]
+
+        async def main():
+            gate = Gate()
+            for judge in judges:
+                await gate.call(ASK, judge, None)
+
+        asyncio.run(main())
+        assert [len(judge.requests) for judge in judges] == [1, 1]
+
+    def test_more_schemas_than_are_told_apart_by_number(self):
+        llm = FakeLLM(lambda request: "yes")
+
+        async def main():
+            gate = Gate()
+            for _ in range(2):
+                for i in range(150):
+                    await gate.call(replace(ASK, schema={"maxItems": i}), llm, None)
+
+        asyncio.run(main())
+        assert len(llm.requests) == 150
+
+    def test_the_schema_of_a_request_may_be_changed_afterwards(self):
+        llm, schema = FakeLLM(lambda request: "yes"), {"maxItems": 1}
+
+        async def main():
+            gate = Gate()
+            await gate.call(replace(ASK, schema=schema), llm, None)
+            schema["maxItems"] = 2
+            await gate.call(replace(ASK, schema=schema), llm, None)
+
+        asyncio.run(main())
+        assert len(llm.requests) == 2
+
+    def test_without_it_every_request_is_asked_and_nothing_is_kept(self):
+        llm, kept = FakeLLM(lambda request: "yes"), Kept()
+
+        async def main():
+            gate = Gate(share_replies=False, replies=kept)
+            await ask_all(gate, llm, [ASK] * 3)
+
+        asyncio.run(main())
+        assert (len(llm.requests), kept) == (3, {})
+
+    def test_a_failure_is_nobody_elses(self):
+        fails = iter([True])
+        judge = Judge(answer=lambda request: ValueError("once") if next(fails, None) else "yes")
+
+        async def main():
+            return await ask_all(Gate(), judge, [ASK] * 3)
+
+        first, *others = run_on_a_clock(main())
+        assert isinstance(first, ValueError)
+        assert [each.text for each in others] == ["yes", "yes"]
+        assert len(judge.began) == 2
+
+    def test_nor_is_a_cancellation(self):
+        judge = Judge()
+
+        async def main():
+            gate = Gate()
+            first, second, third = (asyncio.ensure_future(gate.call(ASK, judge, None)) for _ in range(3))
+            await asyncio.sleep(0.5)
+            first.cancel()
+            third.cancel()
+            return (await second).text
+
+        assert run_on_a_clock(main()) == "yes"
+        assert len(judge.began) == 2
+
+    def test_what_is_no_reply_is_not_kept(self):
+        kept = Kept()
+
+        class Wrong(BaseLLM):
+            model = "wrong"
+
+            async def agenerate(self, request, /):
+                return LLMReply(None)
+
+        async def main():
+            await ask_all(Gate(replies=kept), Wrong(), [ASK, ASK])
+
+        asyncio.run(main())
+        assert kept == {}
+
+    def test_only_so_many_are_remembered(self):
+        llm = FakeLLM(lambda request: "yes")
+
+        async def main():
+            gate = Gate()
+            for request in asks(5000):
+                await gate.call(request, llm, None)
+            return len(gate._sharing._recent)
+
+        assert asyncio.run(main()) == 4096
+
+
+class TestOneLoop:
+    """A judge whose client belongs to the app's loop."""
+
+    class Theirs(FakeLLM):
+        one_loop = True
+
+        def __init__(self):
+            super().__init__(lambda request: "yes")
+            self.threads = []
+
+        def generate(self, request, /):
+            self.threads.append(threading.current_thread())
+            return super().generate(request)
+
+        async def agenerate(self, request, /):
+            raise AssertionError("on a loop that is not the app's")
+
+    def test_it_is_called_in_threads_on_a_loop_of_our_own(self):
+        judge = self.Theirs()
+        replies = asyncio.run(ask_all_on(Gate(own_loop=True), judge, asks(3)))
+        assert [each.text for each in replies] == ["yes"] * 3
+        assert threading.main_thread() not in judge.threads
+        assert all(thread.daemon for thread in judge.threads)
+
+    def test_and_by_its_async_half_on_the_callers(self):
+        replies = asyncio.run(ask_all_on(Gate(), self.Theirs(), asks(1)))
+        assert isinstance(replies[0], AssertionError)
+
+    def test_embedders_too(self):
+        class Embedder(FakeEmbedder):
+            one_loop = True
+
+            async def aembed(self, texts, /):
+                raise AssertionError
+
+        vectors = asyncio.run(Gate(own_loop=True).call(EmbedRequest(("a",)), self.Theirs(), Embedder()))
+        assert vectors.shape == (1, 8)
+
+    @pytest.mark.parametrize("raised", [ValueError("bug"), StopIteration(), OSError(5, "io")])
+    def test_what_it_raises_arrives(self, raised):
+        judge = self.Theirs()
+        judge._reply = lambda request: raised
+        (answer,) = asyncio.run(ask_all_on(Gate(own_loop=True), judge, asks(1)))
+        assert isinstance(answer, RuntimeError if isinstance(raised, StopIteration) else type(raised))
+
+    def test_a_call_that_hangs_can_be_called_off(self):
+        never = threading.Event()
+
+        class Hanging(self.Theirs):
+            def generate(self, request, /):
+                never.wait()
+
+        (answer,) = asyncio.run(ask_all_on(Gate(own_loop=True, call_timeout=0.05), Hanging(), asks(1)))
+        assert isinstance(answer, TimeoutError)
+        never.set()
+
+
+async def ask_all_on(gate, judge, requests):
+    return await ask_all(gate, judge, requests)
+
+
+def test_a_closed_gate_lets_calls_in_flight_end_and_begins_no_other():
+    judge = Judge()
+
+    async def main():
+        gate = Gate(2)
+        calls = ask_all(gate, judge, asks(5))
+        await asyncio.sleep(0.5)
+        gate.close()
+        return await calls
+
+    replies = run_on_a_clock(main())
+    assert [type(each) for each in replies] == [LLMReply] * 2 + [GateClosed] * 3
+    assert judge.cancelled == 0
+
+
+def test_tokens_are_added_up_and_unknown_ones_said_to_be():
+    counts = iter([(3, 4), (5, 6), (None, 1)])
+    judge = Judge(answer=lambda request: LLMReply("yes", *next(counts)))
+
+    async def main():
+        gate, seen = Gate(1), []
+        for request in asks(3):
+            await gate.call(request, judge, None)
+            seen.append((gate.input_tokens, gate.output_tokens))
+        return seen
+
+    assert run_on_a_clock(main()) == [(3, 4), (8, 10), (None, 11)]

@@ -1,0 +1,85 @@
+"""What exceptions of all kinds of clients say of slowing down."""
+
+import datetime
+from email.utils import format_datetime
+
+import pytest
+
+from ragstone.batch.pace.pushback import Pushback, pushback
+
+
+class Error(Exception):
+    def __init__(self, **facts):
+        super().__init__("no")
+        self.__dict__.update(facts)
+
+
+class Response:
+    def __init__(self, status_code=200, **headers):
+        self.status_code = status_code
+        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+@pytest.mark.parametrize("status", [429, 503, 529])
+@pytest.mark.parametrize("name", ["status_code", "status", "code", "http_status"])
+def test_a_status_under_any_name(status, name):
+    assert pushback(Error(**{name: status})) == Pushback(None)
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 500, 502, "429", None, True])
+def test_any_other_status_says_nothing(status):
+    assert pushback(Error(status_code=status)) is None
+
+
+def test_the_responses_status():
+    assert pushback(Error(response=Response(429))) == Pushback(None)
+
+
+@pytest.mark.parametrize(
+    ("told", "seconds"),
+    [("3", 3.0), ("0", 0.0), ("1.5", 1.5), (" 2 ", 2.0), ("-1", None), ("nan", None), ("inf", None), ("soon", None),
+     ("1" * 400, None), ("", None), (None, None), (b"3", None), (["3"], None)],
+)  # fmt: skip
+def test_retry_after_in_seconds(told, seconds):
+    for name in ("retry_after", "Retry_After"):
+        assert pushback(Error(status_code=429, response=Response(**{name: told}))) == Pushback(seconds)
+
+
+def test_retry_after_as_a_date():
+    later = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=90)
+    said = pushback(Error(status_code=503, response=Response(retry_after=format_datetime(later, usegmt=True))))
+    assert 60 < said.seconds <= 90
+    past = pushback(Error(status_code=503, response=Response(retry_after="Wed, 21 Oct 2015 07:28:00 GMT")))
+    assert past == Pushback(0.0)
+
+
+def test_milliseconds_go_before_seconds():
+    assert pushback(Error(response=Response(429, retry_after_ms="250", retry_after="1"))) == Pushback(0.25)
+
+
+def test_a_number_on_the_exception_is_enough():
+    assert pushback(Error(retry_after=4)) == Pushback(4.0)
+    assert pushback(Error(retry_after=True)) is None
+
+
+def test_the_exception_that_it_was_raised_from():
+    outer = RuntimeError("the judge failed")
+    outer.__cause__ = ValueError()
+    outer.__cause__.__cause__ = Error(status_code=429, response=Response(retry_after="2"))
+    assert pushback(outer) == Pushback(2.0)
+
+
+def test_a_chain_that_bites_its_tail():
+    error = ValueError()
+    error.__cause__ = error
+    assert pushback(error) is None
+
+
+@pytest.mark.parametrize("code", ["insufficient_quota", "billing_hard_limit_reached"])
+def test_a_quota_that_is_used_up_is_not_waited_for(code):
+    assert pushback(Error(status_code=429, code=code)) is None
+
+
+def test_odd_headers_are_no_trouble():
+    assert pushback(Error(status_code=429, response=Error(headers=object()))) == Pushback(None)
+    assert pushback(Error(status_code=429, response="text")) == Pushback(None)

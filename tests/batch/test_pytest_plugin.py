@@ -1,0 +1,142 @@
+"""`assert_score`, by itself and as a fixture in a run of pytest of its own."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ragstone
+from ragstone import AlignmentCoverage, ContextRelevancy, Sample
+from ragstone.testing import FakeLLM, assert_score
+
+from ..core.judges import filled  # noqa: TID252
+
+SAMPLE = Sample(user_input="Who wrote Emma?", retrieved_contexts=["Jane Austen wrote it. It rains. It snows."])
+
+
+def metric(reply=None, **changes):
+    return ContextRelevancy(llm=FakeLLM(reply or (lambda request: {"ids": [1]})), **changes)
+
+
+def message(*args, **changes):
+    with pytest.raises(AssertionError) as caught:
+        assert_score(*args, **changes)
+    return str(caught.value).splitlines()
+
+
+def test_what_reaches_it_comes_back():
+    assert assert_score(SAMPLE, metric(), at_least=1 / 3).value == pytest.approx(1 / 3)
+    assert assert_score(SAMPLE.model_dump(exclude_none=True), metric(), at_least=0.0).metric == "context_relevancy"
+
+
+def test_a_failure_shows_what_cost_it_and_nothing_else():
+    assert message(SAMPLE, metric(), at_least=0.7) == [
+        "context_relevancy is 0.333, at least 0.7 is wanted",
+        "  1 of 3 sentences in 1 of 1 contexts are needed to answer.",
+        "  sentence 2 irrelevant: It rains.",
+        "  sentence 3 irrelevant: It snows.",
+    ]
+
+
+def test_a_failure_shows_where_the_evidence_is():
+    def judge(request):
+        return json.dumps(filled(request.schema)).replace('"supported"', '"contradicted"')
+
+    sample = Sample(user_input="Jane Austen wrote Emma. It is a novel.", response="Ann wrote Emma.")
+    lines = message(sample, AlignmentCoverage(llm=FakeLLM(judge)), at_least=0.9)
+    assert any("contradicted" in line for line in lines)
+    assert any(line.startswith("    in user_input, characters ") for line in lines)
+
+
+def test_a_near_miss_does_not_read_like_a_hit():
+    (first, *_) = message(SAMPLE, metric(lambda request: {"ids": [1, 2]}), at_least=0.667)
+    assert first == "context_relevancy is 0.6666666666666666, at least 0.667 is wanted"
+
+
+def test_what_cannot_be_scored_is_no_low_score():
+    assert message(Sample(user_input="Why?"), metric(), at_least=0.0) == [
+        "context_relevancy could not be scored (missing_input); this is no low score",
+        "  retrieved_contexts: is missing; context_relevancy needs it",
+    ]
+
+
+def test_the_threshold_stands_for_at_least():
+    assert assert_score(SAMPLE, metric(threshold=0.3)).passed
+    assert message(SAMPLE, metric(threshold=0.5))[0].endswith("at least 0.5 is wanted")
+    assert assert_score(SAMPLE, metric(threshold=0.5), at_least=0.1).passed is False
+
+
+@pytest.mark.parametrize(
+    ("at_least", "said"), [(None, "has no threshold"), (1.5, "outside"), (float("nan"), "outside")]
+)
+def test_what_can_never_hold_is_refused_before_the_judge_is_asked(at_least, said):
+    given = metric()
+    with pytest.raises(ValueError, match=said):
+        assert_score(SAMPLE, given, at_least=at_least)
+    assert given.llm.requests == []
+
+
+def test_the_clients_own_errors_come_through():
+    with pytest.raises(PermissionError):
+        assert_score(SAMPLE, metric(lambda request: PermissionError("key")), at_least=0.5)
+
+
+def test_many_verdicts_are_cut():
+    contexts = ["It rains. " * 60]
+    given = metric(lambda request: {"ids": []})
+    lines = message(Sample(user_input="Why?", retrieved_contexts=contexts), given, at_least=0.5)
+    assert len(lines) <= 24
+
+
+def test_inside_a_running_loop():
+    async def inside():
+        return assert_score(SAMPLE, metric(), at_least=0.3)
+
+    assert asyncio.run(inside()).value > 0.3
+
+
+TEST = """
+from ragstone import ContextRelevancy, Sample
+from ragstone.testing import FakeLLM
+
+SAMPLE = Sample(user_input="Who wrote Emma?", retrieved_contexts=["Jane Austen wrote it. It rains."])
+METRIC = ContextRelevancy(llm=FakeLLM(lambda request: {"ids": [1]}))
+
+def test_good(assert_score):
+    assert assert_score(SAMPLE, METRIC, at_least=0.5).value == 0.5
+
+def test_bad(assert_score):
+    assert_score(SAMPLE, METRIC, at_least=0.7)  # the line of the test
+"""
+
+
+def pytest_of_its_own(folder, *options):
+    (folder / "test_app.py").write_text(TEST)
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+    environ["PYTHONPATH"] = str(Path(ragstone.__file__).parents[1])
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-W", "error", "--rootdir", str(folder)]
+    done = subprocess.run(
+        [*command, *options, str(folder)], cwd=folder, env=environ, capture_output=True, text=True, check=False
+    )
+    return done.stdout
+
+
+def test_the_plugin_is_loaded_where_it_is_asked_for(tmp_path):
+    out = pytest_of_its_own(tmp_path, "-p", "ragstone.pytest_plugin")
+    assert "1 failed, 1 passed" in out
+    assert "AssertionError: context_relevancy is 0.500, at least 0.7 is wanted" in out
+    assert "sentence 2 irrelevant: It rains." in out
+    assert "# the line of the test" in out
+    assert "def assert_score" not in out  # nor any other line of ours
+    (tmp_path / "conftest.py").write_text('pytest_plugins = ["ragstone.pytest_plugin"]\n')
+    assert "1 failed, 1 passed" in pytest_of_its_own(tmp_path)
+
+
+def test_and_nowhere_else(tmp_path):
+    out = pytest_of_its_own(tmp_path)
+    assert "fixture 'assert_score' not found" in out
+    assert "ragstone" not in out.partition("ERROR")[0].partition("plugins:")[2].splitlines()[:1]

@@ -1,0 +1,401 @@
+"""What a report adds up, says and keeps. Its page in a real browser too."""
+
+import math
+import pickle
+import statistics
+import tracemalloc
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragstone import ContextRelevancy, Sample
+from ragstone.batch.report.facts import MetricFacts
+from ragstone.batch.report.report import Report
+from ragstone.batch.report.result import Result
+from ragstone.batch.sources.rows import BadLine
+from ragstone.report.costly import bounds_of
+from ragstone.testing import FakeLLM
+
+from ..report.browser import Browser, find_chromium  # noqa: TID252
+from ..report.test_browser import ATTACK, OURS, asked  # noqa: TID252
+from .reports import report, results, rich, scored, unscored
+
+
+def only(found):
+    (summary,) = found.summary().values()
+    return summary
+
+
+def test_a_mean_is_of_the_scored_rows_alone():
+    found = only(report([0.5, None, 1.0, None, None]))
+    assert (found.mean, found.rows, found.scored, found.total) == (0.75, 2, 2, 5)
+    assert found.failures == {"timeout": 3}
+    assert found.examples == {"timeout": "q1: after 60 s"}
+    assert found.low <= 0.75 <= found.high
+    assert (found.usage.llm_calls, found.usage.input_tokens) == (4, 20)
+    assert (found.noise, found.noise_error, found.draws, found.passed) == (None, None, 1, None)
+
+
+def test_draws_of_a_row_are_averaged_first():
+    found = only(report([[0.0, 0.0, 0.0, 0.3], [1.0], [0.5, None, 0.7]]))
+    assert found.mean == pytest.approx(statistics.fmean([0.075, 1.0, 0.6]))
+    assert (found.rows, found.scored, found.total, found.draws) == (3, 7, 8, 4)
+    assert found.noise.rows == 2
+    squares = 3 * 0.075**2 + 0.225**2 + 2 * 0.1**2
+    assert found.noise.sd == pytest.approx(math.sqrt(squares / 4))
+    assert found.noise_error == pytest.approx(found.noise.sd / 3 * math.sqrt(1 / 4 + 1 + 1 / 2))
+
+
+def test_agreement_and_passing_are_of_the_scores_that_have_a_threshold():
+    given = [Result(0, "a", draw, "j", scored(0.5, passed=passed)) for draw, passed in enumerate([True, True, False])]
+    found = only(Report.of(given))
+    assert found.noise.agreement == pytest.approx(1 / 3)
+    assert found.passed == pytest.approx(2 / 3)
+
+
+rows = st.lists(st.lists(st.one_of(st.none(), st.floats(0, 1)), min_size=1, max_size=3), max_size=12)
+
+
+@given(rows)
+@settings(deadline=None, max_examples=60)
+def test_never_a_nan(values):
+    found = report(values, name="any")
+    for each in found.summary().values():
+        numbers = (each.mean, each.low, each.high, each.passed, each.noise_error, each.noise_reach)
+        assert all(number is None or math.isfinite(number) for number in numbers)
+        means = [statistics.fmean(filled) for of in values if (filled := [v for v in of if v is not None])]
+        assert each.mean == (pytest.approx(statistics.fmean(means)) if means else None)
+        assert each.scored + sum(each.failures.values()) == each.total == sum(map(len, values))
+    for shown in (str(found), found._repr_html_(), found.html()):
+        assert "nan" not in shown.lower().replace("finance", "")
+
+
+@pytest.mark.parametrize(
+    ("values", "mean"), [([0.7], "0.700"), ([None, None], "–"), ([1.0, 1.0], "1.000")], ids=["one", "none", "same"]
+)
+def test_few_rows_and_no_score(values, mean):
+    found = report(values, name="few")
+    assert mean in str(found)
+    assert mean in found.html()
+    assert only(found).low == (None if len([v for v in values if v is not None]) < 2 else 1.0)
+
+
+def test_no_row_at_all():
+    found = Report.of([])
+    assert str(found) == repr(found) == "0 rows"
+    assert found.summary() == {}
+    assert "Nothing was scored" in found.html()
+    assert found.usage.llm_calls == 0
+    metric = ContextRelevancy(llm=FakeLLM(lambda request: ""))
+    summary = Report.of([], [metric]).summary()["context_relevancy"]
+    assert (summary.mean, summary.low, summary.total) == (None, None, 0)
+    assert "0/0" in str(Report.of([], [metric]))
+
+
+def test_metrics_keep_their_order_and_facts():
+    metric = ContextRelevancy(llm=FakeLLM(lambda request: "", model="j"), threshold=0.5)
+    facts = MetricFacts("demo", "1", "judge", (0.0, 5.0), higher_is_better=False)
+    found = Report.of(results([1.0, 5.0]), [metric, facts])
+    assert [each.name for each in found.metrics] == ["context_relevancy", "demo"]
+    assert found.metrics[0] == MetricFacts(
+        "context_relevancy", metric.version, "j", bounds_of("context_relevancy"), threshold=0.5
+    )
+    assert "Highest scores (lower is better)" in found.html()
+
+
+def test_versions_and_judges_are_not_mixed():
+    given = [*results([0.0, 0.0]), *results([1.0, 1.0], version="2"), *results([0.5], judge="")]
+    found = Report.of(given).summary()
+    assert [(name, each.mean) for name, each in found.items()] == [
+        ("demo (version 1, judge judge)", 0.0),
+        ("demo (version 2, judge judge)", 1.0),
+        ("demo (version 1, judge not told)", 0.5),
+    ]
+
+
+def test_the_table():
+    text = str(
+        report([[0.5, 0.7], None, [1.0, 0.8]], name="baseline", bad_rows=[BadLine(4, "not JSON")])
+    )  # fmt: skip
+    assert text.splitlines() == [
+        "baseline: 3 rows",
+        "metric   mean  95 % interval  scored  judge calls  tokens in  tokens out",
+        "demo    0.750  0.600 – 0.900     4/5            8         40           4",
+        "judge's noise in demo: one score of a row varies by 0.141 (standard deviation between draws, 2 rows), "
+        "the mean by ±0.139 of that alone",
+        "unscored by demo: 1 timeout",
+        "    first: q1: after 60 s",
+        "1 row held no sample; the first, line 4: not JSON",
+    ]
+
+
+def test_unknown_tokens_are_not_0():
+    unknown = Report.of([Result(0, "a", 0, "j", scored(1.0, usage={"llm_calls": 1, "input_tokens": None}))])
+    assert unknown.usage.input_tokens is None
+    assert "not told" in str(unknown)
+    assert "unknown" in unknown.html()
+
+
+def test_the_worst_rows_come_first_with_what_cost_them():
+    values = [[0.9, 0.1], [0.4, 0.4], [1.0], [0.2]]
+    samples = [Sample(user_input=f"question {i}") for i in range(4)]
+    facts = [MetricFacts("demo", "1", "judge", (0.0, 1.0))]
+    page = report(values, samples=samples, facts=facts).html()
+    places = [page.index(f"<bdi>q{i}</bdi>") for i in (3, 1, 0)]
+    assert places == sorted(places)
+    assert "<bdi>q2</bdi>" not in page  # nothing cost a full score
+    assert "mean of 2 draws, of which the worst is shown, 0.100" in page
+    assert "question 3" in page
+    lower = [MetricFacts("demo", "1", "judge", (0.0, 1.0), higher_is_better=False)]
+    page = report(values, samples=samples, facts=lower).html()
+    places = [page.index(f"<bdi>q{i}</bdi>") for i in (2, 0, 1, 3)]
+    assert places == sorted(places)
+
+
+def test_of_equally_bad_rows_the_first_are_shown():
+    page = report([0.5] * 40).html()
+    assert [i for i in range(40) if f"<bdi>q{i}</bdi>" in page] == list(range(10))
+
+
+def test_json_and_back(tmp_path):
+    given = rich("Grüße \udcff\x00\n</script>", 4)
+    path = tmp_path / "report.json"
+    given.to_json(path)
+    back = Report.load(path)
+    assert back.name == given.name
+    assert list(back.results()) == list(given.results())
+    assert back.metrics == given.metrics
+    assert [back.sample(row) for row in range(5)] == [given.sample(row) for row in range(5)]
+    assert str(back) == str(given)
+    assert back.notes == ()
+    assert str(pickle.loads(pickle.dumps(back))) == str(given)
+    assert not list(tmp_path.glob("*.part"))
+
+
+@given(rows)
+@settings(deadline=None, max_examples=30)
+def test_json_and_back_of_anything(tmp_path_factory, values):
+    path = tmp_path_factory.mktemp("any") / "report.json"
+    facts = [MetricFacts("demo", "1", "judge", (-1.0, 1.0), False, 0.25)]
+    given = report(values, facts=facts, bad_rows=[BadLine(9, "x")], name="n")
+    given.to_json(path)
+    back = Report.load(path)
+    assert (list(back.results()), back.metrics, back.bad_rows) == (list(given.results()), given.metrics, given.bad_rows)
+    assert back.summary() == given.summary()
+    Report.load(path).to_json(path)  # over itself
+    assert list(Report.load(path).results()) == list(given.results())
+
+
+def test_metadata_that_is_no_json_does_not_stop_it(tmp_path):
+    around = {}
+    around["itself"] = around
+    samples = [Sample(response="a", metadata={"x": {1, 2}, "n": float("nan"), "3": object(), "around": around})]
+    report([0.5], samples=samples).to_json(tmp_path / "a.json")
+    assert Report.load(tmp_path / "a.json").sample(0).metadata["x"] == [1, 2]
+    assert "NaN" not in (tmp_path / "a.json").read_text()
+
+
+def test_the_file_is_one_json_object(tmp_path):
+    import json
+
+    report([0.5, None], samples=[Sample(response="a"), Sample(response="b")]).to_json(tmp_path / "a.json")
+    whole = json.loads((tmp_path / "a.json").read_text())
+    assert [len(whole[name]) for name in ("metrics", "results", "samples", "bad_rows")] == [1, 2, 2, 0]
+    Report.of([]).to_json(tmp_path / "b.json")
+    assert json.loads((tmp_path / "b.json").read_text())["results"] == []
+    assert list(Report.load(tmp_path / "b.json").results()) == []
+
+
+def lines_of(values, **changes):
+    from ragstone.batch.report.lines import encoded, result_line
+
+    return [encoded(result_line(result)) for result in results(values, **changes)]
+
+
+def test_a_file_of_ragstone_score(tmp_path):
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(b"".join(lines_of([0.5, None, [0.7, 0.9]], metric="context_relevancy")))
+    found = Report.load(path)
+    assert list(found.results()) == list(results([0.5, None, [0.7, 0.9]], metric="context_relevancy"))
+    assert found.metrics == (MetricFacts("context_relevancy", "1", "judge", (0.0, 1.0)),)
+    assert (found.notes, found.name, found.sample(0)) == ((), "", None)
+    assert "The texts are not at hand" in found.html()
+
+
+def test_a_torn_last_line_is_left_out_and_said_so(tmp_path):
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(b"".join(lines_of([0.5, 1.0]))[:-20])
+    found = Report.load(path)
+    assert only(found).mean == 0.5
+    assert found.notes == ("run.jsonl: its end is missing, as where a run was killed: what is whole was read",)
+    assert found.notes[0] in str(found)
+    assert found.notes[0] in found.html()
+
+
+def test_a_torn_report_is_read_as_far_as_it_goes(tmp_path):
+    path = tmp_path / "report.json"
+    report([0.5, 1.0, 0.25], samples=[Sample(response=c) for c in "abc"]).to_json(path)
+    whole = path.read_bytes()
+    first = whole.index(b"\n", whole.index(b"\n") + 1)  # the end of the first result
+    for end in range(first, len(whole) - 3, 97):
+        path.write_bytes(whole[:end])
+        found = Report.load(path)
+        assert found.notes == ("report.json: its end is missing, as where a run was killed: what is whole was read",)
+        assert [r.outcome.value for r in found.results()] == [0.5, 1.0, 0.25][: only(found).total]
+        assert only(found).total >= 1
+
+
+def test_other_lines_are_left_out_and_said_so(tmp_path):
+    path = tmp_path / "run.jsonl"
+    one, two = lines_of([0.5, 1.0])
+    path.write_bytes(b"\n" + one + b'{"id": "x"}\n[]\nnull\n' + two)
+    found = Report.load(path)
+    assert only(found).mean == 0.75
+    assert found.notes == ("run.jsonl: 3 line(s) hold no result and were left out: 3, 4, 5",)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b'{"question": "Why?"}\n' * 3, b"\x89PNG\r\n", b"[]", b'{"ragstone_report": 1}', b'{"ragstone_report": "x", ', b"[[[["],
+    ids=["samples", "binary", "list", "no head", "bad head", "nested"],
+)  # fmt: skip
+def test_what_is_no_report_is_refused(tmp_path, content):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"a\.jsonl: holds no results: give a file that"):
+        Report.load(path)
+
+
+def test_a_newer_report_is_refused(tmp_path):
+    path = tmp_path / "a.json"
+    report([0.5]).to_json(path)
+    path.write_bytes(path.read_bytes().replace(b'{"ragstone_report": 1', b'{"ragstone_report": 2', 1))
+    with pytest.raises(ValueError, match="a newer ragstone wrote it"):
+        Report.load(path)
+
+
+def test_an_empty_file_is_a_report_of_nothing(tmp_path):
+    (tmp_path / "a.jsonl").touch()
+    assert str(Report.load(tmp_path / "a.jsonl")) == "0 rows"
+    with pytest.raises(FileNotFoundError):
+        Report.load(tmp_path / "b.jsonl")
+
+
+def test_a_file_that_changed_is_not_taken_for_what_was_loaded(tmp_path):
+    path = tmp_path / "a.json"
+    report([0.5, 1.0]).to_json(path)
+    found = Report.load(path)
+    report([0.5, 1.0, 0.0]).to_json(path)
+    assert only(found).mean == 0.75  # what was counted stays
+    with pytest.raises(ValueError, match="has changed since it was loaded"):
+        list(found.results())
+
+
+def test_a_row_whose_results_do_not_stand_together_is_one_row(tmp_path):
+    given = [Result(row, f"q{row}", draw, "j", scored(0.5 * row)) for draw in range(2) for row in range(3)]
+    found = only(Report.of(given))
+    assert (found.rows, found.mean, found.draws) == (3, 0.5, 2)
+
+
+def test_half_a_file_never_stands_in_for_one(tmp_path):
+    path = tmp_path / "a.json"
+    report([0.5]).to_json(path)
+    before = path.read_bytes()
+
+    class Broken:
+        read = 0
+
+        def results(self):
+            self.read += 1
+            yield from results([1.0])
+            if self.read > 1:  # it has been counted before
+                raise OSError("gone")
+
+        def sample(self, row):
+            return None
+
+    with pytest.raises(OSError, match="gone"):
+        Report(Broken()).to_json(path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_hundred_thousand_rows_take_little_memory_beside_their_results(tmp_path):
+    path = tmp_path / "big.jsonl"
+    lines = lines_of([0.25, 0.5, None, 1.0], metric="context_relevancy")
+    with path.open("wb") as file:
+        for row in range(100_000):
+            file.write(lines[row % 4].replace(b'"line": ', b'"line": %d' % (row + 1), 1))
+    tracemalloc.start()
+    found = Report.load(path)
+    summary = only(found)
+    page = found.html()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (summary.total, summary.rows, summary.failures) == (100_000, 75_000, {"timeout": 25_000})
+    assert summary.mean == pytest.approx(1.75 / 3)
+    assert summary.high - summary.low < 0.01
+    assert peak < 120_000_000
+    assert len(page) < 200_000
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    started = Browser(find_chromium(), tmp_path_factory.mktemp("profile"))
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="module")
+def hostile():
+    return rich(ATTACK)
+
+
+def test_what_comes_from_outside_stays_text(browser, hostile):
+    seen = browser.measure(hostile.html(), 1280, opened=True)
+    assert seen["title"].endswith(": ragstone report")
+    assert set(seen["elements"]) <= OURS
+    assert seen["text"].count(ATTACK.replace("\x00", "\ufffd")) > 30
+    assert asked(browser) == ["http://report.test/measure", "http://report.test/page"]
+
+
+def test_in_a_notebook_too(browser, hostile):
+    seen = browser.measure(f"<title>notebook</title>{hostile._repr_html_()}", 1280)
+    assert seen["title"] == "notebook"
+    assert set(seen["elements"]) <= OURS
+    assert asked(browser) == ["http://report.test/measure", "http://report.test/page"]
+
+
+def test_a_terminal_obeys_nothing_of_it(hostile):
+    shown = str(rich("\x1b[31m\r\x07 \u202e"))
+    assert not [c for c in shown if not (c.isprintable() or c == "\n")]
+    assert "\u202e" not in str(hostile)
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+@pytest.mark.parametrize("opened", [False, True], ids=["closed", "opened"])
+def test_nothing_sticks_out(browser, hostile, width, opened):
+    for page in (
+        hostile.html(),
+        report([0.2, None, [0.5, 0.9]], name="n" * 300, bad_rows=[BadLine(1, "p" * 900)]).html(),
+    ):
+        seen = browser.measure(page, width, opened=opened)
+        assert seen["wide"] == []
+        assert seen["content"] <= seen["width"] <= width
+
+
+def test_it_is_saved_and_drawn_in_light_and_dark(browser, tmp_path):
+    path = tmp_path / "report.html"
+    report([0.1, 0.5, None, 0.9] * 20, name="baseline").save(path)
+    light = browser.picture(path, tmp_path / "light.png", dark=False)
+    dark = browser.picture(path, tmp_path / "dark.png", dark=True)
+    assert light[:4] == dark[:4] == b"\x89PNG"
+    assert light != dark
+    assert min(len(light), len(dark)) > 30_000
+
+
+def test_unscored_alone_has_no_chart():
+    page = Report.of([Result(0, "a", 0, "j", unscored("judge_error", "ConnectionError: refused"))]).html()
+    assert "<svg" not in page
+    assert "ConnectionError: refused" in page

@@ -1,0 +1,841 @@
+"""Samples from everywhere: every form of source, and every way in which a row of it can be none."""
+
+import asyncio
+import csv
+import dataclasses
+import datetime
+import decimal
+import gzip
+import json
+import os
+import threading
+import uuid
+from collections import OrderedDict, UserDict
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from ragstone import Sample
+from ragstone.batch.sources import SourceError, rows_of
+from ragstone.batch.sources.rows import BadLine, Row
+
+WHOLE = {"user_input": "Q?", "retrieved_contexts": ["C.", "D."], "response": "A."}
+SAMPLE = Sample(**WHOLE)
+
+
+def read(source, fields=None):
+    return list(rows_of(source, fields))
+
+
+def problem(row):
+    assert isinstance(row, BadLine), row
+    return row.problem
+
+
+def texts(row):
+    assert isinstance(row, Row), row
+    return row.sample.user_input, tuple(row.sample.retrieved_contexts), row.sample.response
+
+
+# --- in memory ------------------------------------------------------------------------------------------------------
+
+
+class RagasLike(BaseModel):
+    user_input: str
+    retrieved_contexts: list[str] | None = None
+    response: str | None = None
+    rubrics: dict[str, str] | None = None
+
+
+@dataclasses.dataclass
+class DeepEvalLike:
+    input: str
+    actual_output: str | None = None
+    retrieval_context: list[str] | None = None
+    context: list[str] | None = None
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        SAMPLE,
+        Row(7, SAMPLE),
+        WHOLE,
+        OrderedDict(WHOLE),
+        UserDict(WHOLE),
+        WHOLE | {"other": object(), 3: "a key that is no text"},
+        {"question": "Q?", "contexts": ["C.", "D."], "answer": "A."},
+        {"input": "Q?", "retrieval_context": ("C.", "D."), "actual_output": "A."},
+        {**WHOLE, "retrieved_contexts": np.array(["C.", "D."])},
+        {**WHOLE, "retrieved_contexts": np.array(["C.", "D."], dtype=object)},
+        {**WHOLE, "user_input": np.str_("Q?")},
+        RagasLike(**WHOLE),
+        DeepEvalLike("Q?", "A.", ["C.", "D."], context=["what should have been retrieved"]),
+    ],
+    ids=lambda item: type(item).__name__,
+)
+def test_every_kind_of_item(item):
+    (row,) = read([item])
+    assert texts(row) == ("Q?", ("C.", "D."), "A.")
+    assert all(type(text) is str for text in (row.sample.user_input, *row.sample.retrieved_contexts))
+
+
+class Sliced:
+    """Iterable by its items alone, as old classes are."""
+
+    def __iter__(self):
+        return iter([WHOLE, SAMPLE])
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        [WHOLE, SAMPLE],
+        (WHOLE, SAMPLE),
+        iter([WHOLE, SAMPLE]),
+        (item for item in [WHOLE, SAMPLE]),
+        {1: WHOLE, 2: SAMPLE}.values(),
+        Sliced(),
+        np.array([WHOLE, SAMPLE], dtype=object),
+    ],
+    ids=lambda source: type(source).__name__,
+)
+def test_every_kind_of_iterable(source):
+    rows = read(source)
+    assert [texts(row) for row in rows] == [texts(Row(1, SAMPLE))] * 2
+    assert [row.line for row in rows] == [1, 2]
+
+
+def test_nothing_gives_nothing():
+    assert read([]) == []
+    assert read(iter(())) == []
+
+
+def test_a_sample_stays_the_object_that_it_is_and_a_dict_is_left_alone():
+    given = {**WHOLE, "id": 5, "contexts": float("nan")}
+    before = dict(given)
+    rows = read([SAMPLE, given])
+    assert rows[0].sample is SAMPLE
+    assert given == before
+    assert given.keys() == before.keys()
+
+
+def test_iterables_without_end_are_read_as_they_are_asked_for():
+    asked = []
+
+    def endless():
+        while True:
+            asked.append(1)
+            yield WHOLE
+
+    rows = rows_of(endless())
+    assert not asked, "nothing before the first is wanted"
+    assert next(rows).line == 1
+    assert next(rows).line == 2
+    assert len(asked) == 2
+
+
+def test_what_the_source_raises_comes_through_after_the_rows_before_it():
+    def broken():
+        yield WHOLE
+        raise ZeroDivisionError("the user's own")
+
+    rows = rows_of(broken())
+    assert texts(next(rows))
+    with pytest.raises(ZeroDivisionError, match="the user's own"):
+        next(rows)
+
+
+def test_an_asynchronous_source():
+    async def arriving():
+        yield WHOLE
+        await asyncio.sleep(0)
+        yield 5
+        yield SAMPLE
+
+    async def collect():
+        return [row async for row in rows_of(arriving())]
+
+    first, second, third = asyncio.run(collect())
+    assert texts(first) == texts(third)
+    assert second == BadLine(2, "is int, not a Sample or a dict")
+    assert third.line == 3
+
+
+@pytest.mark.parametrize("item", [None, 5, "text", b"{}", ["Q?", "A."], object(), Sample, DeepEvalLike, {1, 2}])
+def test_an_item_that_is_no_object_is_a_bad_row_and_the_others_are_not(item):
+    rows = read([WHOLE, item, WHOLE])
+    assert problem(rows[1]) == f"is {type(item).__name__}, not a Sample or a dict"
+    assert [row.line for row in rows] == [1, 2, 3]
+    assert texts(rows[0]) == texts(rows[2])
+
+
+class Broken(dict):
+    def items(self):
+        raise ZeroDivisionError("when it is looked into")
+
+
+@pytest.mark.parametrize(
+    ("item", "said"),
+    [
+        ({}, "none of a sample's fields; the row has none: name them with fields="),
+        ({"a": 1, "b": 2}, "none of a sample's fields; the row has 'a', 'b': name them with fields="),
+        ({"id": "x"}, "none of a sample's fields; the row has 'id'"),
+        ({"response": None}, "none of a sample's fields; the row has 'response'"),
+        ({"response": 5}, "response: is int, not text (str)"),
+        ({"response": ["A."]}, "response: is list, not text (str)"),
+        ({"contexts": "C."}, "retrieved_contexts: is one str; pass a list of texts"),
+        ({"contexts": ["C.", None]}, "retrieved_contexts[1]: is NoneType, not text (str)"),
+        ({"contexts": [float("nan")]}, "retrieved_contexts[0]: is float, not text (str)"),
+        ({"contexts": np.array([["C."], ["D."]])}, "retrieved_contexts[0]: is ndarray, not text (str)"),
+        ({"contexts": np.array("C.")}, "TypeError: iteration over a 0-d array"),
+        ({"contexts": {"a": "C."}}, "retrieved_contexts: is one dict; pass a list of texts"),
+        (Broken(response="A."), "ZeroDivisionError: when it is looked into"),
+    ],
+)
+def test_what_is_wrong_with_a_row_is_said(item, said):
+    rows = read([item, WHOLE])
+    assert problem(rows[0]).startswith(said)
+    assert texts(rows[1])
+
+
+# --- ids ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ("a", "a"),
+        ("", ""),
+        (7, "7"),
+        (0, "0"),
+        (1.5, "1.5"),
+        (2**70, str(2**70)),
+        (np.int64(7), "7"),
+        (np.float32(1.5), "1.5"),
+        (np.str_("a"), "a"),
+        (None, "1"),
+        (float("nan"), "1"),
+        (uuid.UUID(int=5), str(uuid.UUID(int=5))),
+        (datetime.date(2026, 1, 2), "2026-01-02"),
+        (decimal.Decimal("1.50"), "1.50"),
+    ],
+)
+def test_ids_of_other_types(given, found):
+    (row,) = read([WHOLE | {"id": given}])
+    assert row.sample.id == found
+
+
+@pytest.mark.parametrize("given", [True, ["a"], {"a": 1}, b"a", float("inf"), np.array([1, 2])])
+def test_what_can_be_no_id_is_a_bad_row(given):
+    assert problem(*read([WHOLE | {"id": given}])).startswith("id: ")
+
+
+def test_rows_of_one_id_are_all_kept():
+    rows = read([WHOLE | {"id": "same"}, WHOLE | {"id": "same", "response": "B."}, WHOLE | {"id": "same"}])
+    assert [row.sample.id for row in rows] == ["same"] * 3
+    assert [row.sample.response for row in rows] == ["A.", "B.", "A."]
+
+
+def test_a_sample_without_an_id_keeps_none_and_a_row_gets_its_number():
+    rows = read([SAMPLE, WHOLE])
+    assert [row.sample.id for row in rows] == [None, "2"]
+
+
+# --- names of fields ------------------------------------------------------------------------------------------------
+
+
+def test_fields_by_other_names():
+    fields = {"user_input": "q", "retrieved_contexts": "c", "response": "r", "id": "key"}
+    (row,) = read([{"q": "Q?", "c": "one text is one context", "r": "A.", "key": 3, "response": "not this"}], fields)
+    assert texts(row) == ("Q?", ("one text is one context",), "A.")
+    assert row.sample.id == "3"
+
+
+def test_a_name_that_is_not_there_is_said_for_the_row_that_lacks_it():
+    rows = read([{"output": "A."}, {"outptu": "A."}], {"response": "output"})
+    assert texts(rows[0])[2] == "A."
+    assert problem(rows[1]) == "response: there is no key 'output'; the row has 'outptu'"
+
+
+@pytest.mark.parametrize(
+    ("fields", "error", "said"),
+    [
+        ({"respnse": "a"}, ValueError, "fields: 'respnse' is no field of a sample; there are user_input, retrieved_"),
+        ({"response": 5}, TypeError, r"fields\['response'\]: is int; name a column or key"),
+        ("response", TypeError, "fields: is str; pass a mapping such as"),
+        (["response"], TypeError, "fields: is list"),
+    ],
+)
+def test_wrong_fields_are_refused_at_once(fields, error, said):
+    with pytest.raises(error, match=said):
+        rows_of([WHOLE], fields)
+
+
+# --- what is no source ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (WHOLE, r"samples: is one dict \(with 'user_input', .*\), not a list of them; write \[row\]"),
+        ({}, r"samples: is one dict \(with no keys\)"),
+        ({"train": [WHOLE], "test": [WHOLE]}, r"with 'train', 'test'\).*or take one of the splits"),
+        (SAMPLE, r"samples: is one Sample, not a list of them; write \[sample\]"),
+        (Row(1, SAMPLE), "samples: is one Row"),
+        (None, "samples: is NoneType; pass an iterable of Samples or dicts, a DataFrame"),
+        (5, "samples: is int; pass"),
+        (b"path.jsonl", "samples: is bytes; pass"),
+        (Sample, "samples: is .*; pass"),
+    ],
+)
+def test_what_is_no_source_is_refused_at_once(source, said):
+    with pytest.raises(TypeError, match=said):
+        rows_of(source)
+
+
+def test_an_open_file_is_refused(tmp_path):
+    (tmp_path / "a.jsonl").write_text("{}")
+    with (tmp_path / "a.jsonl").open() as file, pytest.raises(TypeError, match="is an open file .*pass its path"):
+        rows_of(file)
+
+
+@pytest.mark.parametrize("text", ["", "Who wrote Emma?", "no such file.jsonl", "a\x00b.jsonl", "x" * 5_000])
+def test_a_text_that_is_no_path_is_refused_at_once(text, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(
+        SourceError, match="there is no such file; pass the path of one, or a list of samples|is a folder"
+    ):
+        rows_of(text)
+
+
+# --- files ----------------------------------------------------------------------------------------------------------
+
+LINES = [WHOLE, {"question": "R?", "answer": "B.", "id": 5}]
+CSV = 'question,contexts,answer,id\nQ?,"[""C."", ""D.""]",A.,\nR?,,B.,5\n'
+
+
+def written(folder, name, content):
+    path = folder / name
+    body = content.encode() if isinstance(content, str) else content
+    path.write_bytes(gzip.compress(body) if name.endswith(".gz") else body)
+    return path
+
+
+@pytest.mark.parametrize("packed", ["", ".gz"])
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.jsonl", "".join(json.dumps(row) + "\n" for row in LINES)),
+        ("a.ndjson", "\n".join(map(json.dumps, LINES))),
+        ("a.b.JSONL", "\ufeff" + "\r\n".join(map(json.dumps, LINES))),
+        ("a.json", json.dumps(LINES)),
+        ("a.json", "\ufeff\n" + json.dumps(LINES, indent=2)),
+        ("lines.json", "".join(json.dumps(row) + "\n" for row in LINES)),
+        ("a.csv", CSV),
+        ("a.csv", "\ufeff" + CSV.replace("\n", "\r\n")),
+        ("a.csv", CSV.replace("\n", "\r")),
+        ("a.csv", "\n\n" + CSV.replace("\n", "\n\n") + "\n"),
+        ("a.csv", CSV.encode("utf-16")),
+        ("a.csv", CSV.replace("question,contexts", " question , contexts")),
+        ("a.tsv", CSV.replace('"[""C."", ""D.""]"', "<>").replace(",", "\t").replace("<>", '"[""C."", ""D.""]"')),
+    ],
+    ids=[
+        "lines",
+        "ndjson",
+        "bom-crlf",
+        "list",
+        "indented",
+        "lines-in-json",
+        "csv",
+        "bom",
+        "cr",
+        "blank",
+        "utf-16",
+        "spaces",
+        "tsv",
+    ],
+)
+def test_every_kind_of_file(tmp_path, name, content, packed):
+    path = written(tmp_path, name + packed, content)
+    for source in (path, str(path)):
+        rows = read(source)
+        assert [texts(row) for row in rows] == [("Q?", ("C.", "D."), "A."), ("R?", (), "B.")]
+        assert [row.sample.id for row in rows] == ["1", "5"]
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.csv", "a.tsv", "a.csv.gz"])
+@pytest.mark.parametrize("content", ["", "\n", "\r\n\r\n"])
+def test_an_empty_file_has_no_rows(tmp_path, name, content):
+    assert read(written(tmp_path, name, content)) == []
+
+
+def test_a_csv_with_a_header_alone_has_no_rows(tmp_path):
+    assert read(written(tmp_path, "a.csv", "question,answer\n")) == []
+
+
+def test_csv_with_quotes_newlines_and_separators_in_cells(tmp_path):
+    cell = "He said \"no\",\r\nthen; 'yes'\n\n\tand\x0b\u2028 left."
+    path = tmp_path / "a.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([["answer", "question"], [cell, "Q?"], ["A.", "R?"]])
+    assert [(r.sample.response, r.sample.user_input) for r in read(path)] == [(cell, "Q?"), ("A.", "R?")]
+
+
+@given(
+    st.lists(
+        st.tuples(st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1), st.text("\",\r\n' a")),
+        max_size=4,
+    )
+)
+def test_what_a_csv_writer_writes_is_read_exactly(tmp_path_factory, cells):
+    path = tmp_path_factory.mktemp("csv") / "a.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([["answer", "question"], *cells])
+    assert [(r.sample.response, r.sample.user_input) for r in read(path)] == [(a, q or None) for a, q in cells]
+
+
+@pytest.mark.parametrize(
+    ("cell", "found"),
+    [
+        ("One text.", ("One text.",)),
+        ('["One.", "Two."]', ("One.", "Two.")),
+        (' [ "One." ] ', ("One.",)),
+        ("[]", ()),
+        ("[1] a footnote first", ("[1] a footnote first",)),
+        ("[Music] and [Applause]", ("[Music] and [Applause]",)),
+        ('{"a": 1}', ('{"a": 1}',)),
+        ('"quoted"', ('"quoted"',)),
+    ],
+)
+def test_contexts_in_one_cell(tmp_path, cell, found):
+    path = tmp_path / "a.csv"
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([["contexts", "answer"], [cell, "A."]])
+    (row,) = read(path)
+    assert row.sample.retrieved_contexts == found
+    assert "retrieved_contexts" in row.sample.model_fields_set
+
+
+@pytest.mark.parametrize(
+    "cell", ["['One.', 'Two.']", "['One.'\n 'Two.']", "[\"It's one.\", 'Two.']", "['One.',]", "[ 'One.' ]"]
+)
+def test_a_list_that_python_wrote_as_text_is_not_shown_to_the_judge(tmp_path, cell):
+    """As pandas' to_csv writes it, of lists and of arrays: read as one text it would be judged with its brackets."""
+    path = tmp_path / "a.csv"
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([["contexts", "answer"], [cell, "A."]])
+    assert "is a Python list that was written as text; write it as JSON" in problem(*read(path))
+
+
+@pytest.mark.parametrize("cell", ['["One.", 2]', "[1, 2]", "[null]", '[["One."]]'])
+def test_a_json_list_of_other_things_is_a_bad_row(tmp_path, cell):
+    path = tmp_path / "a.csv"
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([["contexts", "answer"], [cell, "A."]])
+    assert ", not text (str)" in problem(*read(path))
+
+
+def test_cells_stay_text_and_empty_ones_are_absent(tmp_path):
+    path = written(tmp_path, "a.csv", "question,answer,contexts,id\n42,nan,,007\n,NA,,\n,,,\n,,,x\n")
+    rows = read(path)
+    assert texts(rows[0]) == ("42", (), "nan")
+    assert "retrieved_contexts" not in rows[0].sample.model_fields_set
+    assert rows[0].sample.id == "007"
+    assert texts(rows[1]) == (None, (), "NA")
+    for row in rows[2:]:
+        assert "every cell is empty that could hold a field of a sample" in problem(row)
+
+
+def test_a_record_of_too_many_or_too_few_cells_is_a_bad_row(tmp_path):
+    path = written(tmp_path, "a.csv", 'question,answer\n"Q\n?",A.\nR?\nS?,B.,C.\nT?,D.\n')
+    rows = read(path)
+    assert [row.line for row in rows] == [1, 2, 3, 4]
+    assert problem(rows[1]) == "the record that begins on line 4 of the file: has 1 cells, and there are 2 columns"
+    assert problem(rows[2]) == "the record that begins on line 5 of the file: has 3 cells, and there are 2 columns"
+    assert texts(rows[3]) == ("T?", (), "D.")
+
+
+def test_a_quote_that_is_never_closed_is_said(tmp_path):
+    """Else it would take all rows behind it for its cell, and nobody would know."""
+    rows = read(written(tmp_path, "a.csv", 'question,answer\nQ?,A.\n"R?,B.\nS?,C.\n'))
+    assert texts(rows[0])
+    assert problem(rows[1]).startswith("the record that begins on line 3 of the file: is not CSV: unexpected end")
+
+
+def test_a_long_cell_is_read_and_pythons_limit_is_as_it_was(tmp_path):
+    limit = csv.field_size_limit()
+    path = written(tmp_path, "a.csv", "question,answer\nQ?," + "x" * (2 * limit) + "\nR?,B.\n")
+    first, second = rows_of(path), rows_of(path)
+    assert len(next(first).sample.response) == len(next(second).sample.response) == 2 * limit
+    first.close()
+    assert texts(next(second))
+    second.close()
+    assert csv.field_size_limit() == limit
+
+
+@pytest.mark.parametrize("packed", ["", ".gz"])
+def test_mixed_encodings_spoil_their_rows_alone(tmp_path, packed):
+    body = "question,answer\nQ?,caf\xe9\n".encode() + "R?,caf\xe9\n".encode("latin-1") + "S?,\U0001f44d\n".encode()
+    rows = read(written(tmp_path, "a.csv" + packed, body))
+    assert texts(rows[0])[2] == "caf\xe9"
+    assert problem(rows[1]).endswith("line 3 of the file: answer: is not UTF-8; save the file as UTF-8")
+    assert texts(rows[2])[2] == "\U0001f44d"
+    lines = b"".join(
+        json.dumps({"answer": "caf\xe9"}, ensure_ascii=False).encode(e) + b"\n" for e in ("utf-8", "latin-1")
+    )
+    rows = read(written(tmp_path, "a.jsonl" + packed, lines))
+    assert texts(rows[0])[2] == "caf\xe9"
+    assert problem(rows[1]).startswith("not UTF-8 at byte")
+
+
+def test_bytes_that_are_not_utf_8_in_a_column_that_nobody_reads_do_no_harm(tmp_path):
+    rows = read(written(tmp_path, "a.csv", b"answer,note\nA.,caf\xe9\n"))
+    assert texts(rows[0])[2] == "A."
+
+
+def test_bad_lines_of_json_lines_keep_their_numbers(tmp_path):
+    rows = read(written(tmp_path, "a.jsonl", '{"answer": "A."}\n\n[1]\nnonsense\n{"answer": "B."}\n'))
+    assert [(type(row), row.line) for row in rows] == [(Row, 1), (BadLine, 3), (BadLine, 4), (Row, 5)]
+
+
+def test_items_of_a_json_list_that_are_no_objects(tmp_path):
+    rows = read(written(tmp_path, "a.json", '[{"answer": "A."}, 5, null, ["x"], {"answer": "B."}]'))
+    assert [type(row) for row in rows] == [Row, BadLine, BadLine, BadLine, Row]
+    assert [row.line for row in rows] == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.json", "nonsense", r"a\.json: is not JSON: Expecting value: line 1 column 1"),
+        ("a.json", '{\n"answer": "A."\n}', r"holds one JSON dict; it must be a list of samples, \[{...}, ...\]"),
+        ("a.json", '"text"', "holds one JSON str"),
+        ("a.json", "[" * 100_000, "is not JSON"),
+        ("a.json", b'["caf\xe9"]', "is not UTF-8 at byte"),
+        (
+            "a.csv",
+            "a,b\n1,2\n",
+            r"a\.csv: no column holds a field of a sample; the columns are 'a', 'b': name them with fi",
+        ),
+        ("a.csv", "id,b\n1,2\n", "no column holds a field of a sample; the columns are 'id', 'b'"),
+        ("a.csv", "question;answer\n1;2\n", r"the columns are 'question;answer'.*they seem to be separated by ';'"),
+        ("a.tsv", "question,answer\n1,2\n", "they seem to be separated by ','"),
+        (
+            "a.csv",
+            "answer,answer\n1,2\n",
+            "the column 'answer' is there more than once; the columns are 'answer', 'answer'",
+        ),
+        ("a.csv", '"answer\nA.\n', "the first line, which names the columns, cannot be read: is not CSV"),
+        ("a.csv.gz", None, "cannot be read: Not a gzipped file"),
+        ("b.csv.gz", None, "cannot be read: Compressed file ended"),
+        ("a.csv", "\ufeffquestion,answer\nQ?,A.\n".encode("utf-16")[:-1], "cannot be read: .*truncated"),
+    ],
+)
+def test_a_file_that_cannot_be_read_says_why(tmp_path, name, content, said):
+    path = written(tmp_path, name, content or CSV * 1000)
+    if name == "a.csv.gz":
+        path.write_bytes(b"question,answer")
+    if name == "b.csv.gz":
+        path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(SourceError, match=said):
+        read(path)
+
+
+def test_columns_by_other_names(tmp_path):
+    path = written(tmp_path, "a.csv", "q,c,answer,output\nQ?,One.,no,A.\n")
+    (row,) = read(path, {"user_input": "q", "retrieved_contexts": "c", "response": "output"})
+    assert texts(row) == ("Q?", ("One.",), "A.")
+    with pytest.raises(
+        SourceError, match=r"response: there is no column 'ouput'; the columns are 'q', 'c', 'answer', 'o"
+    ):
+        read(path, {"response": "ouput"})
+
+
+@pytest.mark.parametrize("name", ["a", "a.txt", "a.xlsx", "a.gz", "a.parquet.gz", ".jsonl"])
+def test_a_file_of_unknown_kind_is_refused_at_once(tmp_path, name):
+    path = written(tmp_path, name, "{}")
+    with pytest.raises(SourceError, match=r"of which kind it is cannot be told from its name; name it \.jsonl, "):
+        rows_of(path)
+
+
+def test_a_folder_is_refused_at_once(tmp_path):
+    (tmp_path / "a.jsonl").mkdir()
+    for path in (tmp_path, tmp_path / "a.jsonl"):
+        with pytest.raises(SourceError, match="is a folder; name a file in it"):
+            rows_of(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "seteuid"), reason="there are no such permissions here")
+def test_a_file_that_may_not_be_read_is_refused_at_once(tmp_path):
+    path = written(tmp_path, "a.jsonl", "{}")
+    path.chmod(0)
+    me, opened = os.geteuid(), []
+    for parent in (tmp_path, *tmp_path.parents):  # so that another user gets that far
+        if me == 0 and parent.stat().st_mode & 0o077 == 0:
+            opened.append(parent)
+            parent.chmod(0o711)
+    try:
+        if me == 0:
+            os.seteuid(65_534)
+        with pytest.raises(SourceError, match=r"a\.jsonl: cannot be read: Permission denied"):
+            rows_of(path)
+    finally:
+        os.seteuid(me)
+        for parent in opened:
+            parent.chmod(0o700)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_a_pipe_is_read_while_it_is_written(tmp_path):
+    path = tmp_path / "a.jsonl"
+    os.mkfifo(path)
+    opened, read_first = threading.Event(), threading.Event()
+
+    def write():
+        with path.open("w") as pipe:
+            opened.set()
+            print(json.dumps(WHOLE), file=pipe, flush=True)
+            assert read_first.wait(60)
+            print(json.dumps(WHOLE), file=pipe, flush=True)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    rows = rows_of(path)
+    assert not opened.wait(0.3), "opened twice, what is written meanwhile is lost"
+    assert texts(next(rows))
+    read_first.set()
+    assert texts(next(rows))
+    assert list(rows) == []
+    writer.join()
+
+
+def test_a_file_is_closed_when_nobody_reads_on(tmp_path):
+    """An open file that is thrown away is a warning, and warnings are errors here."""
+    path = written(tmp_path, "a.csv", CSV)
+    rows = rows_of(path)
+    next(rows)
+    del rows
+    rows_of(path)  # never read at all
+
+
+# --- tables ---------------------------------------------------------------------------------------------------------
+
+COLUMNS = {
+    "question": ["Q?", "R?", None],
+    "contexts": [["C.", "D."], None, []],
+    "answer": ["A.", None, None],
+    "id": [1, 2, 3],
+    "other": [1.5, None, 2.5],
+}
+EXPECTED = [("Q?", ("C.", "D."), "A."), ("R?", (), None), (None, (), None)]
+
+
+@pytest.fixture
+def pandas():
+    return pytest.importorskip("pandas", reason="pandas is not installed")
+
+
+@pytest.fixture
+def pyarrow():
+    return pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+
+@pytest.fixture
+def datasets(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    return pytest.importorskip("datasets", reason="datasets is not installed")
+
+
+def check(rows):
+    assert [texts(row) for row in rows] == EXPECTED
+    assert [row.sample.id for row in rows] == ["1", "2", "3"]
+    given = ["retrieved_contexts" in row.sample.model_fields_set for row in rows]
+    assert given == [True, False, True]
+
+
+class TestPandas:
+    def test_a_frame(self, pandas):
+        check(read(pandas.DataFrame(COLUMNS)))
+
+    def test_any_index(self, pandas):
+        check(read(pandas.DataFrame(COLUMNS, index=["x", "x", "y"])))
+        check(read(pandas.DataFrame(COLUMNS, index=pandas.MultiIndex.from_tuples([(1, 2), (1, 2), (3, 4)]))))
+
+    def test_missing_cells_of_every_kind_are_absent(self, pandas):
+        missing = [None, float("nan"), np.nan, np.float32("nan"), pandas.NA, pandas.NaT]
+        frame = pandas.DataFrame({"question": ["Q?"] * 6, "answer": pandas.Series(missing, dtype=object)})
+        frame["contexts"] = pandas.Series(missing, dtype=object)
+        assert [texts(row) for row in read(frame)] == [("Q?", (), None)] * 6
+
+    @pytest.mark.parametrize("dtype", ["object", "string", "category"])
+    def test_columns_of_every_type(self, pandas, dtype):
+        frame = pandas.DataFrame({"question": pandas.Series(["Q?", None], dtype=dtype), "answer": ["A.", "B."]})
+        assert [texts(row) for row in read(frame)] == [("Q?", (), "A."), (None, (), "B.")]
+
+    def test_columns_of_arrow(self, pandas, pyarrow):
+        frame = pyarrow.table(COLUMNS).to_pandas(types_mapper=pandas.ArrowDtype)
+        check(read(frame))
+        check(read(pyarrow.table(COLUMNS).to_pandas()))
+
+    def test_arrays_as_contexts(self, pandas):
+        frame = pandas.DataFrame({"answer": ["A."], "contexts": [np.array(["C.", "D."])]})
+        assert texts(*read(frame)) == (None, ("C.", "D."), "A.")
+
+    def test_whole_numbers_of_which_one_is_missing_are_ids_without_a_point(self, pandas):
+        frame = pandas.DataFrame({"answer": ["A."] * 4, "id": [1, None, 2.5, 10**15]})
+        assert [row.sample.id for row in read(frame)] == ["1", "2", "2.5", "1000000000000000"]
+
+    def test_ids_that_are_times(self, pandas):
+        frame = pandas.DataFrame({"answer": ["A."], "id": pandas.to_datetime(["2026-01-02 03:04"])})
+        assert read(frame)[0].sample.id == "2026-01-02 03:04:00"
+
+    def test_numbers_in_a_column_of_texts_are_bad_rows(self, pandas):
+        frame = pandas.DataFrame({"answer": ["A.", 5, True, ["B."]]})
+        said = [row.problem if isinstance(row, BadLine) else "" for row in read(frame)]
+        assert said == ["", *(f"response: is {kind}, not text (str)" for kind in ("int", "bool", "list"))]
+
+    def test_a_frame_that_went_through_csv(self, pandas, tmp_path):
+        frame = pandas.DataFrame({"answer": ["A.", "B."], "contexts": [["C."], ["D."]]})
+        frame.to_csv(tmp_path / "a.csv")
+        for source in (pandas.read_csv(tmp_path / "a.csv"), tmp_path / "a.csv"):
+            assert ["is a Python list that was written as text" in problem(row) for row in read(source)] == [True, True]
+        frame["contexts"] = frame["contexts"].map(json.dumps)
+        frame.to_csv(tmp_path / "a.csv")
+        for source in (pandas.read_csv(tmp_path / "a.csv"), tmp_path / "a.csv"):
+            assert [texts(row)[1] for row in read(source)] == [("C.",), ("D.",)]
+
+    @pytest.mark.parametrize(
+        ("columns", "fields", "said"),
+        [
+            (["a", "b"], None, "DataFrame: no column holds a field of a sample; the columns are 'a', 'b': name them"),
+            ([0, 1], None, "the columns are 0, 1"),
+            (
+                ["answer", "b"],
+                {"user_input": "query"},
+                "user_input: there is no column 'query'; the columns are 'answer'",
+            ),
+            (["answer", "answer"], None, "the column 'answer' is there more than once"),
+        ],
+    )
+    def test_columns_that_are_not_there_are_said_at_once(self, pandas, columns, fields, said):
+        with pytest.raises(SourceError, match=said):
+            rows_of(pandas.DataFrame([["x", "y"]], columns=columns), fields)
+
+    def test_two_columns_of_one_name_that_nobody_reads_do_no_harm(self, pandas):
+        assert texts(*read(pandas.DataFrame([["A.", 1, 2]], columns=["answer", "x", "x"])))[2] == "A."
+
+    def test_an_empty_frame(self, pandas):
+        assert read(pandas.DataFrame({"answer": []})) == []
+        with pytest.raises(SourceError, match="the columns are none"):
+            read(pandas.DataFrame())
+
+    def test_many_rows_come_in_order_and_the_frame_stays_as_it_was(self, pandas):
+        frame = pandas.DataFrame({"answer": [f"A{i}" for i in range(2_500)]})
+        before = frame.copy()
+        rows = read(frame)
+        assert [(row.line, row.sample.response) for row in rows] == [(i + 1, f"A{i}") for i in range(2_500)]
+        assert frame.equals(before)
+
+    def test_rows_of_a_frame_one_by_one(self, pandas):
+        assert "is Series, not a Sample or a dict" in problem(*read([pandas.Series(WHOLE)]))
+
+
+class TestArrow:
+    def test_tables_batches_and_readers(self, pyarrow):
+        table = pyarrow.table(COLUMNS)
+        check(read(table))
+        check(read(table.to_batches()[0]))
+        check(read(table.to_reader()))
+        check(read(table.to_reader(max_chunksize=1)))
+        check(read(pyarrow.concat_tables([table.slice(0, 1), table.slice(1)])))
+
+    def test_dictionaries_and_large_types(self, pyarrow):
+        table = pyarrow.table(
+            {
+                "question": pyarrow.array(["Q?", "Q?"]).dictionary_encode(),
+                "answer": pyarrow.array(["A.", None], pyarrow.large_string()),
+                "contexts": pyarrow.array([["C."], None], pyarrow.large_list(pyarrow.string())),
+            }
+        )
+        assert [texts(row) for row in read(table)] == [("Q?", ("C.",), "A."), ("Q?", (), None)]
+
+    def test_columns_that_are_not_there_are_said_at_once(self, pyarrow):
+        with pytest.raises(SourceError, match="Table: no column holds a field of a sample; the columns are 'a', 'b'"):
+            rows_of(pyarrow.table({"a": [1], "b": [2]}))
+
+    def test_an_empty_table(self, pyarrow):
+        assert read(pyarrow.table({"answer": pyarrow.array([], pyarrow.string())})) == []
+
+    def test_many_rows_in_one_batch(self, pyarrow):
+        rows = read(pyarrow.table({"answer": [f"A{i}" for i in range(2_500)]}))
+        assert [(row.line, row.sample.response) for row in rows] == [(i + 1, f"A{i}") for i in range(2_500)]
+
+
+class TestParquet:
+    def test_a_file(self, pyarrow, tmp_path):
+        from pyarrow import parquet
+
+        parquet.write_table(pyarrow.table(COLUMNS), tmp_path / "a.parquet", row_group_size=2)
+        check(read(tmp_path / "a.parquet"))
+        check(read(str(tmp_path / "a.parquet"), {"user_input": "question"}))
+
+    def test_columns_that_are_not_there_are_said(self, pyarrow, tmp_path):
+        from pyarrow import parquet
+
+        parquet.write_table(pyarrow.table({"a": [1]}), tmp_path / "a.parquet")
+        with pytest.raises(SourceError, match=r"a\.parquet: no column holds a field of a sample; the columns are 'a'"):
+            read(tmp_path / "a.parquet")
+
+    @pytest.mark.parametrize("body", [b"", b"garbage", b"PAR1" + b"x" * 100 + b"PAR1"])
+    def test_what_is_no_parquet_is_said(self, pyarrow, tmp_path, body):
+        with pytest.raises(SourceError, match=r"a\.parquet: cannot be read as Parquet: "):
+            read(written(tmp_path, "a.parquet", body))
+
+    def test_without_pyarrow_what_to_install_is_said_at_once(self, tmp_path, monkeypatch):
+        monkeypatch.setitem(__import__("sys").modules, "pyarrow.parquet", None)  # as where it is not installed
+        with pytest.raises(SourceError, match="reading Parquet needs pyarrow: pip install pyarrow"):
+            rows_of(written(tmp_path, "a.parquet", b""))
+
+
+class TestHuggingFace:
+    def test_a_dataset(self, datasets):
+        check(read(datasets.Dataset.from_dict(COLUMNS)))
+
+    def test_a_dataset_that_gives_arrays(self, datasets):
+        dataset = datasets.Dataset.from_dict({"question": ["Q?"], "contexts": [["C.", "D."]], "id": [5]})
+        (row,) = read(dataset.with_format("numpy"))
+        assert texts(row) == ("Q?", ("C.", "D."), None)
+        assert row.sample.id == "5"
+
+    def test_a_stream(self, datasets):
+        check(read(datasets.Dataset.from_dict(COLUMNS).to_iterable_dataset()))
+        names = list(COLUMNS)
+        rows = [dict(zip(names, cells, strict=True)) for cells in zip(*COLUMNS.values(), strict=True)]
+        check(read(datasets.IterableDataset.from_generator(lambda: iter(rows))))
+
+    def test_a_dictionary_of_splits_is_refused(self, datasets):
+        splits = datasets.DatasetDict(train=datasets.Dataset.from_dict(COLUMNS))
+        with pytest.raises(TypeError, match=r"is one DatasetDict \(with 'train'\).*take one of the splits"):
+            rows_of(splits)
+
+    def test_columns_that_are_not_there_are_said_at_once(self, datasets):
+        with pytest.raises(SourceError, match="Dataset: no column holds a field of a sample; the columns are 'a'"):
+            rows_of(datasets.Dataset.from_dict({"a": [1]}))
+
+
+def test_no_table_library_is_loaded_by_us():
+    import subprocess
+    import sys
+
+    code = (
+        "import sys; from ragstone.batch.sources.source import rows_of; list(rows_of([{'answer': 'A.'}])); "
+        "print([name for name in ('pandas', 'pyarrow', 'datasets') if name in sys.modules])"
+    )
+    environ = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environ)
+    assert done.stdout == "[]\n"
