@@ -1,0 +1,140 @@
+"""`score_on_dask`: a data set through the workers of a Dask cluster."""
+
+import logging
+import secrets
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+from ragstone.distributed.chunk import score_chunk
+from ragstone.distributed.spec import Spec
+from ragstone.metrics.options import check_count
+
+if TYPE_CHECKING:
+    from distributed import Client
+    from ragstone.batch.report.report import Report
+    from ragstone.batch.report.result import Result
+    from ragstone.batch.sources.rows import BadLine, Row
+    from ragstone.batch.sources.source import Source
+    from ragstone.distributed.parts import Part
+
+_log = logging.getLogger(__name__)
+_AT_A_WORKER = 3  # while one chunk comes to its end, and is fetched, the others keep the judge busy
+_AHEAD = 16  # chunks for each worker that may be done before their turn
+
+
+def score_on_dask(
+    samples: "Source",
+    spec: Spec,
+    client: "Client",
+    *,
+    workers: int | None = None,
+    chunk_rows: int = 128,
+    name: str = "",
+) -> "Report":
+    """Score every sample on a Dask cluster, and report; otherwise as `evaluate`.
+
+    The spec's limits are divided among the workers, evenly and once; the report says how. A worker that dies is
+    replaced by the others; with a journal nothing that it had scored is judged again, and the same call goes on after
+    a crash of everything. Results come to this process, where the report keeps all but a few thousand on disk. For
+    results that stay on the cluster: `bag.map_partitions(list).map_partitions(score_chunk, spec.divided(workers))`.
+
+    Args:
+        samples: As for `evaluate`; read here, no further ahead than is needed. `metadata` stays here.
+        spec: By what to score.
+        client: A connected `distributed.Client`, not an asynchronous one. ragstone must be installed on its workers.
+        workers: The most workers (processes) that the cluster will have; None takes those that it has now. When more
+            come, each still takes its share, and the limits are exceeded: that is logged.
+        chunk_rows: Samples in one task, at most. A worker has three under way.
+        name: What to call the report.
+
+    Raises:
+        SpecError: The limits cannot be divided; or a worker cannot have the judge.
+        RuntimeError: There are no workers.
+        JournalError: The journal cannot be read or written; what it holds is safe.
+        Exception: What Dask raises, such as `KilledWorker` for a chunk over which four workers died.
+    """
+    from ragstone.batch.report.report import Report
+    from ragstone.batch.report.spool import Spool
+    from ragstone.batch.sources.rows import BadLine
+    from ragstone.batch.sources.source import rows_of
+    from ragstone.distributed.parts import known, parts
+
+    check_count("chunk_rows", chunk_rows)
+    count = len(_addresses(client)) if workers is None else workers
+    if not count:
+        raise RuntimeError("the cluster has no workers; wait for them with client.wait_for_workers(n)")
+    share = replace(spec.divided(count), fields=None)  # what goes to workers are samples
+    said = f"Limits divided among {count} workers; each has {share.limits()}."
+    _log.info("%s", said)
+    rows = rows_of(samples, spec.fields)
+    if not isinstance(rows, Iterator):
+        raise TypeError("samples: is an asynchronous iterable; pass an ordinary one")
+    spool, firsts, bad = Spool(), dict[str, "Result"](), list["BadLine"]()
+    for item, results in _scored(parts(rows, chunk_rows), share, client, count):
+        if isinstance(item, BadLine):
+            bad.append(item)
+            continue
+        for result in results:
+            firsts.setdefault(result.outcome.metric, result)
+        spool.add(item.line - 1, results, item.sample)
+    report = Report(spool, known(spec, firsts), bad_rows=bad, name=name)
+    report.notes = (said,)
+    return report
+
+
+def _scored(
+    chunks: "Iterator[Part]", share: Spec, client: "Client", workers: int
+) -> "Iterator[tuple[Row | BadLine, list[Result]]]":
+    """Yield each row with its results, in order, keeping three chunks under way at each worker."""
+    from distributed import as_completed
+    from ragstone.distributed.parts import matched, texts
+
+    cluster = cast("Any", client)  # Dask has no types
+    done = cast("Any", as_completed)(with_results=True)
+    under_way: dict[Any, tuple[int, str]] = {}
+    held: dict[int, Part] = {}
+    ready: dict[int, list[dict[str, Any]]] = {}
+    spec, run, first, last, more, warned = share.to_json(), secrets.token_hex(8), 0, 0, True, False
+    try:
+        while more or held:
+            if not under_way:
+                cluster.wait_for_workers(1)  # of a cluster that lost them all, some may come back
+            there = _addresses(client)
+            if len(there) > workers and not warned:
+                warned = True
+                _log.warning("%d workers, but limits were divided among %d: they are exceeded", len(there), workers)
+            busy = Counter(address for _, address in under_way.values())
+            free = [address for address in there for _ in range(_AT_A_WORKER - busy[address])]
+            while more and free and last - first < _AHEAD * workers:
+                address = free.pop()
+                chunk = next(chunks, None)
+                more = chunk is not None
+                if chunk is not None:
+                    there_first = {"workers": [address], "allow_other_workers": True}
+                    future = cluster.submit(_at_worker, texts(chunk), spec, run, pure=False, **there_first)
+                    under_way[future] = last, address
+                    held[last] = chunk
+                    last += 1
+                    done.add(future)
+            if under_way:
+                future, results = next(done)
+                ready[under_way.pop(future)[0]] = results
+                del future, results  # the worker keeps them as long as we do
+            while first in ready:
+                yield from matched(held.pop(first), ready.pop(first))
+                first += 1
+    finally:
+        cluster.cancel(list(under_way))
+
+
+def _addresses(client: "Client") -> list[str]:
+    return list(cast("Any", client).nthreads())
+
+
+def _at_worker(rows: Sequence[dict[str, Any]], spec: str, run: str) -> list[dict[str, Any]]:
+    from distributed import secede
+
+    cast("Any", secede)()  # it waits for judges, not for a processor: the worker may begin the next chunk
+    return score_chunk(rows, spec, run)

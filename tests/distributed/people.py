@@ -1,0 +1,86 @@
+"""Rows, a judge behind HTTP that knows what it was asked, and judges that specs of these tests name."""
+
+import asyncio
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+from ragstone import ContextRelevancy
+from ragstone.judge import LLMReply
+from ragstone.testing import FakeEmbedder, FakeLLM
+
+
+def row(i):
+    return {"id": f"q{i}", "user_input": f"Who is person {i}?", "retrieved_contexts": [f"Ann {i}. It rains."]}
+
+
+def rows(n, first=0):
+    return [row(i) for i in range(first, first + n)]
+
+
+def asked(server):
+    """How often the judge was asked about each person."""
+    texts = [str(seen.body["messages"]) for seen in server.seen if seen.path.endswith("/chat/completions")]
+    return Counter(re.search(r"Who is person (\d+)\?", text)[1] for text in texts)
+
+
+def plain(report):
+    """Results without the time they took and what was found in a journal."""
+    return [
+        (r.row, r.sample_id, r.draw, r.judge, r.outcome.model_dump(exclude={"usage": {"seconds"}}))
+        for r in report.results()
+    ]
+
+
+def judge():
+    made.append(1)
+    return FakeLLM(lambda request: {"ids": [1]}, model="scripted")
+
+
+made = []
+
+
+def fails_on_odd():
+    def reply(request):
+        return ConnectionError("refused") if re.search(r"person \d*[13579]\?", request.user) else {"ids": [1]}
+
+    return FakeLLM(reply, model="fails-on-odd")
+
+
+class _Watched:
+    """Counts its calls in flight."""
+
+    model = "watched"
+    asking = "together"
+    most = now = 0
+
+    async def agenerate(self, request, /):
+        cls = type(self)
+        cls.now += 1
+        cls.most = max(cls.most, cls.now)
+        await asyncio.sleep(0.01)
+        cls.now -= 1
+        return LLMReply('{"ids": [1]}')
+
+    def generate(self, request, /):
+        raise AssertionError("on an event loop the other half is called")
+
+
+watched = _Watched
+
+
+def embedder():
+    return FakeEmbedder()
+
+
+def broken():
+    raise OSError("no licence on this machine")
+
+
+def text():
+    return "a text"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Renamed(ContextRelevancy):
+    name = "renamed"

@@ -1,0 +1,181 @@
+"""A Dask cluster of two worker processes on loopback, a judge behind HTTP that counts its calls, and kill -9."""
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("distributed")
+from distributed import Client, LocalCluster
+from ragstone.batch.evaluate import evaluate
+from ragstone.distributed import Spec, SpecError, score_chunk, score_on_dask
+
+from ..support.openai_server import Answer, chat  # noqa: TID252 - under importlib mode tests are no package
+from .people import asked, plain, rows
+from .waiting import soon
+
+YES = '{"ids": [1]}'
+
+
+def spec(server, **more):
+    return Spec(metrics=["context_relevancy"], judge=f"m@{server.url}", **more)
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+def slowly(seconds):
+    return lambda body: Answer(chat(YES), delay=seconds)
+
+
+def test_report_is_that_of_evaluate_and_both_workers_judge(client, openai_server):
+    server = openai_server(slowly(0.1))
+    named = spec(server, max_concurrency=8, repeat=2)
+    source = [*rows(70), {"response": 5}, {**rows(1, 70)[0], "id": None, "metadata": {"a": object()}}]
+    report = score_on_dask(source, named, client, chunk_rows=8, name="two")
+    assert len(asked(server)) == 71
+    assert set(asked(server).values()) == {2}
+    assert server.max_in_flight > 4  # one worker's share
+    assert server.max_in_flight <= 8
+    expected = evaluate(source, named.build(), repeat=2, progress=False)
+    assert plain(report) == plain(expected)
+    assert report.bad_rows == expected.bad_rows
+    assert (report.name, report.metrics) == ("two", expected.metrics)
+    assert report.sample(3).user_input == "Who is person 3?"
+    assert "divided among 2 workers; each has 4 calls in flight" in str(report)
+
+
+def test_share_of_the_limits_is_said(client, openai_server, caplog):
+    server = openai_server(lambda body: YES)
+    with caplog.at_level(logging.INFO, "ragstone.distributed"):
+        score_on_dask(rows(2), spec(server, max_concurrency=6, requests_per_minute=3000), client)
+    assert "Limits divided among 2 workers; each has 3 calls in flight, 1,500 requests per minute." in caplog.text
+    with caplog.at_level(logging.WARNING, "ragstone.distributed"):
+        score_on_dask(rows(2), spec(server), client, workers=1)
+    assert "2 workers, but limits were divided among 1: they are exceeded" in caplog.text
+    with pytest.raises(SpecError, match="cannot be divided among 2 workers"):
+        score_on_dask(rows(2), spec(server, max_concurrency=1), client)
+
+
+def test_failures_are_data(client, openai_server):
+    def reply(body):
+        odd = int(str(body["messages"]).partition("Who is person ")[2].partition("?")[0]) % 2
+        return Answer({"error": {"message": "no", "type": "invalid_request_error"}}, status=400) if odd else YES
+
+    report = score_on_dask(rows(20), spec(openai_server(reply)), client, chunk_rows=5)
+    assert [r.outcome.metric for r in report.results()] == ["context_relevancy"] * 20
+    found = report.summary()["context_relevancy"]
+    assert (found.scored, found.failures) == (10, {"judge_error": 10})
+
+
+def test_what_no_worker_can_have_is_raised(client):
+    with pytest.raises(SpecError, match="nowhere:judge cannot be imported"):
+        score_on_dask(rows(4), Spec(metrics=["context_relevancy"], judge="nowhere:judge"), client)
+
+
+def test_asynchronous_sources_are_refused(client):
+    async def source():
+        yield rows(1)[0]
+
+    with pytest.raises(TypeError, match="asynchronous iterable"):
+        score_on_dask(source(), Spec(metrics=["context_relevancy"], judge="local"), client)
+
+
+def test_source_that_fails_is_raised_and_calls_off_the_rest(client, openai_server):
+    def source():
+        yield from rows(10)
+        raise OSError("the disk is gone")
+
+    with pytest.raises(OSError, match="the disk is gone"):
+        score_on_dask(source(), spec(openai_server(lambda body: YES)), client, chunk_rows=5)
+
+
+def test_no_rows(client):
+    report = score_on_dask([], Spec(metrics=["context_relevancy"], judge="local"), client)
+    assert list(report.results()) == []
+
+
+def test_results_that_stay_on_the_cluster(client, openai_server):
+    bag = pytest.importorskip("dask.bag")
+    share = spec(openai_server(lambda body: YES)).divided(2)
+    found = bag.from_sequence(rows(10), npartitions=3).map_partitions(list).map_partitions(score_chunk, share)
+    assert [each["id"] for each in found.compute(scheduler=client)] == [f"q{i}" for i in range(10)]
+
+
+def test_killed_worker_loses_nothing_and_only_calls_in_flight_are_made_again(tmp_path, openai_server):
+    server = openai_server(slowly(0.02))
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
+        Client(cluster) as client,
+    ):
+        victim = next(iter(client.run(os.getpid).values()))
+
+        def kill():
+            soon(lambda: len(server.seen) > 100)
+            os.kill(victim, signal.SIGKILL)
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        report = score_on_dask(
+            rows(400), spec(server, max_concurrency=8, journal=str(tmp_path)), client, chunk_rows=100
+        )
+        killer.join()
+    assert [r.sample_id for r in report.results()] == [f"q{i}" for i in range(400)]
+    assert report.summary()["context_relevancy"].scored == 400
+    calls = asked(server)
+    assert len(calls) == 400
+    assert 400 <= calls.total() <= 400 + 4  # the killed worker's share of the calls in flight
+
+
+_RUN = """
+import sys
+from distributed import Client, LocalCluster
+from ragstone.distributed import Spec, score_on_dask
+
+if __name__ == "__main__":
+    url, journal = sys.argv[1:]
+    rows = [
+        {"id": f"q{i}", "user_input": f"Who is person {i}?", "retrieved_contexts": [f"Ann {i}. It rains."]}
+        for i in range(300)
+    ]
+    spec = Spec(metrics=["context_relevancy"], judge=f"m@{url}", max_concurrency=8, journal=journal)
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster, Client(cluster) as client:
+        score_on_dask(rows, spec, client, chunk_rows=50)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="process groups of POSIX")
+def test_run_that_was_killed_goes_on_and_one_that_is_done_asks_nobody(client, tmp_path, openai_server):
+    server = openai_server(slowly(0.02))
+    script, journal = tmp_path / "run.py", tmp_path / "journal"
+    script.write_text(_RUN)
+    run = subprocess.Popen([sys.executable, str(script), server.url, str(journal)], start_new_session=True)
+    try:
+        soon(lambda: len(server.seen) > 80)
+    finally:
+        os.killpg(run.pid, signal.SIGKILL)  # the client, the scheduler, the workers and who looks after them
+        run.wait()
+    soon(lambda: server.open_connections == 0)
+    before = len(server.seen)
+    assert before < 300
+    named = spec(server, max_concurrency=8, journal=str(journal))
+    first = score_on_dask(rows(300), named, client, chunk_rows=70)
+    calls = asked(server)
+    assert len(calls) == 300
+    assert calls.total() <= 300 + 8
+    files = sorted(path.name for path in Path(journal).iterdir())
+    again = score_on_dask(rows(300), named, client)
+    assert asked(server) == calls
+    assert plain(again) == plain(first)
+    assert sorted(path.name for path in Path(journal).iterdir()) == files

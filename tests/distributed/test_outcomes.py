@@ -1,0 +1,152 @@
+"""One folder, a file for each process: what one put, all find; what is torn, damaged or foreign does no harm."""
+
+import multiprocessing
+import os
+import resource
+import signal
+import sys
+
+import pytest
+
+from ragstone import Score, Unscored
+from ragstone.batch.journal.file import JournalError
+from ragstone.distributed.outcomes import SharedOutcomes
+
+
+def key(i):
+    return f"{i:032x}"
+
+
+def score(value, **more):
+    return Score(metric="demo", value=value, reason="", version="1", **more)
+
+
+@pytest.fixture
+def shared(tmp_path):
+    made = []
+
+    def make():
+        made.append(SharedOutcomes(tmp_path / "folder"))
+        made[-1].refresh()
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def test_others_find_it_after_a_refresh_and_later_ones_at_once(shared):
+    one, other = shared(), shared()
+    one.put_outcome(key(1), score(0.5))
+    assert one.outcome(key(1)) == score(0.5)
+    assert other.outcome(key(1)) is None
+    other.refresh()
+    assert other.outcome(key(1)) == score(0.5)
+    one.put_outcome(key(2), Unscored(metric="demo", reason="empty_input", detail="blank", version="1"))
+    other.put_outcome(key(3), score(0.75))
+    other.refresh()
+    other.refresh()
+    assert other.outcome(key(2)).reason == "empty_input"
+    assert [shared().outcome(key(i)) is not None for i in (1, 2, 3)] == [True, True, True]
+
+
+@pytest.mark.parametrize("reason", ["judge_error", "timeout", "cancelled", "over_budget"])
+def test_what_should_be_asked_again_is_not_kept(shared, reason, tmp_path):
+    one = shared()
+    one.put_outcome(key(1), Unscored(metric="demo", reason=reason, detail="", version="1"))
+    assert one.outcome(key(1)) is None
+    assert not list((tmp_path / "folder").iterdir())
+
+
+def test_hostile_texts_come_back(shared):
+    text = "line\nend\r\x00\u2028 \U0001f600 half \ud83d"
+    shared().put_outcome(key(1), score(0.5, breakdown={"caf\u00e9": 1.0}).model_copy(update={"reason": text}))
+    assert shared().outcome(key(1)).reason == text
+
+
+def test_last_line_of_a_killed_process_is_passed_over(shared, tmp_path):
+    one = shared()
+    one.put_outcome(key(1), score(0.5))
+    one.put_outcome(key(2), score(0.25))
+    (path,) = (tmp_path / "folder").iterdir()
+    whole = path.read_bytes()
+    for cut in range(len(b"ragstone-outcomes 1\n"), len(whole)):
+        path.write_bytes(whole[:cut])
+        reader = shared()
+        assert reader.outcome(key(2)) is None
+        path.write_bytes(whole)
+        reader.refresh()  # the rest came later
+        assert (reader.outcome(key(1)), reader.outcome(key(2))) == (score(0.5), score(0.25))
+
+
+def test_damaged_line_is_asked_again(shared, tmp_path):
+    one = shared()
+    for i in (1, 2, 3):
+        one.put_outcome(key(i), score(i / 4))
+    (path,) = (tmp_path / "folder").iterdir()
+    lines = path.read_bytes().split(b"\n")
+    lines[1] = b"#" * len(lines[1])
+    lines[2] = lines[2][:40] + b"#" * (len(lines[2]) - 40)
+    path.write_bytes(b"\n".join(lines))
+    reader = shared()
+    assert [reader.outcome(key(i)) for i in (1, 2, 3)] == [None, None, score(0.75)]
+    reader.put_outcome(key(2), score(0.5))
+    assert reader.outcome(key(2)) == score(0.5)
+
+
+def test_newer_and_foreign_files_are_refused(shared, tmp_path):
+    shared()
+    path = tmp_path / "folder" / "other.outcomes"
+    path.write_bytes(b"ragstone-outcomes 2\n")
+    with pytest.raises(JournalError, match="newer ragstone"):
+        shared()
+    path.write_bytes(b"key,value\n")
+    with pytest.raises(JournalError, match="none of a journal's files"):
+        shared()
+    path.write_bytes(b"ragstone-out")  # is just being made
+    shared()
+
+
+def test_folder_that_cannot_be(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(JournalError, match="name a folder that workers reach"):
+        SharedOutcomes(tmp_path / "file")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX")
+def test_full_disk_is_said_and_spoils_nothing(shared):
+    one = shared()
+    one.put_outcome(key(1), score(0.5))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (300, hard))
+        with pytest.raises(JournalError, match="what was kept before is safe"):
+            one.put_outcome(key(2), score(0.5).model_copy(update={"reason": "long " * 200}))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)
+    one.put_outcome(key(3), score(0.75))
+    reader = shared()
+    assert [reader.outcome(key(i)) for i in (1, 2, 3)] == [score(0.5), None, score(0.75)]
+
+
+def _put(folder, first):
+    mine = SharedOutcomes(folder)
+    for i in range(first, first + 200):
+        mine.put_outcome(key(i), score(i / 1000))
+    os.kill(os.getpid(), 9)
+
+
+def test_four_processes_at_once_killed_after_their_last_put(shared, tmp_path):
+    spawn = multiprocessing.get_context("spawn")
+    folder = str(tmp_path / "folder")
+    started = [spawn.Process(target=_put, args=(folder, 200 * i)) for i in range(4)]
+    for process in started:
+        process.start()
+    for process in started:
+        process.join(60)
+        assert process.exitcode == -9
+        process.close()
+    reader = shared()
+    assert [reader.outcome(key(i)) for i in range(800)] == [score(i / 1000) for i in range(800)]
