@@ -1,0 +1,236 @@
+"""Reading labelled samples: JSON lines as `ragstone score` reads them, each with what a person says of it."""
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import cast
+
+from ragstone.asking.values import as_dict
+from ragstone.batch.sources.rows import BadLine, read_rows
+from ragstone.calibration.calibration import CalibrationError
+from ragstone.calibration.given import GivenSentences
+from ragstone.calibration.signals import Item
+from ragstone.metrics.base import Metric
+from ragstone.metrics.sentences import sentences_of
+from ragstone.sample import Sample
+from ragstone.text import Splitter, split_sentences
+
+LABELS: Mapping[str, Item] = {
+    "labels": "sentence",
+    "relevant": "sentence",
+    "noncommittal": "noncommittal",
+    "score": "score",
+}
+"""The keys that hold labels, and what they are of."""
+
+_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledSample:
+    """A sample and what a person says of it.
+
+    Attributes:
+        line: Where it stands, from 1.
+        sample: The sample.
+        labels: One per item: 0, 1, or for a score a number between.
+    """
+
+    line: int
+    sample: Sample
+    labels: tuple[float, ...]
+
+    @property
+    def group(self) -> str:
+        """Samples of one question (without one: of one source) belong together."""
+        return self.sample.user_input or "\n".join(self.sample.retrieved_contexts) or self.sample.response or ""
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """A file of labelled samples.
+
+    Attributes:
+        item: What the labels are of.
+        samples: The samples.
+        splitter: What cuts the contexts where the file says what their sentences are; None where it does not.
+        skipped: Lines whose label is null.
+    """
+
+    item: Item
+    samples: tuple[LabelledSample, ...]
+    splitter: Splitter | None
+    skipped: int
+
+
+class _BadLabel(ValueError):  # noqa: N818 - becomes part of one message
+    """Why a line's label cannot be used."""
+
+
+def read_labels(
+    lines: Iterable[bytes],
+    metric: Metric,
+    fields: Mapping[str, str] | None = None,
+    keys: Mapping[str, str] | None = None,
+) -> Labels:
+    r"""Return the labelled samples of a file.
+
+    Args:
+        lines: JSON objects, one a line.
+        metric: What will score them: its splitter says what the sentences are.
+        fields: The row's key by the sample's field, as for `read_rows`.
+        keys: The row's key by label (`LABELS`, "sentences"); a key in an object is written KEY.KEY.
+
+    Raises:
+        CalibrationError: A line cannot be used; all such lines (20 at most) are told, with the field.
+
+    Example:
+        >>> from ragstone import ContextRelevancy
+        >>> from ragstone.testing import FakeLLM
+        >>> row = b'{"question": "Who?", "contexts": ["Ann did. It rains."], "labels": [true, false]}\n'
+        >>> read_labels([row], ContextRelevancy(llm=FakeLLM(lambda request: ""))).samples[0].labels
+        (1.0, 0.0)
+    """
+    rows: list[tuple[int, Sample, Mapping[str, object]]] = []
+    bad: list[tuple[int, str]] = []
+    for number, raw in enumerate(lines, 1):
+        for row in read_rows([raw], fields):
+            if isinstance(row, BadLine):
+                bad.append((number, row.problem))
+            else:
+                sample = row.sample.model_copy(update={"id": str(number)}) if row.sample.id == "1" else row.sample
+                rows.append((number, sample, _labelled(raw, keys or {})))
+    item = _item(rows, metric)
+    given = GivenSentences(cast("Splitter", getattr(metric, "splitter", split_sentences)))
+    found: list[LabelledSample] = []
+    skipped = 0
+    for number, sample, told in rows:
+        try:
+            labels = _labels(told, item, sample, metric, given)
+        except _BadLabel as wrong:
+            bad.append((number, str(wrong)))
+            continue
+        if labels is None:
+            skipped += 1
+        else:
+            found.append(LabelledSample(number, sample, labels))
+    if bad:
+        shown = [f"line {number}: {problem}" for number, problem in sorted(bad)[:_SHOWN]]
+        more = [f"and {len(bad) - _SHOWN} more"] if len(bad) > _SHOWN else []
+        raise CalibrationError("\n".join([f"{len(bad)} line(s) cannot be used:", *shown, *more]))
+    return Labels(item, tuple(found), given if given.texts else None, skipped)
+
+
+def _labelled(raw: bytes, keys: Mapping[str, str]) -> Mapping[str, object]:
+    row = cast("dict[str, object]", json.loads(raw.decode("utf-8-sig")))
+    return {name: _at(row, keys.get(name, name)) for name in (*LABELS, "sentences") if _has(row, keys.get(name, name))}
+
+
+def _has(row: Mapping[str, object], key: str) -> bool:
+    try:
+        _at(row, key)
+    except KeyError:
+        return False
+    return True
+
+
+def _at(row: Mapping[str, object], key: str) -> object:
+    if key in row:
+        return row[key]
+    value: object = row
+    for part in key.split("."):
+        value = as_dict(value)[part]
+    return value
+
+
+def _item(rows: Sequence[tuple[int, Sample, Mapping[str, object]]], metric: Metric) -> Item:
+    usable = [name for name, item in LABELS.items() if item in ("score", *metric.calibrated_items)]
+    for name in usable:
+        if any(name in told for _, _, told in rows):
+            return LABELS[name]
+    raise CalibrationError(
+        f"labels: no line has one; for {metric.name} a line needs {' or '.join(usable)} (--map LABEL=KEY names the key)"
+    )
+
+
+def _labels(
+    told: Mapping[str, object], item: Item, sample: Sample, metric: Metric, given: GivenSentences
+) -> tuple[float, ...] | None:
+    names = [name for name, of in LABELS.items() if of == item and name in told]
+    if len(names) != 1:
+        keys = " or ".join(name for name, of in LABELS.items() if of == item)
+        raise _BadLabel(f"{keys}: {'is missing' if not names else 'one of them, not both'}")
+    (name,) = names
+    value = told[name]
+    if value is None:
+        return None
+    if item == "sentence":
+        if told.get("sentences") is not None:
+            _give(told["sentences"], sample, given)
+        chunks = _sentence_counts(sample, metric, given)
+        return _flags(value, sum(chunks)) if name == "labels" else _places(value, chunks)
+    return (_number(name, value, whole=item == "noncommittal"),)
+
+
+def _give(value: object, sample: Sample, given: GivenSentences) -> None:
+    if not isinstance(value, list) or len(cast("list[object]", value)) != len(sample.retrieved_contexts):
+        raise _BadLabel("sentences: is not one list of sentences per context")
+    for i, (context, pieces) in enumerate(zip(sample.retrieved_contexts, cast("list[object]", value), strict=True)):
+        texts = cast("list[object]", pieces)
+        if not isinstance(pieces, list) or not all(isinstance(text, str) for text in texts):
+            raise _BadLabel(f"sentences[{i}]: is not a list of sentences")
+        if blank := [j for j, text in enumerate(cast("list[str]", texts)) if not text.strip()]:
+            raise _BadLabel(f"sentences[{i}][{blank[0]}]: is blank; leave it out, and count places without it")
+        if problem := given.add(context, cast("list[str]", texts)):
+            raise _BadLabel(f"sentences[{i}]{problem}")
+
+
+def _sentence_counts(sample: Sample, metric: Metric, splitter: Splitter) -> list[int]:
+    language = cast("str | None", getattr(metric, "language", None))
+    found = sentences_of(sample, "retrieved_contexts", splitter, language)
+    counts = {chunk: len(list(group)) for chunk, group in groupby(found, key=lambda sentence: sentence.chunk)}
+    return [counts.get(i, 0) for i in range(len(sample.retrieved_contexts))]
+
+
+def _flags(value: object, sentences: int) -> tuple[float, ...]:
+    if not isinstance(value, list):
+        raise _BadLabel("labels: is not a list with true or false for each sentence")
+    flags = cast("list[object]", value)
+    if len(flags) != sentences:
+        raise _BadLabel(
+            f"labels: {len(flags)} for {sentences} sentences; say in `sentences` what they are (a list per context), "
+            "or see them in the verdicts of `ragstone score --out`"
+        )
+    return tuple(_number(f"labels[{i}]", flag, whole=True) for i, flag in enumerate(flags))
+
+
+def _places(value: object, chunks: Sequence[int]) -> tuple[float, ...]:
+    if not isinstance(value, list):
+        raise _BadLabel("relevant: is not a list of [context, sentence] pairs")
+    first = [sum(chunks[:i]) for i in range(len(chunks))]
+    labels = [0.0] * sum(chunks)
+    for place in cast("list[object]", value):
+        context, sentence = _pair(place)
+        if not (0 <= context < len(chunks) and 0 <= sentence < chunks[context]):
+            there = f"which has {chunks[context]}" if 0 <= context < len(chunks) else f"of {len(chunks)} contexts"
+            raise _BadLabel(f"relevant: there is no sentence {sentence} in context {context} (from 0), {there}")
+        labels[first[context] + sentence] = 1.0
+    return tuple(labels)
+
+
+def _pair(value: object) -> Iterator[int]:
+    parts = cast("list[object]", value) if isinstance(value, list) else []
+    if len(parts) != 2 or not all(isinstance(part, int) and not isinstance(part, bool) for part in parts):
+        raise _BadLabel(f"relevant: {json.dumps(value)[:40]} is no [context, sentence] pair of whole numbers")
+    return iter(cast("list[int]", parts))
+
+
+def _number(name: str, value: object, *, whole: bool) -> float:
+    if not isinstance(value, (bool, int, float)) or not math.isfinite(value) or not 0 <= value <= 1:
+        wanted = "true or false" if whole else "true, false or a number from 0 to 1"
+        raise _BadLabel(f"{name}: {json.dumps(value)[:40]} is not {wanted}")
+    if whole and value not in (0, 1):
+        raise _BadLabel(f"{name}: {value} is not true or false")
+    return float(value)

@@ -1,0 +1,199 @@
+"""`ragstone calibrate`, then `ragstone score --calibration`, with a judge on loopback."""
+
+import json
+import math
+import random
+from hashlib import sha256
+
+import pytest
+from click.testing import CliRunner
+
+from ragstone.calibration import Calibration
+from ragstone.cli.main import cli
+
+from ..support.openai_server import chat, embeddings, error  # noqa: TID252 - under importlib mode tests are no package
+from .made import _SAID
+
+MODEL = "test-model"
+RELEVANCY = ("--metric", "context_relevancy")
+
+
+def reply(body):
+    """The share of yes that the sentence names, in log-probabilities or, for another model, in votes."""
+    if "input" in body:
+        return embeddings([[byte / 255 for byte in sha256(text.encode()).digest()[:8]] for text in body["input"]])
+    if body["model"] != MODEL:
+        return error(404, "no such model")
+    user = body["messages"][-1]["content"]
+    return said(float(_SAID.search(user.rpartition("<sentence")[2])[1]) if "<sentence" in user else 0.5)
+
+
+def said(p):
+    top = [{"token": "yes", "logprob": math.log(p)}, {"token": "no", "logprob": math.log(1 - p)}]
+    word = "yes" if p >= 0.5 else "no"
+    first = {"token": word, "logprob": math.log(max(p, 1 - p)), "top_logprobs": top}
+    return chat(word, logprobs={"content": [first]})
+
+
+@pytest.fixture
+def server(openai_server):
+    return openai_server(reply)
+
+
+@pytest.fixture
+def run(server):
+    return lambda command, *args: CliRunner().invoke(cli, [command, *map(str, args), "--llm", server.url])
+
+
+def labelled(n=24):
+    """Sentences of which the judge says yes with more than 1/2 to nearly all; needed are those above 0.8."""
+    chance = random.Random(3)
+    for i in range(n):
+        ps = [round(chance.uniform(0.45, 0.99), 2) for _ in range(4)]
+        ps[0] = 0.93  # one is needed
+        yield {
+            "user_input": f"Who did {i}?",
+            "retrieved_contexts": [" ".join(f"Ann {i} did it p{p}." for p in ps)],
+            "labels": [p > 0.8 for p in ps],
+        }
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "labelled.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in labelled()))
+    return path
+
+
+def test_the_whole_way(run, file, tmp_path):
+    out = tmp_path / "calibration.json"
+    done = run("calibrate", file, *RELEVANCY, "--out", out, "--width", "0.01")
+    assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines()[0].split() == ["out", "of", "fold,", "95", "%", "before", "after", "difference"]
+    assert "labels: 96 (sentence) in 24 samples" in done.stdout
+    assert "Warning: 24 independent samples are few" in done.stderr
+    found = Calibration.load(out)
+    first = found.agreement[0]
+    assert first.name == "sentence F1"
+    assert first.difference.low > 0
+    assert (found.judge, found.metric, found.item, found.labels) == (MODEL, "context_relevancy", "sentence", 96)
+    assert found.threshold == pytest.approx(found.apply([0.8])[0], abs=0.2)
+
+    scores = tmp_path / "scores.jsonl"
+    done = run("score", file, *RELEVANCY, "--calibration", out, "--out", scores)
+    assert done.exit_code == 0, done.output
+    lines = [json.loads(line) for line in scores.read_text().splitlines()]
+    assert all(line["version"].endswith(f"+cal:{found.digest}") for line in lines)
+    uncalibrated = sum(line["breakdown"]["sentence_uncalibrated"] for line in lines)
+    assert sum(line["value"] for line in lines) < uncalibrated
+
+
+def test_signals_of_an_embedder_are_used_again(run, file, tmp_path, server):
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    for i, row in enumerate(rows):  # nothing but the words tells which is needed
+        row["user_input"] = f"Ann did {i} p0.6."
+        row["retrieved_contexts"] = [f"Ann did {i} p0.6. Something else p0.6."]
+        row["labels"] = [True, False]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    out = tmp_path / "c.json"
+    done = run("calibrate", file, *RELEVANCY, "--embedder", server.url, "--out", out)
+    assert done.exit_code == 0, done.output
+    found = Calibration.load(out)
+    assert found.embedder == MODEL
+    assert found.weights.keys() <= {"cosine", "cosine_gap"}  # the judge says 0.6 of all
+    assert found.agreement[0].difference.low > 0.0
+    done = run("score", file, *RELEVANCY, "--calibration", out)
+    assert done.exit_code == 0, done.output
+
+
+def test_a_journal_keeps_what_the_judge_said(run, file, tmp_path, server):
+    given = ("calibrate", file, *RELEVANCY, "--journal", tmp_path / "journal", "--out", tmp_path / "c.json")
+    assert run(*given).exit_code == 0
+    asked = sum(seen.path.endswith("/chat/completions") for seen in server.seen)
+    first = (tmp_path / "c.json").read_bytes()
+    assert run(*given).exit_code == 0
+    assert sum(seen.path.endswith("/chat/completions") for seen in server.seen) == asked == 24 + 96
+    assert (tmp_path / "c.json").read_bytes() == first
+
+
+def test_votes_of_a_judge_without_probabilities(openai_server, file, tmp_path):
+    chance = random.Random(1)
+
+    def vote(body):
+        user = body["messages"][-1]["content"]
+        p = float(_SAID.search(user.rpartition("<sentence")[2])[1]) if "<sentence" in user else 1.0
+        return "yes" if chance.random() < p else "no"
+
+    silent = openai_server(vote)
+    run = lambda *args: CliRunner().invoke(cli, [*map(str, args), "--llm", silent.url])  # noqa: E731
+    done = run("calibrate", file, *RELEVANCY, "--out", tmp_path / "c.json")
+    assert done.exit_code == 2
+    assert "gives no probabilities" in done.output
+    assert "--repeat 5" in done.output
+    assert not (tmp_path / "c.json").exists()
+    done = run("calibrate", file, *RELEVANCY, "--out", tmp_path / "c.json", "--repeat", 5)
+    assert done.exit_code == 0, done.output
+    assert Calibration.load(tmp_path / "c.json").votes == 5
+    before = len(silent.seen)
+    assert run("score", file, *RELEVANCY, "--calibration", tmp_path / "c.json").exit_code == 0
+    assert sum(seen.path.endswith("/chat/completions") for seen in silent.seen[before:]) == 5 * (24 + 96)
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([], "no line has one"),
+        ([{"user_input": "Q", "contexts": ["A p0.5. B p0.5."], "labels": [1, 0]}], "too few"),
+        ([{"user_input": "Q", "contexts": ["A p0.5. B p0.5."], "labels": [1]}], "line 1: labels: 1 for 2 sentences"),
+        (
+            [{"user_input": f"Q{i}", "contexts": ["A p0.5. B p0.5."], "labels": [1, 1]} for i in range(9)],
+            "all 18 are yes",
+        ),
+    ],
+)
+def test_labels_that_fit_nothing(run, tmp_path, rows, said):
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = run("calibrate", path, *RELEVANCY, "--out", tmp_path / "c.json")
+    assert done.exit_code == 2
+    assert said in done.output
+    assert not (tmp_path / "c.json").exists()
+
+
+def test_options_that_cannot_be(run, file, tmp_path):
+    for more, said in (
+        (("--map", "labels"), "write NAME=KEY"),
+        (("--out", tmp_path / "none" / "c.json"), "no such folder"),
+        (("--out", file), "FILE itself"),
+        (("--map", "colour=x"), "NAME one of labels"),
+        (("--field", "labels=x"), "NAME one of user_input"),
+        (("--set", "context_relevancy.calibration=x"), "no option 'calibration'"),
+    ):
+        done = run("calibrate", file, *RELEVANCY, "--out", tmp_path / "c.json", *more)
+        assert done.exit_code == 2
+        assert said in done.output
+
+
+def test_score_refuses_a_calibration_of_something_else(run, file, tmp_path):
+    out = tmp_path / "c.json"
+    assert run("calibrate", file, *RELEVANCY, "--out", out).exit_code == 0
+    done = run("score", file, "--metric", "summarization_score", "--calibration", out)
+    assert (done.exit_code, "add --metric context_relevancy" in done.output) == (2, True)
+    done = run("score", file, *RELEVANCY, "--calibration", out, "--calibration", out)
+    assert (done.exit_code, "is the second one" in done.output) == (2, True)
+    done = run("score", file, *RELEVANCY, "--calibration", out, "--asking", "together")
+    assert (done.exit_code, "asking: made 'one_by_one'" in done.output) == (2, True)
+    out.write_text(out.read_text().replace('"threshold": 0', '"threshold": 1'))
+    done = run("score", file, *RELEVANCY, "--calibration", out)
+    assert done.exit_code == 2
+    done = run("score", file, *RELEVANCY, "--calibration", file)
+    assert (done.exit_code, "calibration" in done.output) == (2, True)
+
+
+def test_a_dry_run_needs_no_judge(file, tmp_path, run):
+    out = tmp_path / "c.json"
+    assert run("calibrate", file, *RELEVANCY, "--out", out).exit_code == 0
+    given = ["score", str(file), *RELEVANCY, "--calibration", str(out), "--dry-run", "--llm", "http://127.0.0.1:9"]
+    done = CliRunner().invoke(cli, given)
+    assert done.exit_code == 0, done.output
+    assert "120" in done.output

@@ -1,0 +1,143 @@
+"""Reading labels: every form, and every line that cannot be used named by its number and its field."""
+
+import json
+
+import pytest
+
+from ragstone import ResponseRelevancy
+from ragstone.calibration import CalibrationError
+from ragstone.calibration.labels import read_labels
+from ragstone.testing import FakeEmbedder
+
+from .made import judge, relevancy
+
+ROW = {"user_input": "Who?", "retrieved_contexts": ["Ann did. It rains.", "Bob did."]}
+ANSWER = {"user_input": "Who?", "response": "Ann."}
+
+
+def read(*rows, metric=None, **more):
+    return read_labels([json.dumps(row).encode() for row in rows], metric or relevancy(), **more)
+
+
+def answers(*rows, **more):
+    return read(*rows, metric=ResponseRelevancy(llm=judge(), embedder=FakeEmbedder()), **more)
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        {"labels": [True, False, True]},
+        {"labels": [1, 0, 1.0]},
+        {"relevant": [[0, 0], [1, 0]]},
+        {"relevant": [[1, 0], [0, 0], [0, 0]]},
+    ],
+)
+def test_the_forms_of_sentence_labels(label):
+    found = read(ROW | label)
+    assert found.item == "sentence"
+    assert found.samples[0].labels == (1.0, 0.0, 1.0)
+    assert found.splitter is None
+
+
+def test_no_sentence_is_needed():
+    assert read(ROW | {"relevant": []}).samples[0].labels == (0.0, 0.0, 0.0)
+
+
+def test_sentences_that_the_file_names():
+    found = read(ROW | {"sentences": [["Ann did. It rains."], ["Bob", "did."]], "labels": [1, 0, 1]})
+    assert found.samples[0].labels == (1.0, 0.0, 1.0)
+    assert [piece for piece, _, _ in found.splitter("Bob did.", "en")] == ["Bob", "did."]
+    assert found.splitter("Not known. At all.", "en") == relevancy().splitter("Not known. At all.", "en")
+
+
+def test_other_names_and_places():
+    row = {"q": "Who?", "contexts": ["Ann did. It rains."], "use": {"target": {"relevant": [[0, 1]]}}}
+    found = read(row, fields={"user_input": "q"}, keys={"relevant": "use.target.relevant"})
+    assert found.samples[0].labels == (0.0, 1.0)
+    dotted = {"user_input": "Who?", "contexts": ["Ann did. It rains."], "a.b": [True, True]}
+    assert read(dotted, keys={"labels": "a.b"}).samples[0].labels == (1.0, 1.0)
+
+
+def test_responses():
+    found = answers(ANSWER | {"noncommittal": True}, ANSWER | {"noncommittal": None}, ANSWER | {"noncommittal": 0})
+    assert found.item == "noncommittal"
+    assert [(each.line, each.labels) for each in found.samples] == [(1, (1.0,)), (3, (0.0,))]
+    assert found.skipped == 1
+    assert len({each.group for each in found.samples}) == 1
+    assert answers(ANSWER | {"score": 0.25}).item == "score"
+    assert read(ROW | {"score": True}).samples[0].labels == (1.0,)
+
+
+def test_blank_lines_and_a_byte_order_mark():
+    raw = [b"\xef\xbb\xbf" + json.dumps(ROW | {"score": 1}).encode(), b"\n", json.dumps(ROW | {"score": 0}).encode()]
+    assert [each.line for each in read_labels(raw, relevancy()).samples] == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("label", "said"),
+    [
+        ({"labels": [True]}, "labels: 1 for 3 sentences"),
+        ({"labels": [True] * 4}, "labels: 4 for 3 sentences"),
+        ({"labels": [True, 0.5, False]}, r"labels\[1\]: 0.5 is not true or false"),
+        ({"labels": [True, "no", False]}, r'labels\[1\]: "no" is not true or false'),
+        ({"labels": [True, None, False]}, r"labels\[1\]: null"),
+        ({"labels": {"1": True}}, "labels: is not a list"),
+        ({"labels": True}, "labels: is not a list"),
+        ({"relevant": [[0, 2]]}, "no sentence 2 in context 0 .from 0., which has 2"),
+        ({"relevant": [[2, 0]]}, "no sentence 0 in context 2 .from 0., of 2 contexts"),
+        ({"relevant": [[-1, 0]]}, "no sentence 0 in context -1"),
+        ({"relevant": [[0]]}, "no .context, sentence. pair"),
+        ({"relevant": [0, 1]}, "0 is no .context, sentence. pair"),
+        ({"relevant": [[0, True]]}, "pair of whole numbers"),
+        ({"relevant": "all"}, "relevant: is not a list"),
+        ({"relevant": [], "labels": [0, 0, 0]}, "one of them, not both"),
+        ({"labels": [0] * 3, "sentences": [["Ann did."]]}, "sentences: is not one list of sentences per context"),
+        ({"labels": [0] * 3, "sentences": [["Ann did."], "Bob"]}, r"sentences\[1\]: is not a list of sentences"),
+        ({"labels": [0] * 3, "sentences": [["Ann did."], [""]]}, r"sentences\[1\]\[0\]: is blank"),
+        (
+            {"labels": [0] * 3, "sentences": [["It rains.", "Ann did."], ["Bob did."]]},
+            r"sentences\[0\]\[1\]: does not stand in the context, behind",
+        ),
+        ({}, "labels or relevant: is missing"),
+    ],
+)
+def test_a_line_that_cannot_be_used_is_named(label, said):
+    with pytest.raises(CalibrationError, match=f"(?s)1 line.*line 2: .*{said}"):
+        read(ROW | {"labels": [0, 0, 1]}, ROW | label)
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.1, "0.5", [], float("nan"), float("inf")])
+def test_scores_are_from_0_to_1(value):
+    with pytest.raises(CalibrationError, match="line 1: score: .* is not true, false or a number from 0 to 1"):
+        answers(ANSWER | {"score": value})
+
+
+def test_all_bad_lines_are_told_up_to_a_limit():
+    rows = [ROW | {"labels": [1]} for _ in range(25)]
+    with pytest.raises(CalibrationError) as refused:
+        read(*rows)
+    lines = str(refused.value).splitlines()
+    assert lines[0] == "25 line(s) cannot be used:"
+    assert lines[-1] == "and 5 more"
+    assert len(lines) == 22
+
+
+def test_lines_that_hold_no_sample():
+    with pytest.raises(CalibrationError, match="line 2: not JSON"):
+        read_labels([json.dumps(ROW | {"score": 1}).encode(), b"{"], relevancy())
+
+
+def test_a_file_without_labels():
+    with pytest.raises(CalibrationError, match="needs labels or relevant or score"):
+        read(ROW)
+    with pytest.raises(CalibrationError, match="needs noncommittal or score"):
+        answers(ANSWER | {"labels": [1]})
+
+
+def test_one_context_cannot_have_two_splits():
+    rows = [
+        ROW | {"sentences": [["Ann did.", "It rains."], ["Bob did."]], "labels": [0, 0, 0]},
+        ROW | {"sentences": [["Ann did. It rains."], ["Bob did."]], "labels": [0, 0]},
+    ]
+    with pytest.raises(CalibrationError, match="line 2: .*other sentences for the same context"):
+        read(*rows)
