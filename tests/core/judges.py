@@ -125,6 +125,15 @@ def _questions(request: LLMRequest, data: dict[str, str]) -> Any:
     return {"questions": [{"question": text, "noncommittal": evasive} for text in texts]}
 
 
+def _answered(request: LLMRequest, data: dict[str, str]) -> Any:
+    def one(part: str) -> str:
+        return "yes" if _relevant(part, data["response"]) else "no"
+
+    if request.choices:
+        return one(data["question"])
+    return {"answers": {i: one(part) for i, part in numbered_lines(data["questions"]).items()}}
+
+
 def _copies(request: LLMRequest, data: dict[str, str]) -> Any:
     found = [s for s in sentences(data["context"]) if _relevant(data["question"], s)]
     return {"sentences": found or ["Insufficient Information"]}
@@ -140,12 +149,21 @@ _ANSWERS = {
     "alignment_coverage.source_answers": _answers("text"),
     "alignment_coverage.summary_answers": _answers("text"),
     "response_relevancy.questions": _questions,
-    "response_relevancy.noncommittal": lambda request, data: "yes" if "I do not know" in data["response"] else "no",
+    "response_relevancy.parts": lambda request, data: {
+        "parts": [f"{part.strip()}?" for part in data["question"].split("?") if part.strip()][:8] or ["What?"]
+    },
+    "response_relevancy.answered": _answered,
+    "response_relevancy.noncommittal": lambda request, data: (
+        "refused" if "I do not know" in data["response"] else "answered"
+    ),
     "context_relevancy.sentences": lambda request, data: {
         "ids": [int(i) for i, s in numbered_lines(data["sentences"]).items() if _relevant(data["question"], s)]
     },
     "context_relevancy.sentence": lambda request, data: (
         "yes" if _relevant(data["question"], data["sentence"]) else "no"
+    ),
+    "context_relevancy.passage": lambda request, data: (
+        "yes" if any(_relevant(data["question"], s) for s in sentences(data["passage"])) else "no"
     ),
     "context_relevancy.copies": _copies,
 }

@@ -338,7 +338,7 @@ def test_a_reply_bare_but_with_white_space_around_is_fine():
     assert isinstance(metric.score(SAMPLE), Score)
 
 
-@pytest.mark.parametrize("said", ["yes", " yes\n", '"yes"', ' "yes" '])
+@pytest.mark.parametrize("said", ["refused", " refused\n", '"refused"', ' "refused" '])
 def test_a_choice_may_be_bare_or_json(said):
     metric = build("response_relevancy.noncommittal", "one_by_one", lambda request: said)
     assert metric.score(SAMPLE).value == 0.0

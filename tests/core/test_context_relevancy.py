@@ -14,6 +14,7 @@ from .judges import (
     graded,
     numbered_lines,
     script,
+    step,
     truth,
 )
 
@@ -52,7 +53,7 @@ def test_each_relevant_sentence_says_where_it_stands(selection, asking):
     assert (shown.field, shown.chunk, shown.text) == ("retrieved_contexts", 2, "Five is here.")
     assert CONTEXTS[shown.chunk][shown.start : shown.end] == shown.text
     assert outcome.value == pytest.approx(1 / 6)
-    assert outcome.usage.llm_calls == (1 if asking == "together" else 6)
+    assert outcome.usage.llm_calls == (1 if asking == "together" else 6 + 3)
 
 
 def test_every_sentence_is_shown_once_with_its_number():
@@ -188,7 +189,7 @@ P = [0.9, 0.2, 0.6, 0.1, 0.3, 0.4]
 @pytest.mark.parametrize("scoring", ["count", "expected"])
 def test_probabilities(scoring, granularity):
     def probability(request):
-        p = P[ALL.index(fenced(request)[0]["sentence"].split()[0])]
+        p = P[ALL.index(fenced(request)[0]["sentence"].split()[0])] if step(request) == "sentence" else 0.5
         return {"yes": p, "no": 1 - p}
 
     llm = FakeLLM(graded(probability), asking="one_by_one")
@@ -205,14 +206,87 @@ def test_probabilities(scoring, granularity):
     assert [v.probability for v in outcome.verdicts] == pytest.approx(P)
 
 
+@pytest.mark.parametrize(
+    ("of_sentence", "of_passage", "p"),
+    [
+        (0.6, 0.5, 0.6),
+        (0.5, 0.6, 0.6),
+        (0.6, 0.6, 0.36 / 0.52),
+        (0.6, 0.4, 0.5),
+        (0.9, 0.2, 0.18 / 0.26),
+        (0.6, 0.25, 0.15 / 0.45),
+        (1.0, 0.0, 0.5),
+        (1.0, 0.1, 1.0),
+        (0.0, 0.9, 0.0),
+    ],
+)
+def test_the_odds_of_sentence_and_passage_are_multiplied(of_sentence, of_passage, p):
+    def probability(request):
+        yes = of_sentence if step(request) == "sentence" else of_passage
+        return {"yes": yes, "no": 1 - yes}
+
+    llm = FakeLLM(graded(probability), asking="one_by_one")
+    outcome = ContextRelevancy(llm=llm).score(Sample(user_input="?", retrieved_contexts=["One."]))
+    (verdict,) = outcome.verdicts
+    assert verdict.probability == pytest.approx(p)
+    assert (verdict.verdict == "relevant") is (p > 0.5 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("of_passages", "weighed"),
+    [
+        ((0.4, 0.25, 0.1), (0.5, 1 / 3, 1 / 7)),  # an answer in two of them: neither holds it alone
+        ((0.1, 0.1, 0.1), (0.5, 0.5, 0.5)),
+        ((0.5, 0.4, 0.1), (0.5, 0.4, 0.1)),  # one may hold it alone
+        ((0.8, 0.4, 0.1), (0.8, 0.4, 0.1)),
+        ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0)),
+        ((0.4, 0.0, 0.2), (0.5, 0.0, 3 / 11)),
+    ],
+)
+def test_several_passages_of_which_none_holds_the_answer_are_weighed_against_the_best(of_passages, weighed):
+    def probability(request):
+        data, _ = fenced(request)
+        yes = 0.6 if step(request) == "sentence" else of_passages[CONTEXTS.index(data["passage"])]
+        return {"yes": yes, "no": 1 - yes}
+
+    outcome = ContextRelevancy(llm=FakeLLM(graded(probability), asking="one_by_one")).score(SAMPLE)
+    expected = [1.5 * p / (1.5 * p + 1 - p) for p in weighed]
+    found = {
+        CONTEXTS.index(context): v.probability for v in outcome.verdicts for context in CONTEXTS if v.text in context
+    }
+    assert found == pytest.approx(dict(enumerate(expected)))
+    for verdict in outcome.verdicts:
+        assert (verdict.verdict == "relevant") is (verdict.probability > 0.5)
+
+
+def test_one_passage_without_probabilities_leaves_the_others_as_they_are():
+    llm = FakeLLM(lambda request: "no" if step(request) == "passage" else "yes", asking="one_by_one")
+    assert ContextRelevancy(llm=llm).score(SAMPLE).value == 0.0
+
+
+@pytest.mark.parametrize(("passage", "chosen"), [("yes", 2 / 3), ("no", 0.0)])
+def test_without_probabilities_both_must_say_so(passage, chosen):
+    def reply(request):
+        data, _ = fenced(request)
+        return passage if step(request) == "passage" else "no" if "Two" in data["sentence"] else "yes"
+
+    sample = Sample(user_input="?", retrieved_contexts=["One. Two. Three."])
+    assert ContextRelevancy(llm=FakeLLM(reply), asking="one_by_one").score(sample).value == pytest.approx(chosen)
+
+
 def test_asked_one_by_one_each_sentence_is_seen_within_its_own_chunk():
     llm = FakeLLM(truth)
-    ContextRelevancy(llm=llm, asking="one_by_one").score(SAMPLE)
-    for request in llm.requests:
-        data, _ = fenced(request)
+    metric = ContextRelevancy(llm=llm, asking="one_by_one")
+    seen = [(step(request), fenced(request)[0]) for request in next(metric.flow(SAMPLE))]
+    assert [data["passage"] for name, data in seen if name == "passage"] == CONTEXTS
+    whole = None
+    for name, data in seen:
         assert next(iter(data)) == "passage", "what requests share comes first"
-        assert data["sentence"] in data["passage"]
-        assert data["passage"] in CONTEXTS
+        if name == "passage":
+            whole = data["passage"]
+        else:
+            assert data["sentence"] in data["passage"]
+            assert data["passage"] == whole, "a passage is asked about before its sentences, and read once"
 
 
 @pytest.mark.parametrize("limit", [300, 400, 600])
@@ -222,8 +296,13 @@ def test_of_a_long_chunk_the_sentences_around_are_shown(limit):
     ContextRelevancy(llm=llm, asking="one_by_one", max_input_tokens=limit).score(
         Sample(user_input="?", retrieved_contexts=["Another chunk.", text])
     )
-    shown = [fenced(request)[0] for request in llm.requests]
+    shown = sorted(
+        (fenced(request)[0] for request in llm.requests if step(request) == "sentence"),
+        key=lambda data: re.findall(r"\d{3}", data["sentence"]),
+    )
     assert len(shown) == 201
+    windows = [fenced(request)[0]["passage"] for request in llm.requests if step(request) == "passage"]
+    assert sorted(windows) == sorted({data["passage"] for data in shown}), "each window once"
     for i, data in enumerate(shown[1:]):
         assert data["sentence"] in data["passage"]
         assert data["passage"] in text

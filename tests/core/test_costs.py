@@ -176,6 +176,6 @@ def test_asked_one_by_one_the_calls_are_those_the_documentation_says():
     assert sizes == {
         "SummarizationScore": [1, 3],
         "AlignmentCoverage": [1, 3 + 2 * 2],
-        "ResponseRelevancy": [2, 1],
-        "ContextRelevancy": [3],
+        "ResponseRelevancy": [1 + 2, 1],
+        "ContextRelevancy": [1 + 3],
     }

@@ -116,7 +116,7 @@ def test_options_are_checked_when_it_is_made(options, message):
 def test_the_reason_says_where_the_number_is_from():
     def reply(request):
         if request.choices:
-            return LLMReply("yes", probabilities={"yes": 0.75, "no": 0.25})
+            return LLMReply("refused", probabilities={"refused": 0.75, "answered": 0.25})
         return {"questions": ["Why?"]}
 
     llm = FakeLLM(reply, asking="one_by_one")

@@ -19,8 +19,8 @@ from .judges import drive, truth
 PINNED = {
     "summarization_score": ("1", "d2433b06aa98f2cf"),
     "alignment_coverage": ("1", "877bf95a4e26194d"),
-    "response_relevancy": ("1", "ec1c38a5f97195bb"),
-    "context_relevancy": ("1", "cf6940e682ae60cc"),
+    "response_relevancy": ("2", "ce48f697705e2e56"),
+    "context_relevancy": ("3", "3a84fb1ea1c4f89b"),
 }
 
 SAMPLE = Sample(
@@ -43,6 +43,7 @@ OPTIONS = {
         {},
         {"strictness": 1},
         {"sampling": "n_calls"},
+        {"parts": True},
         *({"noncommittal": rule} for rule in ("any", "majority", "off")),
     ],
     ContextRelevancy: [{}, {"selection": "verbatim"}, {"granularity": "chunk"}, {"max_input_tokens": 230}],
@@ -104,9 +105,12 @@ def test_every_step_of_every_metric_is_held():
         "alignment_coverage.summary_answers",
         "response_relevancy.questions",
         "response_relevancy.noncommittal",
+        "response_relevancy.parts",
+        "response_relevancy.answered",
         "context_relevancy.sentences",
         "context_relevancy.copies",
         "context_relevancy.sentence",
+        "context_relevancy.passage",
     }
 
 
@@ -125,7 +129,7 @@ def test_no_option_is_forgotten():
     """A new option must be tried here, or be named as one that shows in no prompt."""
     shows_not = {
         "llm", "threshold", "asking", "scoring", "embedder", "language", "splitter",
-        "length_penalty", "coeff", "coeff_weights", "max_input_tokens", "instructions",
+        "length_penalty", "coeff", "coeff_weights", "max_input_tokens", "instructions", "calibration",
     }  # fmt: skip
     for metric, options in OPTIONS.items():
         tried = {name for option in options for name in option}

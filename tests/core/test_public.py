@@ -20,7 +20,17 @@ MODULES = sorted(
     for module in pkgutil.walk_packages(ragstone.__path__, "ragstone.")
     if not module.name.endswith("__main__")
 )
-WITH_ALL = ["ragstone", "ragstone.asking", "ragstone.metrics", "ragstone.testing", "ragstone.text"]
+WITH_ALL = [
+    "ragstone",
+    "ragstone.asking",
+    "ragstone.metrics",
+    "ragstone.monitor",
+    "ragstone.report",
+    "ragstone.sinks",
+    "ragstone.testing",
+    "ragstone.text",
+]
+LOADED_WHEN_ASKED_FOR = {"ragstone": {"Monitor", "Report", "aevaluate", "evaluate"}}
 PROMISED = {
     "Sample",
     "Score",
@@ -34,6 +44,10 @@ PROMISED = {
     "LLM",
     "Embedder",
     "Metric",
+    "Monitor",
+    "Report",
+    "aevaluate",
+    "evaluate",
 }
 
 
@@ -48,9 +62,15 @@ def test_all_is_sorted_and_is_what_is_there(name):
     public = {
         n
         for n, value in vars(module).items()
-        if not inspect.ismodule(value) and (not n.startswith("_") or n == "__version__")
+        if not inspect.ismodule(value) and (not n.startswith("_") or n == "__version__") and n != "TYPE_CHECKING"
     }
-    assert set(module.__all__) == public
+    assert set(module.__all__) == public | LOADED_WHEN_ASKED_FOR.get(name, set())
+    assert all(hasattr(module, n) for n in module.__all__)
+
+
+def test_an_unknown_name_is_said_to_be_unknown():
+    with pytest.raises(AttributeError, match="module 'ragstone' has no attribute 'Monitr'"):
+        getattr(ragstone, "Monitr")  # noqa: B009
 
 
 def test_the_promised_names_are_there():

@@ -1,5 +1,6 @@
 """ResponseRelevancy against its formula, with vectors that the test chooses."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from ragstone import BaseEmbedder, LLMReply, ResponseRelevancy, Sample
 from ragstone.testing import FakeEmbedder, FakeLLM
 
-from .judges import graded, script, step, truth
+from .judges import drive, fenced, graded, script, step, truth
 
 SAMPLE = Sample(user_input="asked", response="The response.")
 RULES = ("all", "any", "majority", "off")
@@ -157,7 +158,7 @@ def test_plain_lists_of_numbers_are_vectors(rows):
 @pytest.mark.parametrize("p", [0.0, 0.25, 0.75, 1.0])
 def test_probabilities(p, rule, scoring):
     free = script(questions={"questions": ["q"]})
-    evasive = graded(lambda request: {"yes": p, "no": 1 - p})
+    evasive = graded(lambda request: {"refused": p, "answered": 1 - p})
     llm = FakeLLM(lambda r: evasive(r) if r.choices else free(r), asking="one_by_one")
     metric = ResponseRelevancy(llm=llm, embedder=Placed(at(120)), strictness=1, noncommittal=rule, scoring=scoring)
     outcome = metric.score(SAMPLE)
@@ -167,7 +168,7 @@ def test_probabilities(p, rule, scoring):
     assert outcome.value == pytest.approx(expected if scoring == "expected" else 0.0 if off else -0.5, abs=1e-6)
     assert outcome.value or math.copysign(1, outcome.value) == 1, "never -0.0"
     assert outcome.verdicts[0].probability == pytest.approx(1 - p)
-    assert outcome.usage.llm_calls == 2
+    assert outcome.usage.llm_calls == 1 + 2
 
 
 @pytest.mark.parametrize("sampling", ["one_call", "n_calls"])
@@ -221,11 +222,118 @@ def test_tokens_are_added_up_and_unknown_stays_unknown():
     assert (half.input_tokens, half.output_tokens) == (None, 7)
 
 
+@pytest.mark.parametrize(
+    ("first", "last", "p"),
+    [
+        (0.9, 0.9, 0.9),
+        (0.9, 0.5, 0.75),
+        (0.9, 0.1, 0.5),
+        (0.2, 0.5, 1 / 3),
+        (1.0, 0.0, 0.5),
+        (1.0, 0.5, 1.0),
+        (0.0, 0.9, 0.0),
+    ],
+)
+def test_the_mean_of_the_log_odds_of_both_orders_decides(first, last, p):
+    def probability(request):
+        refused = first if request.user.startswith("<question") else last
+        return {"refused": refused, "answered": 1 - refused}
+
+    free, evasive = script(questions={"questions": ["q"]}), graded(probability)
+    llm = FakeLLM(lambda r: evasive(r) if r.choices else free(r), asking="one_by_one")
+    outcome = ResponseRelevancy(llm=llm, embedder=Placed(at(0)), strictness=1).score(SAMPLE)
+    assert outcome.verdicts[0].probability == pytest.approx(1 - p)
+    assert outcome.breakdown["noncommittal"] == float(p > 0.5 + 1e-9)
+
+
+@pytest.mark.parametrize(("first", "last"), [("refused", "answered"), ("answered", "refused"), ("refused", "refused")])
+def test_without_probabilities_a_refusal_is_one_in_both_orders(first, last):
+    def reply(request):
+        if not request.choices:
+            return {"questions": ["q"]}
+        return first if request.user.startswith("<question") else last
+
+    llm = FakeLLM(reply, asking="one_by_one")
+    outcome = ResponseRelevancy(llm=llm, embedder=Placed(at(0)), strictness=1).score(SAMPLE)
+    assert outcome.breakdown["noncommittal"] == float(first == last == "refused")
+
+
 def test_the_two_steps_one_by_one_go_out_in_one_round():
     llm = FakeLLM(truth, asking="one_by_one")
     metric = ResponseRelevancy(llm=llm, embedder=FakeEmbedder())
     first = next(metric.flow(SAMPLE))
-    assert [step(request) for request in first] == ["questions", "noncommittal"]
+    assert [step(request) for request in first] == ["questions", "noncommittal", "noncommittal"]
+
+
+TWO = Sample(user_input="When was Emma written? Who printed Emma?", response="It was written in 1815.")
+
+
+@pytest.mark.parametrize("asking", ["together", "one_by_one"])
+def test_the_parts_of_the_question_stand_beside_the_score(asking):
+    llm = FakeLLM(truth, asking=asking)
+    plain = ResponseRelevancy(llm=llm, embedder=FakeEmbedder())
+    metric = dataclasses.replace(plain, parts=True)
+    outcome, before = metric.score(TWO), plain.score(TWO)
+    assert outcome.value == before.value, "they do not enter the score"
+    assert outcome.breakdown == before.breakdown | {"parts": 0.5}
+    assert outcome.verdicts[: len(before.verdicts)] == before.verdicts
+    found = [(v.id, v.kind, v.text, v.verdict, v.probability) for v in outcome.verdicts[len(before.verdicts) :]]
+    assert found == [
+        ("1", "part", "When was Emma written?", "yes", None),
+        ("2", "part", "Who printed Emma?", "no", None),
+    ]
+    assert outcome.usage.llm_calls - before.usage.llm_calls == (2 if asking == "together" else 3)
+
+
+def test_the_parts_take_no_round_more():
+    _, rounds = drive(ResponseRelevancy(llm=FakeLLM(truth), embedder=FakeEmbedder(), parts=True), TWO)
+    assert [len(round_) for round_ in rounds] == [2, 2]
+
+
+def test_whoever_splits_the_question_does_not_see_the_response():
+    llm = FakeLLM(truth)
+    ResponseRelevancy(llm=llm, embedder=FakeEmbedder(), parts=True).score(TWO)
+    (split,) = [request for request in llm.requests if step(request) == "parts"]
+    assert "1815" not in split.user
+    assert "in the language of the user's question" in split.system
+
+
+def test_probabilities_of_the_parts():
+    odds = {"When?": 0.9, "Who?": 0.2}
+    graded_parts = graded(lambda request: {"yes": (p := odds[fenced(request)[0]["question"]]), "no": 1 - p})
+    evasive = graded(lambda request: {"refused": 0.1, "answered": 0.9})
+    free = script(questions={"questions": ["q"]}, parts={"parts": ["When?", "Who?"]})
+
+    def reply(request):
+        return (
+            free(request)
+            if not request.choices
+            else (graded_parts if step(request) == "answered" else evasive)(request)
+        )
+
+    llm = FakeLLM(reply, asking="one_by_one")
+    outcome = ResponseRelevancy(llm=llm, embedder=Placed(at(0)), strictness=1, parts=True).score(SAMPLE)
+    assert outcome.breakdown["parts"] == 0.5
+    assert outcome.breakdown["parts_expected"] == pytest.approx(0.55)
+    assert [v.probability for v in outcome.verdicts if v.kind == "part"] == pytest.approx([0.9, 0.2])
+
+
+@pytest.mark.parametrize("parts", [[], [" "], ["When?", ""]])
+def test_no_part_or_a_blank_one_is_no_reply(parts):
+    def reply(request):
+        return {"parts": parts} if step(request) == "parts" else truth(request)
+
+    outcome = ResponseRelevancy(llm=FakeLLM(reply), embedder=FakeEmbedder(), parts=True).score(TWO)
+    assert outcome.reason == "judge_unparseable"
+    assert "parts is empty or one of them is blank" in outcome.detail
+
+
+def test_a_part_said_twice_is_asked_once():
+    def reply(request):
+        return {"parts": ["Who?", "Who? "]} if step(request) == "parts" else truth(request)
+
+    outcome = ResponseRelevancy(llm=FakeLLM(reply), embedder=FakeEmbedder(), parts=True).score(TWO)
+    assert [v.text for v in outcome.verdicts if v.kind == "part"] == ["Who?"]
 
 
 @pytest.mark.parametrize(
@@ -233,6 +341,7 @@ def test_the_two_steps_one_by_one_go_out_in_one_round():
     [
         ({"strictness": 0}, ValueError, "strictness"),
         ({"sampling": "n"}, ValueError, "sampling"),
+        ({"parts": "yes"}, ValueError, "parts"),
         ({"noncommittal": "some"}, ValueError, "noncommittal"),
         ({"embedder": None}, TypeError, "embedder"),
         ({"embedder": judge(False)}, TypeError, "embedder"),

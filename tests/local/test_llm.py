@@ -296,6 +296,7 @@ def test_timed_out_call_leaves_the_queue(fake):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="raise_signal")
+@pytest.mark.usefixtures("untraced")
 def test_ctrl_c_stops_the_call(fake):
     import signal
 

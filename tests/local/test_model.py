@@ -109,6 +109,7 @@ def test_event_loop_runs_on_and_a_cancelled_call_ends(llm):
     assert cancelled
 
 
+@pytest.mark.usefixtures("untraced")
 def test_ctrl_c_is_still_python_s(llm):
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 

@@ -3,9 +3,11 @@
 import asyncio
 import contextvars
 import inspect
-from collections.abc import Callable
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+import threading
+from collections import deque
+from collections.abc import Awaitable, Callable
 from functools import partial
+from queue import SimpleQueue
 from typing import Any, cast
 
 from ragstone.asking.flow import Flow, Meter, Request, Round
@@ -13,6 +15,9 @@ from ragstone.judge import LLM, Embedder, LLMReply, LLMRequest
 from ragstone.outcome import Outcome, Score, Unscored
 
 _THREADS = 32
+
+Answering = Callable[[Request, LLM, Embedder | None], Awaitable[object]]
+"""How a request gets its reply: an `LLMReply`, or the vectors of an `EmbedRequest`; raises what the provider raises."""
 
 
 def run(flow: Flow[Outcome], llm: LLM, embedder: Embedder | None = None, meter: Meter | None = None) -> Outcome:
@@ -25,12 +30,12 @@ def run(flow: Flow[Outcome], llm: LLM, embedder: Embedder | None = None, meter: 
     def call(request: Request) -> object:
         if isinstance(request, LLMRequest):
             return _checked(llm.generate(request), llm)
-        return _need(embedder).embed(request.texts)
+        return needed(embedder).embed(request.texts)
 
     try:
         replies: tuple[object, ...] | None = None
         while True:
-            done, value = _step(flow, replies)
+            done, value = advance(flow, replies)
             if done:
                 return _with_usage(value, meter)
             meter.asking(value)
@@ -41,14 +46,32 @@ def run(flow: Flow[Outcome], llm: LLM, embedder: Embedder | None = None, meter: 
 
 
 def _in_threads(call: Callable[[Request], object], round_: Round) -> tuple[object, ...]:
-    pool = ThreadPoolExecutor(min(_THREADS, len(round_)), thread_name_prefix="ragstone")
-    try:
-        futures = [pool.submit(contextvars.copy_context().run, call, request) for request in round_]
-        wait(futures, return_when=FIRST_EXCEPTION)
-        failed = [future for future in futures if future.done() and future.exception()]
-        return tuple([future.result() for future in failed or futures])
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)  # one failed: do not pay for the rest, nor wait for it
+    replies: dict[int, object] = {}
+    failures: list[BaseException] = []
+    left = deque(enumerate(round_))
+    ended = SimpleQueue[None]()
+
+    def work() -> None:
+        while not failures and left:  # one failed: do not pay for the rest
+            try:
+                place, request = left.popleft()
+            except IndexError:
+                break
+            try:
+                replies[place] = call(request)
+            except BaseException as error:
+                failures.append(error)
+            ended.put(None)
+
+    # Daemon threads, which a pool's are not: a judge that hangs must not keep the interpreter from ending.
+    for i in range(min(_THREADS, len(round_))):
+        context = contextvars.copy_context()
+        threading.Thread(target=context.run, args=(work,), name=f"ragstone-{i}", daemon=True).start()
+    for _ in round_:
+        ended.get()
+        if failures:
+            raise failures[0]  # nor wait for it
+    return tuple([replies[place] for place in range(len(round_))])
 
 
 async def arun(
@@ -58,6 +81,7 @@ async def arun(
     meter: Meter | None = None,
     *,
     offload: bool = False,
+    answering: Answering | None = None,
 ) -> Outcome:
     """Drive a flow with the judge's async half on the running loop; a round's requests go out at once.
 
@@ -68,18 +92,20 @@ async def arun(
         meter: Counts the cost; pass one to know it even when this raises.
         offload: Step the flow in a thread, for samples so large that splitting and prompt building would
             hold up the loop.
+        answering: What answers each request in place of the judge's async half, for runners that hold calls
+            back, share replies or bound their time. What it raises ends the flow and is raised here.
     """
     meter = meter or Meter()
+    answer = answering or _ask
 
     async def call(request: Request) -> object:
-        if isinstance(request, LLMRequest):
-            return _checked(await llm.agenerate(request), llm)
-        return await _need(embedder).aembed(request.texts)
+        reply = await answer(request, llm, embedder)
+        return _checked(reply, llm) if isinstance(request, LLMRequest) else reply
 
     try:
         replies: tuple[object, ...] | None = None
         while True:
-            step = partial(_step, flow, replies)
+            step = partial(advance, flow, replies)
             done, value = await asyncio.to_thread(step) if offload else step()
             if done:
                 return _with_usage(value, meter)
@@ -93,7 +119,13 @@ async def arun(
             flow.close()
 
 
-def _step(flow: Flow[Outcome], replies: tuple[object, ...] | None) -> tuple[bool, Any]:
+async def _ask(request: Request, llm: LLM, embedder: Embedder | None) -> object:
+    if isinstance(request, LLMRequest):
+        return await llm.agenerate(request)
+    return await needed(embedder).aembed(request.texts)
+
+
+def advance(flow: Flow[Outcome], replies: tuple[object, ...] | None) -> tuple[bool, Any]:
     """Advance the flow: (False, next round) or (True, result). StopIteration cannot cross a thread."""
     try:
         round_ = cast("object", next(flow) if replies is None else flow.send(replies))
@@ -126,7 +158,12 @@ def _checked(reply: object, llm: LLM) -> LLMReply:
     return reply
 
 
-def _need(embedder: Embedder | None) -> Embedder:
+def needed(embedder: Embedder | None) -> Embedder:
+    """Return the embedder.
+
+    Raises:
+        TypeError: There is none.
+    """
     if embedder is None:
         raise TypeError("this metric embeds texts: name an embedder (a metric's _embedder() returns it)")
     return embedder

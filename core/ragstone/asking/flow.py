@@ -133,6 +133,10 @@ class Meter:
             else:
                 self._embed_calls += 1
 
+    def spared(self) -> None:
+        """Uncount a call that was not needed: its reply was there already."""
+        self._llm_calls -= 1
+
     def answered(self, replies: Sequence[Any]) -> None:
         """Add up the tokens of a round's replies."""
         for reply in replies:

@@ -80,7 +80,8 @@ class AlignmentCoverage(Metric):
         assessment_questions: Closed questions to use instead of generated ones.
         n_questions: How many to generate, at least 1.
         coverage_rule: "both_yes" (DeepEval's code) or "agreement" (one page of its documentation).
-        language: Of the original, for splitting it into the sentences that verdicts point to.
+        language: Of the original, for splitting it into the sentences that verdicts point to. None: by its script
+            (`ragstone.text.language_of`); name it for languages in Latin letters other than English, and Cyrillic.
         splitter: Another sentence splitter.
         threshold: 0.5 by default. See `Metric`; likewise `asking`, `scoring`, `max_input_tokens`, `instructions`.
 
@@ -123,7 +124,7 @@ class AlignmentCoverage(Metric):
     assessment_questions: Sequence[str] | None = None
     n_questions: int = 5
     coverage_rule: CoverageRule = "both_yes"
-    language: str = "en"
+    language: str | None = None
     splitter: Splitter = split_sentences
     threshold: float | None = 0.5
 
@@ -134,7 +135,7 @@ class AlignmentCoverage(Metric):
         check_count("n_questions", self.n_questions)
         given = check_questions("assessment_questions", self.assessment_questions)
         object.__setattr__(self, "assessment_questions", given)
-        if self.language != "en":
+        if self.language not in (None, "en"):
             self.splitter("", self.language)  # an unknown language is refused here, not at the first sample
 
     @property

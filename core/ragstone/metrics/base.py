@@ -3,17 +3,25 @@
 import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar, Literal, cast, get_args
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from typing import TYPE_CHECKING, ClassVar, Literal, cast, get_args
 
-from ragstone.asking.flow import CannotScore, Flow, Meter, ask
+from ragstone.asking.flow import CannotScore, Flow, Meter, ask, each
 from ragstone.asking.prompt import DATA_NOTICE, digest, fence, filled, tokens
 from ragstone.asking.reply import Answer, BadReply, parse_choice
 from ragstone.asking.schema import Schema, one_of
+from ragstone.asking.suspicion import suspected
+from ragstone.calibration.calibration import Calibration
+from ragstone.calibration.signals import Item
+from ragstone.calibration.votes import VOTE_TEMPERATURE, voted
 from ragstone.judge import LLM, Asking, Embedder, LLMReply, LLMRequest
 from ragstone.metrics.options import check_count, check_instructions, check_members, check_number, check_option
 from ragstone.outcome import Outcome, Score, Unscored, UnscoredReason, Verdict
 from ragstone.sample import Sample, SampleField
+
+if TYPE_CHECKING:
+    from ragstone.asking.drivers import Answering
 
 Scoring = Literal["count", "expected"]
 
@@ -43,6 +51,8 @@ class Metric(ABC):
             A sample that needs a longer one is `Unscored("over_budget")` before anything is spent.
         instructions: Other instructions to the judge, by step (a key of `prompts`). What is said of the data and of
             the form of the reply stays. They make the version "VERSION+DIGEST".
+        calibration: What `ragstone calibrate` found with this metric and judge: a path, or a `Calibration`; it is
+            refused for any other. It makes the version "VERSION+cal:DIGEST".
 
     Attributes:
         name: The metric's name.
@@ -51,6 +61,7 @@ class Metric(ABC):
             of your own that names none has none to replace.
         bounds: Least and greatest possible value.
         higher_is_better: The direction.
+        calibrated_items: The items, beside the score, whose probabilities the metric lets a calibration map.
 
     Example:
         >>> from ragstone.asking import ask
@@ -71,6 +82,7 @@ class Metric(ABC):
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
     higher_is_better: ClassVar[bool] = True
     prompts: ClassVar[Mapping[str, str]] = {}
+    calibrated_items: ClassVar[tuple[Item, ...]] = ()
 
     llm: LLM
     threshold: float | None = None
@@ -78,6 +90,7 @@ class Metric(ABC):
     scoring: Scoring = "count"
     max_input_tokens: int | None = None
     instructions: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
+    calibration: Calibration | str | PathLike[str] | None = None
 
     def __post_init__(self) -> None:
         for fact in ("name", "version"):
@@ -105,11 +118,26 @@ class Metric(ABC):
         object.__setattr__(self, "instructions", check_instructions(self.instructions, self.prompts))
         if changed := {step: text for step, text in self.instructions.items() if text != self.prompts[step]}:
             object.__setattr__(self, "version", f"{type(self).version}+{digest(changed)}")
+        if self.calibration is not None:
+            self._calibrate(self.calibration)
         if self.scoring == "expected" and not self.asks_one_by_one:
             raise ValueError(
                 "scoring='expected' needs probabilities, which only asking='one_by_one' gives; the judge "
                 f"{self.llm.model!r} is asked together"
             )
+
+    def _calibrate(self, given: Calibration | str | PathLike[str]) -> None:
+        if not isinstance(cast("object", given), (Calibration, str, PathLike)):
+            raise TypeError(f"calibration: is {type(given).__name__}; pass a path, or a Calibration")
+        calibration = given if isinstance(given, Calibration) else Calibration.load(given)
+        object.__setattr__(self, "calibration", calibration)
+        calibration.check(self)
+        object.__setattr__(self, "version", f"{self.version}+cal:{calibration.digest}")
+
+    def calibration_of(self, item: Item) -> Calibration | None:
+        """Return the calibration, where it is of this item."""
+        found = self.calibration
+        return found if isinstance(found, Calibration) and found.item == item else None
 
     @property
     @abstractmethod
@@ -139,13 +167,21 @@ class Metric(ABC):
 
         return run(self.flow(sample), self.llm, self._embedder(), meter)
 
-    async def ascore(self, sample: Sample, *, meter: Meter | None = None) -> Outcome:
-        """Score one sample on the running event loop; otherwise as `score`."""
+    async def ascore(
+        self, sample: Sample, *, meter: Meter | None = None, answering: "Answering | None" = None
+    ) -> Outcome:
+        """Score one sample on the running event loop; otherwise as `score`.
+
+        Args:
+            sample: What to score.
+            meter: For runners that want to know the cost even when this raises.
+            answering: For runners that stand between the metric and its judge: answers each request.
+        """
         from ragstone.asking.drivers import arun
 
         flow = self.flow(sample)
         offload = sample.characters() > _OFFLOAD_CHARACTERS
-        return await arun(flow, self.llm, self._embedder(), meter, offload=offload)
+        return await arun(flow, self.llm, self._embedder(), meter, offload=offload, answering=answering)
 
     def flow(self, sample: Sample) -> Flow[Outcome]:
         """Return the algorithm on one sample, for drivers: it yields rounds of requests, returns the outcome."""
@@ -154,6 +190,11 @@ class Metric(ABC):
         return self._checked(sample)
 
     def _checked(self, sample: Sample) -> Flow[Outcome]:
+        outcome = yield from self._outcome(sample)
+        signs = suspected(sample, self.required_fields)  # at the end: what is called off does not pay for it
+        return outcome.model_copy(update={"suspected": signs}) if signs else outcome
+
+    def _outcome(self, sample: Sample) -> Flow[Outcome]:
         try:
             for field in self.required_fields:
                 self._require(sample, field)
@@ -190,6 +231,8 @@ class Metric(ABC):
     @property
     def asks_one_by_one(self) -> bool:
         """Whether each item gets a call of its own, by `asking` and by what suits the judge."""
+        if self.asking == "auto" and isinstance(self.calibration, Calibration):
+            return self.calibration.one_by_one
         return (self.llm.asking if self.asking == "auto" else self.asking) == "one_by_one"
 
     @property
@@ -259,17 +302,25 @@ class Metric(ABC):
             CannotScore: "undefined" when `scoring="expected"` and the judge gives no probabilities.
         """
         choices = request.choices or ()
-
-        def parse(reply: LLMReply) -> Answer:
-            return Answer(parse_choice(reply.text, choices), _distribution(reply.probabilities, choices))
-
-        answer = yield from ask(request, parse)
+        votes = self.calibration.votes if isinstance(self.calibration, Calibration) else 1
+        if votes > 1:
+            draws = [replace(request, temperature=VOTE_TEMPERATURE, sample_index=i) for i in range(votes)]
+            return voted((yield from each([self._answer(draw, choices) for draw in draws])), choices)
+        answer = yield from self._answer(request, choices)
         if self.scoring == "expected" and answer.probabilities is None:
             raise CannotScore(
                 "undefined",
                 f"scoring='expected' needs probabilities and the judge {self.llm.model!r} gave none for {request.task}",
             )
         return answer
+
+    @staticmethod
+    def _answer(request: LLMRequest, choices: tuple[str, ...]) -> Flow[Answer]:
+
+        def parse(reply: LLMReply) -> Answer:
+            return Answer(parse_choice(reply.text, choices), _distribution(reply.probabilities, choices))
+
+        return (yield from ask(request, parse))
 
     def _score(
         self,
@@ -282,7 +333,13 @@ class Metric(ABC):
         low, high = self.bounds
         if not low <= value <= high:
             raise ValueError(f"{self.name}: the value {value!r} is outside the metric's bounds {low} to {high}")
-        if self.scoring == "expected":
+        if (calibration := self.calibration_of("score")) is not None and calibration.method != "none":
+            breakdown = {**(breakdown or {}), "uncalibrated": value}
+            (value,) = calibration.apply([value])
+            reason = f"{reason} {calibration.told()} {breakdown['uncalibrated']:.2f} became {value:.2f}."
+        elif isinstance(self.calibration, Calibration):
+            reason = f"{reason} {self.calibration.told()}"
+        if self.scoring == "expected" and calibration is None:
             reason = f"{reason} By the judge's probabilities: {value:.2f}."
         return Score(
             metric=self.name,

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import cast
 
 from ragstone.asking.flow import Flow, ask, each
-from ragstone.asking.prompt import numbered, sendable
+from ragstone.asking.prompt import filled, numbered, sendable
 from ragstone.asking.reply import Answer, BadReply, Reply, exactly, parse_reply
 from ragstone.asking.schema import keyed, one_of, record
 from ragstone.judge import LLMReply
@@ -23,8 +23,23 @@ def ask_closed(
     text: str,
     questions: Sequence[str],
     choices: tuple[str, ...],
+    *,
+    reminder: tuple[str, str] = (
+        "Answer the question from the {name} alone.",
+        "Answer each of the {n} questions from the {name} alone",
+    ),
 ) -> Flow[list[Answer]]:
     """Put every question to the text: in one call, or in one call each where the judge is asked one by one.
+
+    Args:
+        metric: Whose judge is asked.
+        step: The step of its prompts.
+        instructions: What stands in that step.
+        name: What the text is called.
+        text: What the questions are put to.
+        questions: The questions, at least one.
+        choices: The words of an answer.
+        reminder: What to do, said again behind the data: with one question, and with `n`.
 
     Returns:
         One answer per question, in order: exactly as many as were asked.
@@ -39,7 +54,7 @@ def ask_closed(
                             step,
                             instructions,
                             {name: text, "question": question},
-                            f"Answer the question from the {name} alone. Reply with one word: {words}.",
+                            f"{filled(reminder[0], {'name': name})} Reply with one word: {words}.",
                             choices,
                         )
                     )
@@ -61,7 +76,7 @@ def ask_closed(
         step,
         instructions,
         {name: text, "questions": numbered(questions)},
-        f"Answer each of the {len(ids)} questions from the {name} alone: {words}. "
+        f"{filled(reminder[1], {'name': name, 'n': str(len(ids))})}: {words}. "
         'Reply with bare JSON: {"answers": {NUMBER: ANSWER}}.',
         record(answers=keyed({i: one_of(choices) for i in ids})),
     )

@@ -1,22 +1,27 @@
 """ContextRelevancy: how much of what was retrieved is needed to answer the question."""
 
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from ragstone.asking.flow import CannotScore, Flow, ask, each
+from ragstone.asking.flow import CannotScore, Flow, ask, both, each, embed
 from ragstone.asking.prompt import one_line, sendable, tokens
-from ragstone.asking.reply import BadReply, Reply, parse_reply
+from ragstone.asking.reply import Answer, BadReply, Reply, parse_reply
 from ragstone.asking.schema import TEXT, listing, record, whole
-from ragstone.judge import LLMReply, LLMRequest
+from ragstone.calibration.answers import calibrated
+from ragstone.calibration.signals import Item
+from ragstone.judge import Embedder, LLMReply
 from ragstone.metrics.base import Metric
 from ragstone.metrics.closed_questions import expected_share
-from ragstone.metrics.options import check_option
+from ragstone.metrics.cosines import cosines_to_first
+from ragstone.metrics.odds import by_odds
+from ragstone.metrics.options import check_members, check_option
 from ragstone.metrics.sentences import listed, sentences_of
 from ragstone.outcome import Evidence, Score, Verdict
 from ragstone.sample import Sample, SampleField
-from ragstone.text import Splitter, split_sentences
+from ragstone.text import Splitter, language_of, split_sentences
 
 _CHOOSE = (
     "Choose from retrieved sentences those that are needed to answer a question: the fewest that together hold the "
@@ -54,23 +59,29 @@ class ContextRelevancy(Metric):
     `user_input`. A low score means padding: retrieval that brings more than the answer takes.
 
     Needs `user_input` and `retrieved_contexts`. Costs 1 judge call while the sentences fit `max_input_tokens`,
-    else as many as there are batches, in one round; one call per sentence when asked one by one.
+    else as many as there are batches, in one round. Asked one by one, each sentence and each context has a call, all
+    in one round: a sentence is relevant when its odds of being needed times its context's odds of holding the answer
+    are above 1 (without probabilities: when both are answered yes). Where none of several contexts is likely to hold
+    the answer by itself, their odds are taken relative to the best one's: it may take two of them together.
 
     Args:
         llm: The judge.
         selection: "ids": the judge returns the sentences' numbers. "verbatim", the older way: it copies
-            them or says "Insufficient Information"; copies are matched to the sentences (white space, case
-            and quotes folded; equal sentences all match), and unmatched ones are reported, not counted.
-            Asked one by one, each sentence gets a yes or no and this option has no effect.
+            them or says "Insufficient Information"; copies are matched to the sentences (white space, case,
+            quotes, composed and wide forms folded; equal sentences all match), and unmatched ones are reported,
+            not counted. Asked one by one, each sentence gets a yes or no and this option has no effect.
         granularity: What is counted; both are in the breakdown.
-        language: Of the contexts, for splitting.
+        language: Of the contexts, for splitting. None: by the script of each (`ragstone.text.language_of`), which
+            is enough for English and for scripts other than Latin and Cyrillic; name it for German, Spanish, Russian.
         splitter: Another sentence splitter.
-        threshold: See `Metric`; likewise `asking`, `scoring`, `max_input_tokens`, `instructions`. With
-            `scoring="expected"` a chunk counts with its most probable sentence.
+        embedder: Only asked, once per sample, where `calibration` looks at the sentences' cosines.
+        threshold: See `Metric`; likewise `asking`, `scoring`, `max_input_tokens`, `instructions`, `calibration` (of
+            sentences or of the score). With `scoring="expected"` a chunk counts with its most probable sentence.
 
     Returns:
         A score within [0, 1]. Breakdown: `sentence`, `chunk`; `sentence_expected`, `chunk_expected` where
-        there are probabilities; `unmatched` (a count) for "verbatim". Verdicts: each sentence, "relevant" or
+        there are probabilities; `sentence_uncalibrated` where sentences were calibrated; `unmatched` (a count) for
+        "verbatim". Verdicts: each sentence, "relevant" or
         "irrelevant"; the relevant ones with chunk index and offsets as evidence.
 
     Source:
@@ -86,25 +97,42 @@ class ContextRelevancy(Metric):
     """
 
     name: ClassVar[str] = "context_relevancy"
-    version: ClassVar[str] = "1"
-    prompts: ClassVar[Mapping[str, str]] = {"sentences": _CHOOSE, "copies": _COPY, "sentence": _NEEDED}
+    version: ClassVar[str] = "3"
+    prompts: ClassVar[Mapping[str, str]] = {
+        "sentences": _CHOOSE,
+        "copies": _COPY,
+        "sentence": _NEEDED,
+        "passage": _NEEDED,
+    }
+    calibrated_items: ClassVar[tuple[Item, ...]] = ("sentence",)
 
     selection: Literal["ids", "verbatim"] = "ids"
     granularity: Literal["sentence", "chunk"] = "sentence"
-    language: str = "en"
+    language: str | None = None
     splitter: Splitter = split_sentences
+    embedder: Embedder | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.embedder is not None:
+            check_members(
+                "embedder",
+                self.embedder,
+                ("model", "embed", "aembed"),
+                "pass a ragstone Embedder, such as LocalEmbedder of ragstone.local",
+            )
         check_option("selection", self.selection, ("ids", "verbatim"))
         check_option("granularity", self.granularity, ("sentence", "chunk"))
-        if self.language != "en":
+        if self.language not in (None, "en"):
             self.splitter("", self.language)  # an unknown language is refused here, not at the first sample
 
     @property
     def required_fields(self) -> Sequence[SampleField]:
         """The question and what was retrieved for it."""
         return ("user_input", "retrieved_contexts")
+
+    def _embedder(self) -> Embedder | None:
+        return self.embedder
 
     def _flow(self, sample: Sample) -> Flow[Score]:
         question = sample.user_input or ""
@@ -113,8 +141,9 @@ class ContextRelevancy(Metric):
             raise CannotScore("undefined", "retrieved_contexts: the splitter found no sentence (0 of 0)")
         probabilities: Sequence[float | None] = [None] * len(sentences)
         unmatched: list[str] = []
+        uncalibrated: Mapping[str, float] = {}
         if self.asks_one_by_one:
-            relevant, probabilities = yield from self._each_sentence(question, sentences, sample)
+            relevant, probabilities, uncalibrated = yield from self._each_sentence(question, sentences, sample)
         elif self.selection == "ids":
             relevant = yield from self._by_ids(question, sentences)
         else:
@@ -122,7 +151,7 @@ class ContextRelevancy(Metric):
 
         chunks = len(sample.retrieved_contexts)
         hit = {sentences[i].chunk for i in relevant}
-        breakdown = {"sentence": len(relevant) / len(sentences), "chunk": len(hit) / chunks}
+        breakdown = {"sentence": len(relevant) / len(sentences), "chunk": len(hit) / chunks, **uncalibrated}
         if self.selection == "verbatim" and not self.asks_one_by_one:
             breakdown["unmatched"] = float(len(unmatched))
         value = breakdown[self.granularity]
@@ -205,9 +234,9 @@ class ContextRelevancy(Metric):
             if folded in places:
                 relevant |= places[folded]
                 continue
-            if folded.strip("'. ") == _PHRASE:
+            if folded.strip("'.\u3002 ") == _PHRASE:
                 continue
-            for piece, _, _ in self.splitter(text, self.language):
+            for piece, _, _ in self.splitter(text, self.language or language_of(text)):
                 if found := places.get(_folded(piece)):
                     relevant |= found
                 else:
@@ -216,25 +245,65 @@ class ContextRelevancy(Metric):
 
     def _each_sentence(
         self, question: str, sentences: Sequence[Evidence], sample: Sample
-    ) -> Flow[tuple[set[int], list[float | None]]]:
+    ) -> Flow[tuple[set[int], list[float | None], Mapping[str, float]]]:
         room = self._limit - _PROMPT_OVERHEAD - tokens(question)
 
-        def decide(i: int) -> LLMRequest:
-            return self.choice(
-                "sentence",
-                _NEEDED,
-                {
-                    "passage": _around(i, sentences, sample, room),
-                    "question": question,
-                    "sentence": sentences[i].text,
-                },
-                "Is this sentence of the passage needed to answer the question? Reply with one word: yes or no.",
-                ("yes", "no"),
+        asking = self._of_passages(
+            question,
+            [sentence.text for sentence in sentences],
+            [_around(i, sentences, sample, room) for i in range(len(sentences))],
+        )
+        calibration = self.calibration_of("sentence")
+        uncalibrated: dict[str, float] = {}
+        if calibration is None:
+            answers = yield from asking
+        else:
+            cosines: list[float] | None = None
+            if calibration.embeds:
+                texts = [question, *(sentence.text for sentence in sentences)]
+                answers, vectors = yield from both(asking, embed(texts))
+                cosines = cosines_to_first(vectors, len(sentences))
+            else:
+                answers = yield from asking
+            uncalibrated["sentence_uncalibrated"] = sum(a.choice == "yes" for a in answers) / len(sentences)
+            answers = calibrated(calibration, answers, cosines, [sentence.chunk or 0 for sentence in sentences])
+        relevant = {i for i, answer in enumerate(answers) if answer.choice == "yes"}
+        return relevant, [answer.probability("yes") for answer in answers], uncalibrated
+
+    def _of_passages(self, question: str, sentences: Sequence[str], passages: Sequence[str]) -> Flow[list[Answer]]:
+        """Ask of each sentence and of each passage, one after the other, so that their beginning is read once."""
+        places: dict[str, list[int]] = {}
+        for i, passage in enumerate(passages):
+            places.setdefault(passage, []).append(i)
+
+        def of_passage(passage: str, members: Sequence[int]) -> Flow[tuple[Answer, list[Answer]]]:
+            data = {"passage": passage, "question": question}
+            return both(
+                self._needed("passage", data, "Does the passage hold the answer to the question?"),
+                each(
+                    [
+                        self._needed(
+                            "sentence",
+                            {**data, "sentence": sentences[i]},
+                            "Is this sentence of the passage needed to answer the question?",
+                        )
+                        for i in members
+                    ]
+                ),
             )
 
-        answers = yield from each([self.ask_choice(decide(i)) for i in range(len(sentences))])
-        relevant = {i for i, answer in enumerate(answers) if answer.choice == "yes"}
-        return relevant, [answer.probability("yes") for answer in answers]
+        answers = yield from each([of_passage(passage, members) for passage, members in places.items()])
+        wholes = against_best([whole for whole, _ in answers])
+        found = {
+            i: joined(answer, whole)
+            for whole, members, (_, parts) in zip(wholes, places.values(), answers, strict=True)
+            for i, answer in zip(members, parts, strict=True)
+        }
+        return [found[i] for i in range(len(sentences))]
+
+    def _needed(self, step: str, data: Mapping[str, str], reminder: str) -> Flow[Answer]:
+        words = ("yes", "no")
+        return self.ask_choice(self.choice(step, _NEEDED, data, f"{reminder} Reply with one word: yes or no.", words))
 
     def _batches(self, question: str, sentences: Sequence[Evidence]) -> Iterator[tuple[int, Sequence[Evidence]]]:
         """Cut the numbered sentences into runs that fit a prompt: (number of the first, the run)."""
@@ -247,6 +316,37 @@ class ContextRelevancy(Metric):
                 first, size = i, 0
             size += own
         yield first + 1, sentences[first:]
+
+
+def against_best(passages: Sequence[Answer]) -> list[Answer]:
+    """Weigh passages against the best of several, where each alone is more likely not to hold the answer.
+
+    An answer that takes two passages is in neither, so a judge says no of each. The odds of all are then divided by
+    the best one's, which become 1. A single passage stays as it is, and so do answers without odds.
+
+    Example:
+        >>> best, other = Answer("no", {"yes": 0.4, "no": 0.6}), Answer("no", {"yes": 0.25, "no": 0.75})
+        >>> [round(answer.probability("yes"), 2) for answer in against_best([best, other])]
+        [0.5, 0.33]
+    """
+    odds = [answer.probabilities for answer in passages if answer.probabilities is not None]
+    best = max(odds, key=lambda given: given["yes"], default={"yes": 0.0, "no": 0.0})
+    if len(odds) < len(passages) or len(odds) == 1 or not 0.0 < best["yes"] < best["no"]:
+        return list(passages)
+    return [by_odds(given["yes"] * best["no"], given["no"] * best["yes"]) for given in odds]
+
+
+def joined(sentence: Answer, passage: Answer) -> Answer:
+    """Return yes where sentence and passage together say so: their odds multiplied; without odds, where both say yes.
+
+    Example:
+        >>> joined(Answer("yes", {"yes": 0.6, "no": 0.4}), Answer("no", {"yes": 0.25, "no": 0.75})).choice
+        'no'
+    """
+    if sentence.probabilities is None or passage.probabilities is None:
+        return Answer("yes" if sentence.choice == passage.choice == "yes" else "no")
+    # both are 0 where the one is certain of yes and the other of no
+    return by_odds(*(sentence.probabilities[word] * passage.probabilities[word] for word in ("yes", "no")))
 
 
 def _passages(batch: Sequence[Evidence], sample: Sample) -> str:
@@ -289,5 +389,9 @@ def _best(sentences: Sequence[Evidence], probabilities: Sequence[float | None]) 
 
 
 def _folded(text: str) -> str:
-    """Return the text as the judge saw it, without what copying changes: white space, case, kinds of quotes."""
-    return re.sub(r"\s+", " ", sendable(text).translate(_QUOTES)).strip().casefold()
+    """Return the text as the judge saw it, without what copying changes: white space, case, kinds of quotes.
+
+    Nor composed and wide forms: judges write one code point for an accented letter, and "?" for its wide form.
+    """
+    plain = unicodedata.normalize("NFKC", sendable(text).translate(_QUOTES))
+    return re.sub(r"\s+", " ", plain).strip().casefold()

@@ -1,21 +1,23 @@
 """ResponseRelevancy: whether the response answers the question that was asked."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from ragstone.asking.flow import CannotScore, Flow, ask, both, each, embed
+from ragstone.asking.flow import Flow, ask, both, each, embed
 from ragstone.asking.reply import Answer, BadReply, Reply, parse_reply
 from ragstone.asking.schema import FLAG, TEXT, Schema, listing, record
+from ragstone.calibration.answers import calibrated
+from ragstone.calibration.signals import Item
 from ragstone.judge import Embedder, LLMReply, LLMRequest
 from ragstone.metrics.base import Metric
-from ragstone.metrics.options import check_count, check_members, check_option
+from ragstone.metrics.closed_questions import ask_closed, expected_share
+from ragstone.metrics.cosines import cosines_to_first
+from ragstone.metrics.odds import by_odds
+from ragstone.metrics.options import check_count, check_flag, check_members, check_option
 from ragstone.outcome import Score, Verdict
 from ragstone.sample import Sample, SampleField
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 NoncommittalRule = Literal["all", "any", "majority", "off"]
 
@@ -29,10 +31,26 @@ _FLAG = (
     " Mark it noncommittal if the response evades, refuses or does not know instead of answering; a definite "
     "answer, also a negative one, is not."
 )
-_EVASIVE = (
-    "You are given a response of a question-answering app. Decide whether it is noncommittal: whether it refuses, "
-    "evades or says that it does not know, instead of giving information or help."
+_REFUSED = (
+    "Classify a response of a question-answering app. answered: it gives information or does what was asked. refused: "
+    "it says that it cannot, will not, should not or does not know."
 )
+_REFUSED_WORDS = ("answered", "refused")
+_PARTS = (
+    "Split a user's question into the separate things that it asks for: each a short question that can be understood "
+    "on its own, in the language of the user's question. A question that asks for one thing is one part. Add nothing "
+    "that was not asked."
+)
+_ANSWERED = (
+    "You are given a response of a question-answering app and what its user asked. Decide whether the response answers "
+    "it. yes: it gives what was asked for, be it true or not. no: it leaves it open, evades it, or speaks of something "
+    "else."
+)
+_ANSWERED_REMINDER = (
+    "Does the {name} answer the question?",
+    "Say of each of the {n} questions whether the {name} answers it",
+)
+_MOST_PARTS = 8  # bounds a judge that does not end its list
 
 
 class _Question(Reply):
@@ -48,6 +66,10 @@ class _PlainQuestions(Reply):
     questions: list[str]
 
 
+class _Parts(Reply):
+    parts: list[str]
+
+
 _QUESTION: Schema = record(question=TEXT, noncommittal=FLAG)
 
 
@@ -61,10 +83,19 @@ class ResponseRelevancy(Metric):
         score = c * (1/N) * sum_i cos(E_gi, E_o)
 
     where c is 0 when the response is noncommittal (by `noncommittal`) and 1 otherwise. It says whether the
-    response is about the question, completely and without padding; it says nothing of its truth.
+    response is about the question; it says nothing of its truth. Asked one by one, c comes from two calls of
+    its own, which see question and response in either order; the mean of their log-odds decides.
+
+    The score hardly tells a complete response from one that leaves half of the question open. `parts=True` adds a
+    reading that does: the judge splits the question into its parts and says of each whether the response answers it,
+
+        parts = parts answered / parts
+
+    which stands in the breakdown and does not enter the score.
 
     Needs `user_input` and `response`. Costs 1 judge call and 1 embedding call of N+1 texts (N judge calls
-    with `sampling="n_calls"`; 2 judge calls when asked one by one).
+    with `sampling="n_calls"`; 3 judge calls when asked one by one), and with `parts` 2 judge calls more, one after
+    the other (1 and one for each part when asked one by one).
 
     Args:
         llm: The judge.
@@ -74,14 +105,17 @@ class ResponseRelevancy(Metric):
             temperature 0.7 with distinct `sample_index`.
         noncommittal: The share of questions flagged noncommittal that makes the score 0: "all" (ragas since
             0.3.6), "any" (before), "majority" (more than half), "off" (never).
-        threshold: See `Metric`; likewise `asking`, `scoring`, `max_input_tokens`, `instructions`. With
-            `scoring="expected"` c is 1 minus the judge's probability that the response is noncommittal.
+        parts: Whether to say as well which parts of the question the response answers.
+        threshold: See `Metric`; likewise `asking`, `scoring`, `max_input_tokens`, `instructions`, `calibration`
+            (of "noncommittal" or of the score). With `scoring="expected"` c is 1 minus the judge's probability that
+            the response is noncommittal.
 
     Returns:
         A score within [-1, 1] (unrelated texts are near 0; below 0 is rare). Breakdown: `cosine_1` to
-        `cosine_N`, `noncommittal` (the share flagged), `expected` where there are probabilities. Verdicts:
-        each question, "committal" or "noncommittal". `Unscored("judge_unparseable")` also when the embedder
-        returns zero vectors, NaN or the wrong shape.
+        `cosine_N`, `noncommittal` (the share flagged), `expected` where there are probabilities; with `parts` also
+        `parts`, and `parts_expected` where there are probabilities. Verdicts: each question, "committal" or
+        "noncommittal"; each part (of kind "part"), "yes" or "no". `Unscored("judge_unparseable")` also when the
+        embedder returns zero vectors, NaN or the wrong shape.
 
     Source:
         ragas, "Response Relevancy" (Es et al. 2023, arXiv 2309.15217, section 3).
@@ -95,14 +129,21 @@ class ResponseRelevancy(Metric):
     """
 
     name: ClassVar[str] = "response_relevancy"
-    version: ClassVar[str] = "1"
-    prompts: ClassVar[Mapping[str, str]] = {"questions": _INSTRUCTIONS, "noncommittal": _EVASIVE}
+    version: ClassVar[str] = "2"
+    prompts: ClassVar[Mapping[str, str]] = {
+        "questions": _INSTRUCTIONS,
+        "noncommittal": _REFUSED,
+        "parts": _PARTS,
+        "answered": _ANSWERED,
+    }
     bounds: ClassVar[tuple[float, float]] = (-1.0, 1.0)
+    calibrated_items: ClassVar[tuple[Item, ...]] = ("noncommittal",)
 
     embedder: Embedder
     strictness: int = 3
     sampling: Literal["one_call", "n_calls"] = "one_call"
     noncommittal: NoncommittalRule = "all"
+    parts: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -117,6 +158,7 @@ class ResponseRelevancy(Metric):
         check_count("strictness", self.strictness)
         check_option("sampling", self.sampling, ("one_call", "n_calls"))
         check_option("noncommittal", self.noncommittal, ("all", "any", "majority", "off"))
+        check_flag("parts", self.parts)
 
     @property
     def required_fields(self) -> Sequence[SampleField]:
@@ -129,22 +171,39 @@ class ResponseRelevancy(Metric):
     def _flow(self, sample: Sample) -> Flow[Score]:
         self._fits(sample, *self.required_fields)
         user_input, response = sample.user_input or "", sample.response or ""
+        if not self.parts:
+            return (yield from self._by_questions(user_input, response))
+        score, parts = yield from both(
+            self._by_questions(user_input, response), self._answered_parts(user_input, response)
+        )
+        share = {"parts": sum(part.verdict == "yes" for part in parts) / len(parts)}
+        expected = expected_share([part.probability for part in parts])
+        if expected is not None:
+            share["parts_expected"] = expected
+        return score.model_copy(update={"breakdown": score.breakdown | share, "verdicts": (*score.verdicts, *parts)})
+
+    def _by_questions(self, user_input: str, response: str) -> Flow[Score]:
         evasive: Answer | None = None
+        uncalibrated: dict[str, float] = {}
         if self.asks_one_by_one:
             texts, evasive = yield from both(
-                self._ask_questions(response, flagged=False), self.ask_choice(self._evasive(response))
+                self._ask_questions(response, flagged=False), self._evades(user_input, response)
             )
+            if (calibration := self.calibration_of("noncommittal")) is not None:
+                uncalibrated["noncommittal_uncalibrated"] = float(evasive.choice == "yes")
+                (evasive,) = calibrated(calibration, [evasive])
             questions = [_Question(question=t.question, noncommittal=evasive.choice == "yes") for t in texts]
         else:
             questions = yield from self._ask_questions(response, flagged=True)
         vectors = yield from embed([user_input, *(q.question for q in questions)])
-        cosines = _cosines(vectors, len(questions))
+        cosines = cosines_to_first(vectors, len(questions))
         flagged = sum(q.noncommittal for q in questions)
         mean = sum(cosines) / len(cosines)
         off = is_noncommittal(flagged, len(questions), self.noncommittal)
         value = 0.0 if off else mean
         breakdown = {f"cosine_{i}": cosine for i, cosine in enumerate(cosines, 1)}
         breakdown["noncommittal"] = flagged / len(questions)
+        breakdown |= uncalibrated
         probability = evasive.probability("yes") if evasive else None
         if probability is not None:
             breakdown["expected"] = mean if self.noncommittal == "off" else mean * (1.0 - probability)
@@ -189,14 +248,42 @@ class ResponseRelevancy(Metric):
         )
         return request, _Parse(n, flagged)
 
-    def _evasive(self, response: str) -> LLMRequest:
-        return self.choice(
-            "noncommittal",
-            _EVASIVE,
-            {"response": response},
-            "Does this response refuse, evade or not know, instead of helping? Reply with one word: yes or no.",
-            ("yes", "no"),
+    def _answered_parts(self, user_input: str, response: str) -> Flow[list[Verdict]]:
+        request = self.request(
+            "parts",
+            _PARTS,
+            {"question": user_input},
+            "Split this question into the things that it asks for, one or more. Reply with bare JSON: "
+            '{"parts": [QUESTION]}.',
+            record(parts=listing(TEXT, 1, _MOST_PARTS)),
         )
+        parts = yield from ask(request, _parse_parts)
+        answers = yield from ask_closed(
+            self, "answered", _ANSWERED, "response", response, parts, ("yes", "no"), reminder=_ANSWERED_REMINDER
+        )
+        return [
+            Verdict(id=str(i), kind="part", text=part, verdict=a.choice, probability=a.probability("yes"))
+            for i, (part, a) in enumerate(zip(parts, answers, strict=True), 1)
+        ]
+
+    def _evades(self, user_input: str, response: str) -> Flow[Answer]:
+        """Ask whether the response is noncommittal, in both orders: a small judge leans on what comes last."""
+        question, answer = {"question": user_input}, {"response": response}
+        first, last = yield from each(
+            [
+                self.ask_choice(
+                    self.choice(
+                        "noncommittal",
+                        _REFUSED,
+                        data,
+                        "Was the question answered or refused? Reply with one word: answered or refused.",
+                        _REFUSED_WORDS,
+                    )
+                )
+                for data in (question | answer, answer | question)
+            ]
+        )
+        return refusal(first, last)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +306,29 @@ class _Parse:
         return questions
 
 
+def _parse_parts(reply: LLMReply) -> tuple[str, ...]:
+    parts = tuple(dict.fromkeys(part.strip() for part in parse_reply(reply.text, _Parts).parts))
+    if not parts or not all(parts):
+        raise BadReply("parts is empty or one of them is blank")
+    return parts
+
+
+def refusal(first: Answer, last: Answer) -> Answer:
+    """Return yes where two answers of "answered" or "refused" say refused: by the mean of their log-odds, or both.
+
+    Example:
+        >>> surely, hardly = {"answered": 0.1, "refused": 0.9}, {"answered": 0.6, "refused": 0.4}
+        >>> refusal(Answer("refused", surely), Answer("answered", hardly)).choice
+        'yes'
+    """
+    if first.probabilities is None or last.probabilities is None:
+        return Answer("yes" if first.choice == last.choice == "refused" else "no")
+    # both are 0 where each is certain, of different words
+    return by_odds(
+        *(math.sqrt(first.probabilities[word] * last.probabilities[word]) for word in ("refused", "answered"))
+    )
+
+
 def is_noncommittal(flagged: int, n: int, rule: NoncommittalRule) -> bool:
     """Whether `flagged` of `n` questions make a response noncommittal under a rule.
 
@@ -227,27 +337,3 @@ def is_noncommittal(flagged: int, n: int, rule: NoncommittalRule) -> bool:
         [False, True, True, False]
     """
     return {"all": flagged == n, "any": flagged > 0, "majority": 2 * flagged > n, "off": False}[rule]
-
-
-def _cosines(vectors: "NDArray[np.float32]", n: int) -> list[float]:
-    """Cosine of the first row with each of the `n` others.
-
-    Raises:
-        CannotScore: The embedder returned another shape, something not finite, or a zero vector.
-    """
-    import numpy as np
-
-    try:
-        rows = np.asarray(vectors, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise CannotScore("judge_unparseable", "embedder: returned no array of numbers") from None
-    if rows.ndim != 2 or rows.shape[0] != n + 1 or rows.shape[1] == 0:
-        raise CannotScore("judge_unparseable", f"embedder: shape {rows.shape} for {n + 1} texts")
-    if not np.isfinite(rows).all():
-        raise CannotScore("judge_unparseable", "embedder: a vector holds NaN or infinity")
-    largest = np.abs(rows).max(axis=1, keepdims=True)
-    if not largest.all():
-        raise CannotScore("judge_unparseable", "embedder: a zero vector has no direction")
-    rows = rows / largest  # so that squares neither overflow nor vanish
-    unit = rows / np.sqrt((rows * rows).sum(axis=1, keepdims=True))
-    return [max(-1.0, min(1.0, float(cosine))) for cosine in unit[1:] @ unit[0]]

@@ -5,18 +5,19 @@ from collections.abc import Sequence
 from ragstone.asking.prompt import numbered
 from ragstone.outcome import Evidence
 from ragstone.sample import Sample, SampleField
-from ragstone.text import Splitter
+from ragstone.text import Splitter, language_of
 
 
-def sentences_of(sample: Sample, field: SampleField, splitter: Splitter, language: str) -> list[Evidence]:
+def sentences_of(sample: Sample, field: SampleField, splitter: Splitter, language: str | None) -> list[Evidence]:
     """Return the sentences of a field in order, without the white space around them.
 
-    Offsets count from the start of the text, or of the chunk for `retrieved_contexts`.
+    Offsets count from the start of the text, or of the chunk for `retrieved_contexts`. A language of None is each
+    text's own, by its script.
     """
     found: list[Evidence] = []
     for i, text in enumerate(sample.texts(field)):
         chunk = i if field == "retrieved_contexts" else None
-        for _, start, end in splitter(text, language):
+        for _, start, end in splitter(text, language or language_of(text)):
             piece = text[start:end]
             bare = piece.strip()
             if bare:

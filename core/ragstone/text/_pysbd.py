@@ -6,6 +6,7 @@ that (its processor, a new object per call) are used here; `ragstone.text._align
 """
 
 import importlib
+import os
 import threading
 import warnings
 from collections.abc import Callable
@@ -26,13 +27,25 @@ _lock = threading.Lock()
 _processors: dict[str, Callable[[str], Any]] = {}
 
 
+def load() -> None:
+    """Import pysbd now: a process that forks while another thread imports it has a child that can never do so."""
+    _processor("en")
+
+
 def _language_codes() -> dict[str, Any]:
     with _lock:
         return _imported()
 
 
+def _renew_lock() -> None:
+    global _lock
+    _lock = threading.Lock()
+
+
 @cache
 def _imported() -> dict[str, Any]:
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_renew_lock)
     with warnings.catch_warnings():
         # pysbd 0.3.4 has "\s" in plain string literals; Python says so when it first compiles them.
         warnings.simplefilter("ignore", SyntaxWarning)

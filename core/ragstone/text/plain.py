@@ -1,0 +1,39 @@
+"""Texts of any origin on a terminal, and tables of text."""
+
+from collections.abc import Sequence
+
+_LONGEST = 500
+_JOINERS = "\u200c\u200d"  # invisible, but Persian, Indic scripts and emoji are wrong without them
+
+
+def printable(text: str, width: int = _LONGEST) -> str:
+    r"""Return the text on one line, cut to a width, with nothing in it that a terminal would obey.
+
+    Example:
+        >>> printable("a\n\x1b[31mb")
+        'a \ufffd[31mb'
+    """
+    flat = " ".join(text[: 4 * width].split())
+    shown = flat if len(flat) <= width and len(text) <= 4 * width else f"{flat[: width - 1]}…"
+    return "".join(c if c.isprintable() or c in _JOINERS else "\ufffd" for c in shown)
+
+
+def text_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, names: int = 1) -> list[str]:
+    """Return the lines of a table, its columns as wide as they need to be.
+
+    Args:
+        head: The columns' names.
+        rows: Their cells.
+        names: How many of the first columns stand at the left; the others are numbers, and stand at the right.
+
+    Example:
+        >>> text_table(("metric", "mean"), [("demo", "0.5")])
+        ['metric  mean', 'demo     0.5']
+    """
+    widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
+    return [
+        "  ".join(
+            cell.ljust(w) if i < names else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in (head, *rows)
+    ]
