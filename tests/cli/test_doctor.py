@@ -15,9 +15,10 @@ NOBODY = "http://127.0.0.1:9"
 def test_all_is_well(run, server):
     done = run("doctor", "--llm", server.url)
     assert (done.exit_code, done.stderr) == (0, "")
-    first, base, openai, local, asked, placed = done.stdout.splitlines()
+    first, base, calibrate, openai, local, asked, placed = done.stdout.splitlines()
     assert first.startswith(f"ragstone {ragstone.__version__}, Python 3.")
     assert f"numpy {importlib.metadata.version('numpy')}" in base
+    assert calibrate.startswith("ragstone[calibrate]: ")
     assert openai.startswith("ragstone[openai]: openai ")
     assert local.startswith("ragstone[local]: xllamacpp ")
     assert asked.startswith(f"judge {server.url}: {MODEL} answers 'yes', gives probabilities, is asked together (")

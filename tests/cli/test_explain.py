@@ -5,7 +5,8 @@ import json
 import pytest
 
 from ragstone import Evidence, Score, Unscored, Verdict
-from ragstone.cli.show import evidence_lines, printable
+from ragstone.cli.show import evidence_lines
+from ragstone.text.plain import printable
 
 from .conftest import row
 

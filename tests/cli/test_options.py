@@ -15,7 +15,8 @@ def test_every_command_of_the_listing_has_help(run):
     listing = run("--help")
     assert listing.exit_code == 0
     names = re.findall(r"^  (\w+)  +\S.*[^.]\.$", listing.stdout.partition("Commands:")[2], re.MULTILINE)
-    assert sorted(names) == sorted(cli.commands) == ["doctor", "explain", "pull", "score"]
+    all_of_them = ["calibrate", "compare", "doctor", "explain", "pull", "report", "score", "worker"]
+    assert sorted(names) == sorted(cli.commands) == all_of_them
     for name in names:
         done = run(name, "-h")
         assert done.exit_code == 0

@@ -73,9 +73,14 @@ def test_the_input_is_not_overwritten_where_it_is_piped(process, server, six):
     assert errors.endswith(b": is the input itself\n")
 
 
-def test_ctrl_c_while_the_judge_thinks(process, stuck, rows, tmp_path):
+def test_a_second_ctrl_c_does_not_wait_for_the_judge(process, stuck, rows, tmp_path):
     command = process(*one_by_one(rows(*(row(i) for i in range(9)))), "-", "--llm", stuck.url)
     read = [json.loads(command.stdout.readline()) for _ in range(3)]
+    while "book 3?" not in str(stuck.bodies[-1]):
+        assert command.poll() is None
+    command.send_signal(signal.SIGINT)
+    said = command.stderr.readline()
+    assert said == b"Finishing 1 judge call(s) in flight; Ctrl-C again stops at once.\n"
     command.send_signal(signal.SIGINT)
     rest, errors = command.communicate()
     assert (command.returncode, rest, [line["line"] for line in read]) == (130, b"", [1, 2, 3])
@@ -143,7 +148,7 @@ def test_progress_on_a_terminal(process, server, rows):
     shown, code = on_a_terminal(process, "score", given, *ONE, "--explain", "--llm", server.url)
     assert code == 2
     assert "| 0/6 [" in shown
-    assert re.search(r"83%\|\S+ *\| 5/6 \[.*2 calls, 0 unscored\]", shown)
+    assert re.search(r"83%\|\S+ *\| 5/6 \[.*0 in flight, 36 tokens, 0 unscored\]", shown)
     assert "line 3: is an array" in shown
     assert "\x1b[31m" not in shown
     assert "\ufffd[31m  context_relevancy" in shown

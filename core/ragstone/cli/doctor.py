@@ -10,20 +10,22 @@ from importlib.metadata import PackageNotFoundError, version
 import click
 
 from ragstone._version import __version__
-from ragstone.cli.judges import EMBEDDER_HELP, JUDGE_HELP, make_embedder, make_llm
-from ragstone.cli.show import printable
+from ragstone.cli.judges import make_embedder, make_llm
+from ragstone.cli.options import embedder_option, llm_option
 from ragstone.judge import LLMRequest
+from ragstone.text.plain import printable
 
 _BASE = ("numpy", "pydantic", "pysbd", "click", "tqdm")
 _EXTRAS = {
+    "calibrate": ("scikit-learn",),
     "openai": ("openai",),
     "local": ("xllamacpp", "onnxruntime", "tokenizers", "huggingface-hub", "platformdirs"),
 }
 
 
 @click.command(short_help="Say what is installed and whether the judge answers.")
-@click.option("--llm", default="local", show_default=True, metavar="JUDGE", help=JUDGE_HELP)
-@click.option("--embedder", metavar="EMBEDDER", help=EMBEDDER_HELP)
+@llm_option
+@embedder_option
 def doctor(llm: str, embedder: str | None) -> None:
     """Say what is installed, and ask the judge and the embedder one small thing each.
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import click
 
-from ragstone.batch import BadLine
+from ragstone.batch.report.lines import read_results
+from ragstone.batch.sources.rows import BadLine
 from ragstone.cli.metrics import METRICS
-from ragstone.cli.results import read_results
 from ragstone.cli.show import evidence_lines
 
 
@@ -20,7 +20,7 @@ def explain(results: str, sample_id: str | None, metric: str | None) -> None:
 
     SAMPLE_ID is its id (or, where it had none, its line number); by default the first sample of the file.
     """
-    first_line: int | None = None
+    first_row: int | None = None
     first_bad: BadLine | None = None
     bad = 0
     found = False
@@ -30,11 +30,11 @@ def explain(results: str, sample_id: str | None, metric: str | None) -> None:
                 first_bad = first_bad or result
                 bad += 1
                 continue
-            first_line = result.line if first_line is None else first_line
-            wanted = result.line == first_line if sample_id is None else result.id == sample_id
+            first_row = result.row if first_row is None else first_row
+            wanted = result.row == first_row if sample_id is None else result.sample_id == sample_id
             if wanted and metric in (None, result.outcome.metric):
                 found = True
-                for line in evidence_lines(result.id, result.outcome):
+                for line in evidence_lines(result.sample_id, result.outcome):
                     click.echo(line)
     if first_bad is not None:
         click.echo(f"{results}: {bad} line(s) skipped: line {first_bad.line} {first_bad.problem}", err=True)

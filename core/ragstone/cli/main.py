@@ -11,10 +11,14 @@ from typing import Any, TextIO
 import click
 
 from ragstone._version import __version__
+from ragstone.cli.calibrate import calibrate
+from ragstone.cli.compare import compare
 from ragstone.cli.doctor import doctor
 from ragstone.cli.explain import explain
 from ragstone.cli.pull import pull
+from ragstone.cli.report import report
 from ragstone.cli.score import score
+from ragstone.cli.worker import worker
 
 # What a shell reports for a program that the signal ended.
 _SIGINT_STATUS = 130
@@ -48,7 +52,7 @@ def cli() -> None:
     """Score what a RAG app really answers, with evidence."""
 
 
-for command in (doctor, explain, pull, score):
+for command in (calibrate, compare, doctor, explain, pull, report, score, worker):
     cli.add_command(command)
 
 

@@ -9,6 +9,8 @@ from typing import Any, cast
 import click
 from pydantic import TypeAdapter, ValidationError
 
+from ragstone.calibration import Calibration, CalibrationError
+from ragstone.cli.dry_run import Nobody, unasked
 from ragstone.cli.judges import make_embedder, make_llm
 from ragstone.metrics import AlignmentCoverage, ContextRelevancy, Metric, ResponseRelevancy, SummarizationScore
 
@@ -16,28 +18,65 @@ _CLASSES: Mapping[str, type[Metric]] = {
     cls.name: cls for cls in (SummarizationScore, AlignmentCoverage, ResponseRelevancy, ContextRelevancy)
 }
 METRICS = tuple(_CLASSES)
-_NOT_SETTABLE = {"llm", "embedder", "splitter", "threshold"}
+_NOT_SETTABLE = {"llm", "embedder", "splitter", "threshold", "calibration"}
 
 
 def make_metrics(
-    options: Mapping[str, Mapping[str, Any]], *, llm: str, embedder: str | None, concurrency: int
+    options: Mapping[str, Mapping[str, Any]], *, llm: str, embedder: str | None, concurrency: int, dry: bool = False
 ) -> list[Metric]:
     """Return the metrics, over one judge, that the options are of.
+
+    Args:
+        options: By metric.
+        llm: What --llm names.
+        embedder: What --embedder names.
+        concurrency: Calls in flight at most.
+        dry: Whether nobody will be asked: judge and embedder then need not be there.
 
     Raises:
         click.ClickException: The judge or the embedder cannot be had, or an option has an impossible value.
     """
-    judge = make_llm(llm, max_concurrency=concurrency)
+    judge = unasked(llm) if dry else make_llm(llm, max_concurrency=concurrency)
     metrics: list[Metric] = []
     for name, given in options.items():
         more: dict[str, Any] = {}
-        if name == ResponseRelevancy.name:
-            more["embedder"] = make_embedder(embedder, llm, judge, max_concurrency=concurrency)
+        calibration = given.get("calibration")
+        embeds = isinstance(calibration, Calibration) and calibration.embeds
+        if name == ResponseRelevancy.name or embeds:
+            wanted = embedder or "the embedder"
+            more["embedder"] = (
+                Nobody(wanted) if dry else make_embedder(embedder, llm, judge, max_concurrency=concurrency)
+            )
         try:
-            metrics.append(_CLASSES[name](llm=judge, **given, **more))
+            asked = judge
+            if dry and isinstance(calibration, Calibration):  # what nobody is called is nobody's business
+                asked = Nobody(calibration.judge)
+                more |= {"embedder": Nobody(calibration.embedder)} if calibration.embedder else {}
+            metrics.append(_CLASSES[name](llm=asked, **given, **more))
         except (TypeError, ValueError) as error:
             raise click.UsageError(f"{name}: {error}") from None
     return metrics
+
+
+def load_calibrations(paths: Sequence[str], names: Sequence[str]) -> dict[str, Calibration]:
+    """Return the calibrations in the files that --calibration names, by metric.
+
+    Raises:
+        click.UsageError: One cannot be read, is of a metric that is not scored, or two are of one.
+    """
+    found: dict[str, Calibration] = {}
+    for path in paths:
+        try:
+            calibration = Calibration.load(path)
+        except CalibrationError as error:
+            raise click.UsageError(f"--{error}") from None
+        name = calibration.metric
+        if name not in names:
+            raise click.UsageError(f"--calibration {path}: is of {name}, which is not scored; add --metric {name}")
+        if name in found:
+            raise click.UsageError(f"--calibration {path}: is the second one of {name}")
+        found[name] = calibration
+    return found
 
 
 def parse_settings(settings: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, Any]]:

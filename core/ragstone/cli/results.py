@@ -1,48 +1,15 @@
-"""A result file: one JSON line per sample and metric, written by `score`, read by `explain`."""
+"""A result file: one JSON line per sample and metric."""
 
 import contextlib
-import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO
 
 import click
-from pydantic import TypeAdapter
 
-from ragstone.batch import BadLine, Row, Scored
-from ragstone.outcome import Outcome, Score, Unscored
-
-_FORMS: Mapping[str, TypeAdapter[Outcome]] = {"scored": TypeAdapter(Score), "unscored": TypeAdapter(Unscored)}
-
-
-class Result(NamedTuple):
-    """One line of a result file."""
-
-    id: str
-    line: int
-    outcome: Outcome
-
-
-def result_line(row: Row, outcome: Outcome) -> str:
-    """Return the line for an outcome: id and line of its sample, "scored" or "unscored", and all its fields."""
-    status = "scored" if isinstance(outcome, Score) else "unscored"
-    head = {"id": row.sample.id, "line": row.line, "status": status}
-    return json.dumps(head | outcome.model_dump(), ensure_ascii=False) + "\n"
-
-
-def read_results(lines: Iterable[bytes]) -> Iterator[Result | BadLine]:
-    """Yield the results of a file; a `BadLine` for a line that is none, such as the last one of a killed run."""
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            value = json.loads(line)
-            status, sample_id, at = value.pop("status"), value.pop("id"), value.pop("line")
-            yield Result(sample_id, at, _FORMS[status].validate_python(value))
-        except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
-            yield BadLine(number, "is no line that `ragstone score --out` writes")
+from ragstone.batch.report.lines import encoded, result_line
+from ragstone.batch.runner import Scored
 
 
 class Results:
@@ -64,9 +31,8 @@ class Results:
             ResultsLost: They cannot be written.
             BrokenPipeError: Nobody reads standard output any more.
         """
-        text = "".join(result_line(scored.row, outcome) for outcome in scored.outcomes)
-        # A half character in an error's message cannot be encoded; its escape is good JSON.
-        rest = memoryview(text.encode("utf-8", "backslashreplace"))
+        text = "".join(map(result_line, scored.results))
+        rest = memoryview(encoded(text))
         try:
             while rest:
                 rest = rest[self._target.write(rest) :]

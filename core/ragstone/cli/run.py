@@ -2,23 +2,26 @@
 
 import contextlib
 import sys
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
-from ragstone.batch import BadLine, Row, Scored, Summary, stream
+from ragstone.batch.journal.journal import Journal
+from ragstone.batch.pace.gate import Gate
+from ragstone.batch.progress import Progress
+from ragstone.batch.report.summary import Summary
+from ragstone.batch.runner import Runner, Scored
+from ragstone.batch.sources.rows import BadLine, Row
 from ragstone.cli.results import Results
-from ragstone.cli.show import evidence_lines, printable
+from ragstone.cli.show import evidence_lines
 from ragstone.metrics import AlignmentCoverage, Metric
-from ragstone.outcome import Score, Unscored
+from ragstone.outcome import Score
+from ragstone.text.plain import printable
 
 if TYPE_CHECKING:
-    from tqdm import tqdm
-
-GIVE_UP_AFTER = 100
-"""Samples in a row on which the judge fails: what comes after them would only wait for retries, for hours."""
-
+    from ragstone.cli.page import Page
 
 _SOURCE_NOTE = (
     "Note: alignment_coverage compares response with user_input. These rows have contexts; to compare with them: "
@@ -32,8 +35,9 @@ class Run:
     Args:
         metrics: What to score by.
         results: Where outcomes are written, if anywhere.
-        progress: The bar, which counts lines.
+        page: What gathers them for a page, if anything.
         explained: Whether to print each outcome.
+        total: Lines of the input, if that is known.
 
     Attributes:
         summaries: The totals so far, by metric.
@@ -42,52 +46,97 @@ class Run:
     """
 
     def __init__(
-        self, metrics: Sequence[Metric], results: Results | None, progress: "tqdm[Any]", *, explained: bool
+        self,
+        metrics: Sequence[Metric],
+        results: Results | None,
+        page: "Page | None" = None,
+        *,
+        explained: bool,
+        total: int | None,
     ) -> None:
         self._metrics = metrics
         self._results = results
-        self._progress = progress
+        self._page = page
         self._explained = explained
-        self._failed_in_a_row = 0
+        self._total = total
+        self._progress: Progress | None = None
         self._note_source = any(isinstance(m, AlignmentCoverage) and m.source == "user_input" for m in metrics)
         self.summaries = {metric.name: Summary() for metric in metrics}
         self.bad_lines = 0
         self.gave_up = False
 
-    async def all(self, rows: Iterator[Row | BadLine], *, window: int) -> None:
-        """Score row after row until they end or the judge is given up."""
-        async with contextlib.aclosing(stream(rows, self._metrics, window=window)) as items:
-            async for item in items:
-                if isinstance(item, BadLine):
-                    self.bad_lines += 1
-                    self._say(f"line {item.line}: {printable(item.problem)} (skipped)", err=True)
-                    line = item.line
-                else:
-                    self._take(item)
-                    line = item.row.line
-                self._progress.update(line - self._progress.n)  # blank lines were counted, but do not come through
-                if self._failed_in_a_row >= GIVE_UP_AFTER:
-                    self.gave_up = True
-                    return
+    async def all(
+        self,
+        rows: Iterator[Row | BadLine],
+        gate: Gate,
+        on_interrupt: Callable[[Callable[[], object]], None],
+        *,
+        repeat: int,
+        journal: Journal | None,
+        sample_timeout: float | None,
+        window: int,
+        flows: int,
+    ) -> None:
+        """Score row after row until they end, the judge is given up, or it is interrupted.
+
+        Args:
+            rows: The samples.
+            gate: What the judge is asked through.
+            on_interrupt: Is told what to do at the first Ctrl-C.
+            repeat: Scorings of each sample by each metric.
+            journal: Where outcomes are kept and found.
+            sample_timeout: Seconds for one scoring.
+            window: Rows under way at most.
+            flows: Scorings under way at most.
+        """
+        runner = Runner(
+            rows,
+            self._metrics,
+            gate,
+            repeat=repeat,
+            journal=journal,
+            sample_timeout=sample_timeout,
+            window=window,
+            flows=flows,
+        )
+        with Progress(gate, self._total, unit="lines") as self._progress:
+            on_interrupt(partial(self._interrupted, runner, gate))
+            async with contextlib.aclosing(runner.results()) as items:
+                async for item in items:
+                    if isinstance(item, BadLine):
+                        self.bad_lines += 1
+                        if self._page is not None:
+                            self._page.add_bad(item)
+                        self._say(f"line {item.line}: {printable(item.problem)} (skipped)", err=True)
+                        self._progress.at(item.line)  # blank lines were counted, but do not come through
+                    else:
+                        self._take(item)
+                    if runner.gave_up:
+                        self.gave_up = True
+                        return
 
     def _take(self, scored: Scored) -> None:
-        for outcome in scored.outcomes:
-            self.summaries[outcome.metric].add(outcome, where=f"line {scored.row.line}")
+        for result in scored.results:
+            self.summaries[result.outcome.metric].add(result.outcome, where=f"line {scored.row.line}")
             if self._explained:
-                self._say("\n".join(evidence_lines(scored.row.sample.id or "", outcome)))
+                self._say("\n".join(evidence_lines(result.sample_id, result.outcome)))
         if self._note_source and scored.row.sample.retrieved_contexts:
             self._note_source = False
             self._say(_SOURCE_NOTE, err=True)
         if self._results is not None:
             self._results.write(scored)
-        if any(isinstance(outcome, Score) for outcome in scored.outcomes):
-            self._failed_in_a_row = 0
-        elif any(isinstance(each, Unscored) and each.reason == "judge_error" for each in scored.outcomes):
-            self._failed_in_a_row += 1
-        calls = sum(summary.usage.llm_calls for summary in self.summaries.values())
-        unscored = sum(summary.total - summary.scored for summary in self.summaries.values())
-        self._progress.set_postfix_str(f"{calls:,} calls, {unscored:,} unscored", refresh=False)
+        if self._page is not None:
+            self._page.add(scored)
+        if self._progress is not None:
+            unscored = sum(not isinstance(result.outcome, Score) for result in scored.results)
+            self._progress.at(scored.row.line, unscored)
+
+    def _interrupted(self, runner: Runner, gate: Gate) -> None:
+        if gate.in_flight:
+            self._say(f"Finishing {gate.in_flight} judge call(s) in flight; Ctrl-C again stops at once.", err=True)
+        runner.stop()
 
     def _say(self, text: str, *, err: bool = False) -> None:
-        with self._progress.external_write_mode(file=sys.stderr if err else sys.stdout):
+        target = sys.stderr if err else sys.stdout
+        with contextlib.nullcontext() if self._progress is None else self._progress.writing(target):
             click.echo(text, err=err)

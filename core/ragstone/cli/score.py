@@ -1,22 +1,33 @@
 """`ragstone score`: a file of samples in, scores with evidence out."""
 
-import asyncio
 import contextlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import TYPE_CHECKING
 
 import click
-from tqdm import tqdm
 
-from ragstone.batch import BadLine, Row, read_rows
-from ragstone.batch.rows import SAMPLE_FIELDS
-from ragstone.cli.judges import EMBEDDER_HELP, JUDGE_HELP, is_local
-from ragstone.cli.metrics import METRICS, make_metrics, parse_settings, parse_thresholds
-from ragstone.cli.results import Results, ResultsLost, open_results
-from ragstone.cli.run import GIVE_UP_AFTER, Run
+from ragstone.batch.interrupts import Interrupts
+from ragstone.batch.pace.gate import Gate
+from ragstone.batch.progress import is_terminal
+from ragstone.batch.scoring import GIVE_UP_AFTER
+from ragstone.batch.sources.rows import SAMPLE_FIELDS, read_rows
+from ragstone.cli.dry_run import show_estimate
+from ragstone.cli.ended import open_journal, run_to_end
+from ragstone.cli.input import NAMING, count_lines, open_input, parse_fields
+from ragstone.cli.judges import is_local
+from ragstone.cli.metrics import METRICS, load_calibrations, make_metrics, parse_settings, parse_thresholds
+from ragstone.cli.options import asking_option, embedder_option, llm_option, settings_option
+from ragstone.cli.results import Results, open_results
+from ragstone.cli.run import Run
 from ragstone.cli.show import summary_table
+from ragstone.metrics import Metric
+
+if TYPE_CHECKING:
+    from ragstone.cli.page import Page
+
+_POSITIVE = click.FloatRange(min=0, min_open=True)
 
 
 @click.command(short_help="Score samples, one JSON object a line.")
@@ -24,19 +35,20 @@ from ragstone.cli.show import summary_table
 @click.option(
     "--metric", "names", multiple=True, type=click.Choice(METRICS), help="What to score; repeat it. Default: all four."
 )
-@click.option("--llm", default="local", show_default=True, metavar="JUDGE", help=JUDGE_HELP)
-@click.option("--embedder", metavar="EMBEDDER", help=EMBEDDER_HELP)
-@click.option(
-    "--asking",
-    type=click.Choice(["auto", "together", "one_by_one"]),
-    default="auto",
-    show_default=True,
-    help="All items in one call, or one item per call, which small models (8B or less) need.",
-)
+@llm_option
+@embedder_option
+@asking_option
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, allow_dash=True),
     help="Write a JSON line per sample and metric (- : stdout).",
+)
+@click.option(
+    "--report",
+    "report",
+    type=click.Path(dir_okay=False),
+    metavar="HTML",
+    help="Write a page: the spread of the scores, and the lowest with what cost them.",
 )
 @click.option("--explain", "explained", is_flag=True, help="Print each score with its verdicts and their evidence.")
 @click.option(
@@ -53,15 +65,50 @@ from ragstone.cli.show import summary_table
     metavar="FIELD=KEY",
     help=f"The row's key that holds a field ({', '.join(SAMPLE_FIELDS)}). ragas' and DeepEval's names are known.",
 )
+@settings_option
 @click.option(
-    "--set",
-    "settings",
+    "--calibration",
+    "calibrations",
     multiple=True,
-    metavar="METRIC.OPTION=VALUE",
-    help="An option of a metric, its value as JSON or text.",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="What `ragstone calibrate` wrote for a metric and this judge.",
 )
 @click.option(
     "--concurrency", type=click.IntRange(1), default=16, show_default=True, help="Judge calls in flight at most."
+)
+@click.option("--rpm", type=_POSITIVE, metavar="N", help="Judge calls per minute at most, spread evenly.")
+@click.option("--tpm", type=_POSITIVE, metavar="N", help="Tokens per minute at most: estimated, then corrected.")
+@click.option("--call-timeout", type=_POSITIVE, metavar="SECONDS", help="For one call to the judge.")
+@click.option(
+    "--sample-timeout",
+    type=_POSITIVE,
+    metavar="SECONDS",
+    help="For one sample by one metric, in which its calls are in flight; waiting for their turn is not counted.",
+)
+@click.option(
+    "--repeat",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    metavar="K",
+    help="Score each sample K times, to see the judge's own noise.",
+)
+@click.option(
+    "--journal",
+    "--resume",
+    "journal",
+    type=click.Path(dir_okay=False),
+    metavar="PATH",
+    help="Keep every outcome and reply in this file, as they come. A file that exists is resumed: what it has is not "
+    "judged again, so after Ctrl-C, a crash or a kill, run the same command again. --resume is the same option.",
+)
+@click.option("--dry-run", "dry", is_flag=True, help="Ask no judge: print how many calls and tokens a run would take.")
+@click.option(
+    "--price",
+    type=(click.FloatRange(min=0), click.FloatRange(min=0)),
+    metavar="IN OUT",
+    help="For --dry-run: what a million prompt tokens cost, and a million reply tokens.",
 )
 def score(
     file: str,
@@ -70,17 +117,28 @@ def score(
     embedder: str | None,
     asking: str,
     out: str | None,
+    report: str | None,
     explained: bool,
     thresholds: tuple[str, ...],
     fields: tuple[str, ...],
     settings: tuple[str, ...],
+    calibrations: tuple[str, ...],
     concurrency: int,
+    rpm: float | None,
+    tpm: float | None,
+    call_timeout: float | None,
+    sample_timeout: float | None,
+    repeat: int,
+    journal: str | None,
+    dry: bool,
+    price: tuple[float, float] | None,
 ) -> None:
     """Score the samples in FILE, one JSON object per line (- reads standard input).
 
     Prints, for each metric, the mean, how many samples it is of, the failures by reason, calls and tokens.
     A bad line is reported with its number and the run goes on. A run that is interrupted, or that gives up
-    because the judge keeps failing, prints and has written what was scored so far.
+    because the judge keeps failing, prints and has written what was scored so far. Ctrl-C finishes the calls in
+    flight, a second one stops at once.
 
     \b
     Exit status:
@@ -91,39 +149,70 @@ def score(
       130  interrupted
     """  # noqa: D301 - click's mark for lines that stay as they are
     wanted = tuple(dict.fromkeys(names)) or METRICS
-    mapping = _mapping(fields)
+    mapping = parse_fields(fields)
     limits = parse_thresholds(thresholds, wanted)
     options = parse_settings(settings, wanted)
     for name, limit in limits.items():
         options[name]["threshold"] = limit  # so that each sample says whether it reaches it
     for given in options.values():
         given.setdefault("asking", asking)
+    for name, calibration in load_calibrations(calibrations, wanted).items():
+        options[name]["calibration"] = calibration
     if out == "-" and explained:
         raise click.UsageError("--out - and --explain both write to standard output; name a file for --out")
-    metrics = make_metrics(options, llm=llm, embedder=embedder, concurrency=concurrency)
+    if price is not None and not dry:
+        raise click.UsageError("--price: is for --dry-run")
+    metrics = make_metrics(options, llm=llm, embedder=embedder, concurrency=concurrency, dry=dry)
+    if dry:
+        with open_input(file) as lines:
+            sys.exit(show_estimate(read_rows(lines, mapping, naming=NAMING), metrics, repeat, price))
+    page = None if report is None else _page(report, metrics, file, out)
     # Calls to the embedded judge run one at a time: rows side by side would only wait for each other.
-    window = 1 if is_local(llm) else 4 * concurrency
+    calls, window = (1, 1) if is_local(llm) else (concurrency, 16 * concurrency)
+    interrupts = Interrupts()
     with contextlib.ExitStack() as stack:
-        lines = stack.enter_context(_open(file))
+        kept = None if journal is None else open_journal(journal, stack)
+        lines = stack.enter_context(open_input(file))
         results = None if out is None else Results(stack.enter_context(open_results(out, file)), out)
-        run = Run(metrics, results, stack.enter_context(_progress(file)), explained=explained)
-        ended = _score(run, read_rows(lines, mapping), window)
+        run = Run(metrics, results, page, explained=explained, total=count_lines(file) if is_terminal() else None)
+
+        async def all_rows() -> None:
+            gate = Gate(
+                calls,
+                requests_per_minute=rpm,
+                tokens_per_minute=tpm,
+                call_timeout=call_timeout,
+                replies=kept,
+                own_loop=True,
+            )
+            await run.all(
+                read_rows(lines, mapping, naming=NAMING),
+                gate,
+                interrupts.on_first,
+                repeat=repeat,
+                journal=kept,
+                sample_timeout=sample_timeout,
+                window=window,
+                flows=2 * calls if window > 1 else len(metrics) * repeat,
+            )
+
+        ended = run_to_end(interrupts, all_rows, kept)
     click.echo(summary_table(run.summaries), err=out == "-")
     if isinstance(ended, KeyboardInterrupt):
-        click.echo("Interrupted: the table is of what was scored so far.", err=True)
-        raise ended
+        on = "" if journal is None else f" Run the same command again to go on from there: {journal} has it."
+        click.echo(f"Interrupted: the table is of what was scored so far.{on}", err=True)
+    if page is not None:
+        page.write(*(["The run was ended early: this is what was scored by then."] if ended or run.gave_up else []))
     if ended is not None:
         raise ended
     sys.exit(_status(run, limits))
 
 
-def _score(run: Run, rows: Iterator[Row | BadLine], window: int) -> KeyboardInterrupt | ResultsLost | None:
-    """Score all rows; return what ended that early, for the table comes first."""
-    try:
-        asyncio.run(run.all(rows, window=window))
-    except (KeyboardInterrupt, ResultsLost) as ended:
-        return ended
-    return None
+def _page(path: str, metrics: Sequence[Metric], file: str, out: str | None) -> "Page":
+    from ragstone.cli.page import Page, check_page  # numpy, for those who want a page
+
+    check_page(path, file, out)
+    return Page(path, metrics, "standard input" if file == "-" else Path(file).name)
 
 
 def _status(run: Run, limits: dict[str, float]) -> int:
@@ -147,37 +236,3 @@ def _status(run: Run, limits: dict[str, float]) -> int:
         click.echo(f"{run.bad_lines} line(s) held no sample; see above.", err=True)
         status = 2
     return status
-
-
-def _mapping(fields: Sequence[str]) -> dict[str, str]:
-    mapping: dict[str, str] = {}
-    for text in fields:
-        field, equals, key = text.partition("=")
-        if not equals or not key or field not in SAMPLE_FIELDS:
-            raise click.UsageError(f"--field {text}: write FIELD=KEY, FIELD one of {', '.join(SAMPLE_FIELDS)}")
-        mapping[field] = key
-    return mapping
-
-
-def _open(file: str) -> contextlib.AbstractContextManager[IO[bytes]]:
-    if file != "-":
-        return Path(file).open("rb")
-    try:
-        # Not sys.stdin: a thread that waits in it for a line would abort the interpreter's exit.
-        return contextlib.nullcontext(open(sys.stdin.fileno(), "rb", closefd=False))
-    except (OSError, ValueError):  # it is no file, as in tests
-        return contextlib.nullcontext(sys.stdin.buffer)
-
-
-def _progress(file: str) -> "tqdm[Any]":
-    shown = sys.stderr.isatty()
-    total = _count(file) if shown else None
-    return tqdm(total=total, unit=" lines", disable=not shown, file=sys.stderr, dynamic_ncols=True)
-
-
-def _count(file: str) -> int | None:
-    """Return the number of lines; None for what cannot be read twice."""
-    if file == "-" or not Path(file).is_file():
-        return None
-    with Path(file).open("rb") as lines:
-        return sum(block.count(b"\n") for block in iter(lambda: lines.read(1 << 20), b"")) or None

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 
-from ragstone.batch import Summary
-from ragstone.outcome import Evidence, Outcome, Unscored
+from ragstone.batch.report.summary import Summary
+from ragstone.outcome import Evidence, Outcome, Suspicion, Unscored
+from ragstone.text.plain import printable, text_table
 
 _WIDTH = 100
 _AFFIRMATIVE = {  # whose probability `Verdict.probability` is, where the verdict is another word
@@ -14,8 +15,6 @@ _AFFIRMATIVE = {  # whose probability `Verdict.probability` is, where the verdic
     "noncommittal": "committal",
     "not_in_source": "supported",
 }
-_LONGEST = 500
-_JOINERS = "\u200c\u200d"  # invisible, but Persian, Indic scripts and emoji are wrong without them
 
 
 def evidence_lines(sample_id: str, outcome: Outcome) -> Iterator[str]:
@@ -23,6 +22,7 @@ def evidence_lines(sample_id: str, outcome: Outcome) -> Iterator[str]:
     head = f"{_short(sample_id)}  {outcome.metric}"
     if isinstance(outcome, Unscored):
         yield f"{head}  unscored ({outcome.reason}): {printable(outcome.detail)}"
+        yield from _suspected_lines(outcome)
         return
     passed = {True: "  passed", False: "  below its threshold", None: ""}[outcome.passed]
     yield f"{head}  {outcome.value:.3f}{passed}"
@@ -37,27 +37,21 @@ def evidence_lines(sample_id: str, outcome: Outcome) -> Iterator[str]:
         for evidence in verdict.evidence:
             text = "" if evidence.text == verdict.text else f" {_short(evidence.text)}"
             yield f"        [{_place(evidence)}]{text}"
+    yield from _suspected_lines(outcome)
 
 
-def _place(evidence: Evidence) -> str:
-    chunk = "" if evidence.chunk is None else f"[{evidence.chunk}]"
-    return f"{evidence.field}{chunk} {evidence.start}-{evidence.end}"
+def _suspected_lines(outcome: Outcome) -> Iterator[str]:
+    for sign in outcome.suspected:
+        yield f"    looks like an attack on the judge ({sign.kind.replace('_', ' ')}): [{_place(sign)}]"
+
+
+def _place(passage: Evidence | Suspicion) -> str:
+    chunk = "" if passage.chunk is None else f"[{passage.chunk}]"
+    return f"{passage.field}{chunk} {passage.start}-{passage.end}"
 
 
 def _short(text: str) -> str:
     return printable(text, _WIDTH)
-
-
-def printable(text: str, width: int = _LONGEST) -> str:
-    r"""Return the text on one line, cut to a width, with nothing in it that a terminal would obey.
-
-    Example:
-        >>> printable("a\n\x1b[31mb")
-        'a \ufffd[31mb'
-    """
-    flat = " ".join(text[: 4 * width].split())
-    shown = flat if len(flat) <= width and len(text) <= 4 * width else f"{flat[: width - 1]}…"
-    return "".join(c if c.isprintable() or c in _JOINERS else "\ufffd" for c in shown)
 
 
 def summary_table(summaries: Mapping[str, Summary]) -> str:
@@ -74,13 +68,7 @@ def summary_table(summaries: Mapping[str, Summary]) -> str:
         )
         for name, s in summaries.items()
     ]
-    widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
-    lines = [
-        "  ".join(
-            cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in (head, *rows)
-    ]
+    lines = text_table(head, rows)
     for name, s in summaries.items():
         for reason, count in sorted(s.failures.items()):
             lines += [f"unscored by {name}: {count} {reason}", f"    first: {printable(s.examples[reason])}"]

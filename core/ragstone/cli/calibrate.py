@@ -1,0 +1,180 @@
+"""`ragstone calibrate`: labelled samples in, what the judge's probabilities mean by these labels out."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ragstone.batch.sources.rows import SAMPLE_FIELDS
+from ragstone.calibration import CalibrationError
+from ragstone.cli.input import parse_keys
+from ragstone.cli.judges import EMBEDDER_HELP, NotThere, is_local, make_embedder
+from ragstone.cli.metrics import METRICS, make_metrics, parse_settings
+from ragstone.cli.options import llm_option
+from ragstone.metrics import ContextRelevancy
+from ragstone.text.plain import printable, text_table
+
+if TYPE_CHECKING:
+    from ragstone.calibration.calibration import Figure
+    from ragstone.calibration.labels import Labels
+    from ragstone.calibration.making import Made
+
+_LABELS = ("labels", "relevant", "noncommittal", "score", "sentences")
+
+
+@click.command(short_help="Fit a judge's probabilities to your labels.")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False))
+@click.option("--metric", "name", required=True, type=click.Choice(METRICS), help="What the labels are for.")
+@llm_option
+@click.option(
+    "--embedder",
+    metavar="EMBEDDER",
+    help=f"For sentences: look at their cosine with the question too. For the rest: {EMBEDDER_HELP}",
+)
+@click.option("--out", required=True, type=click.Path(dir_okay=False), help="Where to write the calibration.")
+@click.option(
+    "--map",
+    "maps",
+    multiple=True,
+    metavar="LABEL=KEY",
+    help=f"The row's key that holds a label ({', '.join(_LABELS)}); KEY.KEY for what is inside an object.",
+)
+@click.option(
+    "--field",
+    "fields",
+    multiple=True,
+    metavar="FIELD=KEY",
+    help=f"The row's key that holds a field ({', '.join(SAMPLE_FIELDS)}), as for `ragstone score`.",
+)
+@click.option("--set", "settings", multiple=True, metavar="METRIC.OPTION=VALUE", help="An option of the metric.")
+@click.option(
+    "--repeat",
+    "votes",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    metavar="K",
+    help="Ask about each item K times and take the share of votes: for judges without log-probabilities.",
+)
+@click.option(
+    "--method",
+    type=click.Choice(["auto", "platt", "isotonic"]),
+    default="auto",
+    show_default=True,
+    help="How to fit; auto: platt below 1,000 labels, isotonic from there on.",
+)
+@click.option(
+    "--width",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=0.1,
+    show_default=True,
+    help="Of the interval you want: says how many samples it would take.",
+)
+@click.option("--concurrency", type=click.IntRange(1), default=16, show_default=True, help="Judge calls in flight.")
+@click.option(
+    "--journal",
+    type=click.Path(dir_okay=False),
+    metavar="PATH",
+    help="Keep the judge's answers in this file as they come; the same command goes on from there.",
+)
+def calibrate(
+    file: str,
+    name: str,
+    llm: str,
+    embedder: str | None,
+    out: str,
+    maps: tuple[str, ...],
+    fields: tuple[str, ...],
+    settings: tuple[str, ...],
+    votes: int,
+    method: str,
+    width: float,
+    concurrency: int,
+    journal: str | None,
+) -> None:
+    """Score the labelled samples in FILE and fit how this judge's probabilities map to the labels.
+
+    FILE has a sample in each line, as for `ragstone score`, and one label with it. context_relevancy: "labels", true
+    or false for each sentence, or "relevant", [context, sentence] pairs from 0; "sentences" says what the sentences
+    are, a list per context. response_relevancy: "noncommittal", true or false. Any metric: "score", a number from 0 to
+    1, or true or false. null: not labelled, left out.
+
+    Prints how well judge and labels agree before and after, each sample judged by a fit that has not seen it, and
+    writes the calibration for `ragstone score --calibration` and for `calibration=` of a metric.
+
+    \b
+    Exit status:
+      0    written
+      2    a line or an option cannot be used, or the labels are too few
+    """  # noqa: D301 - click's mark for lines that stay as they are
+    from ragstone.calibration.labels import read_labels
+    from ragstone.calibration.learning import load_sklearn
+    from ragstone.calibration.making import make
+
+    if not Path(out).resolve().parent.is_dir() or Path(out).resolve() == Path(file).resolve():
+        raise click.UsageError(f"--out {out}: cannot be written: no such folder, or it is FILE itself")
+    try:
+        load_sklearn("linear_model")  # before a judge is loaded for nothing
+    except ImportError as error:
+        raise NotThere(str(error)) from None
+    (metric,) = make_metrics(parse_settings(settings, (name,)), llm=llm, embedder=embedder, concurrency=concurrency)
+    try:
+        with Path(file).open("rb") as lines:
+            labels = read_labels(
+                lines,
+                metric,
+                parse_keys("--field", "NAME", fields, SAMPLE_FIELDS),
+                parse_keys("--map", "NAME", maps, _LABELS),
+            )
+        beside = None
+        if embedder is not None and isinstance(metric, ContextRelevancy) and labels.item == "sentence":
+            beside = make_embedder(embedder, llm, metric.llm, max_concurrency=concurrency)
+        made = make(
+            metric,
+            labels,
+            beside,
+            votes=votes,
+            method="auto" if method == "auto" else "platt" if method == "platt" else "isotonic",
+            width=width,
+            max_concurrency=1 if is_local(llm) else concurrency,
+            journal=journal,
+        )
+    except CalibrationError as error:
+        raise _Refused("\n".join(printable(line, 200) for line in str(error).splitlines())) from None
+    made.calibration.save(out)
+    _tell(made, labels, width, out)
+
+
+class _Refused(click.ClickException):
+    exit_code = 2
+
+
+def _tell(made: "Made", labels: "Labels", width: float, out: str) -> None:
+    calibration, found = made.calibration, made.found
+    rows = [
+        (change.name, *(_figure(each) for each in (change.before, change.after, change.difference)))
+        for change in found.agreement
+    ]
+    click.echo("\n".join(text_table(("out of fold, 95 %", "before", "after", "difference"), rows)))
+    click.echo(f"labels: {calibration.labels} ({calibration.item}) in {calibration.samples} samples")
+    weights = ", ".join(f"{name} {weight:.3g}" for name, weight in calibration.weights.items()) or "none"
+    click.echo(f"method: {calibration.method}; weights: {weights}; intercept {calibration.intercept:.3g}")
+    if calibration.threshold is not None:
+        use = "suggested threshold" if calibration.item == "score" else "threshold for yes"
+        click.echo(f"{use}: {calibration.threshold:.3f}")
+    first = found.agreement[0]
+    click.echo(
+        f"samples needed for an interval {width:g} wide ({first.name}, now {first.after.width:.2g}): {found.needed:,}"
+    )
+    for reason, count in made.unscored.items():
+        click.echo(f"unscored, left out: {count} {printable(reason, 160)}", err=True)
+    if labels.skipped:
+        click.echo(f"{labels.skipped} line(s) have null for a label and were left out", err=True)
+    for warning in found.warnings:
+        click.echo(f"Warning: {warning}", err=True)
+    click.echo(f"written: {json.dumps(out)} ({calibration.digest})")
+
+
+def _figure(figure: "Figure") -> str:
+    return f"{figure.value:.3f} [{figure.low:.3f}, {figure.high:.3f}]"

@@ -1,0 +1,52 @@
+"""`ragstone compare`: two result files in, which system is better out."""
+
+import click
+
+
+class _NoComparison(click.ClickException):
+    exit_code = 2
+
+
+@click.command(short_help="Say which of two systems is better.")
+@click.argument("a", type=click.Path(exists=True, dir_okay=False))
+@click.argument("b", type=click.Path(exists=True, dir_okay=False))
+@click.option(
+    "--report",
+    "page",
+    type=click.Path(dir_okay=False),
+    metavar="HTML",
+    help="Write a page, with the samples that moved most.",
+)
+@click.option("--any-version", is_flag=True, help="Compare scores of different metric versions or judges all the same.")
+def compare(a: str, b: str, page: str | None, any_version: bool) -> None:
+    """Say which of two systems is better, from two files that `ragstone score --out` wrote.
+
+    A and B hold scores of the same samples, which are paired by their ids (by line, where they have none). Prints,
+    for each metric, both means over the samples that are scored in both, their difference with its 95 % interval and
+    p-values, and on how many samples b is better, as good and worse. Where samples were scored several times
+    (--repeat), a difference that is smaller than the judge's own noise is said to be one.
+
+    \b
+    Exit status:
+      0    done, whichever is better
+      2    a file holds no results, or the scores are not comparable
+    """  # noqa: D301 - click's mark for lines that stay as they are
+    # Here, not above: numpy, for those who compare.
+    from ragstone.batch.comparison.comparison import NotComparableError
+    from ragstone.batch.comparison.comparison import compare as compared
+    from ragstone.batch.report.file import ReportError
+    from ragstone.cli.page import check_page, write_page
+
+    if page is not None:
+        check_page(page, a, b)
+    try:
+        found = compared(a, b, any_version=any_version)
+        text = None if page is None else found.html()
+    except (NotComparableError, ReportError) as error:
+        raise _NoComparison(str(error)) from None
+    except OSError as error:
+        raise _NoComparison(f"{error.filename}: cannot read: {error.strerror}") from None
+    click.echo(str(found))
+    if page is not None and text is not None:
+        write_page(page, text)
+        click.echo(f"{page}: written", err=True)
