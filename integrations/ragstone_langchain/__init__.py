@@ -1,4 +1,7 @@
-"""ragstone for LangChain: bring your model, and score wherever LangChain evaluates."""
+"""ragstone for LangChain: bring your model, and score wherever LangChain evaluates or serves."""
+
+import importlib
+from typing import TYPE_CHECKING
 
 try:
     import langchain_core as _  # noqa: F401
@@ -7,6 +10,21 @@ except ImportError as error:
 
 from ragstone_langchain.embedder import LangChainEmbedder
 from ragstone_langchain.evaluator import RagEvaluator
+from ragstone_langchain.handler import MonitorHandler
 from ragstone_langchain.llm import LangChainLLM
 
-__all__ = ["LangChainEmbedder", "LangChainLLM", "RagEvaluator"]
+if TYPE_CHECKING:
+    from ragstone_langchain.middleware import MonitorMiddleware
+
+__all__ = ["LangChainEmbedder", "LangChainLLM", "MonitorHandler", "MonitorMiddleware", "RagEvaluator"]
+
+if not TYPE_CHECKING:  # else a checker would take any name for one that there is
+
+    def __getattr__(name: str) -> object:
+        if name != "MonitorMiddleware":  # it needs langchain, which takes seconds to import
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return importlib.import_module("ragstone_langchain.middleware").MonitorMiddleware
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -112,16 +112,29 @@ def by_function(function: FieldFunction, given: Given) -> Sample:
         return made
     if not isinstance(made, Mapping):
         raise Unreadable(f"fields: the function returned {kind(made)}; return a Sample or a mapping of its fields")
-    return _to_sample(cast("Mapping[object, object]", made))
+    return to_sample(cast("Mapping[object, object]", made))
 
 
-def _to_sample(made: Mapping[object, object]) -> Sample:
+def to_sample(made: Mapping[object, object], option: str = "fields") -> Sample:
+    """Return the sample of a mapping of its fields, which may be texts, messages and Documents.
+
+    Args:
+        made: What the user's function returned.
+        option: What the function was given as, for messages.
+
+    Raises:
+        Unreadable: It is no sample.
+
+    Example:
+        >>> to_sample({"response": ("ai", "So.")}).response
+        'So.'
+    """
     found: dict[object, object] = {}
     for name, value in made.items():
         if value is None:
             continue
         field = _BY_NAME.get(name)
-        found[name] = value if field is None else _strictly(field, value, f"fields: the function's {field!r}")
+        found[name] = value if field is None else _strictly(field, value, f"{option}: the function's {field!r}")
     try:
         return Sample.model_validate(found)
     except ValidationError as error:
@@ -129,5 +142,5 @@ def _to_sample(made: Mapping[object, object]) -> Sample:
         at = ".".join(str(part) for part in first["loc"])
         wrong = first["msg"].removeprefix("Value error, ")
         raise Unreadable(
-            f"fields: the function's {at!r}: {wrong}; a sample has {', '.join(Sample.model_fields)}"
+            f"{option}: the function's {at!r}: {wrong}; a sample has {', '.join(Sample.model_fields)}"
         ) from None

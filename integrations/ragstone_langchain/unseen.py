@@ -17,12 +17,11 @@ from langsmith.run_helpers import tracing_context  # pyright: ignore[reportUnkno
 from pydantic import BaseModel
 
 from ragstone.asking.values import as_dict
+from ragstone_langchain.judge_tag import JUDGE_TAG
 
 T = TypeVar("T")
 
 _DEPTH = 8  # of wrappers in wrappers that are looked into
-JUDGE_TAG = "ragstone:judge"
-"""Stands on every run of a judge, so that handlers can tell it from the app's."""
 
 
 def judge_config(task: str, *, trace: bool) -> RunnableConfig:

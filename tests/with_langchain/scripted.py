@@ -160,7 +160,7 @@ class TextModel(LLM):
 
     def _call(self, prompt: str, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> str:
         script: Script = self.script
-        users = [user for user in script.known if user in prompt]
+        users = [user for user in list(script.known) if user in prompt]
         assert users, f"this is no judge's prompt: {prompt[:200]}"
         return script.answer(max(users, key=len))
 

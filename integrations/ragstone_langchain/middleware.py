@@ -1,0 +1,127 @@
+"""The middleware that hands each run of an agent to a monitor."""
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any, cast
+from uuid import UUID, uuid4
+
+from langchain_core.callbacks.base import BaseCallbackManager
+from langchain_core.runnables import RunnableConfig
+
+try:
+    from langchain.agents.middleware import AgentMiddleware, AgentState
+except ImportError as error:
+    raise ImportError("MonitorMiddleware needs langchain 1.x: pip install langchain") from error
+
+from ragstone_langchain.found import this_turn
+from ragstone_langchain.handler import MonitorHandler
+from ragstone_langchain.live_samples import Ended, sample_of
+from ragstone_langchain.monitors import check_monitor
+from ragstone_langchain.open_runs import Gathered
+
+if TYPE_CHECKING:
+    from langgraph.runtime import Runtime
+
+    from ragstone.monitor import Monitor
+
+
+class MonitorMiddleware(AgentMiddleware[AgentState[Any], Any]):
+    """Hands each run of an agent to a monitor as a sample, once, when the agent has answered.
+
+        agent = create_agent(model, tools, middleware=[MonitorMiddleware(monitor)])
+
+    It reads the agent's messages: the last human one, what tools found after it (Documents that they keep as their
+    artifact, or the text of those named in `retriever_tools`), and the answer. It changes none of them, and an error
+    of its own is counted by `monitor.failed` and never reaches the agent. Runs that fail, are cancelled or wait to be
+    resumed never come to their end and are not seen: a `MonitorHandler` sees these too, and what retrievers inside
+    of tools return.
+
+    Where a `MonitorHandler` of the same monitor hears of the agent's run, and makes it or something around it a
+    sample, the middleware leaves it to that one, so that each run counts once. An agent that another agent runs as
+    its tool is a sample of its own if it has a middleware of its own.
+
+    A sample's id is the `run_id` of the agent's config where LangGraph tells it, else the id of the middleware's own
+    run. LangGraph shows the middleware to streams of updates as the step "MonitorMiddleware.after_agent".
+
+    Args:
+        monitor: Takes the samples: a `ragstone.monitor.Monitor`.
+        retriever_tools: Names of tools whose text is a context. Tools that keep Documents need not be named.
+
+    Raises:
+        TypeError: The monitor is none, or `retriever_tools` is one text.
+
+    Example:
+        >>> from langchain.agents import create_agent
+        >>> from langchain_core.language_models import FakeListChatModel
+        >>> from ragstone import ResponseRelevancy
+        >>> from ragstone.monitor import Monitor
+        >>> from ragstone.sinks import CallableSink
+        >>> from ragstone.testing import FakeEmbedder, FakeLLM
+        >>> judge = FakeLLM(lambda request: {"question": "Who wrote Emma?", "noncommittal": False})
+        >>> metric = ResponseRelevancy(llm=judge, embedder=FakeEmbedder())
+        >>> records = []
+        >>> with Monitor(metric, sinks=CallableSink(records.extend)) as monitor:
+        ...     model = FakeListChatModel(responses=["Jane did."])
+        ...     agent = create_agent(model, middleware=[MonitorMiddleware(monitor)])
+        ...     answered = agent.invoke({"messages": [("user", "Who wrote Emma?")]})
+        >>> [record.outcome.metric for record in records]
+        ['response_relevancy']
+    """
+
+    def __init__(self, monitor: "Monitor", *, retriever_tools: Collection[str] = ()) -> None:
+        super().__init__()
+        check_monitor(monitor)
+        if isinstance(retriever_tools, str):
+            raise TypeError(f"retriever_tools: is one text; pass the names as [{retriever_tools!r}]")
+        self.monitor = monitor
+        self._retriever_tools = frozenset(retriever_tools)
+
+    # LangGraph passes the config to whoever asks for it by this name and type, on every version of Python.
+    def after_agent(
+        self, state: AgentState[Any], runtime: "Runtime[Any]", config: RunnableConfig | None = None
+    ) -> dict[str, Any] | None:
+        """Hand over the run; LangGraph calls it when the agent has answered.
+
+        Returns:
+            None: nothing of the agent's is changed.
+        """
+        try:
+            self._hand_over(state, runtime, config or {})
+        except Exception as error:
+            self.monitor.failed("langchain", error)
+        return None
+
+    async def aafter_agent(
+        self, state: AgentState[Any], runtime: "Runtime[Any]", config: RunnableConfig | None = None
+    ) -> dict[str, Any] | None:
+        """Hand over the run; as `after_agent`."""
+        return self.after_agent(state, runtime, config)
+
+    def _hand_over(self, state: AgentState[Any], runtime: object, config: RunnableConfig) -> None:
+        callbacks = cast("object", config.get("callbacks"))
+        own_run: UUID | None = None
+        if isinstance(callbacks, BaseCallbackManager):
+            own_run = callbacks.parent_run_id
+            if own_run is not None and self._is_heard(callbacks, own_run):
+                return
+        outputs = this_turn(dict(state))
+        metadata = cast("Mapping[str, object]", config.get("metadata") or {})
+        gathered = Gathered(
+            own_run or uuid4(),
+            name=str(metadata.get("lc_agent_name") or "agent"),
+            tags=tuple(config.get("tags") or ()),
+            # What LangGraph adds is about the middleware's own step.
+            metadata={name: value for name, value in metadata.items() if not name.startswith("langgraph_")},
+        )
+        sample = sample_of(gathered, Ended(outputs, outputs), None, self._retriever_tools)
+        if sample is None:
+            self.monitor.skip("nothing_found")
+            return
+        run_id = getattr(getattr(runtime, "execution_info", None), "run_id", None)  # LangGraph 1.1 and later
+        self.monitor.submit(sample if run_id is None else sample.model_copy(update={"id": str(run_id)}))
+
+    def _is_heard(self, callbacks: BaseCallbackManager, run_id: UUID) -> bool:
+        """Say whether a handler of the same monitor will hand this run over."""
+        return any(
+            isinstance(handler, MonitorHandler) and handler.monitor is self.monitor and handler.follows(run_id)
+            for handler in callbacks.handlers
+        )

@@ -1,0 +1,465 @@
+"""The handler on real chains: question, contexts and answer are found, however the chain is built and called."""
+
+import asyncio
+import threading
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from langchain_classic.chains import (
+    RetrievalQA,
+    create_history_aware_retriever,
+    create_retrieval_chain,
+)
+from langchain_classic.chains.combine_documents import create_stuff_documents_chain
+from langchain_classic.retrievers import ContextualCompressionRetriever, EnsembleRetriever, MultiQueryRetriever
+from langchain_core.callbacks import adispatch_custom_event, dispatch_custom_event
+from langchain_core.documents import BaseDocumentCompressor, Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.language_models import FakeListLLM
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.output_parsers import StrOutputParser
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.runnables import RunnableConfig, RunnableLambda, RunnableParallel, RunnablePassthrough, chain
+from langchain_core.vectorstores import InMemoryVectorStore
+from pydantic import BaseModel
+
+from ragstone_langchain import MonitorHandler
+
+from .monitored import (
+    ANSWER,
+    FIRST,
+    FOUND,
+    PROMPT,
+    QUESTION,
+    SECOND,
+    THIRD,
+    Around,
+    Noting,
+    Searching,
+    joined,
+    parts,
+    says,
+)
+
+pytestmark = pytest.mark.usefixtures("offline")
+WHOLE = (QUESTION, FOUND, ANSWER)
+
+
+def lcel():
+    given = {"context": Searching() | joined, "question": RunnablePassthrough()}
+    return given | PROMPT | says(ANSWER) | StrOutputParser()
+
+
+def lcel_without_parser():
+    return {"context": Searching() | joined, "question": RunnablePassthrough()} | PROMPT | says(ANSWER)
+
+
+def text_model():
+    given = {"context": Searching() | joined, "question": RunnablePassthrough()}
+    return given | PROMPT | FakeListLLM(responses=[ANSWER])
+
+
+def assign():
+    found = RunnablePassthrough.assign(context=(lambda asked: asked["question"]) | Searching())
+    return found.assign(
+        answer=RunnablePassthrough.assign(context=lambda asked: joined(asked["context"]))
+        | PROMPT
+        | says(ANSWER)
+        | StrOutputParser()
+    )
+
+
+def parallel():
+    return RunnableParallel(
+        question=lambda asked: asked["question"],
+        context=(lambda asked: asked["question"]) | Searching() | joined,
+        answer=(lambda asked: [HumanMessage(asked["question"])]) | says(ANSWER),
+    )
+
+
+def siblings():
+    given = RunnableParallel(
+        a=Searching(texts=(FIRST,)), b=Searching(texts=(SECOND, FIRST)), question=RunnablePassthrough()
+    )
+    words = RunnableLambda(lambda found: {**found, "context": joined(found["a"] + found["b"])})
+    return given | words | PROMPT | says(ANSWER) | StrOutputParser()
+
+
+def nested_retrievers():
+    retriever = Around(inner=[Around(inner=[Searching(), Searching(texts=(THIRD,))], keep=3)], keep=2)
+    return {"context": retriever | joined, "question": RunnablePassthrough()} | PROMPT | says(ANSWER)
+
+
+def vector_store():
+    store = InMemoryVectorStore.from_texts(FOUND, DeterministicFakeEmbedding(size=8))
+    given = {"context": store.as_retriever() | sorted_texts, "question": RunnablePassthrough()}
+    return given | PROMPT | says(ANSWER)
+
+
+def sorted_texts(documents):
+    return "\n".join(sorted(document.page_content for document in documents))
+
+
+def retrieval_chain():
+    prompt = ChatPromptTemplate.from_template("{context} {input}")
+    return create_retrieval_chain(Searching(), create_stuff_documents_chain(says(ANSWER), prompt))
+
+
+def history_aware():
+    words = ChatPromptTemplate.from_messages([("placeholder", "{chat_history}"), ("human", "{input}")])
+    retriever = create_history_aware_retriever(says("rewritten"), Searching(), words)
+    prompt = ChatPromptTemplate.from_template("{context} {input}")
+    return create_retrieval_chain(retriever, create_stuff_documents_chain(says(ANSWER), prompt))
+
+
+def retrieval_qa():
+    return RetrievalQA.from_chain_type(says(ANSWER), retriever=Searching())
+
+
+def decorated():
+    @chain
+    def rag(question: str):
+        documents = Searching().invoke(question)
+        answer = (PROMPT | says(ANSWER)).invoke({"context": joined(documents), "question": question})
+        return {"answer": answer.content, "sources": documents}
+
+    return rag
+
+
+def direct_search():
+    """No retriever is run: a step searches by itself."""
+    search = RunnableLambda(lambda question: [Document(text) for text in FOUND])
+    given = {"context": search | joined, "question": RunnablePassthrough()}
+    return given | PROMPT | says(ANSWER)
+
+
+def direct_search_reranked():
+    search = RunnableLambda(lambda question: [Document(text) for text in (THIRD, *FOUND)])
+    rerank = RunnableLambda(lambda documents: documents[1:])
+    return {"context": search | rerank | joined, "question": RunnablePassthrough()} | PROMPT | says(ANSWER)
+
+
+def with_fallback():
+    broken = RunnableLambda(raising)
+    model = broken.with_fallbacks([says(ANSWER)])
+    return {"context": Searching() | joined, "question": RunnablePassthrough()} | PROMPT | model | StrOutputParser()
+
+
+def raising(_):
+    raise ValueError("down")
+
+
+def told():
+    """The app names its contexts itself, which counts for more than what a retriever returned."""
+
+    def rerank(documents):
+        dispatch_custom_event("ragstone.contexts", [Document(text) for text in FOUND])
+        return joined(documents[:2])
+
+    async def arerank(documents, config: RunnableConfig):
+        await adispatch_custom_event("ragstone.contexts", {"documents": FOUND}, config=config)
+        return joined(documents[:2])
+
+    given = Searching(texts=(THIRD, *FOUND)) | RunnableLambda(rerank, arerank)
+    return {"context": given, "question": RunnablePassthrough()} | PROMPT | says(ANSWER)
+
+
+def structured():
+    class Answer(BaseModel):
+        answer: str
+        sure: bool
+
+    given = {"context": Searching() | joined, "question": RunnablePassthrough()}
+    return given | PROMPT | says(ANSWER) | RunnableLambda(lambda message: Answer(answer=message.content, sure=True))
+
+
+TEXT, MAPPING = QUESTION, {"question": QUESTION}
+SHAPES = {
+    "LCEL": (lcel, TEXT),
+    "LCEL without parser": (lcel_without_parser, TEXT),
+    "text model": (text_model, TEXT),
+    "assign": (assign, MAPPING),
+    "parallel": (parallel, MAPPING),
+    "sibling retrievers": (siblings, TEXT),
+    "retrievers in retrievers": (nested_retrievers, TEXT),
+    "create_retrieval_chain": (retrieval_chain, {"input": QUESTION}),
+    "history-aware": (
+        history_aware,
+        {"input": QUESTION, "chat_history": [HumanMessage("Tell me of Emma."), AIMessage("Yes?")]},
+    ),
+    "RetrievalQA": (retrieval_qa, {"query": QUESTION}),
+    "@chain": (decorated, TEXT),
+    "search in a step": (direct_search, TEXT),
+    "search and rerank in steps": (direct_search_reranked, TEXT),
+    "with_fallbacks": (with_fallback, TEXT),
+    "told": (told, TEXT),
+    "structured answer": (structured, TEXT),
+    "message in": (lambda: RunnableLambda(lambda message: message.content) | lcel(), HumanMessage(QUESTION)),
+    "unknown key in": (lambda: RunnableLambda(lambda asked: asked["frage"]) | lcel(), {"frage": QUESTION}),
+}
+
+
+def invoke(runnable, asked, config):
+    runnable.invoke(asked, config)
+
+
+def ainvoke(runnable, asked, config):
+    asyncio.run(runnable.ainvoke(asked, config))
+
+
+def stream(runnable, asked, config):
+    list(runnable.stream(asked, config))
+
+
+def astream(runnable, asked, config):
+    async def read():
+        return [piece async for piece in runnable.astream(asked, config)]
+
+    asyncio.run(read())
+
+
+def astream_events(runnable, asked, config):
+    async def read():
+        return [event async for event in runnable.astream_events(asked, config, version="v2")]
+
+    asyncio.run(read())
+
+
+def batch(runnable, asked, config):
+    runnable.batch([asked], config)
+
+
+def abatch(runnable, asked, config):
+    asyncio.run(runnable.abatch([asked], config))
+
+
+WAYS = [invoke, ainvoke, stream, astream, astream_events, batch, abatch]
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_shape_every_way(shape, way) -> None:
+    make, asked = SHAPES[shape]
+    monitor = Noting()
+    handler = MonitorHandler(monitor)
+    way(make(), asked, {"callbacks": [handler]})
+    assert parts(monitor.only) == WHOLE
+    assert len(handler._recorder.runs) == 0
+
+
+def test_a_real_vector_store_s_retriever() -> None:
+    monitor = Noting()
+    vector_store().invoke(QUESTION, {"callbacks": [MonitorHandler(monitor)]})
+    assert (monitor.only.user_input, sorted(monitor.only.retrieved_contexts)) == (QUESTION, sorted(FOUND))
+
+
+def make_ensemble():
+    return EnsembleRetriever(
+        retrievers=[Searching(texts=(FIRST,)), Searching(texts=(SECOND, FIRST))], weights=[0.9, 0.1]
+    )
+
+
+def make_multi_query():
+    return MultiQueryRetriever.from_llm(Searching(), says("one\ntwo"))
+
+
+def make_compression():
+    class LastTwo(BaseDocumentCompressor):
+        def compress_documents(self, documents, query, callbacks=None):
+            return documents[-2:]
+
+    retriever = Searching(texts=(FIRST, SECOND, THIRD))
+    return ContextualCompressionRetriever(base_compressor=LastTwo(), base_retriever=retriever)
+
+
+@pytest.mark.parametrize("make", [make_ensemble, make_multi_query, make_compression])
+@pytest.mark.parametrize("way", [invoke, ainvoke, stream])
+def test_of_classic_s_composed_retrievers_only_the_outermost_counts(make, way) -> None:
+    monitor, seen = Noting(), []
+    keep = RunnableLambda(lambda documents: seen.extend(document.page_content for document in documents) or "x")
+    runnable = {"context": make() | keep, "question": RunnablePassthrough()} | PROMPT | says(ANSWER)
+    way(runnable, QUESTION, {"callbacks": [MonitorHandler(monitor)]})
+    assert parts(monitor.only) == (QUESTION, tuple(dict.fromkeys(seen)), ANSWER)
+    assert len(seen) == 2
+
+
+def test_the_output_s_documents_count_for_more_than_the_retriever_s() -> None:
+    found = RunnablePassthrough.assign(documents=(lambda asked: asked["question"]) | Searching(texts=(THIRD, *FOUND)))
+    graded = found | RunnablePassthrough.assign(documents=lambda state: state["documents"][1:])
+    monitor = Noting()
+    runnable = graded.assign(answer=lambda _: ANSWER)
+    runnable.invoke({"question": QUESTION}, {"callbacks": [MonitorHandler(monitor)]})
+    assert parts(monitor.only) == WHOLE
+
+
+def test_several_events_name_all_contexts_and_each_once() -> None:
+    def hop(text):
+        def tell(asked):
+            dispatch_custom_event("ragstone.contexts", text)
+            return asked
+
+        return RunnableLambda(tell)
+
+    monitor = Noting()
+    runnable = hop(FIRST) | hop([SECOND]) | hop({"context": [FIRST]}) | (lambda _: ANSWER)
+    runnable.invoke(QUESTION, {"callbacks": [MonitorHandler(monitor)]})
+    assert parts(monitor.only) == WHOLE
+
+
+def test_an_event_may_say_that_nothing_was_used() -> None:
+    def tell(asked):
+        dispatch_custom_event("ragstone.contexts", [])
+        return asked
+
+    monitor = Noting()
+    runnable = Searching() | RunnableLambda(tell) | (lambda _: ANSWER)
+    runnable.invoke(QUESTION, {"callbacks": [MonitorHandler(monitor)]})
+    assert parts(monitor.only) == (QUESTION, (), ANSWER)
+
+
+def test_an_event_of_another_name_is_nobody_s_business() -> None:
+    def tell(asked):
+        dispatch_custom_event("other", 7)
+        return asked
+
+    monitor = Noting()
+    (RunnableLambda(tell) | (lambda _: ANSWER)).invoke(QUESTION, {"callbacks": [MonitorHandler(monitor)]})
+    assert parts(monitor.only) == (QUESTION, (), ANSWER)
+
+
+def test_plain_python_around_a_chain() -> None:
+    """Each call is a run by itself; the chain's inputs hold the contexts."""
+    monitor = Noting()
+    config = {"callbacks": [MonitorHandler(monitor)]}
+    documents = Searching().invoke(QUESTION, config)
+    (PROMPT | says(ANSWER)).invoke({"context": documents, "question": QUESTION}, config)
+    assert parts(monitor.only) == WHOLE
+
+
+def test_direct_calls_of_models_retrievers_prompts_and_parsers_are_no_samples() -> None:
+    monitor = Noting()
+    handler = MonitorHandler(monitor)
+    config = {"callbacks": [handler]}
+    says(ANSWER).invoke(QUESTION, config)
+    list(says(ANSWER).stream(QUESTION, config))
+    FakeListLLM(responses=["x"]).invoke(QUESTION, config)
+    Searching().invoke(QUESTION, config)
+    make_multi_query().invoke(QUESTION, config)
+    PROMPT.invoke({"context": "", "question": ""}, config)
+    StrOutputParser().invoke(AIMessage("x"), config)
+    assert (monitor.samples, dict(monitor.skipped), monitor.errors) == ([], {}, [])
+    assert len(handler._recorder.runs) == 0
+
+
+@pytest.mark.parametrize("size", [2, 20])
+def test_a_batch_is_one_sample_for_each_input(size) -> None:
+    monitor = Noting()
+    handler = MonitorHandler(monitor)
+    questions = [f"{QUESTION} {i}" for i in range(size)]
+    lcel().batch(questions, {"callbacks": [handler]})
+    asyncio.run(lcel().abatch(questions, {"callbacks": [handler]}))
+    assert sorted(sample.user_input for sample in monitor.samples) == sorted(questions * 2)
+    assert {parts(sample)[1:] for sample in monitor.samples} == {(FOUND, ANSWER)}
+    assert len({sample.id for sample in monitor.samples}) == 2 * size
+
+
+def test_threads_and_tasks_share_one_handler_and_nothing_is_mixed_up() -> None:
+    monitor = Noting()
+    handler = MonitorHandler(monitor)
+
+    class Echo(Searching):
+        def _get_relevant_documents(self, query, *, run_manager):
+            return [Document(f"about {query}"), Document(f"more about {query}")]
+
+    def rag():
+        given = {"context": Echo() | joined, "question": RunnablePassthrough()}
+        words = RunnableLambda(lambda asked: f"answer to {asked['question']}")
+        return given | RunnablePassthrough.assign(x=PROMPT | says("x")) | words
+
+    shared = rag()
+
+    async def tasks(start):
+        await asyncio.gather(*(shared.ainvoke(f"q{start + i}", {"callbacks": [handler]}) for i in range(40)))
+
+    with ThreadPoolExecutor(8) as pool:
+        calls = [pool.submit(shared.invoke, f"q{i}", {"callbacks": [handler]}) for i in range(40)]
+        calls += [
+            pool.submit(lambda i=i: list(shared.stream(f"q{40 + i}", {"callbacks": [handler]}))) for i in range(40)
+        ]
+        calls += [pool.submit(asyncio.run, tasks(80 + 40 * i)) for i in range(2)]
+        for call in calls:
+            call.result()
+    assert len(monitor.samples) == 160
+    for sample in monitor.samples:
+        asked = sample.user_input
+        assert parts(sample) == (asked, (f"about {asked}", f"more about {asked}"), f"answer to {asked}")
+    assert {sample.user_input for sample in monitor.samples} == {f"q{i}" for i in range(160)}
+    assert (len(handler._recorder.runs), monitor.errors, dict(monitor.skipped)) == (0, [], {})
+
+
+# --- ids, names, metadata --------------------------------------------------------------------------------------------
+
+
+def test_the_sample_s_id_is_the_run_s_and_its_metadata_the_run_s() -> None:
+    monitor, run_id, user = Noting(), uuid.uuid4(), uuid.uuid4()
+    metadata = {
+        "thread_id": "7",
+        "user": user,
+        "n": 3,
+        "nested": {"a": [1, 2]},
+        "bad": object(),
+        "nan": float("nan"),
+        "deep": {"lock": threading.Lock()},
+        "name": "of the user",
+        "error": "of the user",
+    }
+    config = {
+        "callbacks": [MonitorHandler(monitor)],
+        "run_id": run_id,
+        "run_name": "rag",
+        "tags": ["prod"],
+        "metadata": metadata,
+    }
+    lcel().invoke(QUESTION, config)
+    assert monitor.only.id == str(run_id)
+    kept = {"thread_id": "7", "user": str(user), "n": 3, "nested": {"a": [1, 2]}}
+    assert monitor.only.metadata == kept | {"name": "rag", "tags": ["prod"]}
+
+
+def test_texts_are_plain_strings() -> None:
+    monitor = Noting()
+    lcel().invoke(QUESTION, {"callbacks": [MonitorHandler(monitor)]})
+    assert {type(text) for text in (monitor.only.user_input, monitor.only.response)} == {str}
+
+
+def test_later_changes_by_the_app_do_not_show() -> None:
+    documents = [Document(text) for text in FOUND]
+    asked = {"question": QUESTION}
+
+    class Keeping(Searching):
+        def _get_relevant_documents(self, query, *, run_manager):
+            return documents
+
+    def change(found):
+        asked["question"] = "changed"
+        for document in documents:
+            document.page_content = "changed"
+        documents.clear()
+        return ANSWER
+
+    monitor = Noting()
+    runnable = (lambda given: given["question"]) | Keeping() | change
+    runnable.invoke(asked, {"callbacks": [MonitorHandler(monitor)]})
+    assert parts(monitor.only) == WHOLE
+
+
+def test_nothing_of_the_app_s_is_changed() -> None:
+    asked = {"question": QUESTION, "context": [Document(FIRST)], "messages": [("user", "Hi."), ("user", "There.")]}
+    before = {**asked, "context": [Document(FIRST)], "messages": list(asked["messages"])}
+    runnable = RunnablePassthrough.assign(answer=lambda _: ANSWER)
+    monitor = Noting()
+    plain = runnable.invoke(asked)
+    assert runnable.invoke(asked, {"callbacks": [MonitorHandler(monitor)]}) == plain
+    assert asked == before
+    assert parts(monitor.only) == (QUESTION, (FIRST,), ANSWER)

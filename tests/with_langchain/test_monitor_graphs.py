@@ -1,0 +1,572 @@
+"""The handler and the middleware on real LangGraph graphs and agents, with models whose words are scripted."""
+
+import asyncio
+import operator
+import sys
+import uuid
+from dataclasses import dataclass, field
+from typing import Annotated, Any, TypedDict
+
+import pytest
+
+pytest.importorskip("langgraph.graph")
+pytest.importorskip("langchain.agents")
+
+from langchain.agents import create_agent
+from langchain_core.documents import Document
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langchain_core.tools import create_retriever_tool, tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.types import Command, interrupt
+from pydantic import BaseModel
+
+from ragstone_langchain import MonitorHandler, MonitorMiddleware
+
+from .monitored import (
+    ANSWER,
+    FIRST,
+    FOUND,
+    PROMPT,
+    QUESTION,
+    SECOND,
+    THIRD,
+    Noting,
+    Searching,
+    joined,
+    parts,
+    says,
+)
+
+pytestmark = pytest.mark.usefixtures("offline")
+WHOLE = (QUESTION, FOUND, ANSWER)
+DOCUMENTS = [Document(text) for text in FOUND]
+
+
+class State(TypedDict, total=False):
+    question: str
+    docs: list[Document]
+    answer: str
+
+
+@dataclass
+class DataState:
+    question: str
+    docs: list[Document] = field(default_factory=list)
+    answer: str | None = None
+
+
+class ModelState(BaseModel):
+    question: str
+    docs: list[Any] = []
+    answer: Any = None
+
+
+def read(state, name):
+    return state[name] if isinstance(state, dict) else getattr(state, name)
+
+
+def rag_graph(state=State, search=None, **options):
+    graph = StateGraph(state, **options)
+    find = search or (lambda question: Searching().invoke(question))
+    graph.add_node("retrieve", lambda state: {"docs": find(read(state, "question"))})
+
+    def generate(state):
+        asked = {"context": joined(read(state, "docs")), "question": read(state, "question")}
+        return {"answer": (PROMPT | says(ANSWER)).invoke(asked).content}
+
+    graph.add_node("generate", generate)
+    graph.add_edge(START, "retrieve")
+    graph.add_edge("retrieve", "generate")
+    graph.add_edge("generate", END)
+    return graph
+
+
+def by_invoke(graph, asked, config):
+    return graph.invoke(asked, config)
+
+
+def by_ainvoke(graph, asked, config):
+    return asyncio.run(graph.ainvoke(asked, config))
+
+
+def by_stream(mode):
+    def way(graph, asked, config):
+        return list(graph.stream(asked, config, stream_mode=mode))
+
+    way.__name__ = f"stream {mode}"
+    return way
+
+
+def by_astream(mode):
+    def way(graph, asked, config):
+        async def all_of_it():
+            return [piece async for piece in graph.astream(asked, config, stream_mode=mode)]
+
+        return asyncio.run(all_of_it())
+
+    way.__name__ = f"astream {mode}"
+    return way
+
+
+def by_events(graph, asked, config):
+    async def all_of_it():
+        return [event async for event in graph.astream_events(asked, config, version="v2")]
+
+    return asyncio.run(all_of_it())
+
+
+WAYS = [
+    by_invoke,
+    by_ainvoke,
+    by_events,
+    *(by_stream(mode) for mode in ("values", "updates", "messages")),
+    *(by_astream(mode) for mode in ("values", "updates", "messages")),
+]
+every_way = pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+
+
+def heard(runnable, asked, way=by_invoke, **config):
+    """Run it with a handler, and return the one sample that came of it."""
+    monitor = Noting()
+    handler = MonitorHandler(monitor)
+    way(runnable, asked, {"callbacks": [handler], **config})
+    assert len(handler._recorder.runs) == 0
+    return monitor.only
+
+
+# --- graphs ----------------------------------------------------------------------------------------------------------
+
+
+@every_way
+@pytest.mark.parametrize("state", [State, DataState, ModelState])
+def test_a_graph_of_any_state(state, way) -> None:
+    assert parts(heard(rag_graph(state).compile(), {"question": QUESTION}, way)) == WHOLE
+
+
+@every_way
+def test_a_graph_that_searches_by_itself_and_hides_what_it_found(way) -> None:
+    class Hiding(TypedDict):
+        answer: str
+
+    graph = rag_graph(State, lambda question: DOCUMENTS, output_schema=Hiding)
+    assert parts(heard(graph.compile(), {"question": QUESTION}, way)) == WHOLE
+
+
+@pytest.mark.parametrize("way", [by_invoke, by_ainvoke, by_stream("updates")], ids=lambda way: way.__name__)
+def test_a_node_that_passes_documents_on_by_a_command(way) -> None:
+    class Hiding(TypedDict):
+        answer: str
+
+    graph = StateGraph(State, output_schema=Hiding)
+    graph.add_node("retrieve", lambda state: Command(update={"docs": DOCUMENTS}, goto="answer"))
+    graph.add_node("answer", lambda state: {"answer": ANSWER})
+    graph.add_edge(START, "retrieve")
+    assert parts(heard(graph.compile(), {"question": QUESTION}, way)) == WHOLE
+
+
+def test_documents_that_a_node_has_thrown_out_do_not_count() -> None:
+    graph = StateGraph(State)
+    graph.add_node("retrieve", lambda state: {"docs": Searching(texts=(THIRD, *FOUND)).invoke(state["question"])})
+    graph.add_node("grade", lambda state: {"docs": state["docs"][1:], "answer": ANSWER})
+    graph.add_edge(START, "retrieve")
+    graph.add_edge("retrieve", "grade")
+    assert parts(heard(graph.compile(), {"question": QUESTION})) == WHOLE
+
+
+class Union(TypedDict, total=False):
+    question: str
+    docs: Annotated[list[Document], operator.add]
+    answer: str
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_parallel_nodes_in_a_graph_in_a_graph(hidden) -> None:
+    class Hiding(TypedDict):
+        answer: str
+
+    inner = StateGraph(Union)
+    inner.add_node("a", lambda state: {"docs": Searching(texts=(FIRST,)).invoke(state["question"])})
+    inner.add_node("b", lambda state: {"docs": Searching(texts=(SECOND, FIRST)).invoke(state["question"])})
+    inner.add_edge(START, "a")
+    inner.add_edge(START, "b")
+    outer = StateGraph(Union, **({"output_schema": Hiding} if hidden else {}))
+    outer.add_node("search", inner.compile())
+    outer.add_node("answer", lambda state: {"answer": ANSWER})
+    outer.add_edge(START, "search")
+    outer.add_edge("search", "answer")
+    sample = heard(outer.compile(), {"question": QUESTION})
+    assert (sample.user_input, set(sample.retrieved_contexts), sample.response) == (QUESTION, set(FOUND), ANSWER)
+    assert len(sample.retrieved_contexts) == (2 if hidden else 3), "a state that holds one twice says so itself"
+
+
+def test_the_thread_is_in_the_metadata() -> None:
+    graph = rag_graph().compile(checkpointer=InMemorySaver())
+    assert heard(graph, {"question": QUESTION}, configurable={"thread_id": "7"}).metadata["thread_id"] == "7"
+
+
+@pytest.mark.parametrize("way", [by_invoke, by_stream("messages")], ids=lambda way: way.__name__)
+def test_a_handler_that_is_everywhere_hears_graphs_and_agents(way) -> None:
+    monitor = Noting()
+    with MonitorHandler(monitor).everywhere():
+        way(rag_graph().compile(), {"question": QUESTION}, {})
+        way(
+            create_agent(says(called("search"), ANSWER), [retriever_tool("content")]),
+            {"messages": [("user", QUESTION)]},
+            {},
+        )
+    assert [parts(sample) for sample in monitor.samples] == [WHOLE, WHOLE]
+
+
+# --- interrupts ------------------------------------------------------------------------------------------------------
+
+
+def asking_graph(**options):
+    graph = StateGraph(State)
+    graph.add_node("retrieve", lambda state: {"docs": Searching().invoke(state["question"])})
+    graph.add_node("ask", lambda state: {"answer": interrupt("Is that so?")})
+    graph.add_edge(START, "retrieve")
+    graph.add_edge("retrieve", "ask")
+    return graph.compile(checkpointer=InMemorySaver(), **options)
+
+
+@pytest.mark.parametrize("way", [by_invoke, by_stream("updates"), by_ainvoke], ids=lambda way: way.__name__)
+def test_the_first_half_of_an_interrupted_run_is_skipped_and_the_resumed_one_scored(way) -> None:
+    if way is by_ainvoke and sys.version_info < (3, 11):
+        pytest.skip("LangGraph's interrupt() needs Python 3.11 in async code")
+    monitor = Noting()
+    config = {"callbacks": [MonitorHandler(monitor)], "configurable": {"thread_id": "7"}}
+    graph = asking_graph()
+    way(graph, {"question": QUESTION}, config)
+    assert (monitor.samples, monitor.skipped, monitor.errors) == ([], {"interrupted": 1}, [])
+    way(graph, Command(resume=ANSWER), config)
+    assert [parts(sample) for sample in monitor.samples] == [WHOLE]
+    assert (monitor.skipped, monitor.errors) == ({"interrupted": 1}, [])
+
+
+def test_an_interrupt_in_a_tool_of_an_agent() -> None:
+    @tool
+    def ask(what: str) -> str:
+        """Ask the human."""
+        return interrupt(what)
+
+    agent = create_agent(
+        says(called("search"), called("ask", what="Go on?"), ANSWER), [search, ask], checkpointer=InMemorySaver()
+    )
+    monitor = Noting()
+    config = {"callbacks": [MonitorHandler(monitor)], "configurable": {"thread_id": "7"}}
+    agent.invoke({"messages": [("user", QUESTION)]}, config)
+    assert (monitor.samples, monitor.skipped) == ([], {"interrupted": 1})
+    agent.invoke(Command(resume="Yes."), config)
+    assert [parts(sample) for sample in monitor.samples] == [WHOLE], "the artifact of the first half is in the messages"
+
+
+def test_what_was_found_before_and_after_an_interrupt_is_of_one_turn() -> None:
+    @tool
+    def ask(what: str) -> str:
+        """Ask the human."""
+        return interrupt(what)
+
+    @tool(response_format="content_and_artifact")
+    def other(query: str):
+        """Search elsewhere."""
+        return "found", [Document(THIRD)]
+
+    agent = create_agent(
+        says(called("search"), called("ask", "2", what="Go on?"), called("other", "3"), ANSWER),
+        [search, ask, other],
+        checkpointer=InMemorySaver(),
+    )
+    monitor = Noting()
+    config = {"callbacks": [MonitorHandler(monitor)], "configurable": {"thread_id": "7"}}
+    agent.invoke({"messages": [("user", QUESTION)]}, config)
+    agent.invoke(Command(resume="Yes."), config)
+    (sample,) = monitor.samples
+    assert (sample.user_input, sample.response) == (QUESTION, ANSWER)
+    assert sorted(sample.retrieved_contexts) == sorted((*FOUND, THIRD))
+
+
+def test_an_agent_that_is_stopped_before_its_tools() -> None:
+    agent = create_agent(
+        says(called("search"), ANSWER), [search], interrupt_before=["tools"], checkpointer=InMemorySaver()
+    )
+    monitor = Noting()
+    config = {"callbacks": [MonitorHandler(monitor)], "configurable": {"thread_id": "7"}}
+    agent.invoke({"messages": [("user", QUESTION)]}, config)
+    assert (monitor.samples, monitor.skipped) == ([], {"interrupted": 1})
+    agent.invoke(None, config)
+    assert [parts(sample) for sample in monitor.samples] == [WHOLE]
+
+
+def test_an_interrupt_that_reaches_the_top_is_no_error_of_the_app_s() -> None:
+    """It goes through a graph in a graph, which alone is the sample here."""
+    inner = StateGraph(State)
+    inner.add_node("ask", lambda state: {"answer": interrupt("Is that so?")})
+    inner.add_edge(START, "ask")
+    monitor = Noting()
+    outer = StateGraph(State)
+    outer.add_node("inner", inner.compile())
+    outer.add_edge(START, "inner")
+    handler = MonitorHandler(monitor, where=lambda name, tags, metadata: name == "inner")
+    config = {"callbacks": [handler], "configurable": {"thread_id": "7"}}
+    outer.compile(checkpointer=InMemorySaver()).invoke({"question": QUESTION}, config)
+    assert (monitor.samples, monitor.skipped, monitor.errors) == ([], {"interrupted": 1}, [])
+
+
+# --- ends that are no answers ----------------------------------------------------------------------------------------
+
+
+def test_a_graph_s_stream_that_is_closed_is_cancelled() -> None:
+    monitor = Noting()
+    handler = MonitorHandler(monitor)
+    stream = rag_graph().compile().stream({"question": QUESTION}, {"callbacks": [handler]}, stream_mode="updates")
+    next(stream)
+    stream.close()
+    assert (monitor.samples, monitor.skipped, monitor.errors) == ([], {"cancelled": 1}, [])
+    assert len(handler._recorder.runs) == 0
+
+
+def test_a_graph_that_fails_is_a_sample_with_what_it_had() -> None:
+    def search(question):
+        Searching().invoke(question)
+        raise ConnectionError("x" * 300)
+
+    monitor = Noting()
+    with pytest.raises(ConnectionError):
+        rag_graph(search=search).compile().invoke({"question": QUESTION}, {"callbacks": [MonitorHandler(monitor)]})
+    assert parts(monitor.only) == (QUESTION, FOUND, None)
+    assert monitor.only.metadata["error"] == "ConnectionError: " + "x" * 200
+
+
+# --- agents ----------------------------------------------------------------------------------------------------------
+
+
+def called(name, number="1", **args):
+    return AIMessage("", tool_calls=[{"name": name, "args": args or {"query": "Emma"}, "id": number}])
+
+
+@tool(response_format="content_and_artifact")
+def search(query: str):
+    """Search, and keep the Documents."""
+    return "found", DOCUMENTS
+
+
+@tool(response_format="content_and_artifact")
+def search_and_choose(query: str):
+    """Search, and keep the Documents that are left."""
+    documents = Searching(texts=(THIRD, *FOUND)).invoke(query)
+    return "found", documents[1:]
+
+
+@tool
+def search_text(query: str) -> str:
+    """Search, and keep nothing but text."""
+    return FIRST
+
+
+@tool
+def search_by_command(query: str) -> Command:
+    """Search, and put what was found into the state."""
+    return Command(update={"messages": [ToolMessage("found", artifact=DOCUMENTS, tool_call_id="1")]})
+
+
+@tool
+def broken(query: str) -> str:
+    """Fail."""
+    raise ValueError("down")
+
+
+def retriever_tool(response_format):
+    return create_retriever_tool(Searching(), "search", "Search.", response_format=response_format)
+
+
+TOOLS = {
+    "retriever tool, content": lambda: retriever_tool("content"),
+    "retriever tool, artifact": lambda: retriever_tool("content_and_artifact"),
+    "artifact alone": lambda: search,
+    "artifact chosen from a retriever's": lambda: search_and_choose,
+    "artifact by a command": lambda: search_by_command,
+}
+
+
+@every_way
+@pytest.mark.parametrize("kind", TOOLS)
+def test_an_agent_s_tools(kind, way) -> None:
+    used = TOOLS[kind]()
+    agent = create_agent(says(called(used.name), ANSWER), [used])
+    assert parts(heard(agent, {"messages": [("user", QUESTION)]}, way)) == WHOLE
+
+
+@pytest.mark.parametrize("asked", [("user", QUESTION), HumanMessage(QUESTION), {"role": "user", "content": QUESTION}])
+def test_an_agent_s_question_in_any_form(asked) -> None:
+    assert heard(create_agent(says(ANSWER), []), {"messages": [asked]}).user_input == QUESTION
+
+
+def test_a_tool_of_plain_text_is_named() -> None:
+    monitor, unnamed = Noting(), Noting()
+    handlers = [MonitorHandler(monitor, retriever_tools=["search_text"]), MonitorHandler(unnamed)]
+    agent = create_agent(says(called("search_text"), ANSWER), [search_text])
+    agent.invoke({"messages": [("user", QUESTION)]}, {"callbacks": handlers})
+    assert parts(monitor.only) == (QUESTION, (FIRST,), ANSWER)
+    assert parts(unnamed.only) == (QUESTION, (), ANSWER)
+
+
+def test_of_a_named_tool_with_a_retriever_the_documents_count_and_not_its_text() -> None:
+    monitor = Noting()
+    agent = create_agent(says(called("search"), ANSWER), [retriever_tool("content")])
+    config = {"callbacks": [MonitorHandler(monitor, retriever_tools=["search"])]}
+    agent.invoke({"messages": [("user", QUESTION)]}, config)
+    assert parts(monitor.only) == WHOLE
+
+
+def test_two_hops_are_one_sample_with_each_text_once() -> None:
+    other = create_retriever_tool(Searching(texts=(SECOND, THIRD)), "other", "Search.")
+    both = AIMessage("", tool_calls=[*called("search").tool_calls, *called("other", "2").tool_calls])
+    agent = create_agent(says(both, called("search", "3"), ANSWER), [retriever_tool("content"), other])
+    sample = heard(agent, {"messages": [("user", QUESTION)]})
+    assert sorted(sample.retrieved_contexts) == sorted((FIRST, SECOND, THIRD))
+
+
+@every_way
+def test_of_an_agent_with_a_memory_only_this_run_counts(way) -> None:
+    tools = [create_retriever_tool(Searching(texts=(THIRD,)), "first", "Search."), search]
+    agent = create_agent(
+        says(called("first"), "Yes.", called("search", "2"), ANSWER), tools, checkpointer=InMemorySaver()
+    )
+    monitor = Noting()
+    config = {"callbacks": [MonitorHandler(monitor)], "configurable": {"thread_id": "7"}}
+    way(agent, {"messages": [("user", "Is Persuasion a novel?")]}, config)
+    way(agent, {"messages": [("user", QUESTION)]}, config)
+    assert [parts(sample) for sample in monitor.samples] == [("Is Persuasion a novel?", (THIRD,), "Yes."), WHOLE]
+
+
+def test_a_history_that_the_client_sends_is_not_this_turn_s() -> None:
+    history = [
+        ("user", "Is Persuasion a novel?"),
+        called("search"),
+        ToolMessage("found", artifact=[Document(THIRD)], tool_call_id="1", name="search"),
+        ("ai", "Yes."),
+        ("user", QUESTION),
+    ]
+    agent = create_agent(says(called("search", "2"), ANSWER), [search])
+    assert parts(heard(agent, {"messages": history})) == WHOLE
+
+
+def test_an_agent_with_no_search() -> None:
+    assert parts(heard(create_agent(says(ANSWER), []), {"messages": [("user", QUESTION)]})) == (
+        QUESTION,
+        (),
+        ANSWER,
+    )
+
+
+def test_an_agent_whose_tool_fails() -> None:
+    monitor = Noting()
+    agent = create_agent(says(called("broken"), ANSWER), [broken])
+    with pytest.raises(ValueError, match="down"):
+        agent.invoke({"messages": [("user", QUESTION)]}, {"callbacks": [MonitorHandler(monitor)]})
+    assert parts(monitor.only) == (QUESTION, (), None)
+    assert monitor.only.metadata["error"] == "ValueError: down"
+
+
+def test_an_agent_as_another_one_s_tool_is_part_of_its_sample() -> None:
+    inner = create_agent(says(called("search"), "inner"), [retriever_tool("content")])
+
+    @tool
+    def research(query: str, config: RunnableConfig) -> str:
+        """Have it found out."""
+        return inner.invoke({"messages": [("user", query)]}, config)["messages"][-1].text
+
+    agent = create_agent(says(called("research"), ANSWER), [research])
+    assert parts(heard(agent, {"messages": [("user", QUESTION)]})) == WHOLE
+
+
+def test_a_chain_that_runs_an_agent() -> None:
+    agent = create_agent(says(called("search"), ANSWER), [search])
+    runnable = RunnableLambda(lambda question: {"messages": [("user", question)]}) | agent
+    assert parts(heard(runnable, QUESTION)) == WHOLE
+
+
+# --- middleware ------------------------------------------------------------------------------------------------------
+
+
+def watched(monitor, *said, tools=(), **options):
+    middleware = MonitorMiddleware(monitor, **options.pop("middleware", {}))
+    return create_agent(says(*said), list(tools), middleware=[middleware], **options)
+
+
+@every_way
+def test_the_middleware_submits_each_run_once(way) -> None:
+    monitor = Noting()
+    agent = watched(monitor, called("search"), ANSWER, tools=[search], checkpointer=InMemorySaver())
+    config = {"configurable": {"thread_id": "7"}, "tags": ["prod"]}
+    way(agent, {"messages": [("user", "An earlier one?")]}, config)
+    way(agent, {"messages": [("user", QUESTION)]}, config)
+    assert [parts(sample) for sample in monitor.samples] == [("An earlier one?", FOUND, ANSWER), WHOLE]
+    assert monitor.samples[0].id != monitor.samples[1].id
+    assert (monitor.skipped, monitor.errors) == ({}, [])
+    metadata = monitor.samples[0].metadata
+    assert (metadata["thread_id"], metadata["tags"], metadata["name"]) == ("7", ["prod"], "agent")
+    assert not [name for name in metadata if name.startswith("langgraph")]
+
+
+def test_the_middleware_s_id_is_the_run_s_where_langgraph_tells_it() -> None:
+    monitor, run_id = Noting(), uuid.uuid4()
+    from langgraph.runtime import Runtime
+
+    watched(monitor, ANSWER).invoke({"messages": [("user", QUESTION)]}, {"run_id": run_id})
+    assert uuid.UUID(monitor.only.id)
+    if hasattr(Runtime(), "execution_info"):
+        assert monitor.only.id == str(run_id)
+
+
+def test_the_middleware_s_tools_of_plain_text_are_named() -> None:
+    monitor = Noting()
+    options = {"middleware": {"retriever_tools": ["search_text"]}}
+    agent = watched(monitor, called("search_text"), ANSWER, tools=[search_text], **options)
+    agent.invoke({"messages": [("user", QUESTION)]})
+    assert parts(monitor.only) == (QUESTION, (FIRST,), ANSWER)
+
+
+@every_way
+def test_middleware_and_handler_together_make_one_sample(way) -> None:
+    """The handler's, which knows what the retriever in the tool returned, and the run's id."""
+    monitor, run_id = Noting(), uuid.uuid4()
+    agent = watched(monitor, called("search"), ANSWER, tools=[retriever_tool("content")])
+    config = {"callbacks": [MonitorHandler(monitor)], "run_id": run_id}
+    way(agent, {"messages": [("user", QUESTION)]}, config)
+    assert parts(monitor.only) == WHOLE
+    assert monitor.only.id == str(run_id)
+
+
+def test_middleware_and_handler_of_two_monitors_both_submit() -> None:
+    one, other = Noting(), Noting()
+    agent = watched(one, ANSWER)
+    agent.invoke({"messages": [("user", QUESTION)]}, {"callbacks": [MonitorHandler(other)]})
+    assert parts(one.only) == parts(other.only)
+
+
+def test_a_handler_that_passes_the_run_over_leaves_it_to_the_middleware() -> None:
+    monitor = Noting()
+    handler = MonitorHandler(monitor, where=lambda name, tags, metadata: False)
+    watched(monitor, ANSWER).invoke({"messages": [("user", QUESTION)]}, {"callbacks": [handler]})
+    assert parts(monitor.only) == (QUESTION, (), ANSWER)
+
+
+def test_an_error_in_the_middleware_never_reaches_the_agent() -> None:
+    class Broken(Noting):
+        def submit(self, sample):
+            raise RuntimeError("broken")
+
+    monitor = Broken()
+    final = watched(monitor, ANSWER).invoke({"messages": [("user", QUESTION)]})
+    assert final["messages"][-1].text == ANSWER
+    assert [str(error) for error in monitor.errors] == ["broken"]
+
+
+def test_the_middleware_takes_monitors_only() -> None:
+    with pytest.raises(TypeError, match="monitor: is str"):
+        MonitorMiddleware("monitor")
+    with pytest.raises(TypeError, match="retriever_tools: is one text"):
+        MonitorMiddleware(Noting(), retriever_tools="search")
