@@ -1,4 +1,4 @@
-"""ragstone for LlamaIndex: its models as judges, and the metrics as its evaluators.
+"""ragstone for LlamaIndex: its models as judges, the metrics as its evaluators, and live traffic scored.
 
 Nothing of LlamaIndex is loaded until a name is used: `import llama_index.core` takes seconds.
 """
@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ragstone_llama_index.embedder import LlamaIndexEmbedder
     from ragstone_llama_index.evaluator import MetricEvaluator
+    from ragstone_llama_index.legacy import MonitorCallbackHandler
     from ragstone_llama_index.llm import LlamaIndexLLM
+    from ragstone_llama_index.monitoring import instrument, uninstrument
     from ragstone_llama_index.named import (
         AlignmentCoverageEvaluator,
         ContextRelevancyEvaluator,
@@ -36,10 +38,13 @@ __all__ = [
     "LlamaIndexLLM",
     "MetricEvaluator",
     "MetricResult",
+    "MonitorCallbackHandler",
     "ResponseRelevancyEvaluator",
     "SummarizationScoreEvaluator",
     "aevaluate_query_engine",
     "evaluate_query_engine",
+    "instrument",
+    "uninstrument",
 ]
 
 _HOME = {
@@ -52,10 +57,13 @@ _HOME = {
     "LlamaIndexLLM": "llm",
     "MetricEvaluator": "evaluator",
     "MetricResult": "result",
+    "MonitorCallbackHandler": "legacy",
     "ResponseRelevancyEvaluator": "named",
     "SummarizationScoreEvaluator": "named",
     "aevaluate_query_engine": "query_engine",
     "evaluate_query_engine": "query_engine",
+    "instrument": "monitoring",
+    "uninstrument": "monitoring",
 }
 
 

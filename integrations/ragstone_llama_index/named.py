@@ -1,6 +1,7 @@
 """The four metrics as evaluators, made the way that LlamaIndex' own are: from a model, or from `Settings`."""
 
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from typing import Literal
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -10,6 +11,7 @@ from typing_extensions import TypedDict, Unpack
 
 import ragstone
 from ragstone import AlignmentCoverage, ContextRelevancy, ResponseRelevancy, SummarizationScore
+from ragstone.calibration import Calibration
 from ragstone.judge import Asking, Embedder
 from ragstone.metrics.alignment_coverage import CoverageRule
 from ragstone.metrics.base import Scoring
@@ -28,6 +30,7 @@ class MetricOptions(TypedDict, total=False):
     scoring: Scoring
     max_input_tokens: int | None
     instructions: Mapping[str, str]
+    calibration: Calibration | str | PathLike[str] | None
 
 
 class SummarizationOptions(MetricOptions, total=False):
@@ -46,7 +49,7 @@ class AlignmentOptions(MetricOptions, total=False):
     assessment_questions: Sequence[str] | None
     n_questions: int
     coverage_rule: CoverageRule
-    language: str
+    language: str | None
     splitter: Splitter
 
 
@@ -56,6 +59,7 @@ class ResponseOptions(MetricOptions, total=False):
     strictness: int
     sampling: Literal["one_call", "n_calls"]
     noncommittal: NoncommittalRule
+    parts: bool
 
 
 class ContextOptions(MetricOptions, total=False):
@@ -63,8 +67,9 @@ class ContextOptions(MetricOptions, total=False):
 
     selection: Literal["ids", "verbatim"]
     granularity: Literal["sentence", "chunk"]
-    language: str
+    language: str | None
     splitter: Splitter
+    embedder: Embedder | None
 
 
 class SummarizationScoreEvaluator(MetricEvaluator):

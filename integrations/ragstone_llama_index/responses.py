@@ -75,8 +75,8 @@ def read_response(response: AnyResponse, mode: MetadataMode) -> Answer:
     elif isinstance(response, AsyncStreamingResponse):
         said = known(response) or _run(response)
     else:
-        said = _plain(response)
-    return Answer(said.text, _contexts(response, mode), said.problem)
+        said = said_by(response)
+    return Answer(said.text, contexts_of(response, mode), said.problem)
 
 
 async def aread_response(response: AnyResponse, mode: MetadataMode) -> Answer:
@@ -88,8 +88,8 @@ async def aread_response(response: AnyResponse, mode: MetadataMode) -> Answer:
     elif isinstance(response, AsyncStreamingResponse):
         said = await aread_stream(response)
     else:
-        said = _plain(response)
-    return Answer(said.text, _contexts(response, mode), said.problem)
+        said = said_by(response)
+    return Answer(said.text, contexts_of(response, mode), said.problem)
 
 
 def _check(response: object) -> None:
@@ -113,10 +113,12 @@ def _run(response: AsyncStreamingResponse) -> Said:
     raise ValueError("response: its stream belongs to the running event loop: await aevaluate_response(...)")
 
 
-_Plain = Response | PydanticResponse | AgentChatResponse | StreamingAgentChatResponse | AgentOutput
+PlainResponse = Response | PydanticResponse | AgentChatResponse | StreamingAgentChatResponse | AgentOutput
+"""Those that are no stream to be read; `StreamingAgentChatResponse` fills itself."""
 
 
-def _plain(response: _Plain) -> Said:
+def said_by(response: PlainResponse) -> Said:
+    """Return what a response that is no stream says."""
     if isinstance(response, PydanticResponse):
         return Said(None if response.response is None else response.response.model_dump_json())
     if isinstance(response, AgentOutput):
@@ -126,12 +128,12 @@ def _plain(response: _Plain) -> Said:
     return Said(response.response)
 
 
-def _contexts(response: AnyResponse, mode: MetadataMode) -> tuple[str, ...]:
+def contexts_of(response: AnyResponse, mode: MetadataMode) -> tuple[str, ...]:
+    """Return the texts of a response's source nodes; for an agent, those of its tools."""
     return tuple(node.get_content(metadata_mode=mode) for node in _nodes(response))
 
 
 def _nodes(response: AnyResponse) -> Sequence[NodeWithScore]:
-    """Return a response's source nodes; for an agent, those of its tools."""
     if not isinstance(response, AgentOutput):
         return response.source_nodes
     # Declared as the choice of a tool; what an agent puts there is the call with its result.

@@ -38,23 +38,23 @@ SAMPLE = Sample(
 
 @functools.cache
 def _kinds():
-    """One request of each kind by its instructions and whether it wants JSON, from the metrics themselves."""
+    """One request of each kind by its instructions, form and data, from the metrics themselves."""
     seen = {}
     for asking in ("together", "one_by_one"):
         for metric in metrics(truth, asking):
             for round_ in drive(metric, SAMPLE)[1]:
-                seen.update({_kind(r.system, not r.choices): r for r in round_ if isinstance(r, LLMRequest)})
+                seen.update({_kind(r.system, r.user, not r.choices): r for r in round_ if isinstance(r, LLMRequest)})
     return seen
 
 
-def _kind(system, wants_json):
-    return re.sub(r"\d+", "N", system), bool(wants_json)
+def _kind(system, user, wants_json):
+    return re.sub(r"\d+", "N", system), bool(wants_json), "\n<sentence " in user
 
 
 def request_of(system, user):
     """The request that a model was given as these texts."""
     user, _, schema = user.partition(_IN_PROMPT)
-    kind = _kinds()[_kind(system, schema)]
+    kind = _kinds()[_kind(system, user, schema)]
     return LLMRequest(kind.task, system, user, json.loads(schema) if schema else {}, choices=kind.choices)
 
 

@@ -59,8 +59,9 @@ def test_log_probabilities_where_the_model_asks_for_them(openai_server):
     server = openai_server(lambda body: chat("yes", logprobs=logprobs))
     judge = LlamaIndexLLM(model(server, logprobs=True, top_logprobs=20), asking="one_by_one")
     result = MetricEvaluator(ContextRelevancy(llm=judge, scoring="expected")).evaluate(**INPUTS)
-    assert result.score == pytest.approx(0.9, abs=1e-3)
-    assert result.verdicts[0].probability == pytest.approx(0.9, abs=1e-3)
+    joined = 0.9**2 / (0.9**2 + 0.1**2)  # odds of 9, for the sentence and for its passage
+    assert result.score == pytest.approx(joined, abs=1e-3)
+    assert result.verdicts[0].probability == pytest.approx(joined, abs=1e-3)
 
 
 def test_loop_after_loop_with_one_client(openai_server):

@@ -3,6 +3,7 @@
 import pytest
 from llama_index.core.prompts import ChatPromptTemplate, PromptTemplate
 
+from ragstone import ContextRelevancy, SummarizationScore
 from ragstone.testing import FakeLLM
 from ragstone_llama_index import ContextRelevancyEvaluator, MetricEvaluator
 
@@ -65,9 +66,9 @@ def test_one_after_another_and_back_again() -> None:
         "answers": "A.",
     }
     evaluator.update_prompts(own)
-    assert evaluator.metric.version == "1"
+    assert evaluator.metric.version == SummarizationScore.version
     evaluator.update_prompts({})
-    assert evaluator.metric.version == "1"
+    assert evaluator.metric.version == SummarizationScore.version
 
 
 @pytest.mark.parametrize("asking", ["together", "one_by_one"])
@@ -99,4 +100,4 @@ def test_a_wrong_one_is_refused_at_once(prompts, error, message) -> None:
     evaluator = ContextRelevancyEvaluator(FakeLLM(truth))
     with pytest.raises(error, match=message):
         evaluator.update_prompts(prompts)
-    assert evaluator.metric.version == "1"
+    assert evaluator.metric.version == ContextRelevancy.version

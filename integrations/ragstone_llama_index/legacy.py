@@ -1,0 +1,126 @@
+"""`MonitorCallbackHandler`: live scoring for apps that use LlamaIndex' older callbacks."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from llama_index.core.callbacks import CBEventType, EventPayload
+from llama_index.core.callbacks.base_handler import BaseCallbackHandler
+
+from ragstone_llama_index.answered import nodes_in, texts_of
+from ragstone_llama_index.asked import text_in
+from ragstone_llama_index.monitoring import is_instrumented
+from ragstone_llama_index.recorder import Recorder
+from ragstone_llama_index.runs import Asked
+
+if TYPE_CHECKING:
+    from ragstone.monitor import Monitor
+
+_ENTRIES = (CBEventType.QUERY, CBEventType.SYNTHESIZE)
+
+
+class MonitorCallbackHandler(BaseCallbackHandler):
+    """Has a monitor score what an app answers, as a handler of a `CallbackManager`.
+
+    Prefer `instrument`, which sees more: LlamaIndex means to retire callbacks. A sample is made of each outermost
+    QUERY event and, for chat engines, which have none, of each SYNTHESIZE event. Question, contexts, answer, errors
+    and streams are taken as `instrument` takes them; the sample's `id` is the event's. What callbacks do not tell:
+
+    - Query engines of your own make no sample, unless they use a response synthesizer.
+    - `CondenseQuestionChatEngine` shows the condensed question, not the user's; `SimpleChatEngine` shows nothing.
+    - An agent's tools that are query engines make a sample each, with the tool's input as the question.
+    - Calls within threads that do not copy the context are runs of their own.
+
+    Only what is built after the handler was put in place calls it: set `Settings.callback_manager` before the index
+    is built. While the same monitor is given to `instrument`, this handler is silent: one answer is one sample.
+
+    Nothing of this ever raises into the app: what fails is counted as `stats().errors["llama_index"]`.
+
+    Args:
+        monitor: Takes the samples.
+
+    Raises:
+        TypeError: `monitor` is no monitor.
+
+    Example:
+        >>> from llama_index.core import MockEmbedding, Settings, VectorStoreIndex
+        >>> from llama_index.core.callbacks import CallbackManager
+        >>> from llama_index.core.llms import MockLLM
+        >>> from llama_index.core.schema import TextNode
+        >>> class Printing:  # in place of a ragstone.Monitor
+        ...     def submit(self, sample):
+        ...         print(sample.user_input, sample.retrieved_contexts)
+        >>> Settings.callback_manager = CallbackManager([MonitorCallbackHandler(Printing())])
+        >>> index = VectorStoreIndex([TextNode(text="Jane Austen did.")], embed_model=MockEmbedding(embed_dim=2))
+        >>> response = index.as_query_engine(llm=MockLLM()).query("Who wrote Emma?")
+        Who wrote Emma? ('Jane Austen did.',)
+        >>> Settings.callback_manager = None
+    """
+
+    def __init__(self, monitor: "Monitor") -> None:
+        super().__init__([], [])
+        self._recorder = Recorder(monitor)
+
+    def on_event_start(
+        self,
+        event_type: CBEventType,
+        payload: dict[str, Any] | None = None,
+        event_id: str = "",
+        parent_id: str = "",
+        **kwargs: Any,  # noqa: ANN401, ARG002 - as BaseCallbackHandler has it
+    ) -> str:
+        """Open an event of a run under way, or begin one."""
+        try:
+            runs = self._recorder.runs
+            parent = runs.get(parent_id)
+            if parent is None:
+                if event_type in _ENTRIES and not is_instrumented(self._recorder.monitor):
+                    question = text_in((payload or {}).get(EventPayload.QUERY_STR))
+                    runs.begin(event_id, Asked(event_id, question, {"name": event_type.value, "tags": {}}))
+            else:
+                runs.enter(event_id, parent)
+                parent.run.error = _error(payload) or parent.run.error  # an EXCEPTION has no end
+        except Exception as error:
+            self._recorder.broke(error)
+        return event_id
+
+    def on_event_end(
+        self,
+        event_type: CBEventType,
+        payload: dict[str, Any] | None = None,
+        event_id: str = "",
+        **kwargs: Any,  # noqa: ANN401, ARG002 - as BaseCallbackHandler has it
+    ) -> None:
+        """Close an event, and take the answer if it began a run."""
+        try:
+            # Events stay until their run ends: after an exception that was caught, LlamaIndex takes one that has ended
+            # for the parent of what comes next.
+            span = self._recorder.runs.get(event_id)
+            if span is None or (asked := span.run.asked) is None:
+                return
+            told = cast("Mapping[str, object]", payload or {})
+            span.run.error = _error(told) or span.run.error
+            response = told.get(EventPayload.RESPONSE)
+            if span.parent is not None:
+                if event_type == CBEventType.RETRIEVE:
+                    span.retrieve(texts_of(nodes_in(told.get(EventPayload.NODES))))
+                else:
+                    span.pass_on()
+            elif not self._recorder.runs.end(event_id):
+                return  # by another thread, meanwhile
+            elif response is not None:
+                self._recorder.answered(asked, response, tuple)  # who has these events names the source nodes
+            else:  # what went wrong was told by an event further in
+                self._recorder.failed(asked, span.found, span.run.error)
+        except Exception as error:
+            self._recorder.broke(error)
+
+    def start_trace(self, trace_id: str | None = None) -> None:
+        """Do nothing: traces of calls at the same time overwrite each other."""
+
+    def end_trace(self, trace_id: str | None = None, trace_map: dict[str, list[str]] | None = None) -> None:
+        """Do nothing."""
+
+
+def _error(payload: Mapping[str, object] | None) -> BaseException | None:
+    error = (payload or {}).get(EventPayload.EXCEPTION)
+    return error if isinstance(error, BaseException) else None

@@ -1,0 +1,233 @@
+"""The app reads every token of its streams, when it wants to; a stream that it read to its end is a sample."""
+
+import asyncio
+import gc
+import weakref
+
+import pytest
+from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
+from llama_index.core.query_engine import CustomQueryEngine
+
+from ragstone_llama_index import ContextRelevancyEvaluator, instrument
+from ragstone_llama_index.responses import read_response
+
+from .models import Chatting, truth
+from .monitored import ANSWER, TEXTS, Notes, engine, kept_by_handlers
+
+WORDS = ["Jane", " Austen", " wrote", " it."]
+DONE = [("Who?", TEXTS, ANSWER)]
+
+
+@pytest.fixture
+def notes():
+    notes = Notes()
+    instrument(notes)
+    yield notes
+    gc.collect()
+    assert notes.errors == []
+    assert kept_by_handlers() == 0
+
+
+def ask(answer=ANSWER):
+    return engine(answer, streaming=True).query("Who?")
+
+
+def test_nothing_is_read_before_the_app_reads_and_nothing_told_before_the_end(notes):
+    stream = ask().response_gen
+    for word in WORDS:
+        assert next(stream) == word
+        assert notes.told == []
+    assert list(stream) == []
+    assert notes.told == DONE
+    assert list(stream) == []
+    assert notes.told == DONE
+
+
+@pytest.mark.parametrize("read", [str, StreamingResponse.get_response, StreamingResponse.print_response_stream])
+def test_reading_by_the_responses_own_methods(notes, read, capsys):
+    response = ask()
+    read(response)
+    assert response.response_txt == str(response) == str(response.get_response()) == ANSWER
+    assert notes.told == DONE
+    if read is StreamingResponse.print_response_stream:
+        assert capsys.readouterr().out == ANSWER
+
+
+def test_a_stream_left_half_read(notes):
+    stream = ask().response_gen
+    next(stream)
+    stream.close()
+    assert notes.skipped == {"abandoned": 1}
+    other = ask().response_gen
+    next(other)
+    del other
+    gc.collect()
+    assert notes.skipped == {"abandoned": 2}
+    assert notes.told == []
+
+
+def test_a_stream_that_is_never_read_keeps_nothing_and_tells_nothing(notes):
+    responses = [ask() for _ in range(20)]
+    assert kept_by_handlers() == 0
+    gone = [weakref.ref(one.response_gen) for one in responses]
+    responses.clear()
+    gc.collect()
+    assert [one() for one in gone] == [None] * 20
+    assert notes.told == []
+    assert not notes.skipped
+
+
+def test_a_stream_that_breaks(notes):
+    stream = ask("Jane Austen BREAK").response_gen
+    assert [next(stream), next(stream)] == WORDS[:2]
+    with pytest.raises(ConnectionError, match="the line broke"):
+        next(stream)
+    (sample,) = notes.samples
+    assert (sample.retrieved_contexts, sample.response) == (TEXTS, None)
+    assert sample.metadata["error"] == "ConnectionError: the line broke"
+
+
+def test_an_evaluator_and_the_monitor_hear_the_same_stream(notes):
+    response = ask()
+    assert read_response(response, "none").text == ANSWER
+    assert list(response.response_gen) == WORDS
+    assert notes.told == DONE
+
+
+def test_two_monitors_hear_the_same_stream(notes):
+    other = Notes()
+    instrument(other)
+    assert list(ask().response_gen) == WORDS
+    assert notes.told == other.told == DONE
+    assert [one.id for one in notes.samples] == [one.id for one in other.samples]
+
+
+class Closing:
+    """A stream that is no generator, as a client's may be."""
+
+    def __init__(self):
+        self.words, self.closed = iter(WORDS), 0
+
+    def __iter__(self):
+        return self.words
+
+    def close(self):
+        self.closed += 1
+
+
+class Given(CustomQueryEngine):
+    given: object
+
+    def custom_query(self, query_str):
+        return self.given
+
+    async def acustom_query(self, query_str):
+        return self.given
+
+
+@pytest.mark.parametrize("leave", [False, True])
+def test_a_stream_of_another_kind_is_closed_when_the_app_closes_it(notes, leave):
+    source = Closing()
+    response = Given(given=StreamingResponse(source)).query("Who?")
+    if leave:
+        next(response.response_gen)
+        response.response_gen.close()
+    else:
+        assert list(response.response_gen) == WORDS
+    assert source.closed == leave
+    assert notes.told == ([] if leave else [("Who?", (), ANSWER)])
+
+
+def test_a_stream_that_the_engine_itself_read(notes):
+    read = StreamingResponse(iter(WORDS))
+    assert str(read) == ANSWER
+    assert Given(given=read).query("Who?") is read
+    assert notes.told == [("Who?", (), ANSWER)]
+    begun = StreamingResponse(word for word in WORDS)
+    next(begun.response_gen)
+    assert list(Given(given=begun).query("Who?").response_gen) == WORDS[1:]
+    assert notes.skipped == {"abandoned": 1}
+    Given(given=StreamingResponse(None, response_txt=None)).query("Nothing to read?")
+    assert len(notes.told) == 1
+
+
+def test_a_stream_of_what_is_no_text_is_the_apps_own_trouble(notes):
+    assert list(Given(given=StreamingResponse(iter([1, 2]))).query("Who?").response_gen) == [1, 2]
+    assert [(place, type(error)) for place, error in notes.errors] == [("llama_index", TypeError)]
+    notes.errors.clear()
+
+
+# ------------------------------------------------------------------------------------------------ async
+
+
+async def aask(answer=ANSWER):
+    return await engine(answer, streaming=True).aquery("Who?")
+
+
+def test_an_async_stream(notes):
+    async def main():
+        response = await aask()
+        stream = response.async_response_gen()
+        for word in WORDS:
+            assert await anext(stream) == word
+            assert notes.told == []
+        assert [word async for word in stream] == []
+        assert response.response_txt == ANSWER
+
+    asyncio.run(main())
+    assert notes.told == DONE
+
+
+@pytest.mark.parametrize("read", [AsyncStreamingResponse.get_response, AsyncStreamingResponse.print_response_stream])
+def test_reading_an_async_stream_by_its_own_methods(notes, read):
+    async def main():
+        response = await aask()
+        await read(response)
+        assert str(await response.get_response()) == ANSWER
+
+    asyncio.run(main())
+    assert notes.told == DONE
+
+
+def test_an_async_stream_left_half_read(notes):
+    async def main():
+        stream = (await aask()).response_gen
+        await anext(stream)
+        await stream.aclose()
+        assert notes.skipped == {"abandoned": 1}
+        stream = (await aask()).response_gen
+        await anext(stream)
+        del stream
+        gc.collect()
+        await asyncio.sleep(0.01)
+        await aask()  # never read
+
+    asyncio.run(main())
+    assert notes.skipped == {"abandoned": 2}
+    assert notes.told == []
+
+
+def test_an_async_stream_that_breaks_or_is_cancelled(notes):
+    async def main():
+        with pytest.raises(ConnectionError):
+            async for _ in (await aask("Jane BREAK")).async_response_gen():
+                pass
+        response = await engine(pause=0.05, streaming=True).aquery("Who?")
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(response.get_response(), 0.07)
+
+    asyncio.run(main())
+    assert [one.metadata["error"] for one in notes.samples] == ["ConnectionError: the line broke"]
+    assert notes.skipped == {"cancelled": 1}
+
+
+def test_an_evaluator_and_the_monitor_hear_the_same_async_stream(notes):
+    async def main():
+        response = await aask()
+        evaluator = ContextRelevancyEvaluator(Chatting(truth))
+        result = await evaluator.aevaluate_response("Who?", response)
+        assert result.response == ANSWER
+        assert [word async for word in response.response_gen] == WORDS
+
+    asyncio.run(main())
+    assert notes.told == DONE
