@@ -1,0 +1,143 @@
+"""How well scores agree with people: scores human-labelled rows and writes one table.
+
+python benchmarks/agreement FOLDER --judge local --out DIR
+python benchmarks/agreement table DIR
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from ragstone import LLM
+from ragstone.calibration import Calibration
+from ragstone.cli.judges import EMBEDDER_HELP, JUDGE_HELP, NotThere, is_local, make_embedder, make_llm
+from ragstone.cli.metrics import METRICS, parse_settings
+
+if not __package__:  # run as a folder: its modules are a package all the same, so that none shadows another's
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+    __package__ = "agreement"
+
+from .facts import OURS
+from .rows import DataError, read_folder
+from .scoring import JudgeError, Settings, needs_embedder, score_folder
+from .table import write_table
+
+_LOCAL_CONTEXT = 16_384  # tokens: a story of 6,000 words, which LocalLLM's default would not hold
+_AHEAD = 4  # rows for each call in flight, so that few slots are idle while a part of the rows ends
+
+
+@click.command(epilog="To write the table again from the scores, without a judge: table DIR")
+@click.argument("folder", type=click.Path(exists=True, path_type=Path))
+@click.option("--judge", required=True, help=JUDGE_HELP)
+@click.option("--embedder", help=EMBEDDER_HELP)
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), required=True, help="Folder for the results.")
+@click.option("--metric", "metrics", multiple=True, type=click.Choice(METRICS), help="Only this one; may be repeated.")
+@click.option("--limit", type=click.IntRange(1), help="Rows of each file, rounded up to whole pairs or documents.")
+@click.option("--repeat", type=click.IntRange(1), default=1, show_default=True, help="Score each row so often.")
+@click.option("--set", "given", multiple=True, metavar="METRIC.OPTION=VALUE", help="An option of a metric.")
+@click.option("--calibration", "calibrations", multiple=True, type=click.Path(exists=True, dir_okay=False),
+              help="A file of `ragstone calibrate`; it names its metric.")  # fmt: skip
+@click.option("--name", default=OURS, show_default=True, help="Of the scores: two names make two columns.")
+@click.option("--threads", type=click.IntRange(1), default=1, show_default=True, help="Of the embedded judge.")
+@click.option("--max-concurrency", "calls", type=click.IntRange(1), default=8, show_default=True,
+              help="Calls in flight to a judge that is not in this process.")  # fmt: skip
+def _score(
+    folder: Path,
+    judge: str,
+    embedder: str | None,
+    out: Path,
+    metrics: Sequence[str],
+    limit: int | None,
+    repeat: int,
+    given: Sequence[str],
+    calibrations: Sequence[str],
+    name: str,
+    threads: int,
+    calls: int,
+) -> None:
+    """Score the human-labelled rows of FOLDER, and write the table.
+
+    Run the same command again after it was stopped: what was judged is not judged again.
+    """
+    options = parse_settings(given, METRICS)
+    for path in calibrations:
+        calibration = Calibration.load(path)
+        options[calibration.metric]["calibration"] = calibration
+    local = is_local(judge)
+    settings = Settings(
+        name=_file_name(name),
+        metrics=metrics or None,
+        repeat=repeat,
+        calls=1 if local else calls,
+        at_once=1 if local else _AHEAD * calls,
+        options={metric: each for metric, each in options.items() if each},
+    )
+    data, scored = read_folder(folder), read_folder(folder, limit)
+    llm = _embedded(judge, threads) if local else _elsewhere(judge, calls)
+    vectors = make_embedder(embedder, judge, llm, max_concurrency=calls) if needs_embedder(scored, settings) else None
+    try:
+        score_folder(data, scored, out, settings, llm, vectors)
+    except (JudgeError, KeyboardInterrupt):
+        _write(out)
+        raise
+    _write(out)
+
+
+@click.command("table")
+@click.argument("out", type=click.Path(exists=True, file_okay=False, path_type=Path))
+def _table(out: Path) -> None:
+    """Write the table of the scores in OUT again; no judge is asked."""
+    _write(out)
+
+
+def _write(out: Path) -> None:
+    for path in write_table(out):
+        click.echo(f"wrote {path}", err=True)
+
+
+def _elsewhere(judge: str, calls: int) -> LLM:
+    try:
+        return make_llm(judge, max_concurrency=calls)
+    except click.ClickException as error:
+        raise type(error)(error.message.replace("--llm", "--judge", 1)) from None
+
+
+def _embedded(judge: str, threads: int) -> LLM:
+    from ragstone.local import LocalLLM
+
+    path = judge.removeprefix("local").removeprefix(":") or None
+    try:
+        llm = LocalLLM(path, threads=threads, context_tokens=_LOCAL_CONTEXT)
+        llm.load()
+    except (ImportError, OSError, RuntimeError) as error:
+        raise NotThere(f"--judge {judge}: {error}") from error
+    return llm
+
+
+def _file_name(name: str) -> str:
+    if not name or name.startswith(".") or Path(name).name != name:
+        raise click.UsageError(f"--name {name}: is no file name")
+    return name
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    command, given = (_table, given[1:]) if given[:1] == ["table"] else (_score, given)
+    try:
+        command.main(given, prog_name="benchmarks/agreement", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (DataError, JudgeError, ValueError, TypeError) as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(2)
+    except click.exceptions.Abort:
+        click.echo("Stopped. Run the same command again to go on from there.", err=True)
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,210 @@
+"""Scores rows through `ragstone.evaluate`, with a journal, so that a run that was killed goes on."""
+
+import dataclasses
+import platform
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+import ragstone
+from ragstone import LLM, Embedder, Metric, Outcome, Score, Unscored, evaluate
+from ragstone.batch import Journal
+from ragstone.calibration import Calibration
+
+from .facts import Facts, keep_facts
+from .gold import GoldSplitter, judged_places
+from .labels import Label, keep_labels
+from .lines import Line, read_lines, write_lines
+from .rows import METRICS, Row
+
+FAILED_IN_A_ROW = 20
+_CLASSES: Mapping[str, type[Metric]] = {metric.name: metric for metric in METRICS.values()}
+
+
+class JudgeError(RuntimeError):
+    """The judge fails on everything."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How a folder is scored.
+
+    Attributes:
+        name: What the table calls the scores, and the name of their file.
+        metrics: Which metrics; None for all that the rows name.
+        limit: As in `read_folder`.
+        repeat: Draws of each row.
+        calls: To the judge in flight at most.
+        at_once: Rows that are scored at the same time. Of one, a row's seconds are its own.
+        options: Of the metrics, by name and option.
+    """
+
+    name: str = "ragstone"
+    metrics: Sequence[str] | None = None
+    limit: int | None = None
+    repeat: int = 1
+    calls: int = 1
+    at_once: int = 1
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+
+
+def needs_embedder(data: Mapping[str, list[Row]], settings: Settings) -> bool:
+    """Return whether a metric that is to be run needs an embedder, itself or for its calibration."""
+    wanted = {name for rows in data.values() for name in rows[0].metrics if _wanted(name, settings)}
+    calibrations = [settings.options.get(name, {}).get("calibration") for name in wanted]
+    return "response_relevancy" in wanted or any(
+        isinstance(each, Calibration) and each.embedder is not None for each in calibrations
+    )
+
+
+def score_folder(
+    data: Mapping[str, list[Row]],
+    scored: Mapping[str, list[Row]],
+    out: Path,
+    settings: Settings,
+    llm: LLM,
+    embedder: Embedder | None = None,
+) -> None:
+    """Score the rows of each file and keep labels, scores and facts in `out`.
+
+    Whatever the journal there has is not asked again. Scores of rows that are not scored now stay, unless they are of
+    another version of the metric.
+
+    Args:
+        data: All rows, by file.
+        scored: Those that are scored.
+        out: The folder of the results.
+        settings: How.
+        llm: The judge.
+        embedder: Where `needs_embedder`.
+
+    Raises:
+        DataError: `out` holds the scores of another judge or other options.
+        JudgeError: The judge failed on 20 rows in a row.
+        ValueError, TypeError: An option has an impossible value.
+    """
+    made = {
+        (file, name): _metric(name, data[file], settings, llm, embedder)
+        for file, rows in scored.items()
+        for name in rows[0].metrics
+        if _wanted(name, settings)
+    }
+    keep_facts(out / "run.json", settings.name, _facts(settings, llm, embedder))
+    keep_labels(out / "rows.jsonl", (Label.of(row) for rows in data.values() for row in rows))
+    scores = out / "scores" / f"{settings.name}.jsonl"
+    with Journal(out / "journal.db") as journal:
+        for (file, name), metric in made.items():
+            lines = {line.drawn: line for line in (read_lines(scores) if scores.exists() else ())}
+            rows = scored[file]
+            of_rows = {(file, row.id, name) for row in rows}
+            stale = [
+                key
+                for key, line in lines.items()
+                if line.key in of_rows or (key[0] == file and key[2] == name and line.version != metric.version)
+            ]
+            for key in stale:
+                del lines[key]
+            try:
+                for line in _scored(rows, metric, journal, settings):
+                    lines[line.drawn] = line
+            finally:
+                write_lines(scores, lines.values())
+
+
+def _wanted(name: str, settings: Settings) -> bool:
+    return settings.metrics is None or name in settings.metrics
+
+
+def _fields(name: str) -> set[str]:
+    return {each.name for each in dataclasses.fields(_CLASSES[name])}
+
+
+def _metric(name: str, rows: Sequence[Row], settings: Settings, llm: LLM, embedder: Embedder | None) -> Metric:
+    options: dict[str, Any] = dict(settings.options.get(name, {}))
+    if embedder is not None and "embedder" in _fields(name):
+        options["embedder"] = embedder
+    if rows[0].task == "sentences":
+        options["splitter"] = GoldSplitter(rows)
+    if name == "alignment_coverage":
+        options.setdefault("source", "retrieved_contexts")  # `user_input` may be the question that a summary is for
+    return _CLASSES[name](llm=llm, **options)
+
+
+def _facts(settings: Settings, llm: LLM, embedder: Embedder | None) -> Facts:
+    return Facts(
+        judge=llm.model,
+        embedder=None if embedder is None else embedder.model,
+        options={name: {key: _said(value) for key, value in given.items()} for name, given in settings.options.items()},
+        repeat=settings.repeat,
+        ragstone=ragstone.__version__,
+        python=f"Python {platform.python_version()}, {platform.system()} {platform.machine()}",
+        date=datetime.now(timezone.utc).date().isoformat(),
+    )
+
+
+def _said(value: object) -> str:
+    return value.digest if isinstance(value, Calibration) else str(value)
+
+
+def _scored(rows: Sequence[Row], metric: Metric, journal: Journal, settings: Settings) -> Iterator[Line]:
+    failed = 0
+    with tqdm(total=len(rows), desc=f"{rows[0].file} {metric.name}", unit="row", disable=None) as bar:
+        for first in range(0, len(rows), settings.at_once):
+            part = rows[first : first + settings.at_once]
+            report = evaluate(
+                [row.sample for row in part],
+                [metric],
+                repeat=settings.repeat,
+                max_concurrency=settings.calls,
+                journal=journal,
+                progress=False,
+            )
+            for result in report.results():
+                outcome = result.outcome
+                yield _line(part[result.row], outcome, result.draw)
+                if not isinstance(outcome, Unscored) or outcome.reason != "judge_error":
+                    failed = 0
+                    continue
+                failed += 1
+                tqdm.write(f"{result.sample_id}: {outcome.detail}", file=sys.stderr)
+                if failed >= FAILED_IN_A_ROW:
+                    raise JudgeError(
+                        f"the judge failed {failed} times in a row. Run the same command again to go on from there."
+                    )
+            bar.update(len(part))
+
+
+def _line(row: Row, outcome: Outcome, draw: int) -> Line:
+    usage = outcome.usage
+    parts: dict[str, float] = {}
+    sentences: tuple[tuple[int, int, bool, float | None], ...] | None = None
+    if isinstance(outcome, Score):
+        parts = dict(outcome.breakdown)
+        if row.task == "noncommittal" and outcome.verdicts and outcome.verdicts[0].probability is not None:
+            parts["noncommittal_probability"] = 1.0 - outcome.verdicts[0].probability
+        if row.task == "sentences":
+            verdicts = [verdict for verdict in outcome.verdicts if verdict.kind == "sentence"]
+            sentences = tuple(
+                (*place, verdict.verdict == "relevant", verdict.probability)
+                for place, verdict in zip(judged_places(row), verdicts, strict=True)
+            )
+    return Line(
+        file=row.file,
+        id=row.id,
+        metric=outcome.metric,
+        value=outcome.value if isinstance(outcome, Score) else None,
+        unscored=outcome.reason if isinstance(outcome, Unscored) else None,
+        parts=parts,
+        sentences=sentences,
+        calls=usage.llm_calls,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        seconds=round(usage.seconds, 3),
+        draw=draw,
+        version=outcome.version,
+    )

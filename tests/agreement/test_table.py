@@ -1,0 +1,212 @@
+"""Systems side by side: written by hand, so that every figure is known."""
+
+import json
+
+import pytest
+from agreement.labels import Label, keep_labels, read_labels
+from agreement.lines import Line, read_lines, together, write_lines
+from agreement.rows import DataError, read_folder
+from agreement.table import write_table
+
+from .data import tiny
+
+
+@pytest.fixture
+def out(tmp_path):
+    """A folder with the labels of the tiny rows, and no scores."""
+    keep_labels(
+        tmp_path / "out" / "rows.jsonl",
+        (Label.of(row) for rows in read_folder(tiny(tmp_path / "data")).values() for row in rows),
+    )
+    return tmp_path / "out"
+
+
+def put(out, name, lines):
+    path = out / "scores" / f"{name}.jsonl"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return path
+
+
+def pair_line(number, value, **more):
+    line = {"file": "pairs", "id": f"r{number}", "metric": "response_relevancy", "value": value, "unscored": None}
+    return {**line, "parts": {}, "calls": 2, "input_tokens": 10, "output_tokens": 3, "seconds": 1.5, **more}
+
+
+def table(out):
+    markdown, data = write_table(out)
+    return markdown.read_text(), json.loads(data.read_text())
+
+
+def found(content, statistic, system="ragstone", **fields):
+    (entry,) = (
+        each
+        for each in content["table"]
+        if each["statistic"] == statistic and all(each[name] == value for name, value in fields.items())
+    )
+    return entry, next((each for each in entry["systems"] if each["system"] == system), None)
+
+
+def test_systems_side_by_side(out):
+    ours = [pair_line(2 * i + t, 0.9 if t else 0.1) for i in range(4) for t in (0, 1)]
+    # A peer writes the file with its folder and the metric by its class; it lost one row, and is right in one pair.
+    theirs = [
+        pair_line(
+            2 * i + t,
+            0.5 + (0.1 if t == (i == 0) else 0.0),
+            file="a/pairs.jsonl",
+            metric="ResponseRelevancy",
+            calls=None,
+        )
+        for i in range(4)
+        for t in (0, 1)
+        if (i, t) != (3, 0)
+    ]
+    theirs.append(pair_line(6, None, unscored="TimeoutError", metric="ResponseRelevancy", calls=None))
+    put(out, "ragstone", ours)
+    put(out, "peer-1.0", theirs)
+    markdown, content = table(out)
+    entry, own = found(content, "pairwise accuracy")
+    _, peer = found(content, "pairwise accuracy", "peer-1.0")
+    assert (own["estimate"]["value"], own["rows"], own["ours_minus"]) == (1.0, 8, None)
+    assert peer["estimate"]["value"] == pytest.approx(1 / 3)
+    assert (peer["rows"], peer["shared"], peer["estimate"]["units"]) == (7, 7, 3)
+    assert peer["ours_minus"]["value"] == pytest.approx(2 / 3)
+    assert entry["floors"]["longer"] == 0.0  # refusals are longer here
+    assert entry["floors"]["shorter"] == 1.0
+    costs = {cost["system"]: cost for cost in content["cost"]}
+    assert costs["ragstone"]["calls"] == 16
+    assert costs["ragstone"]["seconds"] == 12.0
+    assert costs["peer-1.0"]["calls"] is None
+    assert (costs["peer-1.0"]["scored"], costs["peer-1.0"]["rows"]) == (7, 8)
+    assert costs["peer-1.0"]["unscored"] == {"TimeoutError": 1}
+    assert "| 1.00 [1.00, 1.00] | 0.33 [" in markdown or "0.33 [" in markdown
+    assert "ours +0.67 [" in markdown
+    assert "TimeoutError 1" in markdown
+
+
+def test_a_peer_alone(out):
+    put(out, "peer", [pair_line(2 * i + t, t) for i in range(4) for t in (0, 1)])
+    _, content = table(out)
+    assert found(content, "pairwise accuracy", "peer")[1]["estimate"]["value"] == 1.0
+
+
+def test_parts_get_rows_of_their_own(out):
+    coverage = {i: (i % 3) / 2 for i in range(9)}
+    lines = [
+        {
+            "file": "summaries",
+            "id": f"d{i}",
+            "metric": "alignment_coverage",
+            "value": 0.5,
+            "parts": {"coverage": coverage[i], "alignment": 1.0 - (i % 2) / 2},
+        }
+        for i in range(9)
+    ]
+    put(out, "ragstone", lines)
+    _, content = table(out)
+    within = {
+        (entry["reading"], entry["label"]): entry["systems"][0]["estimate"]
+        for entry in content["table"]
+        if entry["statistic"] == "rho within documents"
+    }
+    assert within["coverage", "coverage"]["value"] == pytest.approx(1.0)
+    assert within["alignment", "alignment"]["value"] == pytest.approx(-1.0)
+    assert within["value", "coverage"] is None  # a constant ranks nothing
+    assert ("coverage_expected", "coverage") not in within
+
+
+def test_noncommittal_by_score_or_by_part(out):
+    def line(number, value, **parts):
+        return {"file": "refusals", "id": f"r{number}", "metric": "response_relevancy", "value": value, "parts": parts}
+
+    # Targets by id modulo 3: 0 -> 0, 1 -> 1.
+    put(out, "ragstone", [line(0, 0.7, noncommittal=0.0), line(1, 0.4, noncommittal=1.0), line(3, 0.6), line(4, 0.0)])
+    _, content = table(out)
+    assert found(content, "accuracy")[1]["estimate"]["value"] == 1.0
+    assert found(content, "AUROC")[1]["rows"] == 4
+
+
+def test_sentences_of_peers_without_probabilities(out):
+    lines = [
+        {
+            "file": "sentences",
+            "id": f"s{i}",
+            "metric": "ContextRelevancy",
+            "value": 0.5,
+            "sentences": [[0, 0, False, None], [0, 1, False, None], [1, 0, True, None], [1, 1, True, None]],
+        }
+        for i in range(6)
+    ]
+    put(out, "ragas-0.1.10", lines)
+    _, content = table(out)
+    # Two rows need nothing (F1 0), four need one of the two that were chosen (F1 2/3).
+    assert found(content, "sentence F1", "ragas-0.1.10")[1]["estimate"]["value"] == pytest.approx(4 / 6 * 2 / 3)
+    assert found(content, "sentence F1, answerable rows", "ragas-0.1.10")[1]["estimate"]["value"] == pytest.approx(
+        2 / 3
+    )
+    assert found(content, "sentence recall", "ragas-0.1.10")[1]["estimate"]["value"] == 1.0
+    assert found(content, "sentence F1", "ragas-0.1.10")[0]["floors"]["take all"] == pytest.approx(4 / 6 * 2 / 5)
+    assert "AUROC of sentences" not in {entry["statistic"] for entry in content["table"]}
+
+
+def test_lines_of_unknown_rows_do_not_count(out):
+    put(out, "ragstone", [pair_line(0, 1.0), pair_line(99, 1.0), pair_line(1, 0.5) | {"file": "elsewhere"}])
+    _, content = table(out)
+    assert [(cost["rows"], cost["calls"]) for cost in content["cost"]] == [(1, 2)]
+
+
+def test_nothing_to_show(out):
+    with pytest.raises(DataError, match="holds no scores"):
+        write_table(out)
+    with pytest.raises(DataError, match="holds no labels"):
+        write_table(out / "nowhere")
+
+
+@pytest.mark.parametrize(
+    "line", ["3", "{}", "[", '{"file": "f", "id": "i", "metric": "m", "value": null}',
+             '{"file": "f", "id": "i", "metric": "m", "value": NaN}',
+             '{"file": "f", "id": "i", "metric": "m", "value": 1, "unscored": "why"}',
+             '{"file": "f", "id": "i", "metric": "m", "value": 1, "sentences": [[1]]}']
+)  # fmt: skip
+def test_lines_of_another_form_are_named(out, line):
+    path = put(out, "peer", [pair_line(0, 1.0)])
+    path.write_text(f"{path.read_text()}{line}\n")
+    with pytest.raises(DataError, match=r"peer\.jsonl, line 2: is no line of scores"):
+        read_lines(path)
+
+
+def test_a_line_that_a_kill_cut_short_is_passed_over(out):
+    path = put(out, "peer", [pair_line(0, 1.0)])
+    path.write_text(path.read_text() + '{"file": "pai')
+    assert [line.id for line in read_lines(path)] == ["r0"]
+
+
+def test_lines_come_back_as_they_were(out):
+    line = Line(
+        file="f", id="i", metric="m", value=0.5, parts={"a": 1.0}, sentences=((0, 1, True, 0.25),), calls=1, draw=2,
+        version="1+cal:ab",
+    )  # fmt: skip
+    write_lines(out / "x.jsonl", [line])
+    assert read_lines(out / "x.jsonl") == [line]
+
+
+def test_labels_come_back_as_they_were(out):
+    labels = read_labels(out / "rows.jsonl")
+    keep_labels(out / "rows.jsonl", [label for label in labels if label.file == "pairs"])
+    assert read_labels(out / "rows.jsonl") == labels
+
+
+def test_draws_are_averaged():
+    def line(draw, value, chosen, unscored=None):
+        return Line(
+            file="f", id="i", metric="m", value=value, unscored=unscored, draw=draw, calls=1, input_tokens=None,
+            parts={} if value is None else {"a": value}, sentences=None if value is None else ((0, 0, chosen, value),),
+        )  # fmt: skip
+
+    one = together([line(0, 0.2, True), line(1, 0.4, True), line(2, 0.6, False), line(3, None, None, "timeout")])
+    assert one.value == one.parts["a"] == one.sentences[0][3] == pytest.approx(0.4)
+    assert one.sentences[0][2] is True
+    assert (one.calls, one.input_tokens, one.unscored) == (4, None, None)
+    assert together([line(0, 0.2, True), line(1, 0.4, False)]).sentences[0][2] is False
+    assert together([line(0, None, None, "timeout"), line(1, None, None, "judge_error")]).unscored == "timeout"

@@ -1,0 +1,148 @@
+"""Nothing in prompts or parsing takes the sample for English, but for the fixed words of replies."""
+
+import json
+import unicodedata
+
+import pytest
+
+from ragstone import (
+    AlignmentCoverage,
+    ContextRelevancy,
+    LLMReply,
+    ResponseRelevancy,
+    Sample,
+    SummarizationScore,
+    Unscored,
+)
+from ragstone.testing import FakeEmbedder, FakeLLM
+
+ARABIC = Sample(
+    user_input="كم عدد الكتب؟",
+    retrieved_contexts=["يوجد ١٢ كتابًا. هل هي جديدة؟ نعم."],
+    response="يوجد ١٢ كتابًا.",
+)
+
+
+def scripted(request):
+    task = request.task.split(".")[1]
+    if task == "questions" and request.task.startswith("summarization"):
+        return {"items": [{"keyphrase": "١٢ كتابًا", "question": "هل يوجد ١٢ كتابًا؟"}]}
+    if task == "questions" and request.task.startswith("response"):
+        item = {"question": "كم عدد الكتب؟", "noncommittal": False}
+        return {"questions": [item if "noncommittal" in request.user else item["question"]] * 3}
+    answers = {"answers": {"1": "yes"}}
+    return {
+        "questions": {"questions": ["هل يوجد ١٢ كتابًا؟"]},
+        "claims": {"claims": ["يوجد ١٢ كتابًا."]},
+        "verdicts": {"verdicts": {"1": {"evidence": [1], "verdict": "supported"}}},
+        "parts": {"parts": ["هل تقول كم عدد الكتب؟"]},
+        "answered": answers,
+        "answers": answers,
+        "source_answers": answers,
+        "summary_answers": answers,
+        "sentences": {"ids": [1]},
+    }[task]
+
+
+def metrics(llm):
+    return [
+        ResponseRelevancy(llm=llm, embedder=FakeEmbedder(), parts=True),
+        ContextRelevancy(llm=llm),
+        SummarizationScore(llm=llm),
+        AlignmentCoverage(llm=llm, source="retrieved_contexts", n_questions=1),
+    ]
+
+
+def test_every_prompt_that_has_text_written_asks_for_the_language_of_the_data():
+    llm = FakeLLM(scripted)
+    for metric in metrics(llm):
+        assert not isinstance(metric.score(ARABIC), Unscored)
+    asked = {request.task: request.system for request in llm.requests if "anguage of the" in request.system}
+    writes = {"response_relevancy.questions", "response_relevancy.parts", "summarization_score.questions"}
+    assert set(asked) == writes | {"alignment_coverage.claims", "alignment_coverage.questions"}
+    for task, of in (
+        ("response_relevancy.questions", "response"),
+        ("summarization_score.questions", "text"),
+        ("alignment_coverage.claims", "summary"),
+        ("alignment_coverage.questions", "text"),
+    ):
+        assert f"anguage of the {of}" in asked[task]
+
+
+def test_texts_reach_the_judge_character_by_character():
+    llm = FakeLLM(scripted)
+    for metric in metrics(llm):
+        metric.score(ARABIC)
+    for request in llm.requests:
+        if "response>" in request.user:
+            assert ARABIC.response in request.user
+    numbered = next(request.user for request in llm.requests if request.task == "context_relevancy.sentences")
+    assert "[1] يوجد ١٢ كتابًا.\n[2] هل هي جديدة؟\n[3] نعم." in numbered
+
+
+def test_what_is_asked_for_is_in_english_words_whatever_the_sample():
+    llm = FakeLLM(lambda request: "yes", asking="one_by_one")
+    ContextRelevancy(llm=llm).score(ARABIC)
+    assert {request.choices for request in llm.requests} == {("yes", "no")}
+
+
+@pytest.mark.parametrize("word", ["نعم", "是", "はい", "हाँ", "ja", "sí", "ｙｅｓ"])
+def test_a_yes_in_another_language_is_asked_again_and_never_guessed(word):
+    replies = iter([word, "yes", "no", "no", "yes"])  # passage, sentences, passage again
+    llm = FakeLLM(lambda request: next(replies), asking="one_by_one")
+    outcome = ContextRelevancy(llm=llm).score(ARABIC)
+    assert outcome.value == pytest.approx(1 / 3)
+    assert sum("exactly one of: yes, no" in request.user for request in llm.requests) == 1
+    never = ContextRelevancy(llm=FakeLLM(lambda request: word, asking="one_by_one")).score(ARABIC)
+    assert isinstance(never, Unscored)
+    assert never.reason == "judge_unparseable"
+
+
+@pytest.mark.parametrize("reply", ['{"ids": [١]}', '{"ids": ["1"]}', '{"ids": [１]}', "{“ids”: [1]}", '{"ids"：[1]}'])
+def test_numbers_and_marks_in_other_forms_are_no_json(reply):
+    outcome = ContextRelevancy(llm=FakeLLM(lambda request: reply)).score(ARABIC)
+    assert isinstance(outcome, Unscored)
+    assert outcome.reason == "judge_unparseable"
+
+
+def test_ids_in_other_digits_are_unknown_ids():
+    def reply(request):
+        given = scripted(request)
+        return {"answers": {"١": "yes"}} if "answers" in given else given
+
+    outcome = SummarizationScore(llm=FakeLLM(reply)).score(ARABIC)
+    assert isinstance(outcome, Unscored)
+    assert "no answer for id 1" in outcome.detail
+
+
+@pytest.mark.parametrize(
+    ("context", "copy"),
+    [
+        ("日本は島国です。首都はどこですか？東京です。", "首都はどこですか?"),
+        (unicodedata.normalize("NFD", "Il était tard. Où était Zoë ? Là."), "Où était Zoë ?"),
+        ("価格は１００円です。安い！", "価格は100円です。"),
+        ("यह सफ़ेद है। वह ज़रूर आएगा।", unicodedata.normalize("NFD", "वह ज़रूर आएगा।")),
+    ],
+)
+def test_a_copied_sentence_is_found_whatever_the_form_of_its_characters(context, copy):
+    llm = FakeLLM(lambda request: {"sentences": [copy]})
+    outcome = ContextRelevancy(llm=llm, selection="verbatim").score(
+        Sample(user_input="Q", retrieved_contexts=[context])
+    )
+    assert outcome.breakdown["unmatched"] == 0
+    assert sum(verdict.verdict == "relevant" for verdict in outcome.verdicts) == 1
+
+
+def test_two_copied_sentences_in_one_are_told_apart_by_their_script():
+    llm = FakeLLM(lambda request: {"sentences": ["यह किताब है। वह क्या है?"]})
+    sample = Sample(user_input="Q", retrieved_contexts=["यह किताब है। वह क्या है? वह मेज़ है।"])
+    outcome = ContextRelevancy(llm=llm, selection="verbatim").score(sample)
+    assert outcome.value == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("phrase", ["Insufficient Information", "insufficient information。"])
+def test_the_phrase_for_nothing_is_known_with_another_full_stop(phrase):
+    llm = FakeLLM(lambda request: LLMReply(json.dumps({"sentences": [phrase]})))
+    outcome = ContextRelevancy(llm=llm, selection="verbatim").score(ARABIC)
+    assert outcome.value == 0.0
+    assert outcome.breakdown["unmatched"] == 0
