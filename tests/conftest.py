@@ -1,5 +1,6 @@
-"""The loopback server for all tests: `server = openai_server(lambda request: "yes")`."""
+"""What tests of all folders share: the loopback server (`server = openai_server(lambda request: "yes")`), `untraced`."""
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
@@ -13,3 +14,14 @@ def openai_server() -> Iterator[Callable[..., OpenAIServer]]:
     """Starts an `OpenAIServer` with the given reply function; stops it after the test."""
     with ExitStack() as stack:
         yield lambda reply, **settings: stack.enter_context(OpenAIServer(reply, **settings))
+
+
+@pytest.fixture
+def untraced() -> Iterator[None]:
+    """For tests with a signal handler: coverage's lock is not re-entrant, so a handler that it traces may never end."""
+    trace = sys.gettrace()
+    sys.settrace(None)
+    try:
+        yield
+    finally:
+        sys.settrace(trace)

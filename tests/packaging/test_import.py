@@ -12,7 +12,9 @@ import ragstone
 
 # Loaded when first used, not on import: they are slow, optional, or only the command's.
 LATER = ["numpy", "pysbd", "openai", "xllamacpp", "onnxruntime", "tokenizers", "huggingface_hub", "click", "tqdm"]
+LATER += ["sqlite3", "sqlalchemy", "opentelemetry"]
 OWN_LATER = ["ragstone.batch", "ragstone.cli", "ragstone.clients", "ragstone.local", "ragstone.testing"]
+OWN_LATER += ["ragstone.monitor", "ragstone.report", "ragstone.sinks"]
 
 WATCHED_IMPORT = """
 import json, sys, threading

@@ -1,0 +1,28 @@
+"""Score two versions of an app, say which one is better, and make pages of it: `python compare.py`."""
+
+from judge import judge
+from systems import samples
+
+from ragstone import ContextRelevancy, ResponseRelevancy, evaluate
+from ragstone.batch import compare, estimate
+
+
+def main() -> None:
+    """Print an estimate, both reports and the comparison; write compare.html and new.html."""
+    llm, embedder = judge()
+    metrics = [ContextRelevancy(llm=llm), ResponseRelevancy(llm=llm, embedder=embedder)]
+    print(estimate(samples(0), metrics), "\n")
+
+    # The journal keeps every outcome: kill this at any moment, run it again, and nothing is judged twice.
+    old = evaluate(samples(0), metrics, journal="compare.journal", name="old")
+    new = evaluate(samples(1), metrics, journal="compare.journal", name="new")
+    print(old, "\n")
+    print(new, "\n")
+    found = compare(old, new)
+    print(found)
+    found.save("compare.html")
+    new.save("new.html")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""The pages in docs/ and README.md: every link leads somewhere, and the metrics' pages run and match the code."""
+
+import dataclasses
+import re
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+import ragstone
+from ragstone import Sample
+from ragstone.testing import FakeEmbedder, FakeLLM
+
+ROOT = Path(__file__).parents[2]
+PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *(p for p in [ROOT / "README.md"] if p.is_file())]
+OWN = [*sorted((ROOT / "docs" / "metrics").glob("*.md")), ROOT / "docs" / "judging.md"]
+METRICS = ("SummarizationScore", "AlignmentCoverage", "ResponseRelevancy", "ContextRelevancy")
+
+pytestmark = pytest.mark.skipif(not OWN[-1].is_file(), reason="needs the checkout: docs/")
+
+
+def prose(page):
+    return re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors(page):
+    """The anchors that GitHub makes of a page's headings."""
+    heads = re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_links_lead_somewhere(page):
+    missing = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+        if re.match(r"[a-z]+:", link):
+            continue
+        path, _, anchor = unquote(link).partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            missing.append(link)
+    assert missing == []
+
+
+def answer(request):
+    """A reply of the asked form."""
+    if request.choices:
+        return request.choices[0]
+    return filled(request.schema)
+
+
+def filled(schema):
+    if "enum" in schema:
+        return schema["enum"][0]
+    if schema["type"] == "object":
+        return {name: filled(each) for name, each in schema["properties"].items()}
+    if schema["type"] == "array":
+        return [filled(schema["items"])] * max(1, schema.get("minItems", 1))
+    return {"integer": schema.get("minimum", 1), "boolean": False, "string": "Is it so?"}[schema["type"]]
+
+
+@pytest.mark.parametrize("page", OWN, ids=lambda p: p.name)
+def test_its_python_runs(page):
+    sample = Sample(id="1", user_input="Why?", retrieved_contexts=["So. Not so."], response="So.")
+    names = {"judge": FakeLLM(answer), "embedder": FakeEmbedder(), "samples": [sample], "sample": sample}
+    for block in re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
+        exec(compile(block, page.name, "exec"), names)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_a_metrics_page_names_every_option_and_no_other(name):
+    metric = getattr(ragstone, name)
+    page = ROOT / "docs" / "metrics" / f"{metric.name}.md"
+    shared = {each.name for each in dataclasses.fields(ragstone.Metric)}
+    own = {each.name for each in dataclasses.fields(metric)} - shared
+    table = re.search(r"^## Options\n(.*?)^## ", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)[1]
+    rows = re.findall(r"^\| (`[^|]*`) \|", table, re.MULTILINE)
+    assert {option for row in rows for option in re.findall(r"`(\w+)`", row)} == own
+    index = (ROOT / "docs" / "metrics" / "README.md").read_text(encoding="utf-8")
+    assert [option for option in sorted(shared) if f"| `{option}` |" not in index] == []
+
+
+def test_the_tokens_on_the_pages_are_those_that_are_counted():
+    from ..core.test_costs import CASES, cost  # noqa: TID252
+
+    for case in CASES:
+        name = case.split("(")[0]
+        text = (ROOT / "docs" / "metrics" / f"{getattr(ragstone, name).name}.md").read_text(encoding="utf-8")
+        _, calls, rounds, size = cost(case)
+        assert re.search(rf"\| {calls}\b[^|]*\| {rounds} \| {size:,} \|", text) or f"| {size:,} |" in text, case
