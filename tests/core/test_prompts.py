@@ -17,16 +17,22 @@ from ragstone.testing import FakeEmbedder, FakeLLM
 from .judges import drive, truth
 
 PINNED = {
-    "summarization_score": ("1", "d2433b06aa98f2cf"),
-    "alignment_coverage": ("1", "877bf95a4e26194d"),
-    "response_relevancy": ("2", "ce48f697705e2e56"),
-    "context_relevancy": ("3", "3a84fb1ea1c4f89b"),
+    "summarization_score": ("2", "43ab0f30fd80091b"),
+    "alignment_coverage": ("2", "11893c39d61b8525"),
+    "response_relevancy": ("3", "a110ec00d68b8e3d"),
+    "context_relevancy": ("3", "dd179a8f92077bcf"),
 }
 
 SAMPLE = Sample(
     user_input="Emma is a novel. Jane Austen wrote it. Who wrote Emma?",
     retrieved_contexts=["Emma is a novel. Jane Austen wrote Emma.", "It came out in 1815."],
     response="Emma is a novel. It came out in 1815.",
+)
+# In a language that prompts name.
+GERMAN = Sample(
+    user_input="Emma ist ein Roman. Wer hat ihn geschrieben?",
+    retrieved_contexts=["Emma ist ein Roman. Er ist von Jane Austen.", "Er kam 1815 in die Läden."],
+    response="Emma ist ein Roman. Er ist von Jane Austen.",
 )
 GIVEN = ("Is Emma a novel?", "Did it come out in 1815?")
 # Every option that may show in a prompt, each alone.
@@ -66,9 +72,10 @@ def requests_of(metric):
         for options in OPTIONS[metric]:
             for reply in (truth, at_first_unreadable()):
                 extra = {"embedder": FakeEmbedder()} if metric is ResponseRelevancy else {}
-                _, rounds = drive(metric(llm=FakeLLM(reply), asking=asking, **options, **extra), SAMPLE)
-                for request in (r for round_ in rounds for r in round_ if isinstance(r, LLMRequest)):
-                    seen.append([getattr(request, name) for name in LLMRequest.__slots__])
+                for sample in (SAMPLE, GERMAN):
+                    _, rounds = drive(metric(llm=FakeLLM(reply), asking=asking, **options, **extra), sample)
+                    for request in (r for round_ in rounds for r in round_ if isinstance(r, LLMRequest)):
+                        seen.append([getattr(request, name) for name in LLMRequest.__slots__])
     return seen
 
 

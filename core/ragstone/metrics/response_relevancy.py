@@ -14,6 +14,7 @@ from ragstone.judge import Embedder, LLMReply, LLMRequest
 from ragstone.metrics.base import Metric
 from ragstone.metrics.closed_questions import ask_closed, expected_share
 from ragstone.metrics.cosines import cosines_to_first
+from ragstone.metrics.languages import write_in
 from ragstone.metrics.odds import by_odds
 from ragstone.metrics.options import check_count, check_flag, check_members, check_option
 from ragstone.outcome import Score, Verdict
@@ -129,7 +130,7 @@ class ResponseRelevancy(Metric):
     """
 
     name: ClassVar[str] = "response_relevancy"
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     prompts: ClassVar[Mapping[str, str]] = {
         "questions": _INSTRUCTIONS,
         "noncommittal": _REFUSED,
@@ -185,16 +186,17 @@ class ResponseRelevancy(Metric):
     def _by_questions(self, user_input: str, response: str) -> Flow[Score]:
         evasive: Answer | None = None
         uncalibrated: dict[str, float] = {}
+        written = write_in(response, user_input)
         if self.asks_one_by_one:
             texts, evasive = yield from both(
-                self._ask_questions(response, flagged=False), self._evades(user_input, response)
+                self._ask_questions(response, written, flagged=False), self._evades(user_input, response)
             )
             if (calibration := self.calibration_of("noncommittal")) is not None:
                 uncalibrated["noncommittal_uncalibrated"] = float(evasive.choice == "yes")
                 (evasive,) = calibrated(calibration, [evasive])
             questions = [_Question(question=t.question, noncommittal=evasive.choice == "yes") for t in texts]
         else:
-            questions = yield from self._ask_questions(response, flagged=True)
+            questions = yield from self._ask_questions(response, written, flagged=True)
         vectors = yield from embed([user_input, *(q.question for q in questions)])
         cosines = cosines_to_first(vectors, len(questions))
         flagged = sum(q.noncommittal for q in questions)
@@ -226,21 +228,23 @@ class ResponseRelevancy(Metric):
             ],
         )
 
-    def _ask_questions(self, response: str, *, flagged: bool) -> Flow[list[_Question]]:
+    def _ask_questions(self, response: str, written: str, *, flagged: bool) -> Flow[list[_Question]]:
         if self.sampling == "one_call":
-            return (yield from ask(*self._questions(response, self.strictness, 0, flagged=flagged)))
-        draws = [ask(*self._questions(response, 1, i, flagged=flagged)) for i in range(self.strictness)]
+            return (yield from ask(*self._questions(response, written, self.strictness, 0, flagged=flagged)))
+        draws = [ask(*self._questions(response, written, 1, i, flagged=flagged)) for i in range(self.strictness)]
         return [question for questions in (yield from each(draws)) for question in questions]
 
-    def _questions(self, response: str, n: int, sample_index: int, *, flagged: bool) -> "tuple[LLMRequest, _Parse]":
+    def _questions(
+        self, response: str, written: str, n: int, sample_index: int, *, flagged: bool
+    ) -> "tuple[LLMRequest, _Parse]":
         what = "one question" if n == 1 else f"{n} different questions"
         form = '{"question": TEXT, "noncommittal": true or false}' if flagged else "TEXT"
         request = self.request(
             "questions",
             _INSTRUCTIONS,
             {"response": response},
-            f'Write {what} that this response answers, in its language. Reply with bare JSON: {{"questions": '
-            f"[{form}]}}, {n} in the list.",
+            f"Write {what} that this response answers, in its language.{written} Reply with bare JSON: "
+            f'{{"questions": [{form}]}}, {n} in the list.',
             record(questions=listing(_QUESTION if flagged else TEXT, n, n)),
             temperature=DRAW_TEMPERATURE if self.sampling == "n_calls" else 0.0,
             sample_index=sample_index,
@@ -253,8 +257,8 @@ class ResponseRelevancy(Metric):
             "parts",
             _PARTS,
             {"question": user_input},
-            "Split this question into the things that it asks for, one or more. Reply with bare JSON: "
-            '{"parts": [QUESTION]}.',
+            f"Split this question into the things that it asks for, one or more.{write_in(user_input)} Reply with bare "
+            'JSON: {"parts": [QUESTION]}.',
             record(parts=listing(TEXT, 1, _MOST_PARTS)),
         )
         parts = yield from ask(request, _parse_parts)
