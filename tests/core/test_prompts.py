@@ -17,9 +17,9 @@ from ragstone.testing import FakeEmbedder, FakeLLM
 from .judges import drive, truth
 
 PINNED = {
-    "summarization_score": ("2", "43ab0f30fd80091b"),
-    "alignment_coverage": ("2", "11893c39d61b8525"),
-    "response_relevancy": ("3", "a110ec00d68b8e3d"),
+    "summarization_score": ("1", "b6d524cbcfa6a6d8"),
+    "alignment_coverage": ("1", "0105d2ebf5327e95"),
+    "response_relevancy": ("3", "6997313193990f9b"),
     "context_relevancy": ("3", "dd179a8f92077bcf"),
 }
 

@@ -11,7 +11,6 @@ from ragstone.asking.schema import TEXT, keyed, listing, one_of, record, whole
 from ragstone.judge import LLMReply
 from ragstone.metrics.base import Metric
 from ragstone.metrics.closed_questions import ask_closed, check_questions, expected_share
-from ragstone.metrics.languages import write_in
 from ragstone.metrics.options import check_count, check_option
 from ragstone.metrics.sentences import listed, sentences_of
 from ragstone.outcome import Evidence, Score, Verdict
@@ -111,7 +110,7 @@ class AlignmentCoverage(Metric):
     """
 
     name: ClassVar[str] = "alignment_coverage"
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "1"
     prompts: ClassVar[Mapping[str, str]] = {
         "claims": _CLAIMS,
         "questions": _QUESTIONS,
@@ -200,7 +199,7 @@ class AlignmentCoverage(Metric):
             "claims",
             _CLAIMS,
             {"summary": summary},
-            f'List the claims of this summary.{write_in(summary)} Reply with bare JSON: {{"claims": [TEXT]}}.',
+            'List the claims of this summary. Reply with bare JSON: {"claims": [TEXT]}.',
             record(claims=listing(TEXT)),
         )
 
@@ -215,8 +214,7 @@ class AlignmentCoverage(Metric):
             "questions",
             _QUESTIONS,
             {"text": original},
-            f"Write {n} different yes/no questions on the facts of this text; the right answer to each is "
-            f"yes.{write_in(original)} "
+            f"Write {n} different yes/no questions on the facts of this text; the right answer to each is yes. "
             f'Reply with bare JSON: {{"questions": [QUESTION]}}, {n} in the list.',
             record(questions=listing(TEXT, n, n)),
             fill={"n": str(n)},

@@ -186,6 +186,7 @@ class ResponseRelevancy(Metric):
     def _by_questions(self, user_input: str, response: str) -> Flow[Score]:
         evasive: Answer | None = None
         uncalibrated: dict[str, float] = {}
+        # Compared by cosine with the user's own words, so its language matters more than the judge's ease with it.
         written = write_in(response, user_input)
         if self.asks_one_by_one:
             texts, evasive = yield from both(
@@ -257,8 +258,8 @@ class ResponseRelevancy(Metric):
             "parts",
             _PARTS,
             {"question": user_input},
-            f"Split this question into the things that it asks for, one or more.{write_in(user_input)} Reply with bare "
-            'JSON: {"parts": [QUESTION]}.',
+            "Split this question into the things that it asks for, one or more. Reply with bare JSON: "
+            '{"parts": [QUESTION]}.',
             record(parts=listing(TEXT, 1, _MOST_PARTS)),
         )
         parts = yield from ask(request, _parse_parts)

@@ -10,7 +10,6 @@ from ragstone.asking.schema import TEXT, listing, record
 from ragstone.judge import LLMReply, LLMRequest
 from ragstone.metrics.base import Metric
 from ragstone.metrics.closed_questions import ask_closed, check_questions, expected_share
-from ragstone.metrics.languages import write_in
 from ragstone.metrics.options import check_flag, check_number, check_option
 from ragstone.outcome import Score, Verdict
 from ragstone.sample import Sample, SampleField
@@ -78,7 +77,7 @@ class SummarizationScore(Metric):
     """
 
     name: ClassVar[str] = "summarization_score"
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "1"
     prompts: ClassVar[Mapping[str, str]] = {"questions": _MAKE, "answers": _ANSWER}
 
     length_penalty: bool = True
@@ -144,7 +143,7 @@ class SummarizationScore(Metric):
             _MAKE,
             {"text": source},
             f"List at most {_MOST_QUESTIONS} keyphrases of this text, most important first, each with its yes/no "
-            f"question; the right answer is yes.{write_in(source)} "
+            "question; the right answer is yes. "
             'Reply with bare JSON: {"items": [{"keyphrase": TEXT, "question": QUESTION}]}.',
             record(items=listing(record(keyphrase=TEXT, question=TEXT), 0, _MOST_QUESTIONS)),
         )
