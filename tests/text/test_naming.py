@@ -50,6 +50,7 @@ def test_each_language(language, text):
         "Oui à Paris",
         "Löwe Tiger Bär Affe und Elefant Nashorn Zebra Gnu Strauß Giraffe Hyäne der Panther Gepard Luchs Puma Jaguar",
         "Hello world 你好",
+        "Hello worlds ที่นี่ที่",  # 10 letters, 5 letters with their vowel signs and tones
         "دا پل په ۱۹۳۱ کال کې پرانیستل شو.",  # Pashto, which has Arabic's and Persian's letters too
     ],
 )

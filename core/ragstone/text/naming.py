@@ -3,6 +3,7 @@
 
 import re
 from collections import Counter
+from functools import cache
 
 _MOST = 2000  # characters looked at: enough to tell, and little to do for a book
 
@@ -24,10 +25,10 @@ _BY_SCRIPT = {
     "Armenian": r"\u0530-\u058f",
 }
 # Persian and Urdu have letters that Arabic has not; the letters of their neighbours (Pashto, Kurdish) say neither.
-_ARABIC = re.compile(r"[\u0600-\u06ff\ufb50-\ufdff\ufe70-\ufefc]")
-_PERSIAN = re.compile(r"[\u067e\u0686\u0698\u06a9\u06af\u06cc]")
-_URDU = re.compile(r"[\u0679\u0688\u0691\u06ba\u06be\u06c1\u06d2]")
-_NEIGHBOURS = re.compile(r"[\u067c\u0681\u0685\u0689\u0693\u0695\u0696\u069a\u06b5\u06c6\u06ce\u06d0]")
+_ARABIC = r"[\u0600-\u06ff\ufb50-\ufdff\ufe70-\ufefc]"
+_PERSIAN = r"[\u067e\u0686\u0698\u06a9\u06af\u06cc]"
+_URDU = r"[\u0679\u0688\u0691\u06ba\u06be\u06c1\u06d2]"
+_NEIGHBOURS = r"[\u067c\u0681\u0685\u0689\u0693\u0695\u0696\u069a\u06b5\u06c6\u06ce\u06d0]"
 # Languages that share a script with others: common words of more than one letter, each weighed less the more of the
 # languages have it.
 _BY_WORDS = {
@@ -92,11 +93,8 @@ _BY_WORDS = {
         किंवा साठी""",
     "Nepali": """छ छन् र मा को का की ले लाई यो त्यो हो थियो थिए छैन होइन के कहिले कहाँ कसरी पनि एक वा लागि गर्न""",
 }
-_WORDS = {language: frozenset(words.split()) for language, words in _BY_WORDS.items()}
-_SHARED = Counter(word for words in _WORDS.values() for word in words)
-_WORD = re.compile(r"[^\W\d_](?:[^\W\d_]|[\u0300-\u036f\u0900-\u0963])*")
-_LETTER = re.compile(r"[^\W\d_]")
-_SCRIPTS = {language: re.compile(f"[{letters}]") for language, letters in _BY_SCRIPT.items()}
+_WORD = r"[^\W\d_](?:[^\W\d_]|[\u0300-\u036f\u0900-\u0963])*"
+_LETTER = r"[^\W\d_]"
 
 
 def language_name(text: str) -> str | None:
@@ -114,27 +112,36 @@ def language_name(text: str) -> str | None:
         ['German', 'Japanese', None]
     """
     text = text[:_MOST]
-    by_script = None if text.isascii() else _by_script(text)
-    return by_script or _by_words([word.casefold() for word in _WORD.findall(text)])
+    by_script = None if text.isascii() else _by_script("".join(re.findall(_LETTER, text)))
+    return by_script or _by_words([word.casefold() for word in re.findall(_WORD, text)])
 
 
-def _by_script(text: str) -> str | None:
-    letters = len(_LETTER.findall(text))
-    if len(_ARABIC.findall(text)) * 2 > letters:
-        if _NEIGHBOURS.search(text):
+def _by_script(letters: str) -> str | None:
+    if len(re.findall(_ARABIC, letters)) * 2 > len(letters):
+        if re.search(_NEIGHBOURS, letters):
             return None
-        return "Urdu" if len(_URDU.findall(text)) > 1 else "Persian" if len(_PERSIAN.findall(text)) > 1 else "Arabic"
-    of = {language: len(script.findall(text)) for language, script in _SCRIPTS.items()}
+        if len(re.findall(_URDU, letters)) > 1:
+            return "Urdu"
+        return "Persian" if len(re.findall(_PERSIAN, letters)) > 1 else "Arabic"
+    of = {language: len(re.findall(f"[{script}]", letters)) for language, script in _BY_SCRIPT.items()}
     if of["Japanese"] * 10 > of["Chinese"]:  # a kana or two may be in a Chinese text
         of["Japanese"] += of.pop("Chinese")
     most = max(of, key=of.__getitem__)
-    return most if of[most] * 2 > letters else None
+    return most if of[most] * 2 > len(letters) else None
 
 
 def _by_words(words: list[str]) -> str | None:
-    found = {language: [word for word in words if word in common] for language, common in _WORDS.items()}
-    weights = {language: sum(1 / _SHARED[word] for word in hits) for language, hits in found.items()}
+    commons, shared = _common_words()
+    found = {language: [word for word in words if word in common] for language, common in commons.items()}
+    weights = {language: sum(1 / shared[word] for word in hits) for language, hits in found.items()}
     first, second = sorted(weights, key=weights.__getitem__, reverse=True)[:2]
     common = found[first]
     plain = len(set(common)) > 1 and len(common) * 7 >= len(words) and weights[first] * 2 >= weights[second] * 3
     return first if plain else None
+
+
+@cache
+def _common_words() -> tuple[dict[str, frozenset[str]], Counter[str]]:
+    """Return the common words of each language, and how many languages have each."""
+    commons = {language: frozenset(words.split()) for language, words in _BY_WORDS.items()}
+    return commons, Counter(word for words in commons.values() for word in words)
