@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from .table import Cost, Entry, Found
 
 NOTES = """\
-- In brackets: 95 % bootstrap intervals, over pairs, rows or documents; n: those units, of the rows that have a score.
+- In brackets: 95 % bootstrap intervals, over pairs, rows or documents; n: those units, of the rows that have a score;
+  beside a figure where it has more or fewer of them.
 - "ours" is ragstone's figure minus that system's, on the rows that both scored, with the interval of the difference.
 - Floors are trivial scorers on the same rows. For an error, lower is better; for all else, higher.
 - "Seconds" are the rows' wall time, added up. A dash: undefined, or not counted."""
@@ -80,22 +81,28 @@ def _entry(entry: "Entry", systems: Sequence[str]) -> list[str]:
         entry.label,
         entry.statistic,
         _count(entry),
-        *(_found(found.get(name)) for name in systems),
+        *(_found(found.get(name), _units(entry.systems[0])) for name in systems),
         floors,
     ]
 
 
 def _count(entry: "Entry") -> str:
     first = entry.systems[0]
-    units = first.estimate.units if first.estimate else 0
+    units = _units(first)
     rows = str(first.rows) if first.rows == entry.of else f"{first.rows} of {entry.of}"
     return rows if units == first.rows else f"{units} ({rows} rows)"
 
 
-def _found(found: "Found | None") -> str:
+def _units(found: "Found") -> int:
+    return found.estimate.units if found.estimate else 0
+
+
+def _found(found: "Found | None", all_units: int) -> str:
     if found is None:
         return ""
     own = _estimate(found.estimate)
+    if _units(found) != all_units:
+        own += f" (n {_units(found)})"
     return own if found.ours_minus is None else f"{own}; ours {_estimate(found.ours_minus, sign=True)}"
 
 
