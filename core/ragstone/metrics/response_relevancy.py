@@ -14,11 +14,11 @@ from ragstone.judge import Embedder, LLMReply, LLMRequest
 from ragstone.metrics.base import Metric
 from ragstone.metrics.closed_questions import ask_closed, expected_share
 from ragstone.metrics.cosines import cosines_to_first
-from ragstone.metrics.languages import write_in
 from ragstone.metrics.odds import by_odds
 from ragstone.metrics.options import check_count, check_flag, check_members, check_option
 from ragstone.outcome import Score, Verdict
 from ragstone.sample import Sample, SampleField
+from ragstone.text.naming import language_name
 
 NoncommittalRule = Literal["all", "any", "majority", "off"]
 
@@ -316,6 +316,20 @@ def _parse_parts(reply: LLMReply) -> tuple[str, ...]:
     if not parts or not all(parts):
         raise BadReply("parts is empty or one of them is blank")
     return parts
+
+
+def write_in(*texts: str) -> str:
+    """Return the sentence that names the language of the first text that is plainly in one, behind a space.
+
+    A small judge that is told "in its language" writes English all the same; one that is told "in German" does not.
+    Nothing for English, which needs no saying, and where no text says what it is in.
+
+    Example:
+        >>> write_in("Das Museum ist am Sonntag auf."), write_in("The museum is open."), write_in("1962")
+        (' Write in German.', '', '')
+    """
+    name = next((name for text in texts if (name := language_name(text))), "English")
+    return "" if name == "English" else f" Write in {name}."
 
 
 def refusal(first: Answer, last: Answer) -> Answer:

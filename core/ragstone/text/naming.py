@@ -5,14 +5,16 @@ import re
 from collections import Counter
 from functools import cache
 
+from ragstone.text.scripts import SCRIPTS
+
 _MOST = 2000  # characters looked at: enough to tell, and little to do for a book
 
 # Scripts in which one language is written, or all but one of few readers.
 _BY_SCRIPT = {
-    "Chinese": r"\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff",
-    "Japanese": r"\u3041-\u309f\u30a1-\u30ff\uff66-\uff9f",
+    "Chinese": SCRIPTS["zh"],
+    "Japanese": SCRIPTS["ja"],
     "Korean": r"\u1100-\u11ff\u3130-\u318f\uac00-\ud7af",
-    "Greek": r"\u0370-\u03ff\u1f00-\u1fff",
+    "Greek": SCRIPTS["el"],
     "Hebrew": r"\u0590-\u05ff",
     "Thai": r"\u0e00-\u0e7f",
     "Bengali": r"\u0980-\u09ff",
@@ -22,7 +24,7 @@ _BY_SCRIPT = {
     "Kannada": r"\u0c80-\u0cff",
     "Malayalam": r"\u0d00-\u0d7f",
     "Georgian": r"\u10a0-\u10ff",
-    "Armenian": r"\u0530-\u058f",
+    "Armenian": SCRIPTS["hy"],
 }
 # Persian and Urdu have letters that Arabic has not; the letters of their neighbours (Pashto, Kurdish) say neither.
 _ARABIC = r"[\u0600-\u06ff\ufb50-\ufdff\ufe70-\ufefc]"

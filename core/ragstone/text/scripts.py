@@ -3,7 +3,7 @@
 import re
 
 # Scripts whose sentences the English rules do not split well, by the language of the rules that do.
-_SCRIPTS = {
+SCRIPTS = {
     "zh": r"\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff",
     "ja": r"\u3041-\u309f\u30a1-\u30ff\uff66-\uff9f",
     "hi": r"\u0900-\u0dff",  # all Indic scripts
@@ -13,12 +13,12 @@ _SCRIPTS = {
     "am": r"\u1200-\u139f",
     "my": r"\u1000-\u109f",
 }
-_CODES = ("en", *_SCRIPTS)
-_ANY = "".join(_SCRIPTS.values())
+_CODES = ("en", *SCRIPTS)
+_ANY = "".join(SCRIPTS.values())
 _FOREIGN = re.compile(f"[{_ANY}]")
 # Words, but Han characters one by one, as each is one or nearly so. The first group is all other letters.
 _WORD = re.compile(
-    "|".join([rf"([^\W\d_{_ANY}]+)", *(f"([{a}])" if code == "zh" else f"([{a}]+)" for code, a in _SCRIPTS.items())])
+    "|".join([rf"([^\W\d_{_ANY}]+)", *(f"([{a}])" if code == "zh" else f"([{a}]+)" for code, a in SCRIPTS.items())])
 )
 # Marks without which a script's texts end their sentences as English does; pysbd's rules for the script then do harm:
 # those for Hindi and Urdu know no full stop, those for Persian end a sentence at a colon.
