@@ -81,7 +81,7 @@ def test_systems_side_by_side(out):
     assert (costs["peer-1.0"]["scored"], costs["peer-1.0"]["rows"]) == (7, 8)
     assert costs["peer-1.0"]["unscored"] == {"TimeoutError": 1}
     assert "| 1.00 [1.00, 1.00] | 0.33 [" in markdown or "0.33 [" in markdown
-    assert "ours +0.67 [" in markdown
+    assert " (n 3); ours +0.67 [" in markdown  # of 4 pairs
     assert "TimeoutError 1" in markdown
 
 

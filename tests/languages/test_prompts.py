@@ -72,6 +72,20 @@ def test_every_prompt_that_has_text_written_asks_for_the_language_of_the_data():
     assert named == {"response_relevancy.questions"}
 
 
+@pytest.mark.parametrize(
+    ("response", "said"),
+    [
+        ("12.", " Write in Arabic. "),
+        ("There are 12 books in the box.", " "),
+        ("Es sind 12 Bücher.", " Write in German. "),
+    ],
+)
+def test_the_response_says_its_language_or_else_the_question(response, said):
+    llm = FakeLLM(scripted)
+    ResponseRelevancy(llm=llm, embedder=FakeEmbedder()).score(ARABIC.model_copy(update={"response": response}))
+    assert f"in its language.{said}Reply with" in llm.requests[0].user
+
+
 def test_texts_reach_the_judge_character_by_character():
     llm = FakeLLM(scripted)
     for metric in metrics(llm):
