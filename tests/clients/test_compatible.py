@@ -243,6 +243,28 @@ def test_dropping_the_object_closes_its_connections(openai_server):
     assert server.open_connections == 0
 
 
+@pytest.mark.parametrize("steps", [0, 1, 2, 3, 5, 30])
+def test_dropping_the_object_as_its_loop_ends_closes_its_connections(openai_server, steps):
+    """`asyncio.run` waits for what it knows: the closing, begun by a drop, must be among that."""
+    server = openai_server(lambda _: Answer(chat("fine"), delay=0.05))
+
+    async def work():
+        llm = OpenAICompatible("m", base_url=server.url)
+        await asyncio.gather(*(llm.agenerate(PLAIN) for _ in range(4)))
+
+    async def once():
+        await work()
+        for _ in range(steps):
+            await asyncio.sleep(0)
+
+    asyncio.run(once())
+    gc.collect()  # a ResourceWarning here is an error
+    deadline = time.monotonic() + 5
+    while server.open_connections and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert (server.open_connections, len({seen.connection for seen in server.seen})) == (0, 4)
+
+
 PROGRAM = """
 import asyncio, sys, threading
 from ragstone import LLMRequest
