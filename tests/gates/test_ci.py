@@ -104,6 +104,53 @@ class TestOutcomes:
         assert capsys.readouterr().out.endswith("skipped: no network\n")
 
 
+class TestTestsGate:
+    """What fails once on a busy machine is tried once more and named; what fails twice, or fails a lot, fails."""
+
+    @pytest.fixture
+    def gate(self, check: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+        pytest.importorskip("pytest_cov", reason="the gate measures coverage")
+
+        def gate(fail: int, times: int, covered: int = 0) -> str | None:
+            """Of four tests, `fail` fail so many times."""
+            (tmp_path / "pyproject.toml").write_text(
+                "[tool.pytest.ini_options]\nmarkers = ['slow']\n"
+                f"[tool.coverage.run]\nsource = ['.']\n[tool.coverage.report]\nfail_under = {covered}\n"
+            )
+            (tmp_path / "test_it.py").write_text(
+                "import pathlib, pytest\n"
+                "@pytest.mark.parametrize('i', range(4))\n"
+                "def test(i):\n"
+                "    seen = pathlib.Path(__file__).with_name(f'seen{i}')\n"
+                "    seen.write_text((seen.read_text() if seen.exists() else '') + '.')\n"
+                f"    assert i >= {fail} or len(seen.read_text()) > {times}\n"
+                "def never():\n    return 1\n"
+            )
+            monkeypatch.setattr(
+                check, "tool", lambda *words, env=None: check.run(sys.executable, "-m", *words, cwd=tmp_path, env=env)
+            )
+            return check.tests()
+
+        return gate
+
+    def test_none_fails(self, gate) -> None:
+        assert gate(0, 0) is None
+
+    def test_one_fails_once(self, gate, tmp_path: Path) -> None:
+        assert gate(1, 1) == "at the second try only: test_it.py::test[0]"
+        assert [len((tmp_path / f"seen{i}").read_text()) for i in range(4)] == [2, 1, 1, 1]
+
+    @pytest.mark.parametrize(("fail", "times"), [(1, 2), (2, 2), (4, 1)])
+    def test_it_fails(self, gate, check: ModuleType, fail: int, times: int) -> None:
+        with pytest.raises(check.Failed, match="pytest"):
+            gate(fail, times)
+
+    @pytest.mark.parametrize("fail", [0, 1])
+    def test_too_little_is_covered(self, gate, check: ModuleType, fail: int) -> None:
+        with pytest.raises(check.Failed, match="coverage report"):
+            gate(fail, 1, covered=100)
+
+
 class TestReadmeGate:
     """README's first command is run for real in a copy of the tracked files."""
 

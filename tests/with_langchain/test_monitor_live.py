@@ -124,6 +124,7 @@ def test_app_and_judge_share_one_model_object(openai_server, everywhere) -> None
         in_loop(serve())
         if hook:
             hook.close()
+        monitor.flush()  # closing would wait for 30 s only
     assert failed == []
     assert [type(record.outcome) for record in records] == [Score] * 128
     assert (judged.count(True), judged.count(False)) == (128, 128)

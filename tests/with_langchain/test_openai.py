@@ -34,7 +34,8 @@ def in_loop(coroutine):
         try:
             return await coroutine
         finally:
-            for client in [thing for thing in gc.get_objects() if isinstance(thing, AsyncOpenAI)]:
+            # not isinstance, which asks the object and so wakes proxies, some of what is no longer there
+            for client in [thing for thing in gc.get_objects() if type(thing) is AsyncOpenAI]:
                 await client.close()
 
     return asyncio.run(run())
