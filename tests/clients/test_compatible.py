@@ -22,6 +22,7 @@ from ..support.openai_server import (  # noqa: TID252 - under importlib mode tes
     embeddings,
     error,
 )
+from ..support.waiting import soon  # noqa: TID252
 
 PLAIN = LLMRequest("demo.ask", "sys", "user", {})
 NOWHERE = "http://127.0.0.1:9/v1"  # for what makes no request
@@ -237,10 +238,7 @@ def test_dropping_the_object_closes_its_connections(openai_server):
         await asyncio.sleep(0.05)
 
     asyncio.run(once())
-    deadline = time.monotonic() + 5
-    while server.open_connections and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert server.open_connections == 0
+    soon(lambda: server.open_connections == 0, within=5)
 
 
 @pytest.mark.parametrize("steps", [0, 1, 2, 3, 5, 30])
@@ -259,10 +257,8 @@ def test_dropping_the_object_as_its_loop_ends_closes_its_connections(openai_serv
 
     asyncio.run(once())
     gc.collect()  # a ResourceWarning here is an error
-    deadline = time.monotonic() + 5
-    while server.open_connections and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert (server.open_connections, len({seen.connection for seen in server.seen})) == (0, 4)
+    soon(lambda: server.open_connections == 0, within=5)
+    assert len({seen.connection for seen in server.seen}) == 4
 
 
 PROGRAM = """

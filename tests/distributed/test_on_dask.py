@@ -16,8 +16,8 @@ from ragstone.batch.evaluate import evaluate
 from ragstone.distributed import Spec, SpecError, score_chunk, score_on_dask
 
 from ..support.openai_server import Answer, chat  # noqa: TID252 - under importlib mode tests are no package
+from ..support.waiting import soon  # noqa: TID252
 from .people import asked, plain, rows
-from .waiting import soon
 
 YES = '{"ids": [1]}'
 

@@ -14,8 +14,8 @@ import ray.data
 from ragstone.distributed import Spec, SpecError, score_on_ray
 
 from ..support.openai_server import Answer, chat  # noqa: TID252 - under importlib mode tests are no package
+from ..support.waiting import soon  # noqa: TID252
 from .people import asked, rows
-from .waiting import soon
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]  # Ray's own are not ours
 

@@ -192,7 +192,7 @@ def _dropped(loops: dict[asyncio.AbstractEventLoop, _OnLoop]) -> None:
 
 
 def _begin_to_close(loop: asyncio.AbstractEventLoop, here: _OnLoop) -> None:
-    _Closing(_close(here), loop=loop)
+    _Closing(_close_here(here), loop=loop)
 
 
 class _Closing(asyncio.Task[None]):
@@ -202,7 +202,7 @@ class _Closing(asyncio.Task[None]):
         return False
 
 
-async def _close(here: _OnLoop) -> None:
+async def _close_here(here: _OnLoop) -> None:
     async with here.closing:  # the guard waits for it, if the loop was about to end before this began
         await here.client.close()
     with suppress(RuntimeError):  # the loop is closing it
