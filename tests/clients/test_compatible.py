@@ -261,6 +261,28 @@ def test_dropping_the_object_as_its_loop_ends_closes_its_connections(openai_serv
     assert len({seen.connection for seen in server.seen}) == 4
 
 
+def test_dropping_the_object_with_the_last_task_of_its_loop_closes_its_connections(openai_server):
+    """Then the closing begins when `asyncio.run` no longer waits for tasks."""
+    server = openai_server(lambda _: Answer(chat("fine"), delay=0.05))
+
+    async def work(asked):
+        llm = OpenAICompatible("m", base_url=server.url)
+        await asyncio.gather(*(llm.agenerate(PLAIN) for _ in range(4)))
+        asked.set()
+        await asyncio.sleep(60)
+
+    async def once():
+        asked = asyncio.Event()
+        tasks.append(asyncio.create_task(work(asked)))
+        await asked.wait()
+
+    tasks: list[asyncio.Task[None]] = []
+    asyncio.run(once())
+    assert tasks.pop().cancelled()
+    gc.collect()  # a ResourceWarning here is an error
+    soon(lambda: server.open_connections == 0, within=5)
+
+
 PROGRAM = """
 import asyncio, sys, threading
 from ragstone import LLMRequest
