@@ -3,7 +3,8 @@
 
 Needs Python 3.10 or newer with `venv`, and a package index that pip can reach; everything else is installed
 into .venv-check, which is kept and used again until pyproject.toml changes. Runs every gate, also after one
-has failed, and ends with a table. Exit status 0: every gate passed or was skipped for the reason shown.
+has failed, two at a time, and ends with a table. Exit status 0: every gate passed or was skipped for the reason
+shown.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import sys
 import tempfile
 import time
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -31,6 +33,7 @@ EXTRAS = "calibrate,dask,langchain,llama-index,local,openai,otel,sql"  # what py
 LEFT_OUT = "ray"  # 485 MB: run by hand, as docs/scale.md says
 FROM_THE_WHEEL = ("asking", "cli", "clients", "core", "packaging", "text")  # tests that see a file left out of it
 TRIED_AGAIN = 2  # of 9,000 tests, many with processes killed at odd moments, on machines whose time is not theirs
+AT_ONCE = min(2, os.cpu_count() or 1)  # gates: most of one are a single process at work, or waiting
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 TYPED = ("core", "integrations", "tests/typing", "check.py")
 EXAMPLES = {  # each folder: its extra, and what else its scripts use
@@ -163,10 +166,10 @@ def imports() -> None:
 
 
 def tests() -> str | None:
-    """Every test and doctest, with branch coverage; a test or two that fail are tried once more, and named."""
+    """Every test and doctest but the judge's, with branch coverage; one or two that fail are tried again, and named."""
     with tempfile.TemporaryDirectory(prefix="ragstone-") as folder:
         data = {"COVERAGE_FILE": str(Path(folder) / "coverage")}
-        pytest = ("pytest", "-m", "", "--tb=short", "--durations=5", "-o", f"cache_dir={folder}/cache")
+        pytest = ("pytest", "-m", "not model", "--tb=short", "--durations=5", "-o", f"cache_dir={folder}/cache")
         try:
             tool(*pytest, "--cov", "--cov-report=", "--cov-fail-under=0", env=data)
             failed = []
@@ -178,6 +181,11 @@ def tests() -> str | None:
             tool(*pytest, "--last-failed")
         tool("coverage", "report", env=data)
     return f"at the second try only: {', '.join(failed)}" if failed else None
+
+
+def judge() -> None:
+    """Ask the embedded judge for real: the tests left out there; skipped where `ragstone pull` has not brought it."""
+    tool("pytest", "-m", "model", "--tb=short", "--durations=5", "-p", "no:cacheprovider")
 
 
 def failed_tests(cache: Path) -> list[str]:
@@ -357,7 +365,7 @@ def run_shown(command: list[str], cwd: Path) -> tuple[int, str]:
     return process.returncode, "".join(lines)
 
 
-# In this order: quick ones first; last the tests, so that pytest's closing line stands just above the table.
+# Shown in this order: quick ones first; last the tests, so that pytest's closing line stands just above the table.
 GATES: dict[str, Callable[[], str | None]] = {
     "ruff": ruff,
     "format": formatting,
@@ -366,16 +374,22 @@ GATES: dict[str, Callable[[], str | None]] = {
     "imports": imports,
     "wheel": wheel,
     "releases": releases,
-    "readme": readme,
     "examples": examples,
+    "readme": readme,
+    "judge": judge,
     "tests": tests,
 }
+FIRST = ("tests", "readme")  # begun before the others: the longest, and the one that pulls gate judge's model
 
 
 # --- the command ----------------------------------------------------------------------------------------------
 
 
-def attempt(name: str, gate: Callable[[], str | None]) -> tuple[str, float, str]:
+Row = tuple[str, float, str]
+"""A gate's name, its seconds, and how it ended."""
+
+
+def attempt(name: str, gate: Callable[[], str | None]) -> Row:
     """Run one gate and return its row of the table."""
     print(f"\n=== {name}: {' '.join((gate.__doc__ or '').split())}", flush=True)
     start = time.monotonic()
@@ -389,12 +403,50 @@ def attempt(name: str, gate: Callable[[], str | None]) -> tuple[str, float, str]
     return name, time.monotonic() - start, result
 
 
+def side_by_side(names: list[str], at_once: int) -> list[Row]:
+    """Run each gate in a process of its own, so many at once; show what each printed, in order and in one piece."""
+    with ThreadPoolExecutor(at_once) as pool:
+        order = sorted(names, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
+        begun = {name: pool.submit(apart, name) for name in order}
+        rows: list[Row] = []
+        for name in names:
+            output, row = begun[name].result()
+            print(output, end="", flush=True)
+            rows.append(row)
+    return rows
+
+
+def apart(name: str) -> tuple[str, Row]:
+    """Run this command for one gate; return what it printed, and the row that it ended with."""
+    start = time.monotonic()
+    print(f"begun: {name}\n", end="", flush=True)  # in one write, so that two gates' lines do not mix
+    command = [sys.executable, sys.argv[0], "--row", name]
+    with tempfile.TemporaryFile() as printed:  # no pipe: what a gate leaves running would keep it open
+        ended = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=printed, stderr=printed, check=False)
+        printed.seek(0)
+        output, _, last = printed.read().decode(errors="replace").rstrip("\n").rpartition("\n")
+    shown = last.split(maxsplit=2)
+    if shown[:1] == [name] and len(shown) == 3:
+        print(f"ended: {last}\n", end="", flush=True)
+        return f"{output}\n", (name, float(shown[1]), shown[2])
+    failed = f"FAILED: exit status {ended.returncode} before it had a result"
+    return f"{output}\n{last}\n", (name, time.monotonic() - start, failed)
+
+
+def show(row: Row) -> None:
+    """Print a row of the table."""
+    name, seconds, result = row
+    print(f"{name:8} {seconds:7.1f}  {result}", flush=True)
+
+
 def main() -> int:
     """Run the gates that the command line names."""
     parser = argparse.ArgumentParser(description="Run ragstone's gates, all of them unless some are named.")
     parser.add_argument("gates", nargs="*", metavar="GATE", help=", ".join(GATES))
     parser.add_argument("--skip", action="append", default=[], metavar="GATE", help="leave a gate out")
     parser.add_argument("--list", action="store_true", help="say what each gate checks, and end")
+    parser.add_argument("--at-once", type=int, default=AT_ONCE, metavar="N", help="gates at a time; 1 shows them live")
+    parser.add_argument("--row", action="store_true", help=argparse.SUPPRESS)  # one gate, for `apart`
     options = parser.parse_args()
     if options.list:
         for name, gate in GATES.items():
@@ -402,13 +454,18 @@ def main() -> int:
         return 0
     if unknown := sorted({*options.gates, *options.skip} - GATES.keys()):
         parser.error(f"no such gate: {', '.join(unknown)}; there are {', '.join(GATES)}")
+    chosen = [name for name in GATES if name in (options.gates or GATES) and name not in options.skip]
+    if options.row:
+        show(attempt(chosen[0], GATES[chosen[0]]))
+        return 0
     rows = [attempt("install", prepare)]
-    if rows[0][2] == "passed":
-        chosen = [name for name in GATES if name in (options.gates or GATES) and name not in options.skip]
+    if rows[0][2] == "passed" and options.at_once > 1 and len(chosen) > 1:
+        rows += side_by_side(chosen, options.at_once)
+    elif rows[0][2] == "passed":
         rows += [attempt(name, GATES[name]) for name in chosen]
     print(f"\n{'gate':8} {'seconds':>7}  result")
-    for name, seconds, result in rows:
-        print(f"{name:8} {seconds:7.1f}  {result}")
+    for row in rows:
+        show(row)
     return 1 if any(result.startswith("FAILED") for _, _, result in rows) else 0
 
 

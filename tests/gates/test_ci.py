@@ -4,6 +4,7 @@ import importlib.metadata
 import importlib.util
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -76,7 +77,7 @@ class TestOutcomes:
         def run(**gates) -> int:
             monkeypatch.setattr(check, "GATES", gates)
             monkeypatch.setattr(check, "prepare", lambda: None)
-            monkeypatch.setattr(sys, "argv", ["check.py"])
+            monkeypatch.setattr(sys, "argv", ["check.py", "--at-once", "1"])
             return check.main()
 
         return run
@@ -102,6 +103,64 @@ class TestOutcomes:
 
         assert run(one=skips) == 0
         assert capsys.readouterr().out.endswith("skipped: no network\n")
+
+
+class TestSideBySide:
+    """Two gates at a time, each in a process of its own: the same table, and what each printed in one piece."""
+
+    @pytest.fixture
+    def run(self, repository: Path, tmp_path: Path):
+        def run(gates: str, *words: str) -> subprocess.CompletedProcess[str]:
+            script = tmp_path / "gates.py"
+            script.write_text(
+                "import importlib.util, os, pathlib, signal, subprocess, sys, time\n"
+                f"spec = importlib.util.spec_from_file_location('check', {str(repository / 'check.py')!r})\n"
+                "check = sys.modules['check'] = importlib.util.module_from_spec(spec)\n"
+                "spec.loader.exec_module(check)\n"
+                f"here = pathlib.Path({str(tmp_path)!r})\n"
+                "def meet(name, other):\n"
+                "    (here / name).touch()\n"
+                "    while not (here / other).exists():\n"
+                "        time.sleep(0.01)\n"
+                f"check.GATES = {{{gates}}}\n"
+                "check.prepare = lambda: None\n"
+                "sys.exit(check.main())\n"
+            )
+            command = [sys.executable, str(script), "--at-once", "2", *words]
+            return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+
+        return run
+
+    def test_two_run_at_once_and_are_shown_in_order(self, run) -> None:
+        done = run("'one': lambda: meet('1', '2'), 'two': lambda: print('second') or meet('2', '1') or '3 files'")
+        assert done.returncode == 0, done.stderr
+        lines = done.stdout.splitlines()
+        begins = [line for line in lines if line.startswith("===")]
+        assert [line.split()[1] for line in begins] == ["install:", "one:", "two:"]
+        assert lines[lines.index(begins[2]) + 1] == "second"
+        assert [line.split()[0] for line in lines[-3:]] == ["install", "one", "two"]
+        assert lines[-1].endswith("passed (3 files)")
+
+    def test_one_fails_and_the_other_runs(self, run) -> None:
+        done = run("'one': lambda: check.run(sys.executable, '-c', 'print(1 / 0)'), 'two': lambda: None")
+        assert done.returncode == 1
+        *_, one, two = done.stdout.splitlines()
+        assert "FAILED: exit status 1 of python" in one
+        assert two.endswith("passed")
+        assert "ZeroDivisionError" in done.stdout, "what a gate writes to stderr is shown in its place"
+
+    def test_one_is_killed(self, run) -> None:
+        done = run("'one': lambda: print('last words', flush=True) or os.kill(os.getpid(), 9), 'two': lambda: None")
+        assert done.returncode == 1
+        assert "last words" in done.stdout
+        assert "FAILED: exit status -9 before it had a result" in done.stdout.splitlines()[-2]
+
+    def test_a_process_left_behind_holds_nothing_up(self, run, tmp_path: Path) -> None:
+        left = "subprocess.Popen(['sleep', '300'], start_new_session=True).pid"
+        try:
+            assert run(f"'one': lambda: (here / 'left').write_text(str({left})) and None, 'two': int").returncode == 0
+        finally:
+            os.kill(int((tmp_path / "left").read_text()), signal.SIGKILL)
 
 
 class TestTestsGate:
