@@ -1,10 +1,11 @@
 """One thing to score."""
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 SampleField = Literal["user_input", "retrieved_contexts", "response"]
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -16,14 +17,14 @@ def _text(value: object) -> object:
     One code point for one code point, so that offsets still point into what the user handed in.
     """
     if not isinstance(value, str):
-        raise ValueError(f"is {type(value).__name__}, not text (str)")
+        missing = isinstance(value, float) and math.isnan(value)
+        raise ValueError(f"is {'NaN' if missing else type(value).__name__}, not text (str)")
     return _LONE_SURROGATE.sub("\ufffd", value)
 
 
 def _contexts(value: object) -> object:
-    kind = type(value).__name__
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
-        raise ValueError(f"is one {kind}; pass a list of texts, one per retrieved context")
+        raise ValueError(f"is one {type(value).__name__}; pass a list of texts, one per retrieved context")
     return tuple(cast("Iterable[object]", value))
 
 
@@ -84,3 +85,19 @@ class Sample(BaseModel):
     def characters(self) -> int:
         """Return the length of all texts together."""
         return sum(map(len, (self.user_input or "", *self.retrieved_contexts, self.response or "")))
+
+
+def first_problem(error: ValidationError, names: Mapping[str, str] | None = None) -> str:
+    """Return what is wrong with the first field that was refused, called as the user calls it.
+
+    Example:
+        >>> try:
+        ...     Sample(retrieved_contexts=["Emma.", 3])
+        ... except ValidationError as error:
+        ...     first_problem(error, {"retrieved_contexts": "contexts"})
+        'contexts[1]: is int, not text (str)'
+    """
+    first = error.errors(include_url=False, include_input=False)[0]
+    name, *at = map(str, first["loc"])
+    where = f"{(names or {}).get(name, name)}{''.join(f'[{i}]' for i in at)}"
+    return f"{where}: {first['msg'].removeprefix('Value error, ')}"

@@ -8,16 +8,17 @@ from llama_index.core.evaluation import BaseEvaluator
 from llama_index.core.prompts import PromptTemplate
 from llama_index.core.prompts.mixin import PromptDictType
 from llama_index.core.schema import MetadataMode
+from pydantic import ValidationError
 
 from ragstone.asking.prompt import filled
 from ragstone.metrics import Metric
 from ragstone.metrics.safely import ascore_safely, score_safely
 from ragstone.outcome import Outcome, Unscored
-from ragstone.sample import Sample, SampleField
+from ragstone.sample import Sample, SampleField, first_problem
 from ragstone_llama_index.responses import Answer, AnyResponse, aread_response, read_response
 from ragstone_llama_index.result import MetricResult
 
-_ARGUMENTS: dict[SampleField, str] = {
+_ARGUMENTS: dict[str, str] = {
     "user_input": "query",
     "retrieved_contexts": "contexts",
     "response": "response",
@@ -133,7 +134,10 @@ class MetricEvaluator(BaseEvaluator):
         for field in self._metric.required_fields:
             if given[field] is None:
                 raise ValueError(f"{_ARGUMENTS[field]}: is missing; {self._metric.name} needs it")
-        return Sample.model_validate(given)
+        try:
+            return Sample.model_validate(given)
+        except ValidationError as error:
+            raise ValueError(first_problem(error, _ARGUMENTS)) from None
 
     def _need_query(self, query: str | None) -> None:
         if query is None and "user_input" in self._metric.required_fields:

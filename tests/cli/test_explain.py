@@ -5,6 +5,7 @@ import json
 import pytest
 
 from ragstone import Evidence, Score, Unscored, Verdict
+from ragstone.batch.report.report import Report
 from ragstone.cli.show import evidence_lines
 from ragstone.text.plain import printable
 
@@ -62,7 +63,14 @@ def test_the_last_line_of_a_killed_run_hides_nothing(run, results):
     done = run("explain", results)
     assert done.exit_code == 0
     assert len(heads(done.stdout)) == 4
-    assert done.stderr == f"{results}: 1 line(s) skipped: line 17 is no line that `ragstone score --out` writes\n"
+    assert done.stderr == f"{results.name}: its end is missing, as where a run was killed: what is whole was read\n"
+
+
+def test_a_report_of_to_json_is_read_as_well(run, results, tmp_path):
+    path = tmp_path / "report.json"
+    Report.load(results).to_json(path)
+    assert run("explain", path).stdout == run("explain", results).stdout
+    assert run("explain", path, "none").stderr == f"{path} has no sample 'none'\n"
 
 
 @pytest.mark.parametrize(
@@ -85,8 +93,8 @@ def test_wrong_files(run, tmp_path, content):
     path.write_bytes(content)
     done = run("explain", path)
     assert (done.exit_code, done.stdout) == (2, "")
-    assert done.stderr.endswith(f"{path} has no result\n")
-    assert ("skipped: line 1 is no line that `ragstone score --out` writes" in done.stderr) == bool(content.strip())
+    message = f"{path}: holds no results: give a file that" if content.strip() else f"{path} has no result\n"
+    assert done.stderr.startswith(message)
 
 
 @pytest.mark.parametrize(("path", "message"), [("none", "does not exist"), (".", "is a directory")])

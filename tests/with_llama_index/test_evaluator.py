@@ -200,7 +200,7 @@ def test_an_input_that_the_metric_does_not_need_may_be_missing(way):
 
 @WAYS
 def test_an_input_of_the_wrong_type_is_refused_with_its_name(way):
-    with pytest.raises(ValueError, match="retrieved_contexts"):
+    with pytest.raises(ValueError, match=r"^contexts: is one str; pass a list of texts, one per retrieved context$"):
         way(ContextRelevancyEvaluator(FakeLLM(truth)), **{**INPUTS, "contexts": "one text"})
 
 

@@ -1,16 +1,14 @@
 """A result as a line of JSON: what `ragstone score --out` writes, and `Report.load` and `ragstone explain` read."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 
 from pydantic import TypeAdapter
 
 from ragstone.batch.report.result import Result
-from ragstone.batch.sources.rows import BadLine
 from ragstone.outcome import Outcome, Score, Unscored
 
 _FORMS: Mapping[str, TypeAdapter[Outcome]] = {"scored": TypeAdapter(Score), "unscored": TypeAdapter(Unscored)}
-_NO_RESULT = "is no line that `ragstone score --out` writes"
 
 
 def result_line(result: Result) -> str:
@@ -47,10 +45,3 @@ def result_of(line: bytes) -> Result | None:
 
 def _whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62
-
-
-def read_results(lines: Iterable[bytes]) -> Iterator[Result | BadLine]:
-    """Yield the results of a file; a `BadLine` for a line that is none."""
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            yield result_of(line) or BadLine(number, _NO_RESULT)

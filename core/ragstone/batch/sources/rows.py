@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
-from ragstone.sample import Sample
+from ragstone.sample import Sample, first_problem
 
 # Our own names (which are ragas'), then ragas' older ones, then DeepEval's. Not ragas' reference_contexts nor
 # DeepEval's context: they hold what should have been retrieved, and a score of them says nothing of a retriever.
@@ -114,10 +114,7 @@ def to_sample(row: Mapping[str, Any], fields: Mapping[str, str], default_id: str
     try:
         return Sample(**found)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        name, *at = first["loc"]
-        where = f"{name}{''.join(f'[{i}]' for i in at)}"
-        raise _BadRow(f"{where}: {first['msg'].removeprefix('Value error, ')}") from None
+        raise _BadRow(first_problem(error)) from None
 
 
 def _id(value: object) -> object:
