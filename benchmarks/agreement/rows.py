@@ -159,8 +159,12 @@ def _row(file: str, given: object) -> Row | None:
         targets = {"share": number_of("use.target.share", labels.get("share"))}
     elif isinstance(target, dict) and task == "correlation":
         targets = {
-            name: number_of(f"use.target.{name}", value) for name, value in cast("dict[str, object]", target).items()
+            name: number_of(f"use.target.{name}", value)
+            for name, value in cast("dict[str, object]", target).items()
+            if value is not None
         }
+        if not targets:
+            return None
     else:
         targets = {"human": number_of("use.target", use["target"])}
         if task != "correlation" and targets["human"] not in (0.0, 1.0):

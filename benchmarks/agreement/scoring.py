@@ -99,21 +99,27 @@ def score_folder(
     scores = out / "scores" / f"{settings.name}.jsonl"
     with Journal(out / "journal.db") as journal:
         for (file, name), metric in made.items():
-            lines = {line.drawn: line for line in (read_lines(scores) if scores.exists() else ())}
-            rows = scored[file]
-            of_rows = {(file, row.id, name) for row in rows}
-            stale = [
-                key
-                for key, line in lines.items()
-                if line.key in of_rows or (key[0] == file and key[2] == name and line.version != metric.version)
-            ]
-            for key in stale:
-                del lines[key]
+            fresh: list[Line] = []
             try:
-                for line in _scored(rows, metric, journal, settings):
-                    lines[line.drawn] = line
+                for line in _scored(scored[file], metric, journal, settings):
+                    fresh.append(line)  # noqa: PERF402 - what is there counts when it is broken off
             finally:
-                write_lines(scores, lines.values())
+                _merge(scores, fresh, file, name, metric.version)
+
+
+def _merge(scores: Path, fresh: Sequence[Line], file: str, name: str, version: str) -> None:
+    """Put lines into a file of scores, which is read only now: another run may have written it meanwhile.
+
+    Lines of the rows that were scored go, and those of another version of the metric.
+    """
+    again = {line.key for line in fresh}
+    there = read_lines(scores) if scores.exists() else []
+    kept = [
+        line
+        for line in there
+        if line.key not in again and not (line.file == file and line.metric == name and line.version != version)
+    ]
+    write_lines(scores, [*kept, *fresh])
 
 
 def _wanted(name: str, settings: Settings) -> bool:

@@ -168,13 +168,22 @@ def sentence_auroc(values: Sequence[Sequence[float]], targets: Sequence[Sequence
 
 
 def within(values: Sequence[float], targets: Sequence[float], groups: Sequence[str | None]) -> Measure:
-    """Return Spearman's rho within each document, averaged over documents in which both vary. Units: documents.
+    """Return Spearman's rho within each document, averaged over documents in which labels vary. Units: documents.
+
+    Values that are all equal there order nothing that people told apart: 0, or saying little would be rewarded.
 
     Example:
         >>> round(estimate(within([1, 2, 3, 1, 2], [0.1, 0.3, 0.2, 1, 0], ["a", "a", "a", "b", "b"])).value, 2)
         -0.25
+        >>> estimate(within([1, 2, 5, 5], [0, 1, 0, 1], ["a", "a", "b", "b"])).value
+        0.5
     """
-    return mean([spearman([values[i] for i in rows], [targets[i] for i in rows]) for rows in _grouped(groups)])
+
+    def rho(rows: Sequence[int]) -> float:
+        own, labels = [values[i] for i in rows], [targets[i] for i in rows]
+        return 0.0 if len(set(own)) == 1 and len(set(labels)) > 1 else spearman(own, labels)
+
+    return mean([rho(rows) for rows in _grouped(groups)])
 
 
 def pooled(values: Sequence[float], targets: Sequence[float], groups: Sequence[str | None]) -> Measure:

@@ -128,13 +128,21 @@ def _entries(labels: Mapping[tuple[str, str], Label], scores: Mapping[str, list[
         }
         targets = dict.fromkeys(name for label in of_file for name in label.target)
         for comparison in comparisons(of_file[0].task, metric, tuple(targets)):
+            # Not every row has every label. ("relevant" is no target: it is on each row of its task.)
+            labelled = {
+                each.id for each in of_file if comparison.label in each.target or comparison.label not in targets
+            }
             having = {
-                name: [pair for pair in pairs if pair[1].value is not None and comparison.has(pair[1])]
+                name: [
+                    (label, line)
+                    for label, line in pairs
+                    if label.id in labelled and line.value is not None and comparison.has(line)
+                ]
                 for name, pairs in given.items()
             }
             having = {name: pairs for name, pairs in having.items() if pairs}
             if having:
-                yield _entry(file, metric, len(of_file), comparison, having)
+                yield _entry(file, metric, len(labelled), comparison, having)
 
 
 def _entry(file: str, metric: str, of: int, comparison: Comparison, having: Mapping[str, Sequence[Pair]]) -> Entry:

@@ -98,6 +98,8 @@ class TestRows:
             ("ContextRelevancy", ("ContextRelevancy",)),
             ("ResponseRelevancy (noncommittal flag)", ("ResponseRelevancy",)),
             ("SummarizationScore + Summarization (coverage only)", ("SummarizationScore", "AlignmentCoverage")),
+            ("Summarization (coverage only) + SummarizationScore", ("AlignmentCoverage", "SummarizationScore")),
+            ("Summarization", ("AlignmentCoverage",)),
         ],
     )
     def test_the_metric_is_the_one_that_the_row_names(self, metric, metrics):
@@ -113,12 +115,17 @@ class TestRows:
         found = [(each.file, each.data["id"]) for each in scorelines.rows(tmp_path, limit=3)]
 
         assert found == [
-            *[("a.jsonl", f"r{i}") for i in (2, 3, 4)],
-            *[("b.jsonl", f"r{i}") for i in range(4)],
-            *[("c.jsonl", f"r{i}") for i in (0, 2, 4)],
+            *[("a", f"r{i}") for i in (2, 3, 4)],
+            *[("b", f"r{i}") for i in range(4)],
+            *[("c", f"r{i}") for i in (0, 2, 4)],
         ]
         assert len(list(scorelines.rows(tmp_path))) == 4 + 6 + 6
-        assert {each.file for each in scorelines.rows(tmp_path, part="b.js")} == {"b.jsonl"}
+        assert {each.file for each in scorelines.rows(tmp_path, part="b")} == {"b"}
+        assert {each.file for each in scorelines.rows(tmp_path / "b.jsonl")} == {"b"}
+
+    def test_an_unknown_metric_is_told(self):
+        with pytest.raises(SystemExit, match="f: use.metric: 'Fluency' is none of ContextRelevancy, "):
+            _ = scorelines.Row("f", row(1, "Fluency")).metrics
 
 
 class TestLines:
@@ -128,6 +135,11 @@ class TestLines:
 
         assert scorelines.done(out) == {("f", "1", "m")}
         assert out.read_bytes().endswith(b'"m"}\n')
+
+    def test_a_line_is_known_again_by_its_files_name_alone(self, tmp_path):
+        out = tmp_path / "out.jsonl"
+        out.write_bytes(b'{"file": "A_open/f.jsonl", "id": "1", "metric": "m"}\n')
+        assert scorelines.done(out) == {("f", "1", "m")}
         assert scorelines.done(tmp_path / "none.jsonl") == set()
 
     @pytest.mark.parametrize(

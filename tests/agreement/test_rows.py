@@ -146,6 +146,11 @@ def test_gold_splitter_gives_the_rows_own_sentences(tmp_path):
     assert splitter.cache_key == GoldSplitter(rows).cache_key != GoldSplitter(rows[:2]).cache_key
 
 
+def test_gold_splitter_splits_what_a_judge_copied_as_ragstone_does():
+    split = GoldSplitter([])("Jane did it. So there.", "en")
+    assert [text.strip() for text, *_ in split] == ["Jane did it.", "So there."]
+
+
 def test_gold_splitter_refuses_two_splits_of_one_passage(tmp_path):
     other = sentences_row(1, [], id="other")
     other["sentences"] = [[" ".join(each)] for each in other["sentences"]]

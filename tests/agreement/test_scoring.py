@@ -13,7 +13,7 @@ from ragstone.calibration import Calibration
 from ragstone.calibration.facts import prompts_digest, settings_of
 from ragstone.testing import FakeEmbedder, FakeLLM
 
-from .data import MARK, judge, tiny, write
+from .data import MARK, judge, summary_row, tiny, write
 
 
 def run(folder, out, llm, *, limit=None, **settings):
@@ -88,6 +88,46 @@ def test_a_run_that_broke_off_goes_on(tmp_path):
     assert not before & {(request.task, request.user) for request in rest.requests}
     assert {line.key for line in kept} < {line.key for line in whole}
     write_table(out)
+
+
+def test_a_complete_run_that_is_made_again_and_broken_off_keeps_its_lines(tmp_path):
+    folder, out = tiny(tmp_path / "data"), tmp_path / "out"
+    whole = run(folder, out, judge(), metrics=["context_relevancy"])
+    (out / "journal.db").unlink()
+    llm = judge()
+
+    def until_called_off(request):
+        if len(llm.requests) > 6:
+            raise KeyboardInterrupt
+        return llm.generate(request)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(folder, out, FakeLLM(until_called_off, asking="one_by_one"), metrics=["context_relevancy"])
+    assert {line.key for line in read_lines(out / "scores" / "ragstone.jsonl")} == {line.key for line in whole}
+
+
+def test_what_another_run_wrote_meanwhile_stays(tmp_path):
+    folder, out, llm = tiny(tmp_path / "data"), tmp_path / "out", judge()
+    others = []
+
+    def meanwhile(request):
+        if not others:
+            others.append(True)
+            run(folder, out, judge(), metrics=["alignment_coverage"])
+        return llm.generate(request)
+
+    lines = run(folder, out, FakeLLM(meanwhile, asking="one_by_one"), metrics=["summarization_score"])
+    assert {line.metric for line in lines} == {"alignment_coverage", "summarization_score"}
+
+
+def test_rows_that_have_not_all_labels(tmp_path):
+    targets = [{"coverage": i / 4, "alignment": None if i % 2 else i / 5} for i in range(4)] + [{"coverage": None}]
+    folder = tmp_path / "data"
+    write(folder / "some.jsonl", [summary_row(i, i // 2, **target) for i, target in enumerate(targets)])
+    run(folder, tmp_path / "out", judge())
+    table = json.loads(write_table(tmp_path / "out")[1].read_text())["table"]
+    rows = {(e["label"], e["of"], s["rows"]) for e in table for s in e["systems"] if e["statistic"] == "rho pooled"}
+    assert rows == {("coverage", 4, 4), ("alignment", 2, 2)}
 
 
 def test_draws(tmp_path):

@@ -77,11 +77,19 @@ def test_spearman_by_the_formula_for_no_ties():
     assert st.spearman([0.0, 1e-300, 2e-300], [1, 2, 3]) == pytest.approx(1.0)
 
 
-def test_within_takes_documents_where_both_vary():
+def test_within_takes_documents_that_people_told_apart():
+    """One in which all values are equal counts as 0: what says nothing of hard documents must not gain by it."""
     values = [1, 2, 3, 5, 5, 5, 1, 2, 3]
     targets = [1, 2, 3, 1, 2, 3, 7, 7, 7]
     found = st.estimate(st.within(values, targets, list("aaabbbccc")))
-    assert (found.value, found.units, found.low) == (1.0, 1, None)
+    assert (found.value, found.units) == (0.5, 2)
+    everywhere = st.within([1, 2, 3, 3, 2, 1, 1, 2, 3], targets, list("aaabbbccc"))
+    assert st.difference(everywhere, st.within(values, targets, list("aaabbbccc"))).value == -0.5
+
+
+def test_a_constant_within_is_nothing():
+    found = st.estimate(st.within([5, 5, 5, 5], [1, 2, 1, 2], list("aabb")))
+    assert (found.value, found.low, found.high) == (0.0, 0.0, 0.0)
 
 
 def test_pooled_draws_documents_whole():

@@ -112,7 +112,7 @@ def test_parts_get_rows_of_their_own(out):
     }
     assert within["coverage", "coverage"]["value"] == pytest.approx(1.0)
     assert within["alignment", "alignment"]["value"] == pytest.approx(-1.0)
-    assert within["value", "coverage"] is None  # a constant ranks nothing
+    assert within["value", "coverage"]["value"] == 0.0  # a constant ranks nothing
     assert ("coverage_expected", "coverage") not in within
 
 

@@ -21,15 +21,27 @@ Data = Mapping[str, Any]
 """A row as the file has it."""
 
 
+METRICS = {
+    "ContextRelevancy": "ContextRelevancy",
+    "ResponseRelevancy": "ResponseRelevancy",
+    "SummarizationScore": "SummarizationScore",
+    "AlignmentCoverage": "AlignmentCoverage",
+    "Summarization": "AlignmentCoverage",
+}
+"""The ragstone metrics by the names that `use.metric` has for them."""
+
+
 class Row(NamedTuple):
-    file: str  # relative to the folder, with "/"
+    file: str  # without ".jsonl"
     data: Data
 
     @property
     def metrics(self) -> tuple[str, ...]:
         """The ragstone metrics that the row is for."""
-        name = self.data["use"]["metric"].split()[0]
-        return ("SummarizationScore", "AlignmentCoverage") if name == "SummarizationScore" else (name,)
+        named = [part.partition("(")[0].strip() for part in self.data["use"]["metric"].split("+")]
+        if unknown := [name for name in named if name not in METRICS]:
+            raise SystemExit(f"{self.file}: use.metric: {unknown[0]!r} is none of {', '.join(METRICS)}")
+        return tuple(METRICS[name] for name in named)
 
     @property
     def group(self) -> str:
@@ -62,9 +74,9 @@ Scorers = Mapping[str, Scorer]
 
 def rows(folder: Path, limit: int | None = None, part: str = "") -> Iterator[Row]:
     """Read the labelled rows of the files with `part` in their name; of each, whole groups until there are `limit`."""
-    for path in sorted(folder.rglob("*.jsonl")):
-        file = path.relative_to(folder).as_posix()
-        if part in file:
+    for path in [folder] if folder.is_file() else sorted(folder.rglob("*.jsonl")):
+        file = path.stem
+        if part in path.name:
             with path.open(encoding="utf-8") as lines:
                 data = [json.loads(line) for line in lines if line.strip()]
             labelled = [Row(file, each) for each in data if each["use"]["target"] is not None]
@@ -89,7 +101,7 @@ def done(out: Path) -> set[tuple[str, str, str]]:
     if whole != content:
         out.write_bytes(whole)
     lines = [json.loads(line) for line in whole.splitlines()]
-    return {(line["file"], line["id"], line["metric"]) for line in lines}
+    return {(Path(line["file"]).name.removesuffix(".jsonl"), line["id"], line["metric"]) for line in lines}
 
 
 def used(place: Place) -> dict[str, int] | None:
@@ -154,7 +166,7 @@ _COUNTED = ("calls", "input_tokens", "output_tokens")
 def main(name: str, make: Callable[[Place], Scorers]) -> None:
     """Score a folder as the command line says; `name` is the key that the server counts under."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("folder", type=Path, help="of JSONL files")
+    parser.add_argument("folder", type=Path, help="of JSONL files, or one of them")
     parser.add_argument("--url", required=True, help="of the judge, as http://127.0.0.1:8399/v1")
     parser.add_argument("--out", type=Path, required=True, help="JSONL, appended to; what is there is not scored again")
     parser.add_argument("--limit", type=int, help="rows of each file, rounded up to whole groups")
