@@ -29,7 +29,7 @@ from .tables import Facts, write
 @click.option("--embedder", help=EMBEDDER_HELP)
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), required=True, help="Folder for the results.")
 @click.option("--rounds", type=click.IntRange(1, 4), default=1, show_default=True,
-              help="Samples that each attack meets in a field; 1: about 220 calls, 2: 380, 4: 650.")  # fmt: skip
+              help="Samples that each attack meets in a field; 1: about 300 calls.")  # fmt: skip
 @click.option("--limit", type=click.IntRange(1), help="Only so many attacks.")
 @click.option("--max-concurrency", "calls", type=click.IntRange(1), default=8, show_default=True,
               help="Calls in flight to a judge that is not in this process.")  # fmt: skip
