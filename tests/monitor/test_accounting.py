@@ -14,7 +14,7 @@ from ragstone.monitor import Budget, FlushResult, Stats
 from ragstone.monitor.delivery import Delivery
 from ragstone.testing import FakeLLM
 
-from .kit import Held, Kept, Second, adds_up, in_threads, live, metric, sample, until, yes
+from .kit import PATIENCE, Held, Kept, Second, adds_up, in_threads, live, metric, sample, until, yes
 
 
 def moody(request: Any) -> Any:
@@ -140,6 +140,27 @@ def test_a_judge_that_is_down() -> None:
     }
 
 
+class Faulty(Budget):
+    """A budget with a fault of its own, where one of ragstone's might be."""
+
+    def price(self, input_tokens: int, output_tokens: int) -> float:
+        raise AttributeError("price")
+
+
+def test_a_fault_of_the_monitors_own_is_counted_and_not_the_judges(caplog: pytest.LogCaptureFixture) -> None:
+    with live(sinks=(sink := Kept()), budget=Faulty(calls_per_day=10)) as monitor:
+        for i in range(3):
+            monitor.submit(sample(i))
+    stats = monitor.stats()
+    assert stats.reasons == {"unscored": {"cancelled": 3}}
+    assert stats.errors == {"evaluation": 3}
+    assert adds_up(stats)
+    assert "the app is not affected; evaluation: AttributeError: price" in caplog.text
+    assert {record.outcome.detail for record in sink.records.values()} == {  # type: ignore[union-attr]
+        "AttributeError was raised inside the monitor; the log of ragstone.monitor says more"
+    }
+
+
 @pytest.mark.parametrize("raised", [SystemExit, KeyboardInterrupt, GeneratorExit, BaseException])
 def test_a_judge_that_raises_what_ends_threads(raised: type[BaseException]) -> None:
     def reply(_: Any) -> Any:
@@ -164,21 +185,29 @@ class Odd(ContextRelevancy):
 
 
 @pytest.mark.parametrize(
-    ("gives", "reasons"),
+    ("gives", "reasons", "detail"),
     [
-        (None, {"unscored": {"cancelled": 1}}),
-        (0.5, {"unscored": {"cancelled": 1}}),
-        (lambda own: own.no_such_thing, {"unscored": {"judge_error": 1}}),
+        (None, {"unscored": {"cancelled": 1}}, "the metric returned NoneType, which is no outcome"),
+        (0.5, {"unscored": {"cancelled": 1}}, "the metric returned float, which is no outcome"),
+        (
+            lambda own: own.no_such_thing,
+            {"unscored": {"judge_error": 1}},
+            "AttributeError: 'Odd' object has no attribute 'no_such_thing'",
+        ),
     ],
 )
-def test_a_metric_that_gives_back_nonsense(gives: Any, reasons: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_metric_that_gives_back_nonsense(
+    gives: Any, reasons: Any, detail: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Odd, "gives", gives)
     odd = Odd(llm=metric().llm)
     with live([odd, metric()], sinks=(sink := Kept())) as monitor:
         monitor.submit(sample(1))
     stats = monitor.stats()
     assert stats.reasons == reasons
-    assert (stats.scored, stats.pending) == (1, 0)
+    assert (stats.scored, stats.pending, stats.errors) == (1, 0, {})
+    said = [outcome.detail for record in sink.records.values() if not isinstance(outcome := record.outcome, Score)]
+    assert said == [detail]
     assert any(isinstance(record.outcome, Score) for record in sink.records.values())
 
 
@@ -201,7 +230,7 @@ def test_closing_with_too_little_time_counts_the_rest() -> None:
     left = monitor.flush(0.01)
     assert (left.remaining, left.done, bool(left)) == (100, False, False)
     result = monitor.close(0.01)
-    assert result.done
+    assert (result.remaining, result.undelivered, result.done) == (100, 0, False)
     stats = monitor.stats()
     assert stats.reasons == {"dropped": {"closed": 100}}
     assert (stats.pending, adds_up(stats)) == (0, True)
@@ -209,6 +238,30 @@ def test_closing_with_too_little_time_counts_the_rest() -> None:
     time.sleep(0.1)
     assert monitor.stats() == stats
     assert not sink.records
+    assert monitor.close() == result
+
+
+def test_what_comes_after_closing_is_not_what_closing_dropped() -> None:
+    monitor = live()
+    monitor.submit(sample(1))
+    assert monitor.close()
+    monitor.submit(sample(2))
+    assert monitor.stats().reasons == {"dropped": {"closed": 1}}
+    assert monitor.close()
+    assert monitor.flush()
+
+
+def test_what_gave_way_by_a_rule_is_not_left() -> None:
+    held = Held()
+    monitor = live(metric(held), workers=1, max_queue=1, where=lambda given: given.id != "s9")
+    monitor.submit(sample(1))
+    until(lambda: held.asked)
+    for i in range(2, 10):
+        monitor.submit(sample(i))
+    held.let_go()
+    assert monitor.flush(PATIENCE)
+    assert monitor.close(PATIENCE)
+    assert monitor.stats().reasons == {"dropped": {"queue_full": 6}, "not_sampled": {"not_chosen": 1}}
 
 
 def test_closing_between_two_metrics_of_a_sample_keeps_the_first() -> None:

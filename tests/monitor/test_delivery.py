@@ -148,9 +148,17 @@ def test_what_a_sink_never_took_is_counted_as_lost_at_the_end() -> None:
         monitor.submit(sample(i))
     until(lambda: len(good.ids) == 30)
     result = monitor.close(0.1)
-    assert result.undelivered == 0
+    assert (result.remaining, result.undelivered, result.done) == (0, 30, False)
     standing = monitor.stats().sinks["a"]
     assert (standing.written, standing.waiting, standing.lost) == (0, 0, 30)
+    assert monitor.close() == monitor.flush() == result
+
+
+def test_a_database_that_cannot_be_made_is_said_at_the_end(tmp_path: Path) -> None:
+    monitor = live(sinks=SQLiteSink(tmp_path / "none" / "x.db"))
+    monitor.submit(sample(1))
+    result = monitor.close(0.1)
+    assert (result.remaining, result.undelivered, bool(result)) == (0, 1, False)
 
 
 def test_beyond_what_may_wait_the_oldest_are_lost(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,7 +215,7 @@ def test_what_hung_and_came_back_adds_up() -> None:
         monitor.submit(sample(i))
     until(hangs.is_set)
     until(lambda: monitor.stats().scored == 10)
-    monitor.close(0.1)
+    assert monitor.close(0.1).undelivered == 10
     before = monitor.stats().sinks["a"]
     assert before.written + before.waiting + before.lost == 10
     free.set()
@@ -215,6 +223,7 @@ def test_what_hung_and_came_back_adds_up() -> None:
     after = monitor.stats().sinks["a"]
     assert (after.written + after.lost, after.waiting) == (10, 0)
     assert after.written == len(sink.ids) >= 1
+    assert monitor.close().undelivered == after.lost
 
 
 def test_one_thread_calls_a_sink_from_first_to_last() -> None:

@@ -85,10 +85,11 @@ def test_waiting_for_room_ends_when_the_monitor_closes() -> None:
     for thread in threads:
         thread.start()
     until(lambda: monitor.stats().pending == 10)
-    monitor.close(0.05)
+    assert monitor.close(0.05).remaining == 10
     for thread in threads:
         thread.join(60)
         assert not thread.is_alive()
+    assert monitor.close().remaining == 10
     stats = monitor.stats()
     assert stats.reasons == {"dropped": {"closed": 10}}
     assert adds_up(stats)

@@ -144,7 +144,8 @@ def test_locked_when_the_monitor_closes(impatient):
     kept(monitor, range(30))
     with locked():
         submit(monitor, range(30, 60))
-        monitor.close(0.1)
+        result = monitor.close(0.1)
+        assert (result.remaining, result.done) == (60, False), "30 in the outbox, 30 dropped"
         accounted(monitor)
         reasons = monitor.stats().reasons
         assert (reasons["spooled"], sum(reasons["dropped"].values())) == ({"outbox": 30}, 30)

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ragstone import Monitor, Sample
+from ragstone import ContextRelevancy, Monitor, Sample
+from ragstone.monitor import Budget
 from ragstone.monitor.recent import Recent
 from ragstone.sinks import CallableSink
 
@@ -588,6 +589,7 @@ def test_a_sample_that_was_on_its_way_when_the_monitor_closed_is_counted() -> No
     until(lambda: not monitor.stats().pending)
     assert monitor.stats().reasons == {"dropped": {"closed": 1}}
     assert adds_up(monitor.stats())
+    assert monitor.close().remaining == 1
     until(lambda: not ours(monitor))
 
 
@@ -617,25 +619,41 @@ def test_memory_is_flat_while_samples_are_dropped() -> None:
     [
         ({"metrics": []}, "metrics: is empty"),
         ({"metrics": [5]}, "metrics: holds int"),
+        ({"metrics": 5}, "metrics: is int; pass metrics, such as"),
+        ({"metrics": ContextRelevancy}, "metrics: is the class ContextRelevancy, not an object of it"),
         ({"metrics": [metric(), metric()]}, "two are context_relevancy"),
         ({"sinks": [5]}, "sinks: holds int"),
+        ({"sinks": {"kept": Kept()}}, "sinks: is dict; pass sinks of ragstone.sinks"),
+        ({"sinks": Kept}, r"sinks: is the class Kept, not an object of it: write Kept\(...\)"),
+        ({"sinks": "ragstone.db"}, "sinks: holds str"),
         ({"sinks": [Kept(), Kept()]}, "two are called 'kept'"),
         ({"sample_rate": 1.5}, "sample_rate"),
         ({"sample_rate": float("nan")}, "sample_rate"),
         ({"sample_rate": {"contextrelevancy": 1.0}}, "sample_rate: 'contextrelevancy' is no metric"),
+        ({"sample_rate": {"x": 1.0, 5: 1.0}}, "sample_rate: 5 is no metric"),
+        ({"sample_rate": [0.5]}, r"sample_rate: \[0.5\] is not a number"),
         ({"max_queue": 0}, "max_queue"),
         ({"when_full": "drop"}, "when_full"),
         ({"when_full": "spool"}, "outbox"),
         ({"workers": 1.5}, "workers"),
+        ({"budget": {"calls_per_day": 10}}, r"^budget: is dict; pass ragstone.monitor.Budget\(...\)$"),
+        ({"budget": 3}, "budget: is int"),
+        ({"budget": Budget}, r"budget: is the class Budget, not an object of it: write Budget\(...\)"),
         ({"redact": "x"}, "redact: is str"),
         ({"where": 5}, "where: is int"),
         ({"always": ["eror"]}, "always: 'eror'"),
         ({"always": [5]}, "always: 5"),
+        ({"always": 5}, "always: is int; pass a list of rules"),
+        ({"always": None}, "always: is NoneType"),
+        ({"seed": None}, "seed: is NoneType; pass text or a whole number"),
+        ({"outbox": 5}, "outbox: is int; pass the path of a file"),
         ({"correlated": "yes"}, "correlated"),
         ({"store_text": None}, "store_text"),
         ({"timeout": 0}, "timeout"),
         ({"timeout": float("nan")}, "timeout"),
         ({"timeout": True}, "timeout"),
+        ({"timeout": "5"}, "timeout: '5' is not a number of seconds above 0"),
+        ({"timeout": None}, "timeout: None is not"),
     ],
     ids=lambda given: "-".join(given) if isinstance(given, dict) else "",
 )

@@ -4,7 +4,7 @@ import contextvars
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from ragstone.monitor.scrub import words
@@ -49,6 +49,7 @@ class Delivery:
         self._health: Health | None = None
         self._strikes: dict[tuple[str, str, str], int] = {}
         self._written = self._failures = self._lost = 0
+        self._cut = 0  # those of the lost that only the end kept from the sink
         self._last_error = ""
         self._stopping = self._closed = False
         self._thread: threading.Thread | None = None
@@ -71,7 +72,7 @@ class Delivery:
         with self._changed:
             for item in items:
                 if self._closed:
-                    self._lost += item.row is None
+                    self._cut_off([item])
                 elif len(self._items) < MOST_WAITING:
                     self._items.append(item)
                 elif item.row is not None:
@@ -92,6 +93,11 @@ class Delivery:
         """Return how many outcomes the sink has not taken."""
         with self._changed:
             return len(self._items) + self._in_hand
+
+    def undelivered(self) -> int:
+        """Return how many outcomes the sink has not taken, with those that were lost when it was closed."""
+        with self._changed:
+            return self.waiting() + self._cut
 
     def stats(self) -> SinkStats:
         """Return how the sink stands."""
@@ -129,8 +135,13 @@ class Delivery:
     def _give_up(self) -> None:
         with self._changed:
             self._closed = True
-            self._lost += sum(item.row is None for item in self._items)
+            self._cut_off(self._items)
             self._items.clear()
+
+    def _cut_off(self, items: Iterable[Item]) -> None:
+        lost = sum(item.row is None for item in items)  # the outbox has the others
+        self._lost += lost
+        self._cut += lost
 
     def _something(self) -> bool:
         """Wait until there is something to hand over; False when there is no more to come."""

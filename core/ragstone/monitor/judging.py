@@ -1,7 +1,9 @@
 """One evaluation: a sample scored by one metric, within the budget, and what is kept of it."""
 
 from dataclasses import dataclass
+from typing import cast
 
+from ragstone.asking.flow import Meter
 from ragstone.metrics.base import Metric
 from ragstone.metrics.safely import score_safely
 from ragstone.monitor.job import Job
@@ -33,16 +35,23 @@ class Judged:
 def judge(metric: Metric, job: Job, purse: Purse | None) -> Judged:
     """Score a job's sample by a metric, blocking. Raises nothing but what ends threads."""
     if purse is None:
-        return judged(score_safely(metric, job.sample))
+        return judged(_scored(metric, job))
     meter = purse.meter(metric.name, metric.version)
     try:
-        outcome = score_safely(metric, job.sample, meter)
+        outcome = _scored(metric, job, meter)
     finally:
         meter.settle()
     if meter.refused_by is not None:
         asked = outcome if outcome.usage.llm_calls else None
         return Judged("over_budget", meter.refused_by, asked)
     return judged(outcome)
+
+
+def _scored(metric: Metric, job: Job, meter: Meter | None = None) -> Outcome:
+    outcome = score_safely(metric, job.sample, meter)
+    if not isinstance(cast("object", outcome), Outcome):  # a metric of the user's own
+        return gave_up(metric, "cancelled", f"the metric returned {type(outcome).__name__}, which is no outcome")
+    return outcome
 
 
 def judged(outcome: Outcome) -> Judged:

@@ -305,7 +305,7 @@ class Keeper:
             if job.saved:
                 self._tally.settle("spooled", "outbox", job.open)
             else:
-                self._tally.settle("dropped", "closed", job.open)
+                self._tally.cut(job.open)
             self._deliver([(name, Item(None, record)) for record in job.records for name in self._deliveries])
         for job in _drained(self._done):
             self._finish_without(job)

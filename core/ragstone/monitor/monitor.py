@@ -3,7 +3,7 @@
 import importlib
 import os
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
@@ -57,7 +57,7 @@ class Monitor:
 
     Raises:
         ValueError: An option has an impossible value; the message names it.
-        TypeError: `metrics` or `sinks` holds something else.
+        TypeError: An option is no such thing as it has to be, or holds something else; the message names it.
 
     Example:
         >>> from ragstone import ContextRelevancy, Sample
@@ -99,9 +99,11 @@ class Monitor:
         check_option("when_full", when_full, ("drop_newest", "drop_oldest", "spool", "block"))
         check_flag("correlated", correlated)
         check_flag("store_text", store_text)
-        if isinstance(cast("object", timeout), bool) or not timeout > 0:
-            raise ValueError(f"timeout: {timeout!r} is not a number of seconds above 0")
+        _check_timeout(timeout)
+        _check_type("budget", budget, (Budget, type(None)), "ragstone.monitor.Budget(...)")
+        _check_type("seed", seed, (str, int), "text or a whole number")
         check_function("redact", redact)
+        _check_type("outbox", outbox, (str, os.PathLike, type(None)), "the path of a file")
         path = None if outbox is None else _outbox(Path(outbox))
         if when_full == "spool" and path is None:
             raise ValueError('when_full="spool" needs a file to spool to: outbox="PATH"')
@@ -180,7 +182,8 @@ class Monitor:
     def close(self, timeout: float | None = 30.0) -> FlushResult:
         """Take no more samples, score what waits until `timeout` seconds have passed, and close the sinks.
 
-        What is left then stays in the outbox, or is counted as dropped. A second call does nothing.
+        What is left then stays in the outbox, or is counted as dropped: the result says how much, and is truthy if
+        there is none. A second call closes nothing and says the same.
         """
         return self._process.close(timeout)
 
@@ -245,6 +248,7 @@ def _made(given: dict[str, Any]) -> Monitor:
 
 
 def _metrics(given: Metric | Sequence[Metric]) -> dict[tuple[str, str], Metric]:
+    _check_type("metrics", given, (Metric, Iterable), "metrics, such as ContextRelevancy(llm=...)")
     metrics = [given] if isinstance(given, Metric) else list(given)
     if not metrics:
         raise ValueError("metrics: is empty; pass a metric, such as ContextRelevancy(llm=...)")
@@ -259,12 +263,25 @@ def _metrics(given: Metric | Sequence[Metric]) -> dict[tuple[str, str], Metric]:
     return found
 
 
+def _check_type(name: str, value: object, types: tuple[type, ...], instead: str) -> None:
+    if isinstance(value, type):
+        raise TypeError(f"{name}: is the class {value.__name__}, not an object of it: write {value.__name__}(...)")
+    if not isinstance(value, types):
+        raise TypeError(f"{name}: is {type(value).__name__}; pass {instead}")
+
+
+def _check_timeout(value: object) -> None:
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not value > 0:
+        raise ValueError(f"timeout: {value!r} is not a number of seconds above 0")
+
+
 def _sinks(given: Sink | Sequence[Sink] | None) -> list[Sink]:
     if given is None:
         from ragstone.sinks import SQLiteSink
 
         return [SQLiteSink()]
-    sinks = list(given) if isinstance(given, Sequence) else [given]
+    _check_type("sinks", given, (Sink, Sequence), "sinks of ragstone.sinks, such as SQLiteSink(PATH)")
+    sinks = [given] if isinstance(given, Sink) else list(given)
     names: set[str] = set()
     for sink in sinks:
         if not isinstance(cast("object", sink), Sink):

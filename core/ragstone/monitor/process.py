@@ -186,7 +186,10 @@ class Process:
 
     def _enqueue(self, job: Job) -> None:
         if self._waiting() >= self._settings.max_queue and not self._made_room():
-            raise _NotTaken("dropped", "closed" if self._closed else "queue_full")
+            if not self._closed:
+                raise _NotTaken("dropped", "queue_full")
+            self.tally.cut(job.open)  # it waited for room when the monitor was closed
+            return
         if self._keeper is None:
             self._queue.put(job)
         else:
@@ -294,8 +297,8 @@ class Process:
         return keeper.looked_in_vain >= looked and not keeper.busy()
 
     def _left(self) -> FlushResult:
-        waiting = sum(delivery.waiting() for delivery in self._deliveries.values())
-        return FlushResult(remaining=self.tally.pending() + self.tally.spooled(), undelivered=waiting)
+        undelivered = sum(delivery.undelivered() for delivery in self._deliveries.values())
+        return FlushResult(remaining=self.tally.remaining(), undelivered=undelivered)
 
     def close(self, timeout: float | None) -> FlushResult:
         """Take nothing more, do what is left while there is time, and leave the rest to the outbox."""
@@ -330,7 +333,7 @@ class Process:
         else:
             for job in left:
                 self._deliver(job)
-            self.tally.settle("dropped", "closed", sum(job.open for job in left))
+            self.tally.cut(sum(job.open for job in left))
         self._workers.release()
         for job in left:
             self._settle(job)
@@ -361,7 +364,7 @@ class Process:
                 while True:
                     late.append(self._keeper.arrived.popleft())
         for job in late:
-            self.tally.settle("dropped", "closed", job.open)
+            self.tally.cut(job.open)
 
     # --- on threads of its own --------------------------------------------------------------------------------
 
@@ -390,6 +393,10 @@ class Process:
         metric = self._settings.metrics[choice.metric, choice.version]
         try:
             result = judge(metric, job, self._purse)
+        except Exception as error:  # ours: what a judge or a metric raises is an outcome already
+            self.tally.failed("evaluation", error)
+            detail = f"{type(error).__name__} was raised inside the monitor; the log of ragstone.monitor says more"
+            result = judged(gave_up(metric, "cancelled", detail))
         except BaseException as error:  # what ends threads, raised by a judge: this one lives on
             result = judged(gave_up(metric, "cancelled", f"{type(error).__name__} was raised in the judge"))
         return lambda: self._note(job, metric, result)
@@ -443,9 +450,11 @@ class Process:
 
     def _returned(self, job: Job) -> None:
         """Count a job that came back from a worker after all was put away; the outbox still has it, if it ever did."""
-        fate, reason = ("spooled", "outbox") if job.saved else ("dropped", "closed")
         self._deliver(job)
-        self.tally.settle(cast("Fate", fate), reason, job.open)
+        if job.saved:
+            self.tally.settle("spooled", "outbox", job.open)
+        else:
+            self.tally.cut(job.open)
         self._settle(job)
 
     def _known(self, job: Job) -> None:

@@ -1,7 +1,7 @@
 """Which samples are scored by which metrics: the same choice on every machine."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import NamedTuple, cast
 
@@ -44,7 +44,7 @@ class Sampling:
 
     Raises:
         ValueError: A rate is not from 0 to 1, or names no metric; a rule is not known.
-        TypeError: `where` or a rule cannot be called, or is async.
+        TypeError: `where` or a rule cannot be called, or is async, or `always` is no list of rules.
 
     Example:
         >>> from ragstone import ContextRelevancy
@@ -66,9 +66,11 @@ class Sampling:
     ) -> None:
         names = {metric.name for metric in metrics}
         check_function("where", where)
+        if not isinstance(cast("object", always), Iterable) and not callable(always):
+            raise TypeError(f"always: is {type(always).__name__}; pass a list of rules, such as ['error']")
         rules: Sequence[str | Predicate] = [always] if isinstance(always, str) or callable(always) else always
         rates = dict(rate) if isinstance(rate, Mapping) else dict.fromkeys(names, rate)
-        if unknown := sorted(set(rates) - names):
+        if unknown := sorted(set(rates) - names, key=str):
             raise ValueError(f"sample_rate: {unknown[0]!r} is no metric of this monitor; it has {sorted(names)}")
         for value in rates.values():
             check_number("sample_rate", value, 0.0, 1.0)

@@ -89,11 +89,16 @@ class Stats:
 
 @dataclass(frozen=True, slots=True)
 class FlushResult:
-    """What a flush came to. Truthy when nothing is left.
+    """What a flush, or closing, came to. Truthy when nothing is left and closing lost nothing.
+
+    What gave way by a rule while the monitor ran (a full queue, the budget, a record that a sink kept refusing) is not
+    in it, but in `Stats`.
 
     Attributes:
-        remaining: Evaluations that wait, are being judged, or lie in the outbox for later.
-        undelivered: Outcomes that a sink has not taken, summed over the sinks.
+        remaining: Evaluations that wait, are being judged, or lie in the outbox for later, and those that closing
+            dropped.
+        undelivered: Outcomes that a sink has not taken, summed over the sinks, and those that were lost because it had
+            not when it was closed. What the outbox then keeps for the next start is not among them.
     """
 
     remaining: int
@@ -101,7 +106,7 @@ class FlushResult:
 
     @property
     def done(self) -> bool:
-        """Whether every evaluation has its outcome and every sink has taken it."""
+        """Whether no evaluation was left without its outcome, and no outcome without its sink."""
         return not self.remaining and not self.undelivered
 
     def __bool__(self) -> bool:
@@ -119,6 +124,7 @@ class Tally:
         self._skipped: Counter[str] = Counter()
         self._errors: Counter[str] = Counter()
         self._longest = 0
+        self._cut = 0
         self._warned_at = -_SECONDS_BETWEEN_WARNINGS
         self._unsaid: Counter[str] = Counter()
 
@@ -136,6 +142,14 @@ class Tally:
             self._fates[fate, reason] += evaluations
         if fate == "dropped" and evaluations > 0:
             self._warn(f"dropped: {reason}", evaluations)
+
+    def cut(self, evaluations: int) -> None:
+        """Count what was taken, and dropped because the monitor was closed."""
+        if evaluations:
+            with self._lock:
+                self._fates["dropped", "closed"] += evaluations
+                self._cut += evaluations
+            self._warn("dropped: closed", evaluations)
 
     def skip(self, reason: str) -> None:
         """Count a run that gave no sample."""
@@ -161,10 +175,11 @@ class Tally:
         with self._lock:
             return self._accepted - sum(self._fates.values())
 
-    def spooled(self) -> int:
-        """Return how many evaluations lie in the outbox, as far as this process put them there."""
+    def remaining(self) -> int:
+        """Return how many have no outcome: pending, put into the outbox by this process, or cut off by closing."""
         with self._lock:
-            return sum(n for (fate, _), n in self._fates.items() if fate == "spooled")
+            spooled = sum(n for (fate, _), n in self._fates.items() if fate == "spooled")
+            return self.pending() + spooled + self._cut
 
     def stats(self, sinks: Callable[[], Mapping[str, SinkStats]]) -> Stats:
         """Return all counters of one moment."""
