@@ -4,13 +4,17 @@ python benchmarks/held_out.py LABELLED.jsonl --map relevant=use.target.relevant 
     --journal DIR/journal.db
 
 Draws so many rows many times, makes a calibration of them as `ragstone calibrate` does, and scores the other rows with
-and without it. The journal may be the one of `benchmarks/agreement`: the judge is not asked again then.
+and without it. Rows of one question are drawn together. A draw that cannot be fitted is left out, and told with its
+reason, as are rows that could not be scored. The journal may be the one of `benchmarks/agreement`: the judge is not
+asked again then.
 """
 
 import json
 import random
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import mean
 
 import click
 
@@ -27,14 +31,24 @@ from ragstone.cli.judges import EMBEDDER_HELP, JUDGE_HELP, make_embedder, make_l
 
 
 def held_out(samples: Sequence[Labelled], signals: Sequence[Signal], labels: int, splits: int) -> dict[str, object]:
-    """Return sentence F1 on held-out rows: a row's figure is its mean over the splits that held it out."""
+    """Return sentence F1 on held-out rows: a row's figure is its mean over the splits that held it out.
+
+    Raises:
+        CalibrationError: None of the splits can be fitted.
+    """
     before: dict[int, list[float]] = {}
     after: dict[int, list[float]] = {}
     better = 0
+    fitted_on: list[int] = []
+    refused: Counter[str] = Counter()
     for seed in range(splits):
-        order = random.Random(seed).sample(range(len(samples)), len(samples))
-        kept, rest = order[:labels], order[labels:]
-        found = find([samples[i] for i in kept], "sentence", signals, seed=seed)
+        kept, rest = drawn([sample.group for sample in samples], labels, seed)
+        try:
+            found = find([samples[i] for i in kept], "sentence", signals, seed=seed)
+        except CalibrationError as error:
+            refused[str(error)] += 1
+            continue
+        fitted_on.append(len(kept))
         limit = 0.5 if found.threshold is None else found.threshold
         gained = 0.0
         for i in rest:
@@ -44,6 +58,8 @@ def held_out(samples: Sequence[Labelled], signals: Sequence[Signal], labels: int
             after.setdefault(i, []).append(now)
             gained += now - was
         better += gained > 0.0
+    if not fitted_on:
+        raise CalibrationError(f"none of {splits} draws could be fitted: {next(iter(refused), 'there is none')}")
     rows = sorted(before)
 
     def means(of: dict[int, list[float]]) -> list[float]:
@@ -52,19 +68,31 @@ def held_out(samples: Sequence[Labelled], signals: Sequence[Signal], labels: int
     change = changed("sentence F1", means(before), means(after), [samples[i].group for i in rows])
     return {
         "rows": len(samples),
-        "labelled": labels,
-        "held out": len(samples) - labels,
+        "labelled": mean(fitted_on),
+        "held out": len(samples) - mean(fitted_on),
         "splits": splits,
+        "not fitted": dict(refused),
         "signals": list(signals),
-        "better in": better / splits,
+        "better in": better / len(fitted_on),
         **{name: getattr(change, name).model_dump() for name in ("before", "after", "difference")},
     }
 
 
+def drawn(groups: Sequence[str], labels: int, seed: int) -> tuple[list[int], list[int]]:
+    """Return which rows to label, at most so many, and which to hold out; no group is on both sides."""
+    names = list(dict.fromkeys(groups))
+    rows = {name: [i for i, group in enumerate(groups) if group == name] for name in names}
+    order = [i for name in random.Random(seed).sample(names, len(names)) for i in rows[name]]
+    cut = labels
+    while 0 < cut < len(order) and groups[order[cut - 1]] == groups[order[cut]]:
+        cut -= 1
+    return order[:cut], order[cut:]
+
+
 @click.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--labels", default=30, show_default=True, help="Rows to calibrate on.")
-@click.option("--splits", default=100, show_default=True, help="How often they are drawn.")
+@click.option("--labels", default=30, show_default=True, help="Rows to calibrate on, at most: whole questions.")
+@click.option("--splits", type=click.IntRange(1), default=100, show_default=True, help="How often they are drawn.")
 @click.option("--map", "maps", multiple=True, metavar="LABEL=KEY", help="As for `ragstone calibrate`.")
 @click.option("--judge", default="local", show_default=True, help=JUDGE_HELP)
 @click.option("--embedder", help=EMBEDDER_HELP)
@@ -78,16 +106,20 @@ def main(
     try:
         with file.open("rb") as lines:
             given = read_labels(lines, metric, {}, parse_keys("--map", "LABEL", maps, (*LABELS, "sentences")))
+        if given.item != "sentence":
+            raise click.UsageError(f"{file}: its labels are of {given.item}, not of sentences")
+        beside = make_embedder(embedder, judge, llm, max_concurrency=1) if embedder else None
+        gathered = gather(prepared(metric, given), given, beside, max_concurrency=1, journal=journal)
+        for reason, count in gathered.unscored.items():
+            click.echo(f"unscored, left out: {count} {reason}", err=True)
+        if not 0 < labels < len(gathered.samples):
+            rows = len(gathered.samples)
+            raise click.UsageError(f"--labels {labels}: there are {rows} scored rows, and some must be held out")
+        signals = WITH_EMBEDDER if beside is not None else WITHOUT_EMBEDDER["sentence"]
+        found = held_out(gathered.samples, signals, labels, splits)
     except CalibrationError as error:
         raise click.ClickException(str(error)) from None
-    if given.item != "sentence":
-        raise click.UsageError(f"{file}: its labels are of {given.item}, not of sentences")
-    beside = make_embedder(embedder, judge, llm, max_concurrency=1) if embedder else None
-    gathered = gather(prepared(metric, given), given, beside, max_concurrency=1, journal=journal)
-    if not 0 < labels < len(gathered.samples):
-        raise click.UsageError(f"--labels {labels}: there are {len(gathered.samples)} rows, and some must be held out")
-    signals = WITH_EMBEDDER if beside is not None else WITHOUT_EMBEDDER["sentence"]
-    click.echo(json.dumps(held_out(gathered.samples, signals, labels, splits), indent=2))
+    click.echo(json.dumps({**found, "unscored": dict(gathered.unscored)}, indent=2))
 
 
 if __name__ == "__main__":

@@ -261,6 +261,13 @@ def test_a_score_depends_on_its_embedder_and_on_nothing_that_leaves_it_as_it_is(
     AlignmentCoverage(llm=judge(), calibration=of_scores(AlignmentCoverage(llm=judge())))
 
 
+@pytest.mark.parametrize("settings", [{}, {"parts": False}], ids=["of now", "of before, which names it"])
+def test_parts_do_not_enter_the_score(settings):
+    metric = response_relevancy(0.1)
+    found = of_scores(metric, settings=settings_of(metric, "score") | settings)
+    assert dataclasses.replace(metric, parts=True, calibration=found).calibration == found
+
+
 def test_batches_journals_and_comparisons(tmp_path):
     samples = [sample(0.6, 0.9), sample(0.2, 0.3)]
     plain, calibrated = relevancy(), relevancy(calibration=calibration(**FUSED), embedder=FakeEmbedder())

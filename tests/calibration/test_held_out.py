@@ -1,13 +1,19 @@
 """The benchmark of what few labels are worth: what it fits on is never what it scores."""
 
 import importlib.util
+import json
+import math
 import random
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from ragstone.calibration import CalibrationError
 from ragstone.calibration.labelled import Labelled
 from ragstone.calibration.signals import WITHOUT_EMBEDDER
+
+from ..support.openai_server import chat  # noqa: TID252 - under importlib mode tests are no package
 
 pytest.importorskip("sklearn")
 
@@ -35,14 +41,74 @@ def test_a_shifted_judge_is_put_right_on_rows_that_were_not_fitted():
     assert found["after"]["value"] > 0.9
 
 
-def test_labels_of_the_held_out_rows_are_not_seen(monkeypatch):
-    samples = list(shifted(12))
+def held_out_of(monkeypatch, samples, labels, splits):
+    """What was fitted on, and what came of it."""
     seen = []
     monkeypatch.setattr(
         held_out,
         "find",
         lambda kept, *args, find=held_out.find, **kwargs: seen.append(kept) or find(kept, *args, **kwargs),
     )
-    held_out.held_out(samples, WITHOUT_EMBEDDER["sentence"], 7, 3)
+    return seen, held_out.held_out(samples, WITHOUT_EMBEDDER["sentence"], labels, splits)
+
+
+def test_labels_of_the_held_out_rows_are_not_seen(monkeypatch):
+    seen, _ = held_out_of(monkeypatch, list(shifted(12)), 7, 3)
     assert [len(kept) for kept in seen] == [7, 7, 7]
     assert len({tuple(sample.group for sample in kept) for kept in seen}) == 3
+
+
+@pytest.mark.parametrize(("labels", "labelled"), [(20, 20), (21, 20)])
+def test_rows_of_one_question_are_all_labelled_or_all_held_out(monkeypatch, labels, labelled):
+    samples = [Labelled(f"question {i % 15}", row.judged, row.labels) for i, row in enumerate(shifted(30))]
+    seen, found = held_out_of(monkeypatch, samples, labels, 4)
+    for kept in seen:
+        groups = [sample.group for sample in kept]
+        assert all(groups.count(group) == 2 for group in groups)
+    assert (found["labelled"], found["held out"]) == (labelled, 30 - labelled)
+
+
+@pytest.mark.parametrize(("rows", "labels"), [(39, 30), (30, 20)])
+def test_single_rows_are_drawn_as_they_were_for_the_published_figures(rows, labels):
+    for seed in range(40):
+        order = random.Random(seed).sample(range(rows), rows)
+        assert held_out.drawn([f"q{i}" for i in range(rows)], labels, seed) == (order[:labels], order[labels:])
+
+
+def test_a_draw_that_cannot_be_fitted_is_left_out_and_told():
+    alike = [Labelled(str(i), [0.1, 0.2], [0.0, 0.0]) for i in range(12)]
+    samples = [Labelled("13", [0.1, 0.9], [0.0, 1.0]), *alike]
+    found = held_out.held_out(samples, WITHOUT_EMBEDDER["sentence"], 6, 20)
+    ((reason, count),) = found["not fitted"].items()
+    assert "all 12 are no" in reason
+    assert 0 < count < 20
+    assert found["splits"] == 20
+    with pytest.raises(CalibrationError, match="none of 20 draws could be fitted: labels: all 12 are no"):
+        held_out.held_out(alike, WITHOUT_EMBEDDER["sentence"], 6, 20)
+
+
+@pytest.fixture
+def benchmark(openai_server, tmp_path):
+    """The command on ten rows and one that has no sentence, with a judge that says yes of all."""
+    top = [{"token": "yes", "logprob": math.log(0.6)}, {"token": "no", "logprob": math.log(0.4)}]
+    said = {"content": [{"token": "yes", "logprob": math.log(0.6), "top_logprobs": top}]}
+    server = openai_server(lambda body: chat("yes", logprobs=said))
+    rows = [{"user_input": f"Who {i}?", "contexts": ["Ann. It rained."], "labels": [1, 0]} for i in range(10)]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in [*rows, rows[0] | {"contexts": [" "], "labels": []}]))
+    return lambda *args: CliRunner().invoke(held_out.main, [str(path), "--judge", server.url, *args])
+
+
+def test_rows_without_a_score_are_told(benchmark):
+    done = benchmark("--labels", "8", "--splits", "2")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["rows"] == 10
+    assert list(found["unscored"].values()) == [1]
+    assert done.stderr.startswith("unscored, left out: 1 ")
+
+
+def test_too_few_labels_are_an_error_in_words(benchmark):
+    done = benchmark("--labels", "4")
+    assert done.exit_code == 1
+    assert "Error: none of 100 draws could be fitted: labels: 8 in 4 independent samples are too few" in done.stderr

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ragstone import ResponseRelevancy
+from ragstone import AlignmentCoverage, ResponseRelevancy, SummarizationScore
 from ragstone.calibration import CalibrationError
 from ragstone.calibration.labels import read_labels
 from ragstone.testing import FakeEmbedder
@@ -50,12 +50,77 @@ def test_sentences_that_the_file_names():
     assert found.splitter("Not known. At all.", "en") == relevancy().splitter("Not known. At all.", "en")
 
 
+@pytest.mark.parametrize("blank", ["", " ", "\n"])
+@pytest.mark.parametrize("label", [{"relevant": [[0, 2], [1, 1]]}, {"labels": [0, 1, 1, 1, 1]}])
+def test_a_blank_sentence_keeps_its_place_and_is_not_judged(blank, label):
+    found = read(ROW | {"sentences": [["Ann did.", blank, "It rains."], [blank, "Bob did."]]} | label)
+    assert found.samples[0].labels == (0.0, 1.0, 1.0)
+    assert [piece for piece, _, _ in found.splitter("Ann did. It rains.", "en")] == ["Ann did.", "It rains."]
+
+
+def test_sentences_of_a_later_line_hold_for_an_earlier_one_with_the_same_context():
+    later = ROW | {"sentences": [["Ann", "did.", "", "It rains."], ["Bob did."]], "labels": [0] * 5}
+    assert read(ROW | {"relevant": [[0, 3]]}, later).samples[0].labels == (0.0, 0.0, 1.0, 0.0)
+    with pytest.raises(CalibrationError, match="^1 line.*\nline 1: labels: 3 for 5 sentences; say in `sentences`"):
+        read(ROW | {"labels": [1, 0, 1]}, later)
+
+
 def test_other_names_and_places():
     row = {"q": "Who?", "contexts": ["Ann did. It rains."], "use": {"target": {"relevant": [[0, 1]]}}}
     found = read(row, fields={"user_input": "q"}, keys={"relevant": "use.target.relevant"})
     assert found.samples[0].labels == (0.0, 1.0)
     dotted = {"user_input": "Who?", "contexts": ["Ann did. It rains."], "a.b": [True, True]}
     assert read(dotted, keys={"labels": "a.b"}).samples[0].labels == (1.0, 1.0)
+
+
+@pytest.mark.parametrize("use", [None, {"target": None}, {"target": {"relevant": None}}])
+def test_a_label_that_would_stand_in_a_null_is_null(use):
+    found = read(
+        ROW | {"use": use}, ROW | {"use": {"target": {"relevant": []}}}, keys={"relevant": "use.target.relevant"}
+    )
+    assert ([each.line for each in found.samples], found.skipped) == ([2], 1)
+    keys = {"relevant": "use.target.relevant", "labels": "use.target.labels"}
+    both = {"use": {"target": {"relevant": None, "labels": None}}}
+    assert read(ROW | both, ROW | {"use": {"target": {"relevant": []}}}, keys=keys).skipped == 1
+
+
+@pytest.mark.parametrize("use", [{}, {"target": {}}, {"target": 1}, {"target": []}, 0])
+def test_a_label_that_stands_nowhere_is_missing(use):
+    with pytest.raises(CalibrationError, match="line 1: labels or relevant: is missing"):
+        read(ROW | {"use": use}, ROW | {"use": {"target": {"relevant": []}}}, keys={"relevant": "use.target.relevant"})
+
+
+SUMMARY = {
+    "user_input": "Sum it up.",
+    "retrieved_contexts": ["Ann did.", "It rains."],
+    "response": "She did.",
+    "score": 1,
+}
+
+
+def groups(metric, *changes):
+    return [each.group for each in read(*(SUMMARY | change for change in changes), metric=metric).samples]
+
+
+@pytest.mark.parametrize(
+    "metric", [SummarizationScore, lambda llm: AlignmentCoverage(llm=llm, source="retrieved_contexts")]
+)
+def test_summaries_of_one_source_belong_together_however_they_were_asked_for(metric):
+    one, again, other = groups(
+        metric(llm=judge()), {}, {"user_input": "In short?"}, {"retrieved_contexts": ["Bob did."]}
+    )
+    assert one == again != other
+
+
+def test_a_source_may_be_what_the_user_said():
+    one, again, other = groups(AlignmentCoverage(llm=judge()), {}, {"retrieved_contexts": ["B."]}, {"user_input": "C."})
+    assert one == again != other
+
+
+def test_samples_of_one_question_belong_together():
+    for metric in (relevancy(), ResponseRelevancy(llm=judge(), embedder=FakeEmbedder())):
+        one, again, other = groups(metric, {}, {"retrieved_contexts": ["Bob did."]}, {"user_input": "Who?"})
+        assert one == again != other
 
 
 def test_responses():
@@ -92,8 +157,12 @@ def test_blank_lines_and_a_byte_order_mark():
         ({"relevant": "all"}, "relevant: is not a list"),
         ({"relevant": [], "labels": [0, 0, 0]}, "one of them, not both"),
         ({"labels": [0] * 3, "sentences": [["Ann did."]]}, "sentences: is not one list of sentences per context"),
-        ({"labels": [0] * 3, "sentences": [["Ann did."], "Bob"]}, r"sentences\[1\]: is not a list of sentences"),
-        ({"labels": [0] * 3, "sentences": [["Ann did."], [""]]}, r"sentences\[1\]\[0\]: is blank"),
+        (
+            {"labels": [0] * 3, "sentences": [["Ann did.", "It rains."], "Bob"]},
+            r"sentences\[1\]: is not a list of sentences",
+        ),
+        ({"labels": [0] * 2, "sentences": [["Ann did.", "It rains."], [""]]}, "labels: 2 for 3 sentences"),
+        ({"labels": [0, 0, 2], "sentences": [["Ann did.", "It rains."], [""]]}, r"labels\[2\]: 2 is not true"),
         (
             {"labels": [0] * 3, "sentences": [["It rains.", "Ann did."], ["Bob did."]]},
             r"sentences\[0\]\[1\]: does not stand in the context, behind",
@@ -138,6 +207,8 @@ def test_one_context_cannot_have_two_splits():
     rows = [
         ROW | {"sentences": [["Ann did.", "It rains."], ["Bob did."]], "labels": [0, 0, 0]},
         ROW | {"sentences": [["Ann did. It rains."], ["Bob did."]], "labels": [0, 0]},
+        ROW | {"sentences": [["Ann did.", "", "It rains."], ["Bob did."]], "labels": [0, 0, 0, 0]},
     ]
-    with pytest.raises(CalibrationError, match="line 2: .*other sentences for the same context"):
-        read(*rows)
+    for other in rows[1:]:
+        with pytest.raises(CalibrationError, match="line 2: .*other sentences for the same context"):
+            read(rows[0], other)

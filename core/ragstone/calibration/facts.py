@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ragstone.metrics.base import Metric
 
 # Options that are told apart elsewhere (judge, version), or that leave the score as it is.
-_NOT_SETTINGS = {"llm", "asking", "calibration", "instructions", "max_input_tokens", "threshold"}
+_NOT_SETTINGS = {"llm", "asking", "calibration", "instructions", "max_input_tokens", "parts", "threshold"}
 
 
 def prompts_digest(metric: "Metric") -> str:
@@ -79,7 +79,7 @@ def differences(calibration: Calibration, metric: "Metric") -> Iterator[str]:
         ways = {True: "one_by_one", False: "together"}
         yield f"asking: made {ways[calibration.one_by_one]!r}, this asks {ways[metric.asks_one_by_one]!r}"
     settings = settings_of(metric, calibration.item)
-    for name in sorted(settings.keys() | calibration.settings.keys()):
+    for name in sorted((settings.keys() | calibration.settings.keys()) - _NOT_SETTINGS):  # older ones may name them
         if settings.get(name) != calibration.settings.get(name):
             yield f"{name}: made with {calibration.settings.get(name)!r}, this has {settings.get(name)!r}"
     if calibration.item not in ("score", *metric.calibrated_items):

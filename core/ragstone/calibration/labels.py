@@ -2,9 +2,10 @@
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain
 from typing import cast
 
 from ragstone.asking.values import as_dict
@@ -14,7 +15,7 @@ from ragstone.calibration.given import GivenSentences
 from ragstone.calibration.signals import Item
 from ragstone.metrics.base import Metric
 from ragstone.metrics.sentences import sentences_of
-from ragstone.sample import Sample
+from ragstone.sample import Sample, SampleField
 from ragstone.text import Splitter, split_sentences
 
 LABELS: Mapping[str, Item] = {
@@ -27,6 +28,9 @@ LABELS: Mapping[str, Item] = {
 
 _SHOWN = 20
 
+_Row = tuple[int, Sample, Mapping[str, object]]  # its line, its sample, and what it holds by LABELS and "sentences"
+_Bad = list[tuple[int, str]]
+
 
 @dataclass(frozen=True, slots=True)
 class LabelledSample:
@@ -36,16 +40,13 @@ class LabelledSample:
         line: Where it stands, from 1.
         sample: The sample.
         labels: One per item: 0, 1, or for a score a number between.
+        group: What it belongs to: its question, or for a summary its source.
     """
 
     line: int
     sample: Sample
     labels: tuple[float, ...]
-
-    @property
-    def group(self) -> str:
-        """Samples of one question (without one: of one source) belong together."""
-        return self.sample.user_input or "\n".join(self.sample.retrieved_contexts) or self.sample.response or ""
+    group: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ def read_labels(
 
     Args:
         lines: JSON objects, one a line.
-        metric: What will score them: its splitter says what the sentences are.
+        metric: What will score them: its splitter says what the sentences are, its `source_field` what groups them.
         fields: The row's key by the sample's field, as for `read_rows`.
         keys: The row's key by label (`LABELS`, "sentences"); a key in an object is written KEY.KEY.
 
@@ -93,8 +94,8 @@ def read_labels(
         >>> read_labels([row], ContextRelevancy(llm=FakeLLM(lambda request: ""))).samples[0].labels
         (1.0, 0.0)
     """
-    rows: list[tuple[int, Sample, Mapping[str, object]]] = []
-    bad: list[tuple[int, str]] = []
+    rows: list[_Row] = []
+    bad: _Bad = []
     for number, raw in enumerate(lines, 1):
         for row in read_rows([raw], fields):
             if isinstance(row, BadLine):
@@ -104,18 +105,10 @@ def read_labels(
                 rows.append((number, sample, _labelled(raw, keys or {})))
     item = _item(rows, metric)
     given = GivenSentences(cast("Splitter", getattr(metric, "splitter", split_sentences)))
-    found: list[LabelledSample] = []
-    skipped = 0
-    for number, sample, told in rows:
-        try:
-            labels = _labels(told, item, sample, metric, given)
-        except _BadLabel as wrong:
-            bad.append((number, str(wrong)))
-            continue
-        if labels is None:
-            skipped += 1
-        else:
-            found.append(LabelledSample(number, sample, labels))
+    # All `sentences` before any label: a later line may say what the sentences of an earlier one's context are.
+    named = list(_named(rows, item, given, bad))
+    found = list(_found(named, metric, given, bad))
+    skipped = sum(name is None for _, name in named)
     if bad:
         shown = [f"line {number}: {problem}" for number, problem in sorted(bad)[:_SHOWN]]
         more = [f"and {len(bad) - _SHOWN} more"] if len(bad) > _SHOWN else []
@@ -141,11 +134,13 @@ def _at(row: Mapping[str, object], key: str) -> object:
         return row[key]
     value: object = row
     for part in key.split("."):
+        if value is None:  # what a null would hold is null
+            return None
         value = as_dict(value)[part]
     return value
 
 
-def _item(rows: Sequence[tuple[int, Sample, Mapping[str, object]]], metric: Metric) -> Item:
+def _item(rows: Sequence[_Row], metric: Metric) -> Item:
     usable = [name for name, item in LABELS.items() if item in ("score", *metric.calibrated_items)]
     for name in usable:
         if any(name in told for _, _, told in rows):
@@ -155,23 +150,58 @@ def _item(rows: Sequence[tuple[int, Sample, Mapping[str, object]]], metric: Metr
     )
 
 
-def _labels(
-    told: Mapping[str, object], item: Item, sample: Sample, metric: Metric, given: GivenSentences
-) -> tuple[float, ...] | None:
+def _named(rows: Sequence[_Row], item: Item, given: GivenSentences, bad: _Bad) -> Iterator[tuple[_Row, str | None]]:
+    """Yield the rows with the key of their label, None where it is null; learn the sentences that they give."""
+    for row in rows:
+        number, sample, told = row
+        try:
+            name = _name(told, item)
+            if name is not None and item == "sentence" and told.get("sentences") is not None:
+                _give(told["sentences"], sample, given)
+        except _BadLabel as wrong:
+            bad.append((number, str(wrong)))
+        else:
+            yield row, name
+
+
+def _name(told: Mapping[str, object], item: Item) -> str | None:
     names = [name for name, of in LABELS.items() if of == item and name in told]
+    if names and all(told[name] is None for name in names):
+        return None
     if len(names) != 1:
         keys = " or ".join(name for name, of in LABELS.items() if of == item)
         raise _BadLabel(f"{keys}: {'is missing' if not names else 'one of them, not both'}")
-    (name,) = names
-    value = told[name]
-    if value is None:
-        return None
-    if item == "sentence":
-        if told.get("sentences") is not None:
-            _give(told["sentences"], sample, given)
-        chunks = _sentence_counts(sample, metric, given)
-        return _flags(value, sum(chunks)) if name == "labels" else _places(value, chunks)
-    return (_number(name, value, whole=item == "noncommittal"),)
+    return names[0]
+
+
+def _found(
+    named: Sequence[tuple[_Row, str | None]], metric: Metric, given: GivenSentences, bad: _Bad
+) -> Iterator[LabelledSample]:
+    for (number, sample, told), name in named:
+        if name is None:
+            continue
+        try:
+            labels = _labels(name, told[name], sample, metric, given)
+        except _BadLabel as wrong:
+            bad.append((number, str(wrong)))
+        else:
+            yield LabelledSample(number, sample, labels, _group(sample, metric))
+
+
+def _group(sample: Sample, metric: Metric) -> str:
+    fields: tuple[SampleField, ...] = (metric.source_field or "user_input", "retrieved_contexts", "response")
+    texts = ("\n".join(sample.texts(field)) for field in fields)
+    return next(filter(None, texts), "")
+
+
+def _labels(name: str, value: object, sample: Sample, metric: Metric, given: GivenSentences) -> tuple[float, ...]:
+    item = LABELS[name]
+    if item != "sentence":
+        return (_number(name, value, whole=item == "noncommittal"),)
+    judged = _judged(sample, metric, given)
+    chunks = [len(sentences) for sentences in judged]
+    labels = _flags(value, sum(chunks)) if name == "labels" else _places(value, chunks)
+    return tuple(label for label, kept in zip(labels, chain(*judged), strict=True) if kept)
 
 
 def _give(value: object, sample: Sample, given: GivenSentences) -> None:
@@ -181,17 +211,16 @@ def _give(value: object, sample: Sample, given: GivenSentences) -> None:
         texts = cast("list[object]", pieces)
         if not isinstance(pieces, list) or not all(isinstance(text, str) for text in texts):
             raise _BadLabel(f"sentences[{i}]: is not a list of sentences")
-        if blank := [j for j, text in enumerate(cast("list[str]", texts)) if not text.strip()]:
-            raise _BadLabel(f"sentences[{i}][{blank[0]}]: is blank; leave it out, and count places without it")
         if problem := given.add(context, cast("list[str]", texts)):
             raise _BadLabel(f"sentences[{i}]{problem}")
 
 
-def _sentence_counts(sample: Sample, metric: Metric, splitter: Splitter) -> list[int]:
+def _judged(sample: Sample, metric: Metric, given: GivenSentences) -> list[list[bool]]:
+    """Return for each context which of its sentences the metric judges: of those that are given, not the blank ones."""
     language = cast("str | None", getattr(metric, "language", None))
-    found = sentences_of(sample, "retrieved_contexts", splitter, language)
-    counts = {chunk: len(list(group)) for chunk, group in groupby(found, key=lambda sentence: sentence.chunk)}
-    return [counts.get(i, 0) for i in range(len(sample.retrieved_contexts))]
+    counts = Counter(found.chunk for found in sentences_of(sample, "retrieved_contexts", given, language))
+    known = (given.judged(context) for context in sample.retrieved_contexts)
+    return [[True] * counts[i] if flags is None else flags for i, flags in enumerate(known)]
 
 
 def _flags(value: object, sentences: int) -> tuple[float, ...]:

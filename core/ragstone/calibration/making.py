@@ -83,7 +83,7 @@ def gather(
         progress: As for `evaluate`.
 
     Raises:
-        CalibrationError: The judge gives no probabilities.
+        CalibrationError: The judge gives no probabilities, or the labels are not of the items that it judged.
     """
     from ragstone.batch import evaluate
 
@@ -105,6 +105,11 @@ def _labelled(
     if item == "score":
         return Labelled(labelled.group, (score.value,), labelled.labels)
     judged = list(_judged(score, item))
+    if len(judged) != len(labelled.labels):
+        raise CalibrationError(
+            f"line {labelled.line}: {len(labelled.labels)} labels for the {len(judged)} items that were judged; read "
+            "the labels with the metric, its splitter and language, that is to be calibrated"
+        )
     known = [p for p in judged if p is not None]
     if len(known) < len(judged):
         raise CalibrationError(
