@@ -23,8 +23,9 @@ def _text(value: object) -> object:
 
 
 def _contexts(value: object) -> object:
+    kind = type(value).__name__
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
-        raise ValueError(f"is one {type(value).__name__}; pass a list of texts, one per retrieved context")
+        raise ValueError(f"is one {kind}; pass a list of texts, one per retrieved context")
     return tuple(cast("Iterable[object]", value))
 
 

@@ -97,7 +97,7 @@ def test_a_page_that_cannot_be_written_is_said_before_anything_is_done(run, scor
     files = (a, a) if command == "compare" else (tmp_path / "a-rows.jsonl",)
     start = run if command == "compare" else score
     arguments = ("compare", *files) if command == "compare" else files
-    for page, said in ((tmp_path / "none" / "p.html", "there is no folder"), (files[0], "is a file of this command")):
+    for page, said in ((tmp_path / "none" / "p.html", "no such folder: "), (files[0], "is the input ")):
         before = files[0].read_bytes()
         found = start(*arguments, "--report", page)
         assert found.exit_code == 2

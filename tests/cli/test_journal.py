@@ -70,9 +70,10 @@ def test_ctrl_c_says_how_to_go_on(score, rows, server, tmp_path):
 
 def test_a_file_that_is_no_journal_is_left_alone(score, six, server, tmp_path):
     (tmp_path / "out.jsonl").write_text("paid for\n")
-    done = score(six, *ONE, "--journal", six, "--out", tmp_path / "out.jsonl")
+    (tmp_path / "other.jsonl").write_bytes(six.read_bytes())
+    done = score(six, *ONE, "--journal", tmp_path / "other.jsonl", "--out", tmp_path / "out.jsonl")
     assert done.exit_code == 2
-    assert f"--journal {six}: is no journal" in done.stderr
+    assert f"--journal {tmp_path / 'other.jsonl'}: is no journal" in done.stderr
     assert (tmp_path / "out.jsonl").read_text() == "paid for\n"
     assert asked(server) == 0
 
@@ -113,7 +114,7 @@ def test_rates_reach_the_gate(score, rows, server):
 
 
 @pytest.mark.parametrize("option", ["--rpm", "--tpm", "--call-timeout", "--sample-timeout", "--repeat"])
-@pytest.mark.parametrize("value", ["0", "-1", "x"])
+@pytest.mark.parametrize("value", ["0", "-1", "x", "nan", "inf", "1e999"])
 def test_options_out_of_range(score, six, server, option, value):
     assert score(six, option, value).exit_code == 2
     assert asked(server) == 0

@@ -32,6 +32,21 @@ def test_no_name(make, spec):
     )
 
 
+@pytest.mark.parametrize("spec", ["", "foo", "openai:", "@http://127.0.0.1:9", "ftp://127.0.0.1", "m@http://"])
+@pytest.mark.parametrize("option", ["--llm", "--embedder"])
+def test_no_name_in_a_dry_run(run, six, option, spec):
+    done = run("score", six, "--dry-run", option, spec)
+    assert done.exit_code == 2
+    assert f"{option} {spec}: is none of" in done.stderr or f"{option} {spec}: base_url must be" in done.stderr
+
+
+@pytest.mark.parametrize("spec", ["local", "local:/none.gguf", "openai:gpt-5", NOBODY, f"m@{NOBODY}"])
+def test_nobody_needs_to_be_there_for_a_dry_run(run, six, monkeypatch, spec):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    assert run("score", six, "--dry-run", "--llm", spec).exit_code == 0
+    assert run("score", six, "--dry-run", "--embedder", spec).exit_code == 0
+
+
 def test_a_server_names_its_model(server):
     assert llm(server.url).model == MODEL
     assert llm(server.url.removesuffix("/v1")).model == MODEL

@@ -59,6 +59,9 @@ def test_version(run):
         (["-", "--set", 'summarization_score.questions=["a'], 'questions=["a: not JSON: Unterminated string starting at'),
         (["-", "--set", "response_relevancy.asking=nicely"], "Input should be 'auto'; Input should be 'together' or"),
         (["-", "--concurrency", "0"], "0 is not in the range x>=1"),
+        (["-", "--dry-run", "--price", "nan", "2"], "Invalid value for '--price': nan is not a finite number."),
+        (["-", "--dry-run", "--price", "1", "inf"], "Invalid value for '--price': inf is not a finite number."),
+        (["-", "--dry-run", "--price", "-1", "1"], "-1.0 is not in the range x>=0"),
         (["-", "--out", "-", "--explain"], "both write to standard output; name a file for --out"),
     ],
 )  # fmt: skip

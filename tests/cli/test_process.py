@@ -70,7 +70,7 @@ def test_the_input_is_not_overwritten_where_it_is_piped(process, server, six):
         command = process("score", "-", *ONE, "--out", six, "--llm", server.url, stdin=piped)
         _, errors = command.communicate()
     assert (command.returncode, six.read_bytes()) == (2, before)
-    assert errors.endswith(b": is the input itself\n")
+    assert errors.endswith(b": is the input FILE itself; name another file\n")
 
 
 def test_a_second_ctrl_c_does_not_wait_for_the_judge(process, stuck, rows, tmp_path):

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import threading
 from pathlib import Path
 
 import pytest
@@ -256,12 +257,33 @@ class TestOutput:
         before = six.read_bytes()
         done = score(six, "--out", same)
         assert (done.exit_code, six.read_bytes()) == (2, before)
-        assert f"--out {same}: is the input itself" in done.stderr
+        assert f"--out {same}: is the input FILE itself; name another file" in done.stderr
 
     def test_standard_input_that_is_no_file(self, score, six, tmp_path):
         (tmp_path / "out.jsonl").touch()
         assert score("-", *ONE, "--out", tmp_path / "out.jsonl", input=six.read_bytes()).exit_code == 0
         assert len(results(tmp_path / "out.jsonl")) == 6
+
+    @pytest.mark.parametrize("more", [("--field", "response=bar"), ("--set", "context_relevancy.language=xx")])
+    def test_it_is_not_touched_without_a_result(self, score, six, tmp_path, more):
+        out = tmp_path / "out.jsonl"
+        for before in (None, b"paid for\n"):
+            assert score(six, *ONE, *more, "--out", out).exit_code == 2
+            assert (out.read_bytes() if out.exists() else None) == before
+            out.write_bytes(b"paid for\n")
+
+    def test_its_help_says_that_it_replaces(self, run):
+        assert "What is in the file is replaced" in " ".join(run("score", "--help").stdout.split())
+
+    def test_it_may_be_a_pipe(self, score, six, tmp_path):
+        fifo = tmp_path / "fifo"
+        os.mkfifo(fifo)
+        read = []
+        reader = threading.Thread(target=lambda: read.append(fifo.read_bytes()))
+        reader.start()
+        assert score(six, *ONE, "--out", fifo).exit_code == 0
+        reader.join()
+        assert read[0].count(b"\n") == 6
 
     def test_it_is_not_touched_when_the_judge_is_not_there(self, run, six, tmp_path):
         out = tmp_path / "out.jsonl"
@@ -272,7 +294,7 @@ class TestOutput:
     def test_a_folder_that_is_not_there(self, score, six, tmp_path):
         done = score(six, *ONE, "--out", tmp_path / "no" / "out.jsonl")
         assert done.exit_code == 2
-        assert "out.jsonl: No such file or directory" in done.stderr
+        assert "out.jsonl: no such folder: " in done.stderr
 
     @pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
     def test_a_full_disk_ends_the_run_with_the_table(self, score, six):

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from ragstone import ContextRelevancy, Monitor, ResponseRelevancy, Sample
+from ragstone import ContextRelevancy, Monitor, ResponseRelevancy, Sample, Unscored
+from ragstone.monitor import Entry
 from ragstone.monitor.job import Job
 from ragstone.monitor.outbox import Outbox
 from ragstone.monitor.sampling import Choice
-from ragstone.sinks import SQLiteSink
+from ragstone.sinks import Record, SQLiteSink
 from ragstone.testing import FakeLLM
 
 from ..support.openai_server import HANG, error  # noqa: TID252 - under importlib mode tests are no package
@@ -73,6 +74,15 @@ def left(n, *metrics, first=0, attempts=0, wait=0.0):
     outbox.close()
 
 
+def keep(sink):
+    """An outbox in which an outcome waits for a sink."""
+    outbox = Outbox(Path("outbox.db").absolute())
+    outcome = Unscored(metric="context_relevancy", reason="undefined", detail="", version="1")
+    with outbox.transaction():
+        outbox.keep(Record(sample_id="s0", outcome=outcome, judge="j", submitted_at=0.0, scored_at=1.0), [sink])
+    outbox.close()
+
+
 def rows(path, query="SELECT sample_id, metric, status FROM outcomes ORDER BY 1, 2"):
     if not Path(path).exists():
         return []
@@ -85,6 +95,11 @@ def rows(path, query="SELECT sample_id, metric, status FROM outcomes ORDER BY 1,
 
 def waiting():
     return [name for (name,) in rows("outbox.db", "SELECT id FROM samples ORDER BY seq")]
+
+
+def change(path, statement):
+    with closing(sqlite3.connect(path, timeout=60, isolation_level=None)) as connection:
+        connection.execute(statement)
 
 
 def files():
@@ -170,10 +185,39 @@ def test_outcomes_that_were_not_delivered_need_no_judge(worker):
     monitor.close(0.1)
     done = worker("--db", "elsewhere.db", llm="http://127.0.0.1:9")
     assert (done.exit_code, done.stdout) == (1, "scored 0, unscored 0, left 5\n")
-    assert done.stderr == f"5 outcomes wait for sqlite:{Path('ragstone.db').absolute()}\n"
+    wanted = Path("ragstone.db").absolute()
+    assert done.stderr.splitlines() == [
+        f"5 outcomes wait for sqlite:{wanted}",
+        f"sqlite:{wanted}: to deliver what waits for it: ragstone worker --outbox outbox.db --db {wanted}",
+    ]
     done = worker(llm="http://127.0.0.1:9")
     assert (done.exit_code, done.stdout) == (0, "scored 0, unscored 0, left 0\n")
     assert len(rows("ragstone.db")) == 5
+
+
+@pytest.mark.parametrize(
+    ("sink", "way"),
+    [
+        (
+            "sql:postgresql+psycopg://me@db.test/rag",
+            "--db postgresql+psycopg://me@db.test/rag (add the password, if it",
+        ),
+        (
+            "call:print",
+            "to deliver what waits for it, start the app, or name the app's monitor (--monitor MODULE:NAME)",
+        ),
+        ("sqlite:/a b.db", "ragstone worker --outbox outbox.db --db '/a b.db'"),
+        ("unreadable: sqlite:/a.db", "what waits for it cannot be read"),
+    ],
+)
+def test_what_delivers_to_another_sink_is_said(worker, sink, way):
+    keep(sink)
+    done = worker()
+    assert (done.exit_code, done.stdout) == (1, "scored 0, unscored 0, left 1\n")
+    first, second = done.stderr.splitlines()
+    assert first == f"1 outcomes wait for {sink}"
+    assert second.startswith(f"{sink}: ")
+    assert way in second
 
 
 def test_what_a_sample_lacks_is_an_outcome_like_any_other(worker):
@@ -222,12 +266,50 @@ def test_a_judge_that_keeps_failing_is_given_up(run, openai_server):
 def test_a_database_that_refuses_is_given_up(worker, monkeypatch):
     monkeypatch.setattr("ragstone.cli.work._SINK_PATIENCE", 0.5)
     left(3)
-    Path("results").write_text("no database" * 100)
-    done = worker("--db", "results")
+    SQLiteSink("results.db").ledger().spend([Entry("none", 0, 1, 0)])
+    change("results.db", "CREATE TRIGGER no BEFORE INSERT ON outcomes BEGIN SELECT raise(ABORT, 'no more'); END")
+    done = worker("--db", "results.db")
+    wanted = Path("results.db").absolute()
     assert (done.exit_code, done.stdout) == (1, "scored 3, unscored 0, left 3\n")
-    assert "is no SQLite database" in done.stderr
+    assert "no more" in done.stderr
+    assert f"sqlite:{wanted}: to deliver what waits for it, run this again when it takes outcomes" in done.stderr
     done = worker("--db", "good.db")
-    assert f"3 outcomes wait for sqlite:{Path('results').absolute()}" in done.stderr
+    assert f"3 outcomes wait for sqlite:{wanted}" in done.stderr
+    change("results.db", "DROP TRIGGER no")
+    (command,) = re.findall(r"to deliver what waits for it: ragstone worker --outbox outbox.db (.*)", done.stderr)
+    done = worker(*command.split())
+    assert (done.exit_code, done.stdout) == (0, "scored 0, unscored 0, left 0\n")
+    assert len(rows("results.db")) == 3
+
+
+def test_outcomes_that_wait_for_what_is_no_database_are_delivered_when_it_is_moved_away(worker):
+    keep(f"sqlite:{Path('s.jsonl').absolute()}")
+    Path("s.jsonl").write_text("no database" * 100)
+    done = worker("--db", "s.jsonl")
+    assert done.exit_code == 2
+    assert "1 outcomes wait for it and go to no other: mend it or move it away, and run this again" in done.stderr
+    Path("s.jsonl").rename("away")
+    done = worker("--db", "s.jsonl")
+    assert (done.exit_code, done.stdout) == (0, "scored 0, unscored 0, left 0\n")
+    assert len(rows("s.jsonl")) == 1
+
+
+@pytest.mark.parametrize("url", [False, True], ids=["file", "url"])
+def test_a_file_that_is_no_database_costs_nothing(worker, server, url):
+    if url:
+        pytest.importorskip("sqlalchemy")
+    left(3)
+    Path("s.jsonl").write_text("no database" * 100)
+    done = worker("--db", "sqlite:///s.jsonl" if url else "s.jsonl")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "Error: --db " in done.stderr
+    assert "s.jsonl: " in done.stderr
+    assert "not a database" in done.stderr
+    assert not [seen for seen in server.seen if seen.path.endswith("/chat/completions")]
+    assert waiting() == ["s0", "s1", "s2"]
+    done = worker("--db", "new.db")
+    assert (done.exit_code, done.stdout, done.stderr) == (0, "scored 3, unscored 0, left 0\n", "")
+    assert rows("new.db", "SELECT count(*) FROM spending") == [(0,)], "what was tried before was not entered"
 
 
 def test_another_version_is_said(worker):
@@ -357,6 +439,16 @@ def test_a_database_that_cannot_be(worker, db):
     assert done.exit_code == 2
     assert f"--db {db}" in done.stderr
     assert waiting() == ["s0"]
+
+
+@pytest.mark.parametrize("db", ["outbox.db", "./outbox.db", "sqlite:///outbox.db"])
+def test_the_outbox_in_place_of_the_database(worker, server, db):
+    left(1)
+    done = worker("--db", db)
+    assert done.exit_code == 2
+    assert f"--db {db.removeprefix('sqlite:///')}: is --outbox outbox.db itself; name another file" in done.stderr
+    assert waiting() == ["s0"]
+    assert "/v1/chat/completions" not in [seen.path for seen in server.seen]
 
 
 def test_samples_in_another_processs_hands(worker):

@@ -6,17 +6,19 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ragstone.batch.journal.file import JournalError
 from ragstone.batch.sources.rows import SAMPLE_FIELDS
 from ragstone.calibration import CalibrationError
+from ragstone.cli.files import check_apart, check_writable
 from ragstone.cli.input import parse_keys
-from ragstone.cli.judges import EMBEDDER_HELP, NotThere, is_local, make_embedder
+from ragstone.cli.judges import EMBEDDER_HELP, NotThere, is_local, local_file, make_embedder
 from ragstone.cli.metrics import METRICS, make_metrics, parse_settings
-from ragstone.cli.options import llm_option
+from ragstone.cli.options import FiniteRange, llm_option
 from ragstone.metrics import ContextRelevancy
 from ragstone.text.plain import printable, text_table
 
 if TYPE_CHECKING:
-    from ragstone.calibration.calibration import Figure
+    from ragstone.calibration.calibration import Calibration, Figure
     from ragstone.calibration.labels import Labels
     from ragstone.calibration.making import Made
 
@@ -32,7 +34,9 @@ _LABELS = ("labels", "relevant", "noncommittal", "score", "sentences")
     metavar="EMBEDDER",
     help=f"For sentences: look at their cosine with the question too. For the rest: {EMBEDDER_HELP}",
 )
-@click.option("--out", required=True, type=click.Path(dir_okay=False), help="Where to write the calibration.")
+@click.option(
+    "--out", required=True, type=click.Path(dir_okay=False), help="The calibration's file; replaced, if it is there."
+)
 @click.option(
     "--map",
     "maps",
@@ -66,7 +70,7 @@ _LABELS = ("labels", "relevant", "noncommittal", "score", "sentences")
 )
 @click.option(
     "--width",
-    type=click.FloatRange(0, 1, min_open=True),
+    type=FiniteRange(0.001, 1),
     default=0.1,
     show_default=True,
     help="Of the interval you want: says how many samples it would take.",
@@ -112,8 +116,11 @@ def calibrate(
     from ragstone.calibration.learning import load_sklearn
     from ragstone.calibration.making import make
 
-    if not Path(out).resolve().parent.is_dir() or Path(out).resolve() == Path(file).resolve():
-        raise click.UsageError(f"--out {out}: cannot be written: no such folder, or it is FILE itself")
+    check_apart(
+        [("--out", out), ("--journal", journal)],
+        [("the input FILE", file), ("--llm", local_file(llm)), ("--embedder", local_file(embedder))],
+    )
+    check_writable("--out", out)
     try:
         load_sklearn("linear_model")  # before a judge is loaded for nothing
     except ImportError as error:
@@ -142,15 +149,25 @@ def calibrate(
         )
     except CalibrationError as error:
         raise _Refused("\n".join(printable(line, 200) for line in str(error).splitlines())) from None
-    made.calibration.save(out)
-    _tell(made, labels, width, out)
+    except JournalError as error:
+        raise _Refused(f"--journal {error}") from error
+    _tell(made, labels, width)  # before it is saved: it was paid for, whatever becomes of the file
+    _save(made.calibration, out)
 
 
 class _Refused(click.ClickException):
     exit_code = 2
 
 
-def _tell(made: "Made", labels: "Labels", width: float, out: str) -> None:
+def _save(calibration: "Calibration", out: str) -> None:
+    try:
+        calibration.save(out)
+    except OSError as error:
+        raise _Refused(f"--out {out}: cannot write: {error.strerror}") from error
+    click.echo(f"written: {json.dumps(out)} ({calibration.digest})")
+
+
+def _tell(made: "Made", labels: "Labels", width: float) -> None:
     calibration, found = made.calibration, made.found
     rows = [
         (change.name, *(_figure(each) for each in (change.before, change.after, change.difference)))
@@ -173,7 +190,6 @@ def _tell(made: "Made", labels: "Labels", width: float, out: str) -> None:
         click.echo(f"{labels.skipped} line(s) have null for a label and were left out", err=True)
     for warning in found.warnings:
         click.echo(f"Warning: {warning}", err=True)
-    click.echo(f"written: {json.dumps(out)} ({calibration.digest})")
 
 
 def _figure(figure: "Figure") -> str:

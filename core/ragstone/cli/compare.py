@@ -2,6 +2,8 @@
 
 import click
 
+from ragstone.cli.files import check_apart, check_writable
+
 
 class _NoComparison(click.ClickException):
     exit_code = 2
@@ -15,7 +17,7 @@ class _NoComparison(click.ClickException):
     "page",
     type=click.Path(dir_okay=False),
     metavar="HTML",
-    help="Write a page, with the samples that moved most.",
+    help="Write a page, with the samples that moved most. A file that is there is replaced.",
 )
 @click.option("--any-version", is_flag=True, help="Compare scores of different metric versions or judges all the same.")
 def compare(a: str, b: str, page: str | None, any_version: bool) -> None:
@@ -35,10 +37,11 @@ def compare(a: str, b: str, page: str | None, any_version: bool) -> None:
     from ragstone.batch.comparison.comparison import NotComparableError
     from ragstone.batch.comparison.comparison import compare as compared
     from ragstone.batch.report.file import ReportError
-    from ragstone.cli.page import check_page, write_page
+    from ragstone.cli.page import write_page
 
     if page is not None:
-        check_page(page, a, b)
+        check_apart([("--report", page)], [("the input A", a), ("the input B", b)])
+        check_writable("--report", page, replaced=True)
     try:
         found = compared(a, b, any_version=any_version)
         text = None if page is None else found.html()

@@ -7,7 +7,7 @@ import click
 
 from ragstone.batch.estimation.estimate import estimate
 from ragstone.batch.sources.rows import BadLine, Row
-from ragstone.cli.judges import is_local
+from ragstone.cli.judges import is_local, model_of
 from ragstone.judge import LLM, Asking, LLMReply, LLMRequest
 from ragstone.metrics import Metric
 from ragstone.text.plain import printable
@@ -49,6 +49,9 @@ class Nobody:
 def unasked(spec: str) -> LLM:
     """Return what has the properties of the judge that `--llm` names; the embedded one's file need not be there.
 
+    Raises:
+        click.UsageError: It names none.
+
     Example:
         >>> unasked("openai:gpt-5-mini").model, unasked("local").asking
         ('gpt-5-mini', 'one_by_one')
@@ -57,7 +60,7 @@ def unasked(spec: str) -> LLM:
         from ragstone.local import LocalLLM
 
         return LocalLLM(spec.removeprefix("local").removeprefix(":") or None)  # loaded by its first call
-    return Nobody(spec.removeprefix("openai:").partition("@http")[0] or spec)
+    return Nobody(model_of("--llm", spec))
 
 
 def show_estimate(

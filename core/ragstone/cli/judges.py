@@ -5,6 +5,7 @@ from functools import partial
 import click
 
 from ragstone.clients import AnswerError, OpenAICompatible
+from ragstone.clients.access import check_url
 from ragstone.clients.connection import load_openai
 from ragstone.judge import LLM, Embedder
 
@@ -30,6 +31,29 @@ class NotThere(click.ClickException):
 def is_local(spec: str) -> bool:
     """Return whether a judge or embedder is one in this process."""
     return spec == "local" or spec.startswith("local:")
+
+
+def local_file(spec: str | None) -> str | None:
+    """Return the file that local:PATH names; None where a judge or embedder has none of yours."""
+    return _path(spec) if spec is not None and is_local(spec) else None
+
+
+def model_of(option: str, spec: str) -> str:
+    """Return what a judge or embedder would be called, with nobody loaded or asked; its name where only they know.
+
+    Raises:
+        click.UsageError: It names none.
+
+    Example:
+        >>> model_of("--llm", "openai:gpt-5-mini"), model_of("--llm", "http://127.0.0.1:8080")
+        ('gpt-5-mini', 'http://127.0.0.1:8080')
+    """
+    if is_local(spec):
+        return spec
+    try:
+        return _model_and_url(spec)[0] or spec
+    except ValueError as error:
+        raise click.UsageError(f"{option} {spec}: {error}") from None
 
 
 def make_llm(spec: str, *, max_concurrency: int) -> LLM:
@@ -85,18 +109,32 @@ def _path(spec: str) -> str | None:
 
 
 def _client(spec: str, max_concurrency: int) -> OpenAICompatible:
-    if spec.startswith(("http://", "https://")):
-        return OpenAICompatible.at(spec, max_concurrency=max_concurrency)  # asks the server for its model
-    model, at, url = spec.rpartition("@http")
-    if spec.startswith("openai:") and spec != "openai:":
-        make = partial(OpenAICompatible, spec.removeprefix("openai:"))
-    elif at and model:
-        make = partial(OpenAICompatible.at, f"http{url}", model)
+    model, url = _model_and_url(spec)
+    if url is None:
+        make = partial(OpenAICompatible, model)
+    elif model:
+        make = partial(OpenAICompatible.at, url, model)
     else:
-        raise ValueError("is none of local, local:PATH, openai:MODEL, URL, MODEL@URL")
+        return OpenAICompatible.at(url, max_concurrency=max_concurrency)  # asks the server for its model
     with make(timeout=_PROBE_TIMEOUT, max_retries=1) as probe:
         _check_reached(probe)
     return make(max_concurrency=max_concurrency)
+
+
+def _model_and_url(spec: str) -> tuple[str, str | None]:
+    """Return the model, "" for the server's own, and the server, None for OpenAI's.
+
+    Raises:
+        ValueError: It is no such name.
+    """
+    if spec.startswith(("http://", "https://")):
+        return "", check_url(spec)
+    if spec.startswith("openai:") and spec != "openai:":
+        return spec.removeprefix("openai:"), None
+    model, at, url = spec.rpartition("@http")
+    if not (at and model):
+        raise ValueError("is none of local, local:PATH, openai:MODEL, URL, MODEL@URL")
+    return model, check_url(f"http{url}")
 
 
 def _check_reached(client: OpenAICompatible) -> None:

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ragstone.calibration import Calibration, CalibrationError
 from ragstone.cli.dry_run import Nobody, unasked
-from ragstone.cli.judges import make_embedder, make_llm
+from ragstone.cli.judges import make_embedder, make_llm, model_of
 from ragstone.metrics import AlignmentCoverage, ContextRelevancy, Metric, ResponseRelevancy, SummarizationScore
 
 _CLASSES: Mapping[str, type[Metric]] = {
@@ -43,9 +43,10 @@ def make_metrics(
         calibration = given.get("calibration")
         embeds = isinstance(calibration, Calibration) and calibration.embeds
         if name == ResponseRelevancy.name or embeds:
-            wanted = embedder or "the embedder"
             more["embedder"] = (
-                Nobody(wanted) if dry else make_embedder(embedder, llm, judge, max_concurrency=concurrency)
+                Nobody("the embedder" if embedder is None else model_of("--embedder", embedder))
+                if dry
+                else make_embedder(embedder, llm, judge, max_concurrency=concurrency)
             )
         try:
             asked = judge

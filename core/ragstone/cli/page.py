@@ -1,6 +1,5 @@
 """The page of `--report`: what it needs is gathered while the results come, and no result is held for it."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -66,19 +65,3 @@ def write_page(path: str, text: str) -> None:
             target.write(text.encode())
     except OSError as error:
         raise PageLost(f"--report {path}: cannot write: {error.strerror}") from None
-
-
-def check_page(path: str, *others: str | None) -> None:
-    """See to it, before anything is spent, that a page can be written, and over none of the other files.
-
-    Raises:
-        click.UsageError: It cannot.
-    """
-    folder = Path(path).absolute().parent
-    if not folder.is_dir():
-        raise click.UsageError(f"--report {path}: there is no folder {folder}")
-    if not os.access(folder, os.W_OK):
-        raise click.UsageError(f"--report {path}: the folder {folder} cannot be written to")
-    for other in others:
-        if other not in (None, "-") and Path(other).absolute() == Path(path).absolute():
-            raise click.UsageError(f"--report {path}: is a file of this command already")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from ragstone.cli.files import check_apart, database_file
 from ragstone.report import DatabaseError
 from ragstone.report.facts import Findings
 from ragstone.report.gather import gather
@@ -29,7 +30,7 @@ class _NoReport(click.ClickException):
     type=click.Path(dir_okay=False, allow_dash=True),
     default="report.html",
     show_default=True,
-    help="Where the page goes (- : stdout).",
+    help="Where the page goes (- : stdout). A file that is there is replaced.",
 )
 def report(database: str, since: str | None, out: str) -> None:
     """Make a page of what a monitor scored, from its results database DB.
@@ -44,6 +45,7 @@ def report(database: str, since: str | None, out: str) -> None:
       2    there is no such database, it cannot be read, or the page
            cannot be written
     """  # noqa: D301 - click's mark for lines that stay as they are
+    check_apart([("--out", None if out == "-" else out)], [("the database", database_file(database))])
     now = time.time()
     try:
         findings = gather(database, seconds_since(since, now=now))
@@ -51,19 +53,16 @@ def report(database: str, since: str | None, out: str) -> None:
         raise click.UsageError(f"--{error}") from None
     except (DatabaseError, ImportError) as error:
         raise _NoReport(str(error)) from None
-    _write(page(findings, made_at=now).encode(), out, database)
+    _write(page(findings, made_at=now).encode(), out)
     click.echo(f"{out}: {_what(findings)}", err=out == "-")
 
 
-def _write(text: bytes, out: str, database: str) -> None:
+def _write(text: bytes, out: str) -> None:
     if out == "-":
         sys.stdout.buffer.write(text)
         return
     try:
-        target = Path(out)
-        if target.exists() and Path(database).exists() and target.samefile(database):
-            raise click.UsageError(f"--out {out}: is the database itself")
-        target.write_bytes(text)
+        Path(out).write_bytes(text)
     except OSError as error:
         raise _NoReport(f"--out {out}: cannot write: {error.strerror}") from None
 

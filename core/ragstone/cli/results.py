@@ -1,7 +1,6 @@
 """A result file: one JSON line per sample and metric."""
 
 import contextlib
-import os
 import sys
 from pathlib import Path
 from typing import IO
@@ -15,14 +14,17 @@ from ragstone.batch.runner import Scored
 class Results:
     """Writes outcomes; each sample's lines are handed over whole before the next sample is taken up.
 
+    The file is opened, and what was in it is gone, when there is a first outcome to write.
+
     Args:
-        target: Where the lines go.
-        name: What --out was given, for messages.
+        out: What --out names: a file, or "-" for standard output.
+        stack: Closes the file.
     """
 
-    def __init__(self, target: IO[bytes], name: str) -> None:
-        self._target = target
-        self._name = name
+    def __init__(self, out: str, stack: contextlib.ExitStack) -> None:
+        self._out = out
+        self._stack = stack
+        self._target: IO[bytes] | None = None
 
     def write(self, scored: Scored) -> None:
         """Write a line for each outcome.
@@ -34,13 +36,19 @@ class Results:
         text = "".join(map(result_line, scored.results))
         rest = memoryview(encoded(text))
         try:
+            target = self._opened()
             while rest:
-                rest = rest[self._target.write(rest) :]
-            self._target.flush()
+                rest = rest[target.write(rest) :]
+            target.flush()
         except BrokenPipeError:
             raise
         except OSError as error:
-            raise ResultsLost(f"--out {self._name}: cannot write: {error.strerror}") from error
+            raise ResultsLost(f"--out {self._out}: cannot write: {error.strerror}") from error
+
+    def _opened(self) -> IO[bytes]:
+        if self._target is None:
+            self._target = self._stack.enter_context(_open(self._out))
+        return self._target
 
 
 class ResultsLost(click.ClickException):
@@ -49,26 +57,7 @@ class ResultsLost(click.ClickException):
     exit_code = 2
 
 
-def open_results(out: str, file: str) -> contextlib.AbstractContextManager[IO[bytes]]:
-    """Open what --out names, for writing; standard output for "-".
-
-    Raises:
-        click.UsageError: It cannot be written, or is the file that the samples are read from.
-    """
+def _open(out: str) -> contextlib.AbstractContextManager[IO[bytes]]:
     if out == "-":
         return contextlib.nullcontext(sys.stdout.buffer)
-    try:
-        if Path(out).exists() and _is_input(out, file):
-            raise click.UsageError(f"--out {out}: is the input itself")
-        return Path(out).open("wb", buffering=0)  # unbuffered: what is written is on its way to the disk
-    except OSError as error:
-        raise click.UsageError(f"--out {out}: {error.strerror}") from None
-
-
-def _is_input(out: str, file: str) -> bool:
-    if file != "-":
-        return Path(out).samefile(file)
-    try:
-        return os.path.samestat(os.fstat(sys.stdin.fileno()), Path(out).stat())
-    except (OSError, ValueError):  # standard input is closed, or no file
-        return False
+    return Path(out).open("wb", buffering=0)  # unbuffered: what is written is on its way to the disk

@@ -15,11 +15,12 @@ from ragstone.batch.scoring import GIVE_UP_AFTER
 from ragstone.batch.sources.rows import SAMPLE_FIELDS, read_rows
 from ragstone.cli.dry_run import show_estimate
 from ragstone.cli.ended import open_journal, run_to_end
+from ragstone.cli.files import check_apart, check_writable
 from ragstone.cli.input import NAMING, count_lines, open_input, parse_fields
-from ragstone.cli.judges import is_local
+from ragstone.cli.judges import is_local, local_file
 from ragstone.cli.metrics import METRICS, load_calibrations, make_metrics, parse_settings, parse_thresholds
-from ragstone.cli.options import asking_option, embedder_option, llm_option, settings_option
-from ragstone.cli.results import Results, open_results
+from ragstone.cli.options import FiniteRange, asking_option, embedder_option, llm_option, settings_option
+from ragstone.cli.results import Results
 from ragstone.cli.run import Run
 from ragstone.cli.show import summary_table
 from ragstone.metrics import Metric
@@ -27,7 +28,7 @@ from ragstone.metrics import Metric
 if TYPE_CHECKING:
     from ragstone.cli.page import Page
 
-_POSITIVE = click.FloatRange(min=0, min_open=True)
+_POSITIVE = FiniteRange(min=0, min_open=True)
 
 
 @click.command(short_help="Score samples, one JSON object a line.")
@@ -41,14 +42,16 @@ _POSITIVE = click.FloatRange(min=0, min_open=True)
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, allow_dash=True),
-    help="Write a JSON line per sample and metric (- : stdout).",
+    help="Write a JSON line per sample and metric (- : stdout). What is in the file is replaced, from the first result "
+    "on.",
 )
 @click.option(
     "--report",
     "report",
     type=click.Path(dir_okay=False),
     metavar="HTML",
-    help="Write a page: the spread of the scores, and the lowest with what cost them.",
+    help="Write a page: the spread of the scores, and the lowest with what cost them. A file that is there is "
+    "replaced.",
 )
 @click.option("--explain", "explained", is_flag=True, help="Print each score with its verdicts and their evidence.")
 @click.option(
@@ -106,7 +109,7 @@ _POSITIVE = click.FloatRange(min=0, min_open=True)
 @click.option("--dry-run", "dry", is_flag=True, help="Ask no judge: print how many calls and tokens a run would take.")
 @click.option(
     "--price",
-    type=(click.FloatRange(min=0), click.FloatRange(min=0)),
+    type=(FiniteRange(min=0), FiniteRange(min=0)),
     metavar="IN OUT",
     help="For --dry-run: what a million prompt tokens cost, and a million reply tokens.",
 )
@@ -148,6 +151,15 @@ def score(
       2    the input or an option is wrong, or a line held no sample
       130  interrupted
     """  # noqa: D301 - click's mark for lines that stay as they are
+    check_apart(
+        [("--out", None if out == "-" else out), ("--report", report), ("--journal", journal)],
+        [
+            ("the input FILE", file),
+            *(("--calibration", each) for each in calibrations),
+            ("--llm", local_file(llm)),
+            ("--embedder", local_file(embedder)),
+        ],
+    )
     wanted = tuple(dict.fromkeys(names)) or METRICS
     mapping = parse_fields(fields)
     limits = parse_thresholds(thresholds, wanted)
@@ -166,14 +178,16 @@ def score(
     if dry:
         with open_input(file) as lines:
             sys.exit(show_estimate(read_rows(lines, mapping, naming=NAMING), metrics, repeat, price))
-    page = None if report is None else _page(report, metrics, file, out)
+    page = None if report is None else _page(report, metrics, file)
+    if out not in (None, "-"):
+        check_writable("--out", out)
     # Calls to the embedded judge run one at a time: rows side by side would only wait for each other.
     calls, window = (1, 1) if is_local(llm) else (concurrency, 16 * concurrency)
     interrupts = Interrupts()
     with contextlib.ExitStack() as stack:
         kept = None if journal is None else open_journal(journal, stack)
         lines = stack.enter_context(open_input(file))
-        results = None if out is None else Results(stack.enter_context(open_results(out, file)), out)
+        results = None if out is None else Results(out, stack)
         run = Run(metrics, results, page, explained=explained, total=count_lines(file) if is_terminal() else None)
 
         async def all_rows() -> None:
@@ -208,10 +222,10 @@ def score(
     sys.exit(_status(run, limits))
 
 
-def _page(path: str, metrics: Sequence[Metric], file: str, out: str | None) -> "Page":
-    from ragstone.cli.page import Page, check_page  # numpy, for those who want a page
+def _page(path: str, metrics: Sequence[Metric], file: str) -> "Page":
+    from ragstone.cli.page import Page  # numpy, for those who want a page
 
-    check_page(path, file, out)
+    check_writable("--report", path, replaced=True)
     return Page(path, metrics, "standard input" if file == "-" else Path(file).name)
 
 

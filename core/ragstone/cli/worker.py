@@ -1,19 +1,24 @@
 """`ragstone worker`: scores what a monitor left in its outbox."""
 
 import importlib
+import shlex
 import sqlite3
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from ragstone.cli.judges import NotThere
+from ragstone.cli.files import check_apart, database_file
+from ragstone.cli.judges import NotThere, local_file
 from ragstone.cli.metrics import METRICS, make_metrics, parse_settings
 from ragstone.cli.options import asking_option, embedder_option, llm_option, settings_option
 from ragstone.cli.work import Work
-from ragstone.monitor import Monitor
+from ragstone.monitor import Entry, Monitor
+from ragstone.sinks.errors import SinkError
+from ragstone.text.plain import printable
 
 if TYPE_CHECKING:
     from ragstone.monitor.outbox import Contents
@@ -64,15 +69,16 @@ def worker(
 ) -> None:
     """Score what a monitor left in its outbox when its process ended.
 
-    Takes samples that no living process works on, scores them, and brings their outcomes, and those that were not
-    delivered, to the database. What the judge fails on stays in the outbox for another try. Several workers, and
-    the app, may work on one outbox; none takes what another has.
+    Takes samples that no living process works on, scores them, and brings their outcomes to the database, and those
+    that wait for it there already. Outcomes that wait for another one stay; the worker says how to deliver them. What
+    the judge fails on stays in the outbox for another try. Several workers, and the app, may work on one outbox;
+    none takes what another has.
 
     \b
     Exit status:
       0    nothing is left (with --follow: ended by SIGTERM)
       1    something could not be scored or delivered
-      2    there is no such outbox, or an option is wrong
+      2    there is no such outbox, the database takes nothing, or an option is wrong
       130  interrupted; what was in hand was finished
     """  # noqa: D301 - click's mark for lines that stay as they are
     path = Path(outbox)
@@ -90,7 +96,12 @@ def worker(
         made = _made(path, found, names, follow=follow, **how)
     work = Work(made, total=found.waiting(), follow=follow)
     ended = work.run()
-    sys.exit(work.report(contents(path), ended))
+    left = contents(path)
+    status = work.report(left, ended)
+    sinks = made.stats().sinks
+    for name in left.records:
+        click.echo(f"{printable(name)}: {_way(name, outbox, again=name in sinks)}", err=True)
+    sys.exit(status)
 
 
 def contents(path: Path) -> "Contents":
@@ -176,6 +187,10 @@ def _made(
     options = parse_settings(settings, wanted)
     for given in options.values():
         given.setdefault("asking", asking)
+    check_apart(
+        [("--db", database_file(db))],
+        [("--outbox", str(path)), ("--llm", local_file(llm)), ("--embedder", local_file(embedder))],
+    )
     sink = _sink(db)
     metrics = make_metrics(options, llm=llm, embedder=embedder, concurrency=4 * workers) if wanted else [_nothing()]
     versions = {metric.name: metric.version for metric in metrics}
@@ -186,7 +201,21 @@ def _made(
                 "To score as the app does: --monitor MODULE:NAME",
                 err=True,
             )
+    _open(sink, found.records.get(sink.name, 0))
     return Monitor(metrics, sinks=sink, outbox=path, store_text=store_text, workers=workers, max_queue=_MOST_WAITING)
+
+
+def _way(name: str, outbox: str, *, again: bool) -> str:
+    """Say what delivers the outcomes that wait for a sink: they go to one of its name and to no other."""
+    kind, _, place = name.partition(":")
+    if kind == "unreadable":
+        return "what waits for it cannot be read, and stays in the outbox"
+    if again:
+        return "to deliver what waits for it, run this again when it takes outcomes; no other sink gets them"
+    if kind not in ("sqlite", "sql"):
+        return "to deliver what waits for it, start the app, or name the app's monitor (--monitor MODULE:NAME)"
+    command = printable(f"ragstone worker --outbox {shlex.quote(outbox)} --db {shlex.quote(place)}", 10_000)
+    return f"to deliver what waits for it: {command}" + (" (add the password, if it has one)" if kind == "sql" else "")
 
 
 def _sink(db: str) -> "Sink":
@@ -204,6 +233,27 @@ def _sink(db: str) -> "Sink":
         raise click.UsageError(f"--db {db}: {error}") from None
     except ImportError as error:
         raise NotThere(f"--db {db}: {error}") from None
+
+
+def _open(sink: "Sink", waiting: int) -> None:
+    """Open the database once, before a judge is paid for what it would not take.
+
+    Args:
+        sink: The database.
+        waiting: How many outcomes wait for it.
+
+    Raises:
+        NotThere: It cannot be opened, or is none that takes outcomes.
+    """
+    ledger = sink.ledger()
+    try:
+        if ledger is not None:
+            ledger.spend([Entry("opening", int(time.time()), 1, 0)])  # beyond its limit: nothing is entered
+    except SinkError as error:
+        more = f". {waiting:,} outcomes wait for it and go to no other: mend it or move it away, and run this again"
+        raise NotThere(f"--db {error}{more if waiting else ''}") from None
+    finally:
+        sink.close()
 
 
 def _nothing() -> Any:  # noqa: ANN401 - a metric

@@ -1,0 +1,62 @@
+"""`ragstone calibrate`: what is paid for is told, and what cannot be is said before anything is paid for."""
+
+from pathlib import Path
+
+import pytest
+
+from ragstone.calibration import Calibration
+
+from .conftest import row
+
+FULL = Path("/dev/full")
+
+
+@pytest.fixture
+def labelled(rows):
+    return rows(*(row(i, labels=[True, i % 2 == 0, False, False]) for i in range(8)))
+
+
+@pytest.fixture
+def calibrate(run, server, labelled):
+    pytest.importorskip("sklearn")
+    return lambda *args: run("calibrate", labelled, "--metric", "context_relevancy", "--llm", server.url, *args)
+
+
+def asked(server):
+    return [seen.path for seen in server.seen].count("/v1/chat/completions")
+
+
+def test_an_earlier_file_is_replaced(calibrate, tmp_path):
+    out = tmp_path / "c.json"
+    out.write_text("old\n" * 10_000)
+    done = calibrate("--out", out)
+    assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines()[-1].endswith(f"({Calibration.load(out).digest})")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
+def test_a_full_disk_loses_the_file_but_not_what_was_found(calibrate, server):
+    done = calibrate("--out", FULL)
+    assert done.exit_code == 2
+    assert asked(server) > 0
+    assert "labels: 32 (sentence) in 8 samples" in done.stdout
+    assert "written" not in done.stdout
+    assert done.stderr.endswith("Error: --out /dev/full: cannot write: No space left on device\n")
+
+
+def test_a_file_that_is_no_journal_is_left_alone(calibrate, server, tmp_path):
+    other = tmp_path / "lab.jsonl"
+    other.write_text("paid for\n" * 100)
+    done = calibrate("--out", tmp_path / "c.json", "--journal", other)
+    assert done.exit_code == 2
+    assert f"Error: --journal {other}: is no journal" in done.stderr
+    assert other.read_text() == "paid for\n" * 100
+    assert asked(server) == 0
+
+
+@pytest.mark.parametrize("width", ["nan", "inf", "0", "1e-300", "1.1", "x"])
+def test_a_width_that_none_can_be(calibrate, server, tmp_path, width):
+    done = calibrate("--out", tmp_path / "c.json", "--width", width)
+    assert done.exit_code == 2
+    assert "Invalid value for '--width'" in done.stderr
+    assert asked(server) == 0
