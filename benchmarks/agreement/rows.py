@@ -1,6 +1,7 @@
 """Human-labelled rows from JSONL files: what is scored, and what people said."""
 
 import json
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -64,7 +65,8 @@ class Row:
 def read_folder(folder: Path, limit: int | None = None) -> dict[str, list[Row]]:
     """Return the rows of all JSONL files in a folder and below it (or of one file), by file, in order.
 
-    Rows without a label (target null) are left out.
+    Rows without a label (target null) are left out, of a pair both; and, with a warning, those of two responses, which no
+    metric scores.
 
     Args:
         folder: The folder, or a file.
@@ -105,6 +107,8 @@ def _unit(row: Row) -> str:
 
 def _read_file(path: Path) -> list[Row]:
     rows: dict[str, Row] = {}
+    twofold = 0
+    unlabelled: set[object] = set()
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -113,14 +117,27 @@ def _read_file(path: Path) -> list[Row]:
         if not line.strip():
             continue
         try:
-            row = _row(path.stem, json.loads(line.decode()))
+            given = json.loads(line.decode())
+            if isinstance(given, dict) and "response_a" in given:
+                twofold += 1
+                continue
+            row = _row(path.stem, given)
             if row is not None and row.id in rows:
                 raise ValueError(f"id: {row.id!r} stands twice")
         except (ValueError, RecursionError) as error:
             what = "is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
             raise DataError(f"{path}, line {number}: {what}") from None
-        if row is not None:
+        if row is None:
+            unlabelled.add(given.get("pair_id"))
+        else:
             rows[row.id] = row
+    rows = {name: row for name, row in rows.items() if row.task != "pairwise" or row.group not in unlabelled}
+    if twofold:
+        warnings.warn(
+            f"{path}: {twofold} row(s) left out: response_a and response_b are two responses; give each a row of its "
+            "own, with one pair_id",
+            stacklevel=2,
+        )
     kinds = {(row.task, row.metrics) for row in rows.values()}
     if len(kinds) > 1:
         raise DataError(f"{path}: use: has rows of different tasks or metrics; make a file of each")

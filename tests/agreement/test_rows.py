@@ -137,6 +137,20 @@ def test_line_separators_within_a_text_end_no_line(tmp_path):
     assert read_folder(path)["x"][0].sample.user_input == row["user_input"]
 
 
+def test_a_pair_with_an_unlabelled_row_is_left_out(tmp_path):
+    targets = [("p", 0), ("p", None), ("q", 1), ("q", 0)]
+    rows = [response_row(i, target, "pairwise", pair=pair) for i, (pair, target) in enumerate(targets)]
+    assert [row.id for row in read_folder(write(tmp_path / "pairs.jsonl", rows))["pairs"]] == ["r2", "r3"]
+
+
+def test_rows_of_two_responses_are_left_out_and_said(tmp_path):
+    two = {"id": "x", "user_input": "Why?", "response_a": "So.", "response_b": "Because.", "use": {"target": "a"}}
+    write(tmp_path / "twos.jsonl", [two, two])
+    write(tmp_path / "pairs.jsonl", [response_row(t, t, "pairwise", pair="p") for t in (0, 1)])
+    with pytest.warns(UserWarning, match=r"twos\.jsonl: 2 row\(s\) left out: response_a and response_b are two"):
+        assert list(read_folder(tmp_path)) == ["pairs"]
+
+
 def test_gold_splitter_gives_the_rows_own_sentences(tmp_path):
     rows = read_folder(write(tmp_path / "x.jsonl", [sentences_row(i, []) for i in range(3)]))["x"]
     splitter = GoldSplitter(rows)
