@@ -65,8 +65,8 @@ class Row:
 def read_folder(folder: Path, limit: int | None = None) -> dict[str, list[Row]]:
     """Return the rows of all JSONL files in a folder and below it (or of one file), by file, in order.
 
-    Rows without a label (target null) are left out, of a pair both; and, with a warning, those of two responses, which no
-    metric scores.
+    Rows without a label (target null) are left out, of a pair both; and, with a warning, those of two responses, which
+    no metric scores.
 
     Args:
         folder: The folder, or a file.
