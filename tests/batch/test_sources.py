@@ -189,7 +189,7 @@ class Broken(dict):
         ({"response": ["A."]}, "response: is list, not text (str)"),
         ({"contexts": "C."}, "retrieved_contexts: is one str; pass a list of texts"),
         ({"contexts": ["C.", None]}, "retrieved_contexts[1]: is NoneType, not text (str)"),
-        ({"contexts": [float("nan")]}, "retrieved_contexts[0]: is float, not text (str)"),
+        ({"contexts": [float("nan")]}, "retrieved_contexts[0]: is NaN, not text (str)"),
         ({"contexts": np.array([["C."], ["D."]])}, "retrieved_contexts[0]: is ndarray, not text (str)"),
         ({"contexts": np.array("C.")}, "TypeError: iteration over a 0-d array"),
         ({"contexts": {"a": "C."}}, "retrieved_contexts: is one dict; pass a list of texts"),
