@@ -47,7 +47,7 @@ def test_it_gets_a_list_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    "function", [keep_later, one_by_one, Keeper().later, LaterKeeper(), functools.partial(keep_later)], ids=repr
+    "function", [keep_later, one_by_one, Keeper().later, LaterKeeper(), functools.partial(keep_later)]
 )
 def test_async_functions_are_refused(function: object) -> None:
     with pytest.raises(TypeError, match=r"is async; pass a plain function"):
