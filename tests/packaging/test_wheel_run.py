@@ -1,4 +1,4 @@
-"""In the wheel's own run (check.py wheel) it is the installed wheel that is tested, and not the sources."""
+"""In the wheel's own run (the gate pythons) it is the installed wheel that is tested, and not the sources."""
 
 import os
 import sysconfig

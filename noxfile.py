@@ -1,0 +1,149 @@
+"""The gates. `nox` runs the fast ones, `nox -t full` all, `nox -l` lists them. Each makes an environment of its own."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import re
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import nox
+
+nox.options.default_venv_backend = "uv"
+nox.options.download_python = "never"
+nox.options.tags = ["fast"]
+nox.options.report = ".nox/report.json"
+
+ROOT = Path(__file__).resolve().parent
+REPORT = ROOT / ".nox" / "report.json"
+EXTRAS = "calibrate,dask,langchain,llama-index,local,openai,otel,sql"  # not ray: 485 MB
+PARALLEL = str(min(4, os.cpu_count() or 1))
+PYTEST = ("pytest", "-n", PARALLEL, "--dist", "worksteal", "--tb", "short")
+EXAMPLES = {  # each folder: its extra, and what else its scripts use
+    "with_langchain": ("langchain", "langgraph"),
+    "with_llama_index": ("llama-index",),
+    "batch": ("openai",),
+    "distributed": ("dask",),
+    "live": ("langchain,llama-index", "starlette", "uvicorn"),
+}
+REPORT.unlink(missing_ok=True)
+
+
+@atexit.register
+def closing_line() -> None:
+    """Print, below all that nox prints, how many gates passed and failed."""
+    if REPORT.is_file():
+        results = Counter(session["result"] for session in json.loads(REPORT.read_text())["sessions"])
+        failed = results.total() - results["success"] - results["skipped"]
+        print(f"\n{results['success']} passed, {failed} failed, {results['skipped']} skipped")
+
+
+def install(session: nox.Session, group: str) -> None:
+    """Install ragstone from the sources with its extras, and a group of tools."""
+    session.install("--group", group, "--editable", f".[{EXTRAS}]")
+
+
+def build_wheel(session: nox.Session) -> str:
+    """Build the wheel and return its path."""
+    folder = Path(session.create_tmp()).resolve() / "wheel"
+    shutil.rmtree(folder, ignore_errors=True)
+    session.run_install("uv", "build", "--quiet", "--wheel", "--out-dir", str(folder), external=True)
+    (wheel,) = folder.glob("*.whl")
+    return str(wheel)
+
+
+@nox.session(tags=["fast", "full"])
+def lint(session: nox.Session) -> None:
+    """Check lint rules, format, and that core imports no framework."""
+    session.install("--group", "lint")
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+    session.run("lint-imports", "--no-cache", env={"PYTHONPATH": os.pathsep.join(("core", "integrations"))})
+
+
+@nox.session(tags=["fast", "full"])
+def types(session: nox.Session) -> None:
+    """Check types, by mypy and by pyright, both strict."""
+    install(session, "types")
+    session.run("mypy", "--num-workers", PARALLEL, "core", "integrations", "tests/typing", "noxfile.py")
+    session.run("pyright", "--threads", PARALLEL, env={"PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"})
+
+
+@nox.session(tags=["fast", "full"])
+def wheel(session: nox.Session) -> None:
+    """Build the wheel, compare its files with the sources, install it with nothing else, and compute a first score."""
+    built = build_wheel(session)
+    session.install(built)
+    session.run("python", "tests/packaging/wheel_files.py", built)
+    session.run("python", "-I", "-W", "error", "tests/packaging/first_score.py")
+
+
+@nox.session(tags=["fast"])
+def tests(session: nox.Session) -> None:
+    """Run the tests and doctests but the long ones and those of the embedded judge."""
+    install(session, "test")
+    session.run(*PYTEST, *session.posargs)
+
+
+@nox.session(tags=["full"])
+def coverage(session: nox.Session) -> None:
+    """Run the tests and doctests, the long ones too, with branch coverage of at least 95 %."""
+    install(session, "dev")
+    session.run(*PYTEST, "-m", "not model", "--cov", "--durations=10", *session.posargs)
+
+
+@nox.session(tags=["full"], python=["3.10", "3.11", "3.12", "3.13", "3.14"])
+def pythons(session: nox.Session) -> None:
+    """Install the wheel on each Python that is there, compute a first score, and run the core's tests on it."""
+    built = build_wheel(session)
+    session.install(built)
+    session.run("python", "-I", "-W", "error", "tests/packaging/first_score.py")
+    session.install(f"{built}[openai,sql]", "--group", "test")
+    tested = ("tests/core", "tests/packaging", "tests/cli")
+    session.run(*PYTEST, "-o", "pythonpath=", *tested, env={"RAGSTONE_TESTED_FROM": "wheel"})
+
+
+@nox.session(tags=["full"], python="3.10")
+@nox.parametrize("release", ["langchain-1.0.0", "llama-index-0.13.0", "llama-index-0.14.9"])
+def releases(session: nox.Session, release: str) -> None:
+    """Run an integration's tests on an older release of its framework, on the oldest Python."""
+    framework = release.rpartition("-")[0]
+    session.install("--group", "test", "--group", release, "--editable", f".[{framework},openai]")
+    # What these releases are warned of by later ones of other packages is not ours.
+    session.run(*PYTEST, "-o", "filterwarnings=default", f"tests/with_{framework.replace('-', '_')}")
+
+
+@nox.session(tags=["full"])
+@nox.parametrize("folder", list(EXAMPLES))
+def examples(session: nox.Session, folder: str) -> None:
+    """Run a folder's examples from the built wheel, installed with nothing but what their README names."""
+    extra, *others = EXAMPLES[folder]
+    session.install(f"{build_wheel(session)}[{extra}]", *others)
+    for script in sorted((ROOT / "examples" / folder).glob("*.py")):
+        if "__main__" in script.read_text(encoding="utf-8"):
+            session.run("python", str(script))
+
+
+@nox.session(tags=["full"], venv_backend="none")
+def readme(session: nox.Session) -> None:
+    """Run README's first command in a clone of the last commit; it prints the scores that README shows."""
+    clone = Path(session.create_tmp()).resolve() / "clone"
+    shutil.rmtree(clone, ignore_errors=True)
+    session.run("git", "clone", "--quiet", str(ROOT), str(clone))
+    with session.chdir(clone):
+        text = (clone / "README.md").read_text(encoding="utf-8")
+        command = re.findall(r"^```bash\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)[0]
+        printed = session.run("bash", "-euo", "pipefail", "-c", command, silent=True, env={"PIP_QUIET": "1"})
+        (clone / "printed.txt").write_text(str(printed), encoding="utf-8")
+        session.run("python3", "tests/docs/readme_scores.py", "README.md", "printed.txt")
+
+
+@nox.session(tags=["full"])
+def judge(session: nox.Session) -> None:
+    """Run the tests that ask the embedded judge; `ragstone pull` fetches it."""
+    install(session, "test")
+    session.run("ragstone", "pull")
+    session.run("pytest", "-m", "model", "--tb", "short", "--durations=5")
