@@ -22,6 +22,7 @@ REPORT = ROOT / ".nox" / "report.json"
 EXTRAS = "calibrate,dask,langchain,llama-index,local,openai,otel,sql"  # not ray: 485 MB
 PARALLEL = str(min(4, os.cpu_count() or 1))
 PYTEST = ("pytest", "-n", PARALLEL, "--dist", "worksteal", "--tb", "short")
+TYPED = ("core", "integrations", "tests/typing", "noxfile.py", "examples/make_samples.py")
 EXAMPLES = {  # each folder: its extra, and what else its scripts use
     "with_langchain": ("langchain", "langgraph"),
     "with_llama_index": ("llama-index",),
@@ -39,6 +40,11 @@ def closing_line() -> None:
         results = Counter(session["result"] for session in json.loads(REPORT.read_text())["sessions"])
         failed = results.total() - results["success"] - results["skipped"]
         print(f"\n{results['success']} passed, {failed} failed, {results['skipped']} skipped")
+
+
+def scripts(folder: str) -> list[Path]:
+    """Return the Python files of a folder of examples."""
+    return sorted((ROOT / "examples" / folder).glob("*.py"))
 
 
 def install(session: nox.Session, group: str) -> None:
@@ -68,7 +74,9 @@ def lint(session: nox.Session) -> None:
 def types(session: nox.Session) -> None:
     """Check types, by mypy and by pyright, both strict."""
     install(session, "types")
-    session.run("mypy", "--num-workers", PARALLEL, "core", "integrations", "tests/typing", "noxfile.py")
+    session.run("mypy", "--num-workers", PARALLEL, *TYPED)
+    for folder in EXAMPLES:  # each by itself: its scripts import one another by their bare names
+        session.run("mypy", *map(str, scripts(folder)), env={"MYPYPATH": f"examples/{folder}"})
     session.run("pyright", "--threads", PARALLEL, env={"PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"})
 
 
@@ -122,7 +130,7 @@ def examples(session: nox.Session, folder: str) -> None:
     """Run a folder's examples from the built wheel, installed with nothing but what their README names."""
     extra, *others = EXAMPLES[folder]
     session.install(f"{build_wheel(session)}[{extra}]", *others)
-    for script in sorted((ROOT / "examples" / folder).glob("*.py")):
+    for script in scripts(folder):
         if "__main__" in script.read_text(encoding="utf-8"):
             session.run("python", str(script))
 
