@@ -1,0 +1,506 @@
+"""Mutants of the product, written by hand: do the tests see each of them?
+
+    python benchmarks/mutants.py                             # all, two at a time
+    python benchmarks/mutants.py --jobs 1 --only odds scrub  # those whose names begin so, one at a time
+
+Each mutant changes one place of a copy of the tree and runs the tests that are meant to see it. One that no test sees
+is a wrong number, a lost sample or a leaked text that the tests would let pass.
+"""
+
+import argparse
+import os
+import queue
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+LONGEST = 600  # seconds of one run of tests; a mutant that hangs is seen, too
+
+
+class Mutant(NamedTuple):
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+
+TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests): name, old text, new text
+    # Metrics
+    ("core/ragstone/metrics/odds.py", "core/test_context_relevancy.py core/test_response_relevancy.py"): [
+        ("odds_tie", "share > 0.5", "share >= 0.5"),
+        ("odds_share", "yes / (yes + no)", "no / (yes + no)"),
+    ],
+    ("core/ragstone/metrics/cosines.py", "core/test_response_relevancy.py"): [
+        ("cosine_norm", "(rows * rows).sum(", "abs(rows).sum("),
+        ("cosine_nan", "if not np.isfinite(rows).all():", "if np.isnan(rows).all():"),
+        ("cosine_zero_vector", "if not largest.all():", "if not largest.any():"),
+    ],
+    ("core/ragstone/metrics/context_relevancy.py", "core/test_context_relevancy.py"): [
+        ("context_chunk_share", '"chunk": len(hit) / chunks', '"chunk": len(hit) / len(sentences)'),
+        ("context_granularity", "value = breakdown[self.granularity]", 'value = breakdown["sentence"]'),
+        ("context_ids_of_a_batch", "if not first <= i <= last:", "if not 1 <= i <= last:"),
+        ("context_id_twice", "if len(set(ids)) != len(ids):", "if len(set(ids)) > len(ids):"),
+        ("context_batches", "if i > first and size + own > room:", "if i > first and size > room:"),
+        ("context_joined", 'sentence.choice == passage.choice == "yes"', 'sentence.choice == "yes"'),
+        ("context_best_of_chunk", "max(best.get(sentence.chunk, 0.0), probability or 0.0)", "probability or 0.0"),
+        ("context_against_best", 'given["yes"] * best["no"], given["no"] * best["yes"]', 'given["yes"], given["no"]'),
+    ],
+    ("core/ragstone/metrics/response_relevancy.py", "core/test_response_relevancy.py"): [
+        ("response_mean", "mean = sum(cosines) / len(cosines)", "mean = max(cosines)"),
+        ("response_majority", "2 * flagged > n", "2 * flagged >= n"),
+        ("response_expected", "else mean * (1.0 - probability)", "else mean * probability"),
+        ("response_refusal", 'first.choice == last.choice == "refused"', 'first.choice == "refused"'),
+        ("response_blank_question", "if any(not q.question.strip()", "if all(not q.question.strip()"),
+        ("response_too_many", "if len(questions) != self.n:", "if len(questions) < self.n:"),
+    ],
+    ("core/ragstone/metrics/alignment_coverage.py", "core/test_alignment_coverage.py"): [
+        ("alignment_min", "result = min(breakdown.values())", "result = max(breakdown.values())"),
+        ("alignment_coverage_of_yes", 'sum(a == "yes" for a, _ in pairs)', "len(pairs)"),
+        ("alignment_undefined", "if not asked:", "if asked is None:"),
+        ("alignment_evidence", "if not 1 <= number <= len(sentences):", "if not 0 <= number <= len(sentences):"),
+        ("alignment_word", "if checked.verdict not in _VERDICT_WORDS:", "if not checked.verdict:"),
+        ("alignment_expected", 'b.probabilities["yes"], a.probabilities["yes"]', 'b.probabilities["yes"], 1.0'),
+    ],
+    ("core/ragstone/metrics/summarization_score.py", "core/test_summarization_score.py"): [
+        ("summary_weights", 'self.coeff if self.coeff_weights == "c', 'self.coeff if self.coeff_weights != "c'),
+        ("summary_conciseness", "min(summary_characters, source_characters)", "summary_characters"),
+        ("summary_no_question", "if not questions:", "if questions is None:"),
+    ],
+    ("core/ragstone/metrics/closed_questions.py", "core/test_summarization_score.py core/test_alignment_coverage.py"): [
+        ("closed_expected_of_all", "if known and len(known) == len(probabilities)", "if known"),
+        ("closed_word", "if answers[i] not in choices:", "if not answers[i]:"),
+    ],
+    ("core/ragstone/metrics/base.py", "core/test_bad_input.py core/test_own_metric.py core/test_public.py"): [
+        ("base_threshold", "value >= self.threshold", "value > self.threshold"),
+        ("base_invisible", 'not in "ZC"', 'not in "Z"'),
+        ("base_empty_contexts", " or field not in sample.model_fields_set", ""),
+        ("base_limit", "(size := tokens(system, user)) > self._limit", "(size := tokens(system, user)) < 0"),
+    ],
+    # Replies and prompts
+    ("core/ragstone/asking/reply.py", "core/test_parsing.py"): [
+        ("reply_duplicate_key", "if len(value) != len(pairs):", "if len(value) > len(pairs):"),
+        ("reply_extra_key", 'extra="forbid"', 'extra="ignore"'),
+        ("reply_strict", "strict=True", "strict=False"),
+        ("reply_extra_id", "sorted(got - want, key=_natural)", "sorted(got - got, key=_natural)"),
+        ("reply_missing_id", "sorted(want - got, key=_natural)", "sorted(want - want, key=_natural)"),
+        ("reply_nan", "parse_constant=_no_constant, ", ""),
+        ("reply_infinite", "if not math.isfinite(value):", "if math.isnan(value):"),
+    ],
+    ("core/ragstone/asking/flow.py", "core/test_bad_replies.py"): [
+        ("ask_says_what_was_wrong", "replace(request, user=again)", "replace(request)"),
+    ],
+    ("core/ragstone/asking/choice.py", "asking"): [
+        ("choice_ambiguous", "_AMBIGUOUS = 0.05", "_AMBIGUOUS = 0.5"),
+        ("choice_begun", "if len(begun) == 1:", "if begun:"),
+        ("choice_share", "value / total", "value"),
+    ],
+    ("core/ragstone/asking/prompt.py", "core/test_prompts.py core/test_injection.py"): [
+        ("fence_nonce", "if not any(nonce in text.lower()", "if not any(nonce == text.lower()"),
+        ("fence_sendable", "{name: sendable(text) for", "{name: text for"),
+        ("prompt_one_line", '_LINE_BREAKS.sub(" ", text).strip()', "text.strip()"),
+        ("prompt_one_pass", "values.get(place[1], place[0])", "values.get(place[1], '')"),
+    ],
+    ("core/ragstone/asking/drivers.py", "core/test_sharing.py core/test_costs.py"): [
+        ("drivers_stop_paying", "while not failures and left:", "while left:"),
+        ("drivers_order", "replies[place] = call(request)", "replies[len(replies)] = call(request)"),
+    ],
+    ("core/ragstone/asking/suspicion.py", "injection/test_suspicion.py"): [
+        ("suspicion_most", "if len(found) == MOST:", "if len(found) > MOST:"),
+        ("suspicion_shots", "_SHOTS = 3", "_SHOTS = 4"),
+        ("suspicion_chunk", 'chunk = i if field == "retrieved_contexts" else None', "chunk = None"),
+    ],
+    # Sentences
+    ("core/ragstone/text/sentences.py", "text"): [
+        ("sentences_lead", "starts[0] = 0", "starts.sort()"),
+        ("sentences_margin", "_MARGIN = 1200", "_MARGIN = 0"),
+        ("sentences_undecided", "undecided <= left + start", "begin <= left + start"),
+    ],
+    ("core/ragstone/text/_align.py", "text"): [
+        ("align_position", "position = ink.start() + len(sentence)", "position = ink.start()"),
+    ],
+    ("core/ragstone/text/_easy.py", "text"): [("easy_pairs", "if 2 * pairs != count:", "if 2 * pairs > count:")],
+    ("core/ragstone/text/scripts.py", "languages/test_scripts.py"): [
+        ("scripts_japanese", '["ja"] * 10 > words["zh"]', '["ja"] > words["zh"]'),
+    ],
+    # Batches: journal, pace, sources, report, comparison, provider
+    ("core/ragstone/batch/journal/keys.py", "batch/test_keys.py"): [
+        ("key_of_a_draw", "of_metric, draw]", "of_metric]"),
+        ("key_of_a_response", "contexts, sample.response]", "contexts]"),
+        ("key_of_a_reply", "request.choices, model, draw]", "request.choices, model]"),
+    ],
+    ("core/ragstone/batch/journal/forms.py", "batch/test_journal.py"): [
+        ("journal_final", '"judge_error", "timeout", ', '"judge_error", '),
+    ],
+    ("core/ragstone/batch/journal/writer.py", "batch/test_journal.py"): [
+        ("journal_fork", "if self._pid != os.getpid():", "if self._pid < 0:"),
+        ("journal_exit", "atexit.register(self._at_exit)", "self._at_exit()"),
+        ("journal_failed_write", "self._leaving.add(self._waiting)", "self._leaving = self._waiting"),
+    ],
+    ("core/ragstone/batch/journal/file.py", "batch/test_journal.py"): [
+        ("journal_replaced", "if self._replaced():", "if self._patience < 0:"),
+        ("journal_version", "if mark == _MARK and version == VERSION:", "if mark == _MARK:"),
+    ],
+    ("core/ragstone/batch/pace/lane.py", "batch/test_lane.py batch/test_gate.py"): [
+        ("lane_limit", "self.in_flight >= self.limit", "self.in_flight > self.limit"),
+        ("lane_generation", "if generation == self._generation:", "if generation <= self._generation:"),
+    ],
+    ("core/ragstone/batch/pace/rates.py", "batch/test_lane.py batch/test_gate.py"): [
+        ("rates_burst", "self._level = min(self._holds, self._level + ", "self._level = (self._level + "),
+    ],
+    ("core/ragstone/batch/sources/rows.py", "batch/test_rows.py"): [
+        ("rows_names", '"contexts", "retrieval_context"', '"contexts"'),
+        ("rows_line", "enumerate(lines, 1)", "enumerate(lines, 0)"),
+        ("rows_mapped", "if mapped not in row:", "if mapped is None:"),
+        ("rows_empty_text", "row.get(name) is not None)", "row.get(name))"),
+    ],
+    ("core/ragstone/batch/sources/files.py", "batch/test_sources.py"): [
+        ("files_cells", "if len(cells) != width:", "if len(cells) > width:"),
+        ("files_open_quote", "delimiter=delimiter, strict=True", "delimiter=delimiter, strict=False"),
+    ],
+    ("core/ragstone/batch/report/statistics.py", "batch/test_statistics.py"): [
+        ("statistics_interval", "(0.025, 0.975)", "(0.05, 0.95)"),
+        ("statistics_permutation", "return (1 + hits) / (1 + permutations)", "return hits / permutations"),
+        ("statistics_sign_test", "return min(1.0, 2 * sum(", "return min(1.0, sum("),
+        ("statistics_noise", "(counts[again] - 1).sum()", "counts[again].sum()"),
+    ],
+    ("core/ragstone/batch/report/tally.py", "batch/test_report.py batch/test_summary.py"): [
+        ("report_worst", "entry = -sign * mean,", "entry = sign * mean,"),
+        ("report_passed", "sum(verdicts) / len(verdicts)", "sum(verdicts) / len(self._passed)"),
+        ("report_mean_of_rows", "math.fsum(means) / len(means)", "math.fsum(means) / self.totals.total"),
+        ("report_untold", "usage.input_tokens is None or usage.output", "usage.input_tokens is None and usage.output"),
+    ],
+    ("core/ragstone/batch/comparison/comparison.py", "batch/test_compare.py"): [
+        ("compare_direction", "(up, down) if higher else (down, up)", "(up, down)"),
+        ("compare_better", "(self.difference > 0) == self.higher_is_better", "self.difference > 0"),
+        ("compare_noise", "abs(self.difference) <= reach", "abs(self.difference) <= 0"),
+        ("compare_unpaired", "there & (pairing.in_b >= 0) & (b", "there & (b"),
+    ],
+    ("core/ragstone/batch/provider/flows.py", "batch/test_provider_batch.py"): [
+        ("provider_payer", "state.payer == run.evaluation.key and key not", "key not"),
+    ],
+    ("core/ragstone/batch/provider/answers.py", "batch/test_provider_batch.py"): [
+        ("provider_status", "if self.status != 200:", "if self.status >= 500:"),
+        ("provider_not_run", "code in _NOT_RUN", "code == ''"),
+    ],
+    # Monitor
+    ("core/ragstone/monitor/budget.py", "monitor/test_budget.py"): [
+        ("budget_bound", "+ amount > limit", "+ amount >= limit"),
+        ("budget_price", "/ 1e6", "/ 1e3"),
+        ("budget_day", '"day": 86_400}', '"day": 3_600}'),
+        (
+            "budget_all_windows",
+            "for name, starts_at, amount, _ in entries:",
+            "for name, starts_at, amount, _ in entries[:1]:",
+        ),
+    ],
+    ("core/ragstone/sinks/ledger.py", "sinks/test_ledgers.py"): [
+        ("ledger_bound", "amount > entry.limit", "amount >= entry.limit"),
+        ("ledger_sum", "amount += entry.amount", "amount = entry.amount"),
+    ],
+    ("core/ragstone/monitor/outbox.py", "monitor/test_outbox.py"): [
+        ("outbox_alive", "not in (None, me) and not self.owner.lives(owner)", "not in (None, me)"),
+        ("outbox_unreadable", '"WHERE owner IS NULL AND attempts >= 0 AND', '"WHERE owner IS NULL AND'),
+        ("outbox_wait", "attempts, time.time() + wait, left", "attempts, time.time(), left"),
+        (
+            "outbox_claimed",
+            '"UPDATE samples SET owner = ? WHERE seq = ?", (me',
+            '"UPDATE samples SET owner = ? WHERE seq = ?", (None',
+        ),
+    ],
+    ("core/ragstone/monitor/owner.py", "monitor/test_owner.py"): [
+        ("owner_lock", "if not _lock(file):", "if _lock(file) is None:"),
+        ("owner_name", "if not _NAME.fullmatch(other):", "if not other:"),
+    ],
+    ("core/ragstone/monitor/tally.py", "monitor/test_accounting.py monitor/test_submit.py monitor/test_exit.py"): [
+        ("accounting_pending", "return self._accepted - sum(self._fates.values())", "return self._accepted"),
+        ("accounting_remaining", "self.pending() + spooled + self._cut", "self.pending() + spooled"),
+        ("accounting_cut", 'self._fates["dropped", "closed"] += evaluations', 'self._fates["dropped", "closed"] += 1'),
+    ],
+    ("core/ragstone/monitor/recent.py", "monitor/test_submit.py"): [
+        ("recent_older", "if key in self._older or key in self._newer:", "if key in self._newer:"),
+    ],
+    ("core/ragstone/monitor/sampling.py", "monitor/test_sampling.py"): [
+        ("sampling_rate", "drawn[salt] < choice.rate", "drawn[salt] > choice.rate"),
+        ("sampling_weight", "choice._replace(rate=1.0, by=name)", "choice._replace(by=name)"),
+        ("sampling_correlated", "self._seed if self._correlated else ", "self._seed if not self._correlated else "),
+        ("sampling_feedback", "return feedback is False or ", "return "),
+        ("sampling_uniform", '"big") / 2**64', '"big") / 2**63'),
+    ],
+    ("core/ragstone/monitor/scrub.py", "monitor/test_scrub.py monitor/test_redaction.py"): [
+        ("scrub_reason", 'update={"reason": "", ', "update={"),
+        ("scrub_evidence", 'passage.model_copy(update={"text": ""})', "passage"),
+        ("scrub_key", "else scrubbed(outcome.detail)", "else outcome.detail"),
+        ("scrub_quoted", "_QUOTED, _SHORTEST = 24, 8", "_QUOTED, _SHORTEST = 24, 30"),
+        ("scrub_reply", 'hide = outcome.reason == "judge_unparseable"', 'hide = outcome.reason == "timeout"'),
+    ],
+    ("core/ragstone/monitor/delivery.py", "monitor/test_delivery.py"): [
+        ("delivery_strikes", "_STRIKES = 3", "_STRIKES = 1"),
+        ("delivery_lost", "item.row is None for item", "item.row is not None for item"),
+        ("delivery_order", "extendleft(reversed(left))", "extend(reversed(left))"),
+        ("delivery_full", "self._items.popleft()\n                    self._items.append(item)", "pass"),
+    ],
+    # Sinks
+    ("core/ragstone/sinks/rows.py", "sinks/test_sqlite.py sinks/test_sql.py sinks/test_contract.py"): [
+        ("sink_rate", '"rate": clean_real(record.rate)', '"rate": 1.0'),
+        ("sink_passed", "int(score.passed)", "int(not score.passed)"),
+        ("sink_unknown_tokens", "None if usage.input_tokens is None else ", "0 if usage.input_tokens is None else "),
+    ],
+    ("core/ragstone/sinks/sqlite.py", "sinks/test_sqlite.py sinks/test_contract.py"): [
+        ("sqlite_upsert", "DO UPDATE SET {changes}", "DO NOTHING"),
+    ],
+    ("core/ragstone/sinks/sqlite_database.py", "sinks/test_sqlite.py sinks/test_contract.py"): [
+        ("sqlite_replaced", "is not None and self._replaced():", "is not None and not self._path:"),
+    ],
+    ("core/ragstone/sinks/jsonl.py", "sinks/test_jsonl.py"): [
+        ("jsonl_half_line", "if size and _last_byte(", "if not size and _last_byte("),
+        ("jsonl_rollback", "os.ftruncate(file, size)", "os.fsync(file)"),
+    ],
+    ("core/ragstone/sinks/otel.py", "sinks/test_otel.py"): [
+        ("otel_label", "if score.passed else semconv.FAILED", "if not score.passed else semconv.FAILED"),
+        ("otel_context", "set_span_in_context(NonRecordingSpan(span), Context())", "Context()"),
+    ],
+    ("core/ragstone/sinks/clean.py", "sinks/test_clean.py"): [
+        ("clean_key_length", "if len(cleaned) <= KEY_LENGTH:", "if len(cleaned) <= KEY_LENGTH * 2:"),
+        ("clean_nan", "if math.isfinite(number):", "if not math.isnan(number):"),
+    ],
+    # Command line
+    ("core/ragstone/cli/score.py", "cli/test_score.py"): [
+        ("cli_threshold", "mean is None or mean < limit", "mean is None or mean <= limit"),
+        ("cli_threshold_unscored", "mean is None or mean < limit", "mean is not None and mean < limit"),
+        ("cli_bad_lines", "if run.bad_lines:", "if run.bad_lines > 1_000:"),
+        ("cli_nothing_scored", "any(summary.scored for", "any(summary.total for"),
+    ],
+    ("core/ragstone/cli/main.py", "cli/test_process.py cli/test_main.py"): [
+        ("cli_broken_pipe", "_SIGPIPE_STATUS = 141", "_SIGPIPE_STATUS = 0"),
+        ("cli_interrupt", "_SIGINT_STATUS = 130", "_SIGINT_STATUS = 1"),
+    ],
+    ("core/ragstone/cli/files.py", "cli/test_files.py cli/test_score.py"): [
+        ("cli_overwrites_input", "if found is not None and found == its_identity:", "if found == '':"),
+    ],
+    ("core/ragstone/cli/options.py", "cli/test_options.py cli/test_score.py"): [
+        ("cli_infinite_option", "if not math.isfinite(number):", "if math.isnan(number):"),
+    ],
+    # Calibration, many machines
+    ("core/ragstone/calibration/agreement.py", "calibration/test_fitting.py"): [
+        ("calibration_f1", "return 2.0 * sum(label", "return sum(label"),
+        ("calibration_f1_of_none", "return float(not taken)", "return 0.0"),
+        ("calibration_needed", "(width / wanted) ** 2", "(width / wanted)"),
+    ],
+    ("core/ragstone/calibration/labels.py", "calibration/test_labels.py"): [
+        ("calibration_label", "or not 0 <= value <= 1:", "or not value <= 1:"),
+        ("calibration_places", "labels[first[context] + sentence]", "labels[sentence]"),
+    ],
+    ("core/ragstone/calibration/votes.py", "calibration"): [
+        ("calibration_votes", "(len(answers) + 1.0)", "len(answers)"),
+    ],
+    ("core/ragstone/distributed/outcomes.py", "distributed/test_outcomes.py"): [
+        ("distributed_half_line", 'key.encode() or not line.endswith(b"\\n"):', "key.encode():"),
+        ("distributed_final", "if not is_final(outcome):", "if outcome is None:"),
+    ],
+    ("core/ragstone/distributed/parts.py", "distributed/test_chunk.py distributed/test_on_dask.py"): [
+        ("distributed_row", "row=row.line - 1", "row=row.line"),
+    ],
+    # LangChain
+    ("integrations/ragstone_langchain/messages.py", "with_langchain/test_evaluator.py with_langchain/test_fields.py"): [
+        ("langchain_tool_call", 'if m.role == "ai" and not m.calls_tools', 'if m.role == "ai"'),
+        ("langchain_last_question", "for message in reversed(messages) if", "for message in messages if"),
+        ("langchain_this_turn", "return messages[last + 1 :]", "return messages"),
+    ],
+    (
+        "integrations/ragstone_langchain/documents.py",
+        "with_langchain/test_evaluator.py with_langchain/test_fields.py",
+    ): [
+        ("langchain_failed_tool", 'message.role != "tool" or message.failed', 'message.role != "tool"'),
+    ],
+    ("integrations/ragstone_langchain/results.py", "with_langchain/test_evaluator.py"): [
+        ("langchain_unscored", '"score": None if scored is None', '"score": 0.0 if scored is None'),
+    ],
+    ("integrations/ragstone_langchain/recorder.py", "with_langchain/test_monitor_handler.py"): [
+        ("langchain_judge", "if tags and JUDGE_TAG in tags:", "if tags == JUDGE_TAG:"),
+    ],
+    ("integrations/ragstone_langchain/unseen.py", "with_langchain/test_unseen.py"): [
+        ("langchain_stream", 'tags=[JUDGE_TAG, "nostream"]', "tags=[JUDGE_TAG]"),
+        ("langchain_trace", "    if not trace:", "    if trace:"),
+        ("langchain_hooks", "variable.set(_SILENT)", "variable.get()"),
+        ("langchain_callbacks", 'if name == "callbacks" and value:', 'if name == "callbacks" and not value:'),
+    ],
+    ("integrations/ragstone_langchain/live_samples.py", "with_langchain/test_monitor_handler.py"): [
+        ("langchain_error", "None if ended.error is not None else answer_of(outputs)", "answer_of(outputs)"),
+        ("langchain_error_text", "str(error)[:_ERROR_LENGTH]", "str(error)"),
+    ],
+    ("integrations/ragstone_langchain/open_runs.py", "with_langchain/test_monitor_handler.py"): [
+        ("langchain_most_open", "len(self._tops) < MAX_OPEN and", "True and"),
+        ("langchain_retriever_in_tool", "and not inner and kind in", "and kind in"),
+    ],
+    ("integrations/ragstone_langchain/handler.py", "with_langchain/test_monitor_handler.py"): [
+        ("langchain_never_raises", "except Exception as error:", "except OSError as error:"),
+        ("langchain_copied_handler", "return self  # configs", "return MonitorHandler(self.monitor)  # configs"),
+    ],
+    # LlamaIndex
+    ("integrations/ragstone_llama_index/spans.py", "with_llama_index/test_monitor_engines.py"): [
+        ("llama_index_never_raises", "self.recorder.broke(error)\n                return None", "raise"),
+        ("llama_index_tags", 'and key[:11] != "llamaindex."', ""),
+        ("llama_index_judge", "if JUDGE_TAG in tags:", "if JUDGE_TAG == tags:"),
+    ],
+    ("integrations/ragstone_llama_index/runs.py", "with_llama_index/test_monitor_engines.py"): [
+        ("llama_index_nodes_twice", "self.parent.retrieved.clear()", "self.parent.retrieved.copy()"),
+        ("llama_index_most_open", "len(self._kept) <= self._most and", "True and"),
+    ],
+    (
+        "integrations/ragstone_llama_index/recorder.py",
+        "with_llama_index/test_monitor_streams.py with_llama_index/test_monitor_chats.py",
+    ): [
+        ("llama_index_abandoned", "if isinstance(error, GeneratorExit):", "if isinstance(error, OSError):"),
+        ("llama_index_given_up", "if error is None or isinstance(error, _GIVEN_UP):", "if error is None:"),
+    ],
+    ("integrations/ragstone_llama_index/streams.py", "with_llama_index/test_streams.py"): [
+        (
+            "llama_index_stream_error",
+            "if self.error is not None:\n            raise self.error\n\n    def read",
+            "def read",
+        ),
+        (
+            "llama_index_stream_text",
+            "if error is None and self.response.response_txt is None:",
+            "if error is None and False:",
+        ),
+    ],
+    ("integrations/ragstone_llama_index/evaluator.py", "with_llama_index/test_evaluator.py"): [
+        (
+            "llama_index_broken_answer",
+            'answer.problem is None or "response" not in',
+            'answer.problem is None or "response" in',
+        ),
+        ("llama_index_kept_prompts", "if step not in given}", "if step in given}"),
+    ],
+    ("integrations/ragstone_llama_index/legacy.py", "with_llama_index/test_monitor_legacy.py"): [
+        ("llama_index_legacy_twice", " and not is_instrumented(self._recorder.monitor)", ""),
+        ("llama_index_legacy_error", "elif response is not None:", "elif response is not told:"),
+    ],
+    ("integrations/ragstone_llama_index/unseen.py", "with_llama_index/test_unseen.py"): [
+        ("llama_index_judge_tag", "JUDGE_TAG: True}", "}"),
+        (
+            "llama_index_telemetry",
+            "token = telemetry.attach(context)",
+            "token = telemetry.attach(telemetry.set_value('', 0))",
+        ),
+    ],
+}
+
+
+def mutants(names: list[str]) -> list[Mutant]:
+    every = [
+        Mutant(name, file, old, new, tuple(existing(path) for path in tests.split()))
+        for (file, tests), changes in TABLE.items()
+        for name, old, new in changes
+    ]
+    return [mutant for mutant in every if not names or mutant.name.startswith(tuple(names))]
+
+
+def existing(path: str) -> str:
+    """Return a path of tests, or their folder's when the file was merged into another."""
+    tests = Path("tests", path)
+    return str(tests if (ROOT / tests).exists() else tests.parent)
+
+
+def copied(folder: Path) -> Path:
+    """Copy what git tracks, as it is in the work tree, with byte code that knows its source by its text."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    for name in filter(None, listed.split("\0")):
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
+    compiling = [
+        sys.executable,
+        "-m",
+        "compileall",
+        "-q",
+        "--invalidation-mode",
+        "checked-hash",
+        "core",
+        "integrations",
+    ]
+    subprocess.run(compiling, cwd=folder, check=True)
+    return folder
+
+
+def passes(tests: tuple[str, ...], folder: Path) -> bool:
+    roots = os.pathsep.join(str(folder / root) for root in ("core", "integrations"))
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not model and not slow"]
+    run = subprocess.Popen(
+        [*command, *tests],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": roots, "PYTHONDONTWRITEBYTECODE": "1"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        return run.wait(timeout=LONGEST) in (0, 5)  # 5: all of them were skipped
+    except subprocess.TimeoutExpired:
+        os.killpg(run.pid, signal.SIGKILL)
+        run.wait()
+        return False
+
+
+def tried(mutant: Mutant, folder: Path) -> str:
+    file = folder / mutant.file
+    source = file.read_text(encoding="utf-8") if file.exists() else ""
+    if source.count(mutant.old) != 1:
+        return "does not apply"
+    try:
+        file.write_text(source.replace(mutant.old, mutant.new), encoding="utf-8")
+        return "SURVIVED" if passes(mutant.tests, folder) else "killed"
+    finally:
+        file.write_text(source, encoding="utf-8")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Do the tests see each mutant?")
+    parser.add_argument("--jobs", type=int, default=2, help="how many runs of tests at once")
+    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="mutants whose names begin so")
+    parser.add_argument("--no-baseline", action="store_true", help="trust the tests to pass without a mutant")
+    options = parser.parse_args()
+    chosen = mutants(options.only)
+    with tempfile.TemporaryDirectory() as place, ThreadPoolExecutor(options.jobs) as pool:
+        folders: queue.SimpleQueue[Path] = queue.SimpleQueue()
+        for number in range(options.jobs):
+            folders.put(copied(Path(place, str(number))))
+
+        def in_a_folder(job: Callable[[Path], str]) -> str:
+            folder, begun = folders.get(), time.monotonic()
+            try:
+                return f"{job(folder)} ({time.monotonic() - begun:.0f} s)"
+            finally:
+                folders.put(folder)
+
+        def baseline(tests: tuple[str, ...], folder: Path) -> str:
+            return "passes" if passes(tests, folder) else "FAILS"
+
+        sets = [] if options.no_baseline else list(dict.fromkeys(mutant.tests for mutant in chosen))
+        bad = False
+        for tests, result in zip(sets, pool.map(in_a_folder, [partial(baseline, each) for each in sets]), strict=True):
+            bad = bad or result.startswith("FAILS")
+            print(f"{result} without a mutant: {' '.join(tests)}", flush=True)
+        results = Counter[str]()
+        runs = pool.map(in_a_folder, [partial(tried, mutant) for mutant in chosen])
+        for mutant, result in zip(chosen, runs, strict=True):
+            results[result.partition(" (")[0]] += 1
+            print(f"{result:<15} {mutant.name}: {mutant.file}", flush=True)
+    print(", ".join(f"{n} {result}" for result, n in results.items()))
+    return int(bad or set(results) != {"killed"})
+
+
+if __name__ == "__main__":
+    sys.exit(main())
