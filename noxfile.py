@@ -109,7 +109,7 @@ def pythons(session: nox.Session) -> None:
     built = build_wheel(session)
     session.install(built)
     session.run("python", "-I", "-W", "error", "tests/packaging/first_score.py")
-    session.install(f"{built}[openai,sql]", "--group", "test")
+    session.install(f"{built}[{EXTRAS}]", "--group", "test")
     tested = ("tests/core", "tests/packaging", "tests/cli")
     session.run(*PYTEST, "-o", "pythonpath=", *tested, env={"RAGSTONE_TESTED_FROM": "wheel"})
 
