@@ -16,7 +16,6 @@ from llama_index.core.workflow import StopEvent
 
 from ragstone_llama_index.responses import AnyResponse, PlainResponse, contexts_of, said_by
 
-_MODE = MetadataMode.LLM  # what the app's LLM saw, as offline
 _SYNTHESIZED = (Response, PydanticResponse, StreamingResponse, AsyncStreamingResponse)
 _ANSWERS = ("response", "answer", "result", "output")  # of a dict or an event that a workflow ends with
 
@@ -53,14 +52,14 @@ def text_of(answer: object) -> str | None:
     return text if isinstance(text, str) else None
 
 
-def own_contexts(answer: object, found: Callable[[], Iterable[str]]) -> tuple[str, ...]:
+def own_contexts(answer: object, found: Callable[[], Iterable[str]], mode: MetadataMode) -> tuple[str, ...]:
     """Return the contexts of an answer: its source nodes, or, where it has none, what was found on the way to it.
 
     An agent's answer has the nodes of its tools. What was found says more there: tools may tell only a text.
     """
     if isinstance(answer, AgentOutput):
-        return tuple(dict.fromkeys(found())) or contexts_of(answer, _MODE)
-    nodes = contexts_of(answer, _MODE) if isinstance(answer, AnyResponse) else ()
+        return tuple(dict.fromkeys(found())) or contexts_of(answer, mode)
+    nodes = contexts_of(answer, mode) if isinstance(answer, AnyResponse) else ()
     return nodes or tuple(dict.fromkeys(found()))
 
 
@@ -70,11 +69,6 @@ def nodes_in(result: object) -> Sequence[NodeWithScore]:
     if not isinstance(listed, list):
         return ()
     return [one for one in cast("list[object]", listed) if isinstance(one, NodeWithScore)]
-
-
-def texts_of(nodes: Iterable[NodeWithScore]) -> list[str]:
-    """Return the texts of nodes as the app's LLM saw them."""
-    return [node.get_content(metadata_mode=_MODE) for node in nodes]
 
 
 def _named(result: StopEvent | Mapping[str, object]) -> object:

@@ -15,7 +15,7 @@ from ragstone.metrics import Metric
 from ragstone.metrics.safely import ascore_safely, score_safely
 from ragstone.outcome import Outcome, Unscored
 from ragstone.sample import Sample, SampleField, first_problem
-from ragstone_llama_index.responses import Answer, AnyResponse, aread_response, read_response
+from ragstone_llama_index.responses import Answer, AnyResponse, Mode, aread_response, check_mode, read_response
 from ragstone_llama_index.result import MetricResult
 
 _ARGUMENTS: dict[str, str] = {
@@ -42,12 +42,13 @@ class MetricEvaluator(BaseEvaluator):
 
     Args:
         metric: What to score by.
-        metadata_mode: Which metadata of source nodes stand in the contexts of `(a)evaluate_response`:
-            `MetadataMode.LLM`, what the app's LLM saw; `MetadataMode.NONE`, the text alone. Metadata lines count
-            as sentences of the context.
+        metadata_mode: Which metadata of source nodes stand in the contexts of `(a)evaluate_response`, a
+            `MetadataMode` or its value: "none", the text alone; "llm", what the app's LLM saw; "embed", what was
+            embedded; "all". Lines of metadata count as sentences of the context.
 
     Raises:
         TypeError: `metric` is no metric.
+        ValueError: There is no such `metadata_mode`.
 
     Example:
         >>> from ragstone import ContextRelevancy
@@ -58,7 +59,7 @@ class MetricEvaluator(BaseEvaluator):
         (0.5, True, '1 of 2 sentences in 1 of 1 contexts are needed to answer.')
     """
 
-    def __init__(self, metric: Metric, *, metadata_mode: MetadataMode = MetadataMode.LLM) -> None:
+    def __init__(self, metric: Metric, *, metadata_mode: Mode = MetadataMode.NONE) -> None:
         if not isinstance(cast("object", metric), Metric):
             raise TypeError(f"metric: is {_kind(metric)}; pass a metric, such as ragstone.ContextRelevancy(llm=...)")
         self._metric = metric
@@ -162,19 +163,6 @@ class MetricEvaluator(BaseEvaluator):
         changed = {step: text for step, text in given.items() if text != self._metric.prompts.get(step)}
         kept = {step: text for step, text in self._metric.instructions.items() if step not in given}
         self._metric = replace(self._metric, instructions={**kept, **changed})
-
-
-def check_mode(mode: object) -> MetadataMode:
-    """Return a metadata mode.
-
-    Raises:
-        ValueError: It is none; the message says what there is.
-    """
-    try:
-        return MetadataMode(mode)
-    except ValueError:
-        modes = ", ".join(f"MetadataMode.{known.name}" for known in MetadataMode)
-        raise ValueError(f"metadata_mode: {mode!r} is not one of {modes}") from None
 
 
 def _kind(thing: object) -> str:

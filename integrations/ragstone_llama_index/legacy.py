@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from llama_index.core.callbacks import CBEventType, EventPayload
 from llama_index.core.callbacks.base_handler import BaseCallbackHandler
+from llama_index.core.schema import MetadataMode
 
-from ragstone_llama_index.answered import nodes_in, texts_of
+from ragstone_llama_index.answered import nodes_in
 from ragstone_llama_index.asked import text_in
 from ragstone_llama_index.monitoring import is_instrumented
 from ragstone_llama_index.recorder import Recorder
+from ragstone_llama_index.responses import Mode, texts_of
 from ragstone_llama_index.runs import Asked
 
 if TYPE_CHECKING:
@@ -37,9 +39,11 @@ class MonitorCallbackHandler(BaseCallbackHandler):
 
     Args:
         monitor: Takes the samples.
+        metadata_mode: Which metadata of nodes stand in the contexts; see `MetricEvaluator`.
 
     Raises:
         TypeError: `monitor` is no monitor.
+        ValueError: There is no such `metadata_mode`.
 
     Example:
         >>> from llama_index.core import MockEmbedding, Settings, VectorStoreIndex
@@ -56,9 +60,9 @@ class MonitorCallbackHandler(BaseCallbackHandler):
         >>> Settings.callback_manager = None
     """
 
-    def __init__(self, monitor: "Monitor") -> None:
+    def __init__(self, monitor: "Monitor", *, metadata_mode: Mode = MetadataMode.NONE) -> None:
         super().__init__([], [])
-        self._recorder = Recorder(monitor)
+        self._recorder = Recorder(monitor, metadata_mode)
 
     def on_event_start(
         self,
@@ -102,7 +106,7 @@ class MonitorCallbackHandler(BaseCallbackHandler):
             response = told.get(EventPayload.RESPONSE)
             if span.parent is not None:
                 if event_type == CBEventType.RETRIEVE:
-                    span.retrieve(texts_of(nodes_in(told.get(EventPayload.NODES))))
+                    span.retrieve(texts_of(nodes_in(told.get(EventPayload.NODES)), self._recorder.mode))
                 else:
                     span.pass_on()
             elif not self._recorder.runs.end(event_id):
@@ -110,7 +114,7 @@ class MonitorCallbackHandler(BaseCallbackHandler):
             elif response is not None:
                 self._recorder.answered(asked, response, tuple)  # who has these events names the source nodes
             else:  # what went wrong was told by an event further in
-                self._recorder.failed(asked, span.found, span.run.error)
+                self._recorder.failed(asked, span.found(self._recorder.mode), span.run.error)
         except Exception as error:
             self._recorder.broke(error)
 

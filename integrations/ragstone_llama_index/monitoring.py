@@ -3,9 +3,11 @@
 import threading
 from typing import TYPE_CHECKING, cast
 
+from llama_index.core.schema import MetadataMode
 from llama_index_instrumentation import root_dispatcher
 
 from ragstone_llama_index.recorder import Recorder, check_monitor
+from ragstone_llama_index.responses import Mode, check_mode
 from ragstone_llama_index.spans import MonitorSpanHandler, Where
 
 if TYPE_CHECKING:
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 _CHANGING = threading.Lock()
 
 
-def instrument(monitor: "Monitor", *, where: Where | None = None) -> None:
+def instrument(monitor: "Monitor", *, where: Where | None = None, metadata_mode: Mode = MetadataMode.NONE) -> None:
     """Have a monitor score what query engines, chat engines, agents and workflows of this process answer.
 
     A sample is made of each outermost call, whatever happens beneath it: `query` and `aquery` of a query engine, the
@@ -26,8 +28,8 @@ def instrument(monitor: "Monitor", *, where: Where | None = None) -> None:
     - The question is the call's argument; a workflow's is its start event's `user_msg`, `query`, `question`, `message`
       or `input`, the user's last message in its `chat_history`, or its only text. Without a question there is no
       sample: `monitor.skip("no_question")`.
-    - The contexts are the answer's source nodes with the metadata that the app's LLM saw, as in `MetricEvaluator`;
-      where it has none, what the outermost retrievers and inner engines found, each text once.
+    - The contexts are the texts of the answer's source nodes, as in `MetricEvaluator`; where it has none, what the
+      outermost retrievers and inner engines found, each text once.
     - The answer is its text; a workflow's may be a text, one of LlamaIndex' responses or messages, or one of these as
       `response`, `answer`, `result` or `output` of a dict or of the workflow's own stop event. Anything else is no
       answer, and the sample has None. A stream is heard while the app reads it and scored once it was read to its end;
@@ -47,9 +49,15 @@ def instrument(monitor: "Monitor", *, where: Where | None = None) -> None:
     Nothing of this ever raises into the app: what fails is counted as `stats().errors["llama_index"]`.
 
     Args:
-        monitor: Takes the samples. A second call with the same monitor only changes `where`.
+        monitor: Takes the samples. A second call with the same monitor only changes the options.
         where: Says by an object and a name ("RetrieverQueryEngine.query") whether its calls are to be scored, together
             with all beneath them; None: all. Called on the app's thread; where it raises, the call is left alone.
+        metadata_mode: Which metadata of nodes stand in the contexts; see `MetricEvaluator`. Scores of different modes
+            cannot be compared: use the same one here and offline.
+
+    Raises:
+        TypeError: `monitor` is no monitor, or `where` is no function.
+        ValueError: There is no such `metadata_mode`.
 
     Example:
         >>> from llama_index.core import MockEmbedding, VectorStoreIndex
@@ -68,11 +76,13 @@ def instrument(monitor: "Monitor", *, where: Where | None = None) -> None:
     check_monitor(monitor)
     if where is not None and not callable(cast("object", where)):
         raise TypeError(f"where: is {type(where).__name__}; pass a function of an object and a name, or None")
+    mode = check_mode(metadata_mode)
     with _CHANGING:
         for handler in _ours(monitor):
             handler.where = where
+            handler.recorder.mode = mode
             return
-        handler = MonitorSpanHandler(Recorder(monitor), where)
+        handler = MonitorSpanHandler(Recorder(monitor, mode), where)
         # First, so that a tracer's span of the same call is still the current one when a sample is made: sinks note it.
         root_dispatcher.span_handlers = [handler, *_all()]
 

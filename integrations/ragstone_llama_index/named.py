@@ -20,6 +20,7 @@ from ragstone.text import Splitter
 from ragstone_llama_index.embedder import as_embedder
 from ragstone_llama_index.evaluator import MetricEvaluator
 from ragstone_llama_index.llm import as_judge
+from ragstone_llama_index.responses import Mode
 
 
 class MetricOptions(TypedDict, total=False):
@@ -92,7 +93,7 @@ class SummarizationScoreEvaluator(MetricEvaluator):
         self,
         llm: LLM | ragstone.LLM | None = None,
         *,
-        metadata_mode: MetadataMode = MetadataMode.LLM,
+        metadata_mode: Mode = MetadataMode.NONE,
         **options: Unpack[SummarizationOptions],
     ) -> None:
         super().__init__(SummarizationScore(llm=as_judge(llm), **options), metadata_mode=metadata_mode)
@@ -119,7 +120,7 @@ class AlignmentCoverageEvaluator(MetricEvaluator):
         self,
         llm: LLM | ragstone.LLM | None = None,
         *,
-        metadata_mode: MetadataMode = MetadataMode.LLM,
+        metadata_mode: Mode = MetadataMode.NONE,
         **options: Unpack[AlignmentOptions],
     ) -> None:
         options.setdefault("source", "retrieved_contexts")
@@ -148,7 +149,7 @@ class ResponseRelevancyEvaluator(MetricEvaluator):
         llm: LLM | ragstone.LLM | None = None,
         embed_model: BaseEmbedding | Embedder | None = None,
         *,
-        metadata_mode: MetadataMode = MetadataMode.LLM,
+        metadata_mode: Mode = MetadataMode.NONE,
         **options: Unpack[ResponseOptions],
     ) -> None:
         metric = ResponseRelevancy(llm=as_judge(llm), embedder=as_embedder(embed_model), **options)
@@ -162,8 +163,7 @@ class ContextRelevancyEvaluator(MetricEvaluator):
 
     Args:
         llm: The judge, a LlamaIndex or a ragstone LLM; None: `Settings.llm`, as it is when a call is made.
-        metadata_mode: See `MetricEvaluator`. Lines of metadata count as sentences; `MetadataMode.NONE` leaves them
-            out.
+        metadata_mode: See `MetricEvaluator`.
         options: The metric's own, by name.
 
     Example:
@@ -177,7 +177,7 @@ class ContextRelevancyEvaluator(MetricEvaluator):
         self,
         llm: LLM | ragstone.LLM | None = None,
         *,
-        metadata_mode: MetadataMode = MetadataMode.LLM,
+        metadata_mode: Mode = MetadataMode.NONE,
         **options: Unpack[ContextOptions],
     ) -> None:
         super().__init__(ContextRelevancy(llm=as_judge(llm), **options), metadata_mode=metadata_mode)

@@ -18,8 +18,8 @@ from ragstone.metrics.safely import ascore_safely, score_safely
 from ragstone.outcome import Outcome
 from ragstone_llama_index.arguments import Metrics, by_name, check_asked
 from ragstone_llama_index.bounded import bounded
-from ragstone_llama_index.evaluator import check_mode, no_response, sample_of, text_only
-from ragstone_llama_index.responses import Answer, AnyResponse, aread_response, read_response
+from ragstone_llama_index.evaluator import no_response, sample_of, text_only
+from ragstone_llama_index.responses import Answer, AnyResponse, Mode, aread_response, check_mode, read_response
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -72,7 +72,7 @@ def evaluate_query_engine(
     *,
     max_concurrency: int = 8,
     progress: bool | None = None,
-    metadata_mode: MetadataMode = MetadataMode.LLM,
+    metadata_mode: Mode = MetadataMode.NONE,
 ) -> EngineReport:
     """Put each question to a query engine, score its answer by each metric, and sum up.
 
@@ -90,7 +90,8 @@ def evaluate_query_engine(
 
     Raises:
         TypeError: `engine` is no query engine, a question is no text, or one of `metrics` is no metric.
-        ValueError: Two metrics have the same name, there are none, or `max_concurrency` is less than 1.
+        ValueError: Two metrics have the same name, there are none, `max_concurrency` is less than 1, or there is no
+            such `metadata_mode`.
 
     Example:
         >>> from llama_index.core import MockEmbedding, VectorStoreIndex
@@ -128,7 +129,7 @@ async def aevaluate_query_engine(
     *,
     max_concurrency: int = 8,
     progress: bool | None = None,
-    metadata_mode: MetadataMode = MetadataMode.LLM,
+    metadata_mode: Mode = MetadataMode.NONE,
 ) -> EngineReport:
     """Put each question to a query engine on the running event loop; otherwise as `evaluate_query_engine`."""
     run = _Run(engine, questions, metrics, max_concurrency, metadata_mode)
@@ -160,7 +161,7 @@ class _Run:
         questions: Sequence[str],
         metrics: Metrics,
         max_concurrency: int,
-        mode: MetadataMode,
+        mode: Mode,
     ) -> None:
         check_count("max_concurrency", max_concurrency)
         check_asked(engine, questions)

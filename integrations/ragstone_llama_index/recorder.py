@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, cast
 from llama_index.core.base.llms.types import ChatResponse
 from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
 from llama_index.core.chat_engine.types import StreamingAgentChatResponse
+from llama_index.core.schema import MetadataMode
 
 from ragstone.sample import Sample
 from ragstone_llama_index.answered import own_contexts, text_of
+from ragstone_llama_index.responses import Mode, check_mode
 from ragstone_llama_index.runs import Aging, Asked, OpenRuns, Run
 from ragstone_llama_index.streams import known
 from ragstone_llama_index.tee import Ear, atee, tee
@@ -31,10 +33,15 @@ class Recorder:
     """Makes one sample of each run, or tells the monitor why there is none.
 
     `answered` and `failed` are called once for a run, on the app's thread; nothing that they do is slow.
+
+    Args:
+        monitor: Takes the samples.
+        mode: Which metadata of nodes stand in the contexts.
     """
 
-    def __init__(self, monitor: "Monitor") -> None:
+    def __init__(self, monitor: "Monitor", mode: Mode = MetadataMode.NONE) -> None:
         self.monitor = check_monitor(monitor)
+        self.mode = check_mode(mode)
         self.runs = OpenRuns(self._never_ended)
         self.forget()
         if hasattr(os, "register_at_fork"):
@@ -54,7 +61,7 @@ class Recorder:
         return self  # LlamaIndex' objects may be copied with all that they hold; what is under way is one
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Recorder, (self.monitor,)
+        return Recorder, (self.monitor, self.mode)
 
     def broke(self, error: Exception) -> None:
         """Count what failed in here; the app must not see it."""
@@ -62,7 +69,7 @@ class Recorder:
 
     def answered(self, asked: Asked, answer: object, found: Callable[[], Iterable[str]]) -> None:
         """Take what a run answered; where that is a stream, when it has been read."""
-        contexts = own_contexts(answer, found)
+        contexts = own_contexts(answer, found, self.mode)
         if isinstance(answer, (StreamingResponse, AsyncStreamingResponse)):
             self._hear(answer, asked, contexts)
         elif isinstance(answer, StreamingAgentChatResponse):

@@ -1,9 +1,9 @@
 """What an app answered, in any of LlamaIndex' classes of responses, as text and contexts."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Literal, cast
 
 from llama_index.core.agent.workflow import AgentOutput, ToolCallResult
 from llama_index.core.base.response.schema import (
@@ -27,6 +27,9 @@ AnyResponse = (
     | AgentOutput
 )
 """What query engines, chat engines and agents return."""
+
+Mode = MetadataMode | Literal["all", "embed", "llm", "none"]
+"""Which metadata of a node stand before its text in a context."""
 
 _WITH_NODES = (
     Response,
@@ -58,14 +61,14 @@ def read_response(response: AnyResponse, mode: MetadataMode) -> Answer:
 
     Args:
         response: What it returned.
-        mode: Which metadata the contexts show: `MetadataMode.LLM` is what the app's LLM saw, `NONE` the text alone.
+        mode: Which metadata the contexts show: `MetadataMode.NONE` is the text alone, `LLM` what the app's LLM saw.
 
     Raises:
         TypeError: It is no response.
         ValueError: It is an async stream that is yet to be read by the running event loop.
 
     Example:
-        >>> read_response(Response("Jane Austen."), MetadataMode.LLM)
+        >>> read_response(Response("Jane Austen."), MetadataMode.NONE)
         Answer(text='Jane Austen.', contexts=(), problem=None)
     """
     _check(response)
@@ -130,7 +133,29 @@ def said_by(response: PlainResponse) -> Said:
 
 def contexts_of(response: AnyResponse, mode: MetadataMode) -> tuple[str, ...]:
     """Return the texts of a response's source nodes; for an agent, those of its tools."""
-    return tuple(node.get_content(metadata_mode=mode) for node in _nodes(response))
+    return texts_of(_nodes(response), mode)
+
+
+def texts_of(nodes: Iterable[NodeWithScore], mode: MetadataMode) -> tuple[str, ...]:
+    """Return the texts of nodes, with the metadata of a mode before each."""
+    return tuple(node.get_content(metadata_mode=mode) for node in nodes)
+
+
+def check_mode(mode: object) -> MetadataMode:
+    """Return a metadata mode.
+
+    Raises:
+        ValueError: There is no such mode; the message lists those that there are.
+
+    Example:
+        >>> check_mode("none")
+        <MetadataMode.NONE: 'none'>
+    """
+    try:
+        return MetadataMode(mode)
+    except ValueError:
+        modes = ", ".join(repr(known.value) for known in MetadataMode)
+        raise ValueError(f"metadata_mode: {mode!r} is not one of {modes} or of MetadataMode") from None
 
 
 def _nodes(response: AnyResponse) -> Sequence[NodeWithScore]:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from llama_index.core.schema import NodeWithScore
+from llama_index.core.schema import MetadataMode, NodeWithScore
 
-from ragstone_llama_index.answered import texts_of
+from ragstone_llama_index.responses import texts_of
 
 MOST_OPEN = 10_000  # runs at once; the oldest are given up for more
 LONGEST = 3600.0  # seconds that a run may take
@@ -50,10 +50,9 @@ class Span:
     seen: list[NodeWithScore] = field(default_factory=list[NodeWithScore])
     retrieved: list[str] = field(default_factory=list[str])
 
-    @property
-    def found(self) -> list[str]:
-        """All of them."""
-        return [*texts_of(self.seen), *self.retrieved]
+    def found(self, mode: MetadataMode) -> list[str]:
+        """Return all of them; those of nodes that were seen with the metadata of a mode."""
+        return [*texts_of(self.seen, mode), *self.retrieved]
 
     def pass_on(self) -> None:
         """Let the parent have what was found."""

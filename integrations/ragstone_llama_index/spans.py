@@ -12,15 +12,17 @@ from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.chat_engine.types import BaseChatEngine, StreamingAgentChatResponse
 from llama_index.core.response_synthesizers import BaseSynthesizer
+from llama_index.core.schema import MetadataMode
 from llama_index.core.workflow import Workflow
 from llama_index_instrumentation.dispatcher import active_instrument_tags
 from llama_index_instrumentation.span import BaseSpan
 from llama_index_instrumentation.span_handlers import BaseSpanHandler
 from pydantic import BaseModel
 
-from ragstone_llama_index.answered import answer_in, nodes_in, own_contexts, texts_of
+from ragstone_llama_index.answered import answer_in, nodes_in, own_contexts
 from ragstone_llama_index.asked import question_of, question_of_run
 from ragstone_llama_index.recorder import Recorder
+from ragstone_llama_index.responses import texts_of
 from ragstone_llama_index.runs import Asked, Span
 from ragstone_llama_index.unseen import JUDGE_TAG
 
@@ -107,11 +109,11 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
             if span is None or (asked := span.run.asked) is None:
                 return
             if span.parent is not None:
-                _take(kind, result, span)
+                _take(kind, result, span, self.recorder.mode)
             elif result is None and isinstance(instance, Workflow):
                 self._ended_without(asked, span)
             else:
-                self.recorder.answered(asked, answer_in(result), lambda: span.found)
+                self.recorder.answered(asked, answer_in(result), lambda: span.found(self.recorder.mode))
         except Exception as error:
             self.recorder.broke(error)
 
@@ -134,7 +136,7 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
             if kind is None:
                 span.run.error = err  # that of a workflow's step comes last
             elif span.parent is None:
-                self.recorder.failed(asked, span.found, err)
+                self.recorder.failed(asked, span.found(self.recorder.mode), err)
             else:
                 span.pass_on()
         except Exception as error:
@@ -163,9 +165,9 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
         There a failed run ends so too, and one that answered None; both show in the last step.
         """
         if type(span.run.error).__name__ == "WorkflowDone":
-            self.recorder.answered(asked, None, lambda: span.found)
+            self.recorder.answered(asked, None, lambda: span.found(self.recorder.mode))
         else:
-            self.recorder.failed(asked, span.found, span.run.error)
+            self.recorder.failed(asked, span.found(self.recorder.mode), span.run.error)
 
     def new_span(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
         """Not called: `span_enter` and the others are replaced as a whole."""
@@ -192,13 +194,13 @@ def _is_beside(parent: Span, parent_id: str | None) -> bool:
     return parent.run.id == parent_id and parent.run.id[-_UUID - 5 : -_UUID - 1] == ".run"
 
 
-def _take(kind: _Kind, result: object, span: Span) -> None:
+def _take(kind: _Kind, result: object, span: Span, mode: MetadataMode) -> None:
     """Take what a call within a run found: the outermost retriever, an inner engine after its reranking."""
     if kind == "retrieval":
-        span.retrieve(texts_of(nodes_in(result)))
+        span.retrieve(texts_of(nodes_in(result), mode))
     elif kind == "synthesis":
         span.synthesize(nodes_in(result))
     elif kind == "entry":
-        span.retrieve(own_contexts(answer_in(result), lambda: span.found))
+        span.retrieve(own_contexts(answer_in(result), lambda: span.found(mode), mode))
     else:
         span.pass_on()

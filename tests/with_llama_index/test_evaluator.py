@@ -266,11 +266,6 @@ def test_what_is_no_model_and_no_metric_is_refused_in_llama_index_words(make, me
         make()
 
 
-def test_a_metadata_mode_that_there_is_not_is_refused_with_those_that_there_are():
-    with pytest.raises(ValueError, match=r"metadata_mode: 'text' is not one of MetadataMode\.ALL, "):
-        ContextRelevancyEvaluator(FakeLLM(truth), metadata_mode="text")
-
-
 @pytest.mark.parametrize("answer", [{"answer": 1}, 5])
 def test_an_answer_that_is_no_text_is_a_result(answer):
     node = NodeWithScore(node=TextNode(text="It has word1 here."))

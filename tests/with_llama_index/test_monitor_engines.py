@@ -4,7 +4,6 @@ import asyncio
 from importlib.metadata import version
 
 import pytest
-from llama_index.core import MockEmbedding, VectorStoreIndex
 from llama_index.core.indices.query.query_transform import HyDEQueryTransform
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import (
@@ -18,7 +17,7 @@ from llama_index.core.query_engine import (
 from llama_index.core.question_gen import LLMQuestionGenerator
 from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.retrievers import BaseRetriever
-from llama_index.core.schema import IndexNode, MetadataMode, NodeWithScore, QueryBundle, TextNode
+from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle, TextNode
 from llama_index.core.selectors import LLMSingleSelector
 from llama_index.core.tools import QueryEngineTool
 from llama_index_instrumentation.dispatcher import instrument_tags
@@ -26,7 +25,6 @@ from packaging.version import Version
 from pydantic import BaseModel
 
 from ragstone_llama_index import MetricEvaluator, instrument
-from ragstone_llama_index.responses import read_response
 
 from .models import Chatting, metrics, truth
 from .monitored import ANSWER, TEXTS, Notes, Speaking, as_json, engine, index, kept_by_handlers, retriever
@@ -68,17 +66,6 @@ def test_the_sample_has_the_id_of_the_calls_span_and_the_apps_tags(notes, ask):
     assert two.metadata["tags"] == {}
     assert len(one.id) == len(two.id) == 36
     assert one.id != two.id
-
-
-@WAYS
-def test_live_and_offline_the_contexts_are_the_same(notes, ask):
-    node = TextNode(text="Emma is by Jane Austen.", metadata={"page": 7, "secret": 8})
-    node.excluded_llm_metadata_keys = ["secret"]
-    app = VectorStoreIndex([node], embed_model=MockEmbedding(embed_dim=2)).as_query_engine(llm=Speaking())
-    response = put(app, "Who?", ask)
-    offline = read_response(response, MetadataMode.LLM)
-    assert notes.told == [("Who?", offline.contexts, offline.text)]
-    assert offline.contexts == ("page: 7\n\nEmma is by Jane Austen.",)
 
 
 class Second(BaseNodePostprocessor):

@@ -1,0 +1,162 @@
+"""Which metadata of documents stand in the contexts: the same live and offline, and none unless it is asked for."""
+
+import asyncio
+
+import pytest
+from llama_index.core import Document, MockEmbedding, Settings, VectorStoreIndex
+from llama_index.core.agent.workflow import FunctionAgent
+from llama_index.core.callbacks import CallbackManager
+from llama_index.core.chat_engine import ContextChatEngine
+from llama_index.core.query_engine import CustomQueryEngine
+from llama_index.core.retrievers import BaseRetriever
+from llama_index.core.schema import MetadataMode
+from llama_index.core.tools import QueryEngineTool
+
+from ragstone import ContextRelevancy
+from ragstone.testing import FakeLLM
+from ragstone_llama_index import (
+    ContextRelevancyEvaluator,
+    MetricEvaluator,
+    MonitorCallbackHandler,
+    evaluate_query_engine,
+    instrument,
+)
+
+from .models import truth
+from .monitored import ANSWER, Calling, Notes, Speaking, memory
+
+TEXT = "Emma is a novel by Jane Austen."
+MODES = {
+    None: TEXT,
+    "none": TEXT,
+    "llm": f"file_path: books/emma.txt\npage_label: 7\n\n{TEXT}",
+    MetadataMode.EMBED: f"file_path: books/emma.txt\nsize: 812\n\n{TEXT}",
+    "all": f"file_path: books/emma.txt\npage_label: 7\nsize: 812\n\n{TEXT}",
+}
+
+
+def index():
+    """An index of a document with the metadata that LlamaIndex' readers of files give it."""
+    document = Document(
+        text=TEXT,
+        metadata={"file_path": "books/emma.txt", "page_label": "7", "size": 812},
+        excluded_llm_metadata_keys=["size"],
+        excluded_embed_metadata_keys=["page_label"],
+    )
+    return VectorStoreIndex.from_documents([document], embed_model=MockEmbedding(embed_dim=2))
+
+
+def engine(**options):
+    return index().as_query_engine(llm=Speaking(), **options)
+
+
+class Own(CustomQueryEngine):
+    """Its answer names no nodes."""
+
+    retriever: BaseRetriever
+
+    def custom_query(self, query_str):
+        return str(len(self.retriever.retrieve(query_str)))
+
+
+async def astreamed():
+    response = await engine(streaming=True).aquery("Who?")
+    return [piece async for piece in response.async_response_gen()]
+
+
+async def agent():
+    tool = QueryEngineTool.from_defaults(engine(), name="books", description="books")
+    app = FunctionAgent(tools=[tool], llm=Calling(("books", {"input": "Emma"}), ANSWER), streaming=False)
+    return await app.run(user_msg="Who?", memory=memory())
+
+
+def chat():
+    return ContextChatEngine.from_defaults(index().as_retriever(), llm=Speaking(), memory=memory())
+
+
+APPS = {
+    "query": lambda: engine().query("Who?"),
+    "stream": lambda: list(engine(streaming=True).query("Who?").response_gen),
+    "async stream": lambda: asyncio.run(astreamed()),
+    "own": lambda: Own(retriever=index().as_retriever()).query("Who?"),
+    "chat": lambda: chat().chat("Who?"),
+    "streamed chat": lambda: list(chat().stream_chat("Who?").response_gen),
+    "agent": lambda: asyncio.run(agent()),
+}
+
+
+def options(mode):
+    return {} if mode is None else {"metadata_mode": mode}
+
+
+@pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20", "ignore::pydantic.PydanticDeprecatedSince211")
+@pytest.mark.parametrize(
+    ("app", "mode"), [("query", "embed"), ("query", "all"), *((app, mode) for app in APPS for mode in (None, "llm"))]
+)
+def test_live(app, mode):
+    notes = Notes()
+    instrument(notes, **options(mode))
+    APPS[app]()
+    notes.wait(1)
+    assert [one.retrieved_contexts for one in notes.samples] == [(MODES[mode],)]
+    assert notes.errors == []
+
+
+@pytest.mark.parametrize("mode", [None, "llm", MetadataMode.EMBED])
+def test_offline_as_live(mode):
+    notes = Notes()
+    instrument(notes, **options(mode))
+    metric = ContextRelevancy(llm=FakeLLM(truth))
+    report = evaluate_query_engine(engine(), ["Who?"], [metric], **options(mode))
+    result = MetricEvaluator(metric, **options(mode)).evaluate_response("Who?", engine().query("Who?"))
+    assert {report.rows[0].contexts, tuple(result.contexts)} == {(MODES[mode],)}
+    assert [one.retrieved_contexts for one in notes.samples] == [(MODES[mode],)] * 2
+
+
+@pytest.mark.parametrize("mode", [None, "llm"])
+def test_by_callbacks(mode):
+    notes = Notes()
+    Settings.callback_manager = CallbackManager([MonitorCallbackHandler(notes, **options(mode))])
+    engine().query("Who?")
+    with pytest.raises(ConnectionError):
+        index().as_query_engine(llm=Speaking(ConnectionError("down"))).query("Who?")
+    assert [one.retrieved_contexts for one in notes.samples] == [(MODES[mode],)] * 2
+
+
+def test_a_failed_query():
+    notes = Notes()
+    instrument(notes, metadata_mode="llm")
+    with pytest.raises(ConnectionError):
+        index().as_query_engine(llm=Speaking(ConnectionError("down"))).query("Who?")
+    assert [one.retrieved_contexts for one in notes.samples] == [(MODES["llm"],)]
+
+
+def test_a_perfect_retrieval_scores_1_live_and_offline():
+    """Lines of metadata, which no question needs, are no sentences of the context."""
+    notes = Notes()
+    instrument(notes)
+    metric = ContextRelevancy(llm=FakeLLM(lambda request: {"ids": [1]}))
+    report = evaluate_query_engine(engine(), ["Who?"], [metric])
+    assert report.rows[0].outcomes["context_relevancy"].value == 1.0
+    assert metric.score(notes.samples[0]).value == 1.0
+
+
+def test_the_last_call_of_instrument_holds():
+    notes = Notes()
+    instrument(notes, metadata_mode="llm")
+    instrument(notes)
+    engine().query("Who?")
+    assert [one.retrieved_contexts for one in notes.samples] == [(TEXT,)]
+
+
+@pytest.mark.parametrize("mode", ["text", "NONE", True, [], 7])
+def test_a_wrong_mode_is_refused_with_those_that_there_are(mode):
+    metric = ContextRelevancy(llm=FakeLLM(truth))
+    for call in (
+        lambda: instrument(Notes(), metadata_mode=mode),
+        lambda: MonitorCallbackHandler(Notes(), metadata_mode=mode),
+        lambda: ContextRelevancyEvaluator(FakeLLM(truth), metadata_mode=mode),
+        lambda: evaluate_query_engine(engine(), ["Who?"], [metric], metadata_mode=mode),
+    ):
+        with pytest.raises(ValueError, match=r"metadata_mode: .* is not one of 'all', 'embed', 'llm', 'none' or of M"):
+            call()
