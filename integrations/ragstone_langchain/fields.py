@@ -24,8 +24,7 @@ _OTHER: Mapping[SampleField, SampleField] = {"user_input": "retrieved_contexts",
 _USUAL = {field: ", ".join(map(repr, names)) for field, names in USUAL_NAMES.items()}
 _WAYS_OUT: Mapping[SampleField, str] = {
     "user_input": f"pass inputs as text, a message or a mapping with one of {_USUAL['user_input']}",
-    "response": "pass outputs as text, an AI message that calls no tools, or a mapping with one of "
-    + _USUAL["response"],
+    "response": "pass outputs as text, an AI message with text, or a mapping with one of " + _USUAL["response"],
     "retrieved_contexts": "pass context as texts or Documents, or outputs with one of "
     f"{_USUAL['retrieved_contexts']}; an agent's tool keeps Documents in its artifact or is named in retriever_tools",
 }
@@ -36,7 +35,8 @@ class Reading:
     """How to read what was handed over.
 
     Attributes:
-        metric: Its required fields must be there; its source field, if it has one, is filled from the other one.
+        metric: Its required fields must be there; its source field, if it has one and the user did not choose it,
+            is filled from the other one.
         fields: Where the fields are when the names are not the usual ones: a mapping or a function.
         retriever_tools: Names of tools whose messages are contexts.
     """
@@ -72,7 +72,7 @@ def read_sample(given: Given, reading: Reading) -> Sample:
         elif read is not None:
             found[field] = read
     told_wrong: list[SampleField] = [field for field in problems if field in keys]
-    if not told_wrong:
+    if not told_wrong and not reading.metric.source_chosen:
         _fill_source(found, reading.metric.source_field)
     needed: Sequence[SampleField] = told_wrong or reading.metric.required_fields
     for field in needed:

@@ -96,16 +96,27 @@ def _text(place: TextPlace, value: object, *, own: bool) -> str | None:
         return None
 
 
-def waits_for_tools(outputs: object) -> bool:
+def waits_for_tools(outputs: object, resumable: bool) -> bool:
     """Say whether an agent has stopped before the tools that it calls, as `interrupt_before` makes it.
+
+    A last message of text and tool calls is an answer, except of a graph that can be resumed: nothing says of that
+    whether it has ended.
+
+    Args:
+        outputs: What the run returned.
+        resumable: Whether the run is of a thread that a graph may be resumed on.
 
     Example:
         >>> call = {"name": "search", "args": {}, "id": "1"}
-        >>> waits_for_tools({"messages": [{"role": "assistant", "content": "", "tool_calls": [call]}]})
+        >>> waits_for_tools({"messages": [{"role": "assistant", "content": "", "tool_calls": [call]}]}, False)
         True
+        >>> waits_for_tools({"role": "assistant", "content": "Jane did.", "tool_calls": [call]}, True)
+        False
     """
     messages = _messages(outputs)
-    return bool(messages) and messages[-1].role == "ai" and messages[-1].calls_tools
+    if not messages or messages[-1].role != "ai" or not messages[-1].calls_tools:
+        return False
+    return not messages[-1].is_answer or (resumable and read_message(outputs) is None)
 
 
 def _messages(state: object) -> Sequence[Message]:
@@ -131,14 +142,14 @@ def contexts_used(gathered: "Gathered", inputs: object, outputs: object, tools: 
         outputs: What it returned.
         tools: Names of the tools whose messages are contexts.
     """
-    if gathered.told is not None:
-        return gathered.told
+    if gathered.told:
+        return once_each(text for texts in gathered.told.values() for text in texts)
     # An artifact in this turn's messages may also be of a run before, which an interrupt has stopped.
     artifacts = turn_texts(_messages(outputs), ()) or ()
     return (
         _stated(outputs)
         or once_each([*(text for texts in gathered.found.values() for text in texts), *artifacts])
-        or gathered.passed
+        or gathered.passed_on()
         or _anywhere(outputs, tools)
         or _anywhere(inputs, tools)
     )

@@ -35,19 +35,22 @@ class MonitorHandler(BaseCallbackHandler):
     What becomes a sample, with the run's id as its `id`:
 
     - A chain run that is inside of no other chain, model or retriever run that this handler hears of. Runs of models
-      and retrievers by themselves, and everything below a run of ragstone's own judges, give none.
+      and retrievers by themselves, and everything below a run of ragstone's own judges, give none. (On Python 3.10
+      LangChain's `with_fallbacks` does not tell what it runs by `ainvoke` where that belongs: each chain is a sample.)
     - The question is taken from the run's inputs (for a stream as they stand at its end), else from its outputs, as
       for a graph that is resumed. The answer is taken from the outputs. Both as `RagEvaluator` finds them.
     - The contexts are the first of these that there are: what the app named by
       `dispatch_custom_event("ragstone.contexts", documents)` (several times: all of it); Documents or texts under a
       usual name in the outputs; what the outermost retrievers and tools returned, each text once; Documents that a
       step passed on, where no retriever was run; what else stands under a usual name. Documents that the app drops
-      from what a retriever returned, and does not return itself, are not known to be dropped: name the rest.
+      from what a retriever returned, and does not return itself, are not known to be dropped: name the rest. What was
+      found in a chain that failed counts only where the whole run failed: not beside what its fallback found.
     - A run that failed is a sample without response and with `metadata["error"]`. The metadata also holds the run's
       `name`, `tags` and what JSON can hold of its metadata, such as `thread_id`.
 
     No sample but counted by `monitor.skip`: "cancelled"; "abandoned" (a stream that was closed early: parts of it were
-    still running at its end); "interrupted" (a graph that waits to be resumed; the resumed run is the sample);
+    still running at its end); "interrupted" (a graph that waits to be resumed; the resumed run is the sample; of a
+    thread's graph that ends with a message that calls tools it is assumed, text or none);
     "never_ended" (given up after an hour without any event, or as the quietest of 2,000 that are open); "declined"
     (`extract` returned None); "nothing_found".
 

@@ -30,7 +30,7 @@ class Message:
     Attributes:
         role: Who speaks.
         text: Its text; "" where it has none.
-        calls_tools: Whether it asks for tools to be run, and so is not the last word.
+        calls_tools: Whether it asks for tools to be run.
         name: The tool's name, for a tool's message; some formats name it only in the call that the message answers.
         call_id: Which call a tool's message answers.
         calls: The names of the tools that it asks for, by the call's id.
@@ -46,6 +46,11 @@ class Message:
     failed: bool = False
     call_id: str | None = None
     calls: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether it answers where it is the last word: it has text, or calls no tools."""
+        return not self.calls_tools or bool(self.text.strip())
 
 
 def text_of(message: "BaseMessage") -> str:
@@ -223,10 +228,13 @@ def this_turn(messages: Sequence[Message]) -> Sequence[Message]:
 def answer_in(messages: Sequence[Message]) -> str | None:
     """Return the text of this turn's last AI message that calls no tools; None where an agent has not answered.
 
+    The last message of all may call tools beside its text, such as one that takes the answer's sources.
+
     Example:
         >>> answer_in(read_messages([("user", "Why?"), ("ai", "So.")]))
         'So.'
         >>> answer_in(read_messages([("user", "Why?"), ("ai", "So."), ("user", "Really?")]))
     """
-    said = (m.text for m in reversed(this_turn(messages)) if m.role == "ai" and not m.calls_tools)
-    return next(said, None)
+    turn = this_turn(messages)
+    answers = (m for m in reversed(turn) if m.role == "ai" and (m.is_answer if m is turn[-1] else not m.calls_tools))
+    return next((m.text for m in answers), None)

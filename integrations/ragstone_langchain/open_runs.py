@@ -16,7 +16,8 @@ TTL = 3600.0
 """After how many seconds without any event a topmost run is given up."""
 
 MAX_FOUND = 1_000
-"""How many searches one sample may hold; beyond, it is given up: it is the app's main loop, and no answer."""
+"""How many searches one sample may hold; beyond, it is given up: it is the app's main loop, and no answer. Of the
+steps that name contexts or pass documents on, the last so many are kept."""
 
 _RECENT = 8_192  # ended runs that are known for a while: what they still start is no new topmost run
 
@@ -39,8 +40,8 @@ class Gathered:
         inputs: What it was given; None where it is streamed, until its end.
         question: The question in these inputs, read before the app could change them.
         found: The texts that each outermost retriever and each tool returned, in the order of their start.
-        told: The texts that the app named itself (`ragstone.contexts`); None where it named none.
-        passed: The texts of documents that steps passed on.
+        told: The texts that the app named itself (`ragstone.contexts`), by the run in which it did.
+        passed: The texts of the documents that each step passed on, in the order of their end.
         interrupted: Whether a node has interrupted a graph.
         unfinished: Whether parts of it were still running when it ended.
     """
@@ -52,10 +53,28 @@ class Gathered:
     inputs: object = None
     question: str | None = None
     found: "dict[Run, Sequence[str]]" = field(default_factory=dict["Run", Sequence[str]])
-    told: list[str] | None = None
-    passed: list[str] = field(default_factory=list[str])
+    told: "dict[Run, Sequence[str]]" = field(default_factory=dict["Run", Sequence[str]])
+    passed: "dict[Run, Sequence[str]]" = field(default_factory=dict["Run", Sequence[str]])
     interrupted: bool = False
     unfinished: bool = False
+
+    @property
+    def has_found(self) -> bool:
+        """Whether a retriever or tool has found anything outside of chains that failed."""
+        return any(texts and not run.is_in_vain for run, texts in tuple(self.found.items()))
+
+    def leave_out_failed(self) -> None:
+        """Forget the texts of chains that failed and whose failure the app survived: the answer rests on others."""
+        for texts in (self.found, self.told, self.passed):
+            for run in [run for run in texts if run.is_in_vain]:
+                del texts[run]
+
+    def passed_on(self) -> list[str]:
+        """Return the texts that steps passed on, each once; a step that passes on some of those before has chosen."""
+        known: list[str] = []
+        for texts in self.passed.values():
+            known = list(dict.fromkeys(texts if set(texts) <= set(known) else [*known, *texts]))
+        return known
 
 
 class Top:
@@ -86,14 +105,24 @@ class Run:
         top: The topmost run that it belongs to.
         parent: The run that started it; None for a topmost one.
         retrieving: Whether it is a retriever, or inside of one.
+        failed: Whether it is a chain that failed.
     """
 
-    __slots__ = ("parent", "retrieving", "top")
+    __slots__ = ("failed", "parent", "retrieving", "top")
 
     def __init__(self, top: Top, parent: "Run | None", retrieving: bool) -> None:
         self.top = top
         self.parent = parent
         self.retrieving = retrieving
+        self.failed = False
+
+    @property
+    def is_in_vain(self) -> bool:
+        """Whether it, or a run that it is inside of, has failed."""
+        run: Run | None = self
+        while run is not None and not run.failed:
+            run = run.parent
+        return run is not None
 
     def is_inside(self, other: "Run") -> bool:
         """Say whether another run has started it, directly or not."""
@@ -137,6 +166,13 @@ class OpenRuns:
             self._start_afresh()
         with self._lock:
             return self._known(run_id.int)
+
+    def get_open(self, run_id: UUID) -> Run | None:
+        """Return a run that is open."""
+        if self._process != os.getpid():
+            self._start_afresh()
+        with self._lock:
+            return self._open.get(run_id.int)
 
     def _known(self, number: int) -> Run | None:
         return self._open.get(number) or self._ended.get(number) or self._ended_before.get(number)
@@ -210,16 +246,14 @@ class OpenRuns:
         with self._lock:
             gathered = run.top.gathered
             if gathered is not None:
-                gathered.told = list(dict.fromkeys([*(gathered.told or ()), *texts]))
+                _keep(gathered.told, run, list(dict.fromkeys([*gathered.told.get(run, ()), *texts])))
 
     def add_passed(self, run: Run, texts: Sequence[str]) -> None:
-        """Add documents that a step passed on; if all are known already, it has chosen these."""
+        """Add documents that a step passed on."""
         with self._lock:
             gathered = run.top.gathered
             if gathered is not None:
-                known = gathered.passed
-                chosen = set(texts) <= set(known)
-                gathered.passed = list(dict.fromkeys(texts if chosen else [*known, *texts]))
+                _keep(gathered.passed, run, texts)
 
     def _make_room(self, oldest_allowed: float) -> int:
         given_up = 0
@@ -246,3 +280,9 @@ class OpenRuns:
                 self._ended_before, self._ended = self._ended, {}
             self._ended[number] = run
         return run
+
+
+def _keep(texts: dict[Run, Sequence[str]], run: Run, more: Sequence[str]) -> None:
+    texts[run] = more
+    if len(texts) > MAX_FOUND:
+        del texts[next(iter(texts))]

@@ -53,7 +53,7 @@ class TextPlace:
         names: Keys, the first that is there counts.
         alone: Keys under which a mapping's only text is another field, and so not this one.
         in_messages: Takes it from a conversation.
-        unfinished: Whether a message that calls tools is not it.
+        unfinished: Whether a message that only calls tools is not it.
         lone: Whether the only text of a mapping is it, whatever its key.
     """
 
@@ -108,8 +108,8 @@ def find_text(place: TextPlace, value: object, where: str, *, own: bool, depth: 
     if isinstance(value, str):
         return value if own else None
     if own and (message := read_message(value)) is not None:
-        if place.unfinished and message.calls_tools:
-            raise Unreadable(f"{where} is a message that calls tools, not an answer")
+        if place.unfinished and not message.is_answer:
+            raise Unreadable(f"{where} is a message that only calls tools, not an answer")
         return message.text
     if messages := read_messages(value):
         return place.in_messages(messages)

@@ -66,6 +66,8 @@ class Recorder:
         known, parent = self.runs.look_up(run_id, parent_run_id)
         if known:
             return  # the handler was given twice
+        if parent_run_id is None:
+            parent = self._parent_in_context()
         top = parent.top if parent is not None and parent.top.open else None
         if tags and JUDGE_TAG in tags:
             top = Top(run_id, "buried")
@@ -78,6 +80,17 @@ class Recorder:
             top = Top(run_id, "buried")  # the chains in it, such as one that words a query, are no samples either
         for _ in range(self.runs.start(run_id, what, parent, top or Top(run_id, "undecided"))):
             self._monitor.skip("never_ended")
+
+    def _parent_in_context(self) -> Run | None:
+        """Return the open run that LangChain's context names as the parent of what starts here.
+
+        `RunnableWithFallbacks` gives what it runs its own config, which names no parent.
+        """
+        from langchain_core.runnables.config import var_child_runnable_config  # most of langchain-core's import time
+
+        config = var_child_runnable_config.get()
+        run_id = getattr(config and config.get("callbacks"), "parent_run_id", None)
+        return self.runs.get_open(run_id) if isinstance(run_id, UUID) else None
 
     def _chosen(self, gathered: Gathered, inputs: object) -> Top | None:
         if self._options.where is not None:
@@ -100,14 +113,15 @@ class Recorder:
             self._note_passed(run, outputs)
         elif gathered.unfinished:
             self._monitor.skip("abandoned")
-        elif gathered.interrupted or waits_for_tools(outputs):
+        elif gathered.interrupted or waits_for_tools(outputs, "thread_id" in gathered.metadata):
             self._monitor.skip("interrupted")
         else:
+            gathered.leave_out_failed()
             self._hand_over(gathered, streamed, outputs)
 
     def _note_passed(self, run: Run | None, outputs: object) -> None:
         gathered = run.top.gathered if run is not None else None
-        if run is not None and gathered is not None and not run.retrieving and not any(gathered.found.values()):
+        if run is not None and gathered is not None and not run.retrieving and not gathered.has_found:
             texts = documents_passed(outputs)
             if texts:
                 self.runs.add_passed(run, texts)
@@ -117,6 +131,8 @@ class Recorder:
         run, gathered = self.runs.end(run_id)
         if gathered is None:
             self._note_interrupt(run, error)
+            if run is not None and not isinstance(error, GeneratorExit) and not is_steering(error):
+                run.failed = True
         elif isinstance(error, _CANCELLED):
             self._monitor.skip("cancelled")
         elif is_steering(error):

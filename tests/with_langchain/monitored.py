@@ -84,7 +84,7 @@ class Model(GenericFakeChatModel):
         pieces = [AIMessageChunk(word) for word in re.split(r"(?<= )", str(said.content))]
         if said.tool_calls:
             calls = [{**call, "args": json.dumps(call["args"]), "index": i} for i, call in enumerate(said.tool_calls)]
-            pieces = [AIMessageChunk("", tool_call_chunks=calls)]
+            pieces.append(AIMessageChunk("", tool_call_chunks=calls))
         for piece in pieces:
             chunk = ChatGenerationChunk(message=piece)
             if run_manager:

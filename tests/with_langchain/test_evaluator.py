@@ -134,7 +134,7 @@ def test_every_metric_scores_as_it_does_without_langchain(metric, original):
     question = FIRST if metric.source_field else QUESTION
     sample = Sample(user_input=question, retrieved_contexts=[FIRST], response=ANSWER)
     parts = {"inputs": question, "context": FIRST}
-    if metric.source_field:
+    if metric.source_field and not metric.source_chosen:
         parts = {original: FIRST}
     outcome, result = score_safely(metric, sample), called(RagEvaluator(metric), outputs=ANSWER, **parts)
     assert result["score"] == outcome.value

@@ -2,8 +2,9 @@
 
 import copy
 import json
+import pickle
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given, settings
@@ -23,6 +24,7 @@ from langchain_core.prompt_values import ChatPromptValue
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragstone import AlignmentCoverage, Sample, SummarizationScore
+from ragstone.testing import FakeLLM
 from ragstone_langchain.fields import Reading, read_sample
 from ragstone_langchain.given import Given
 from ragstone_langchain.messages import text_of
@@ -30,6 +32,14 @@ from ragstone_langchain.places import USUAL_NAMES
 from ragstone_langchain.values import Unreadable
 
 from .samples import ANSWER, FIRST, QUESTION, SECOND, NeedsAll, NeedsNothing, judge, relevancy
+
+
+class Named(FakeLLM):
+    """A judge that can be pickled."""
+
+    def __init__(self):
+        super().__init__(str)
+
 
 WHOLE = Sample(user_input=QUESTION, retrieved_contexts=[FIRST, SECOND], response=ANSWER)
 DOCUMENTS = [Document(FIRST, metadata={"page": 1}), Document(SECOND)]
@@ -137,6 +147,9 @@ ANSWERS = {
     "message of blocks": AIMessage(
         [{"type": "reasoning", "text": "Hm."}, {"type": "text", "text": "It has "}, "word1 here."]
     ),
+    "message that calls a tool, too": AIMessage(ANSWER, tool_calls=[CALL]),
+    "last message calls a tool, too": {"messages": [("ai", "Hm."), AIMessage(ANSWER, tool_calls=[CALL])]},
+    "a message before it calls a tool, too": [AIMessage("Hm.", tool_calls=[CALL]), ("ai", ANSWER)],
     "another role": ChatMessage(ANSWER, role="bot"),
     "messages": [HumanMessage(QUESTION), AIMessage(ANSWER)],
     "message in a list": [AIMessage(ANSWER)],
@@ -198,7 +211,7 @@ def test_a_question_alone_in_the_outputs_is_not_the_answer():
 
 
 UNANSWERED = {
-    "it was interrupted at a tool": [HumanMessage(QUESTION), AIMessage("Wait.", tool_calls=[CALL])],
+    "it was interrupted at a tool": [HumanMessage(QUESTION), AIMessage(" ", tool_calls=[CALL])],
     "it stopped after a tool": [
         ("user", QUESTION),
         AIMessage("", tool_calls=[CALL]),
@@ -225,7 +238,7 @@ def test_an_agent_that_has_not_answered_has_no_response(messages):
 
 def test_a_message_that_calls_tools_is_said_to_be_no_answer():
     said = problem(QUESTION, {"answer": AIMessage("", tool_calls=[CALL])}, context=DOCUMENTS)
-    assert said.startswith("response: outputs['answer'] is a message that calls tools, not an answer; pass ")
+    assert said.startswith("response: outputs['answer'] is a message that only calls tools, not an answer; pass ")
 
 
 def test_text_of_takes_what_every_version_of_langchain_core_has():
@@ -408,10 +421,6 @@ def test_several_searches_of_one_turn_count_each_text_once():
 # --- summaries -----------------------------------------------------------------------------------------------------
 
 
-def alignment(source):
-    return AlignmentCoverage(llm=judge(), source=source)
-
-
 @pytest.mark.parametrize(
     ("inputs", "context"),
     [
@@ -432,20 +441,48 @@ def test_a_summarys_original_is_taken_from_where_it_stands(inputs, context):
     for outputs in (ANSWER, {"summary": ANSWER}):
         in_contexts = read(inputs, outputs, context=context, metric=SummarizationScore)
         assert (in_contexts.retrieved_contexts, in_contexts.response) == ((FIRST,), ANSWER)
-        for source, texts in (("user_input", (FIRST,)), ("retrieved_contexts", (FIRST,))):
-            assert read(inputs, outputs, context=context, metric=alignment(source)).texts(source) == texts
+        assert read(inputs, outputs, context=context, metric=AlignmentCoverage).user_input == FIRST
+
+
+@pytest.mark.parametrize(
+    ("source", "inputs", "context"),
+    [
+        ("retrieved_contexts", QUESTION, None),
+        ("retrieved_contexts", {"question": QUESTION}, None),
+        ("user_input", None, [FIRST]),
+        ("user_input", {"docs": [FIRST]}, None),
+    ],
+)
+def test_a_source_that_the_user_chose_is_filled_from_nowhere_else(source, inputs, context):
+    metric = AlignmentCoverage(llm=judge(), source=source)
+    for same in (metric, replace(metric, threshold=None), pickle.loads(pickle.dumps(replace(metric, llm=Named())))):
+        said = problem(inputs, ANSWER, context=context, metric=same)
+        assert said.startswith(f"{source}: is not in ")
+
+
+@pytest.mark.parametrize("source", ["user_input", "retrieved_contexts"])
+@pytest.mark.parametrize("inputs", [{"text": FIRST, "style": "terse"}, {"original": FIRST, "question": "Short?"}])
+def test_a_source_that_the_user_chose_is_read_under_the_usual_names_of_an_original(source, inputs):
+    metric = AlignmentCoverage(llm=judge(), source=source)
+    assert read(inputs, ANSWER, metric=metric).texts(source) == (FIRST,)
+
+
+def test_the_default_source_stays_the_default_in_copies():
+    metric = AlignmentCoverage(llm=Named())
+    for same in (replace(metric, threshold=None), pickle.loads(pickle.dumps(metric)), copy.deepcopy(metric)):
+        assert (same.source, read(None, ANSWER, context=FIRST, metric=same).user_input) == ("user_input", FIRST)
 
 
 def test_an_original_in_pieces_is_joined_as_the_metric_joins_it():
-    assert read(None, ANSWER, context=DOCUMENTS, metric=alignment("user_input")).user_input == f"{FIRST}\n{SECOND}"
-    blank = read("  ", ANSWER, context=DOCUMENTS, metric=alignment("user_input"))
+    assert read(None, ANSWER, context=DOCUMENTS, metric=AlignmentCoverage).user_input == f"{FIRST}\n{SECOND}"
+    blank = read("  ", ANSWER, context=DOCUMENTS, metric=AlignmentCoverage)
     assert blank.user_input == f"{FIRST}\n{SECOND}"
 
 
 def test_an_original_goes_before_the_instruction_but_not_before_its_own_name():
     inputs = {"input": "Summarise.", "text": FIRST}
-    assert read(inputs, ANSWER, metric=alignment("user_input")).user_input == FIRST
-    assert read(inputs | {"user_input": SECOND}, ANSWER, metric=alignment("user_input")).user_input == SECOND
+    assert read(inputs, ANSWER, metric=AlignmentCoverage).user_input == FIRST
+    assert read(inputs | {"user_input": SECOND}, ANSWER, metric=AlignmentCoverage).user_input == SECOND
 
 
 def test_other_metrics_take_no_field_for_another():

@@ -1,6 +1,7 @@
 """The handler on real chains: question, contexts and answer are found, however the chain is built and called."""
 
 import asyncio
+import sys
 import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
@@ -396,6 +397,132 @@ def test_threads_and_tasks_share_one_handler_and_nothing_is_mixed_up() -> None:
         assert parts(sample) == (asked, (f"about {asked}", f"more about {asked}"), f"answer to {asked}")
     assert {sample.user_input for sample in monitor.samples} == {f"q{i}" for i in range(160)}
     assert (len(handler._recorder.runs), monitor.errors, dict(monitor.skipped)) == (0, [], {})
+
+
+# --- fallbacks around a whole chain ----------------------------------------------------------------------------------
+
+
+def failing(last=None):
+    """A chain that fails after its search; or, with `last`, gets so far in a step of its own."""
+    given = {"context": Searching(texts=(THIRD,)) | joined, "question": RunnablePassthrough()}
+    return given | PROMPT | (last or RunnableLambda(raising))
+
+
+def passing(*texts):
+    """A chain that searches by itself and tells nobody but its next step."""
+    return RunnableLambda(lambda _: [Document(text) for text in texts]) | joined
+
+
+def telling(*texts):
+    def tell(asked):
+        dispatch_custom_event("ragstone.contexts", texts)
+        return asked
+
+    return RunnableLambda(tell)
+
+
+def retried():
+    tries = iter([failing(), lcel()])
+    return RunnableLambda(lambda _: next(tries)).with_retry(wait_exponential_jitter=False)
+
+
+FALLBACKS = {
+    "the first answers": lambda: lcel().with_fallbacks([failing()]),
+    "the fallback answers": lambda: failing().with_fallbacks([lcel()]),
+    "fallbacks of fallbacks": lambda: failing().with_fallbacks([failing().with_fallbacks([lcel()])]),
+    "inside of a chain": lambda: RunnablePassthrough() | failing().with_fallbacks([lcel()]),
+    "inside of the chain that fails": lambda: failing(
+        RunnableLambda(raising).with_fallbacks([RunnableLambda(raising)])
+    ).with_fallbacks([lcel()]),
+    "steps pass documents on": lambda: (passing(THIRD) | raising).with_fallbacks(
+        [{"context": passing(*FOUND), "question": RunnablePassthrough()} | PROMPT | says(ANSWER)]
+    ),
+    "events name them": lambda: (telling(THIRD) | raising).with_fallbacks([telling(*FOUND) | says(ANSWER)]),
+}
+
+
+@pytest.mark.parametrize("shape", FALLBACKS)
+@pytest.mark.parametrize("way", [invoke, ainvoke, stream, astream, batch, abatch], ids=lambda way: way.__name__)
+def test_fallbacks_are_one_sample_of_the_chain_that_answered(shape, way) -> None:
+    if sys.version_info < (3, 11) and way is ainvoke:
+        pytest.skip("Python 3.10 keeps the context from what is awaited")
+    monitor = Noting()
+    handler = MonitorHandler(monitor)
+    way(FALLBACKS[shape](), QUESTION, {"callbacks": [handler]})
+    assert parts(monitor.only) == WHOLE
+    assert (monitor.only.metadata.get("error"), len(handler._recorder.runs)) == (None, 0)
+
+
+@pytest.mark.parametrize("way", [invoke, ainvoke, batch], ids=lambda way: way.__name__)
+def test_a_chain_that_is_tried_again_has_the_contexts_of_the_try_that_answered(way) -> None:
+    monitor = Noting()
+    way(retried(), QUESTION, {"callbacks": [MonitorHandler(monitor)]})
+    assert parts(monitor.only) == WHOLE
+
+
+@pytest.mark.parametrize("way", [invoke, ainvoke, stream, batch], ids=lambda way: way.__name__)
+def test_fallbacks_around_a_model_alone_are_one_sample_without_contexts(way) -> None:
+    monitor = Noting()
+    way(says(ANSWER).with_fallbacks([says("x")]), QUESTION, {"callbacks": [MonitorHandler(monitor)]})
+    assert parts(monitor.only) == (QUESTION, (), ANSWER)
+
+
+def test_where_all_fallbacks_fail_the_one_sample_has_what_all_of_them_found() -> None:
+    monitor = Noting()
+    both = failing().with_fallbacks([{"context": Searching() | joined} | RunnableLambda(raising)])
+    with pytest.raises(ValueError, match="down"):
+        both.invoke(QUESTION, {"callbacks": [MonitorHandler(monitor)]})
+    assert parts(monitor.only) == (QUESTION, (THIRD, *FOUND), None)
+
+
+def test_topmost_runs_at_once_stay_apart_also_in_a_parallel_run_that_the_handler_does_not_hear() -> None:
+    monitor = Noting()
+    rag = failing().with_fallbacks([lcel()])
+    own = {"callbacks": [MonitorHandler(monitor)]}
+
+    async def tasks():
+        await asyncio.gather(*(rag.abatch([QUESTION], own) for _ in range(3)))
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(lambda _: rag.invoke(QUESTION, own), range(3)))
+    asyncio.run(tasks())
+    RunnableParallel(a=lambda asked: rag.invoke(asked, own), b=lambda asked: rag.invoke(asked, own)).invoke(QUESTION)
+    assert [parts(sample) for sample in monitor.samples] == [WHOLE] * 8
+    assert len({sample.id for sample in monitor.samples}) == 8
+
+
+def test_a_task_that_outlives_the_run_that_started_it_is_a_sample_by_itself() -> None:
+    monitor = Noting()
+    own = {"callbacks": [MonitorHandler(monitor)]}
+    tasks = []
+
+    async def start(asked):
+        done = asyncio.Event()
+
+        async def later():
+            await done.wait()
+            await lcel().ainvoke(asked, own)
+
+        tasks.append((done, asyncio.create_task(later())))
+        return ANSWER
+
+    async def app():
+        await RunnableLambda(start).ainvoke(QUESTION, own)
+        for done, task in tasks:
+            done.set()
+            await task
+
+    asyncio.run(app())
+    assert [parts(sample) for sample in monitor.samples] == [(QUESTION, (), ANSWER), WHOLE]
+
+
+@pytest.mark.parametrize("way", [invoke, ainvoke, stream, batch], ids=lambda way: way.__name__)
+def test_an_answer_may_call_tools_beside_its_text(way) -> None:
+    cites = AIMessage(ANSWER, tool_calls=[{"name": "Cited", "args": {"ids": [1]}, "id": "1"}])
+    given = {"context": Searching() | joined, "question": RunnablePassthrough()}
+    monitor = Noting()
+    way(given | PROMPT | says(cites), QUESTION, {"callbacks": [MonitorHandler(monitor)]})
+    assert parts(monitor.only) == WHOLE
 
 
 # --- ids, names, metadata --------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ pytest.importorskip("langgraph.graph")
 pytest.importorskip("langchain.agents")
 
 from langchain.agents import create_agent
+from langchain.agents.middleware import after_model
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig, RunnableLambda
@@ -287,10 +288,10 @@ def test_what_was_found_before_and_after_an_interrupt_is_of_one_turn() -> None:
     assert sorted(sample.retrieved_contexts) == sorted((*FOUND, THIRD))
 
 
-def test_an_agent_that_is_stopped_before_its_tools() -> None:
-    agent = create_agent(
-        says(called("search"), ANSWER), [search], interrupt_before=["tools"], checkpointer=InMemorySaver()
-    )
+@pytest.mark.parametrize("text", ["", "Let me look."])
+def test_an_agent_that_is_stopped_before_its_tools(text) -> None:
+    calls = called("search").model_copy(update={"content": text})
+    agent = create_agent(says(calls, ANSWER), [search], interrupt_before=["tools"], checkpointer=InMemorySaver())
     monitor = Noting()
     config = {"callbacks": [MonitorHandler(monitor)], "configurable": {"thread_id": "7"}}
     agent.invoke({"messages": [("user", QUESTION)]}, config)
@@ -486,6 +487,25 @@ def test_a_chain_that_runs_an_agent() -> None:
     agent = create_agent(says(called("search"), ANSWER), [search])
     runnable = RunnableLambda(lambda question: {"messages": [("user", question)]}) | agent
     assert parts(heard(runnable, QUESTION)) == WHOLE
+
+
+@pytest.mark.parametrize("by", ["handler", "middleware"])
+def test_the_answer_is_the_last_message_also_where_it_calls_tools_beside_its_text(by) -> None:
+    """What comes before it is not, whether it calls tools or not."""
+    looks = called("search").model_copy(update={"content": "Let me look."})
+    cites = AIMessage(ANSWER, tool_calls=[{"name": "cite", "args": {"ids": [1]}, "id": "9"}])
+
+    @after_model(can_jump_to=["end"])
+    def stop(state, runtime):
+        return {"jump_to": "end"} if state["messages"][-1].tool_calls[0]["name"] == "cite" else None
+
+    monitor = Noting()
+    middleware = [MonitorMiddleware(monitor)] if by == "middleware" else []
+    agent = create_agent(says(looks, cites), [search], middleware=[stop, *middleware])
+    agent.invoke(
+        {"messages": [("user", QUESTION)]}, {"callbacks": [MonitorHandler(monitor)] if by == "handler" else []}
+    )
+    assert (monitor.only.user_input, monitor.only.response) == (QUESTION, ANSWER)
 
 
 # --- middleware ------------------------------------------------------------------------------------------------------

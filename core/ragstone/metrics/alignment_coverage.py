@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, cast
 
 from ragstone.asking.flow import CannotScore, Flow, ask, both, each
 from ragstone.asking.prompt import numbered
@@ -18,6 +18,16 @@ from ragstone.sample import Sample, SampleField
 from ragstone.text import Splitter, split_sentences
 
 CoverageRule = Literal["both_yes", "agreement"]
+SourceField = Literal["user_input", "retrieved_contexts"]
+
+
+class _Default(str):
+    """The default of `source`: equal to the same word from the user, and yet told apart from it."""
+
+    __slots__ = ()
+
+
+_DEFAULT_SOURCE = cast("SourceField", _Default("user_input"))
 
 _CLAIMS = (
     "List the factual claims that a summary makes: every one, each short and understandable on its own, in the "
@@ -76,7 +86,7 @@ class AlignmentCoverage(Metric):
 
     Args:
         llm: The judge.
-        source: The field that holds the original, "user_input" or "retrieved_contexts".
+        source: The field that holds the original, "user_input" (the default) or "retrieved_contexts".
         assessment_questions: Closed questions to use instead of generated ones.
         n_questions: How many to generate, at least 1.
         coverage_rule: "both_yes" (DeepEval's code) or "agreement" (one page of its documentation).
@@ -120,7 +130,7 @@ class AlignmentCoverage(Metric):
         "summary_answers": _ANSWER,
     }
 
-    source: Literal["user_input", "retrieved_contexts"] = "user_input"
+    source: SourceField = _DEFAULT_SOURCE
     assessment_questions: Sequence[str] | None = None
     n_questions: int = 5
     coverage_rule: CoverageRule = "both_yes"
@@ -147,6 +157,11 @@ class AlignmentCoverage(Metric):
     def source_field(self) -> SampleField:
         """The field that holds the original."""
         return self.source
+
+    @property
+    def source_chosen(self) -> bool:
+        """Whether `source` was named."""
+        return not isinstance(self.source, _Default)
 
     def _flow(self, sample: Sample) -> Flow[Score]:
         self._fits(sample, *self.required_fields)

@@ -149,6 +149,11 @@ class Metric(ABC):
         """The field that holds the original of which the response is a summary; None where there is no original."""
         return None
 
+    @property
+    def source_chosen(self) -> bool:
+        """Whether the user named the source field, so that an integration takes the original from nowhere else."""
+        return False
+
     def score(self, sample: Sample, *, meter: Meter | None = None) -> Outcome:
         """Score one sample, blocking. Works inside a running event loop too (and blocks it).
 
