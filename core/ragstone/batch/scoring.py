@@ -10,8 +10,8 @@ from ragstone.batch.journal.file import JournalError
 from ragstone.batch.pace.gate import Gate
 from ragstone.batch.pace.lane import GateClosed
 from ragstone.batch.pace.watch import Stopwatch
+from ragstone.errors import unscored
 from ragstone.metrics.base import Metric
-from ragstone.metrics.safely import failed
 from ragstone.outcome import Outcome, Score, Unscored
 from ragstone.sample import Sample
 
@@ -88,7 +88,7 @@ class Scoring:
     async def _evaluated(self, sample: Sample, metric: Metric, draw: int) -> Outcome:
         meter = Meter()
         if self.gave_up:
-            return failed(metric, CannotScore("judge_error", _NOT_ASKED), meter)
+            return unscored(metric, CannotScore("judge_error", _NOT_ASKED), meter)
         watch = None if self._sample_timeout is None else Stopwatch(self._sample_timeout)
         answering = partial(self._gate.call, draw=draw, meter=meter, watch=watch)
         try:
@@ -96,14 +96,14 @@ class Scoring:
         except (JournalError, GateClosed):
             raise
         except Exception as error:
-            return failed(metric, error, meter)
+            return unscored(metric, error, meter)
         except asyncio.CancelledError:
             if self.ending:
                 raise
             if watch is not None and watch.rang():
                 late = TimeoutError(f"its calls took more than {self._sample_timeout:g} s (sample_timeout)")
-                return failed(metric, late, meter)
-            return failed(metric, CannotScore("cancelled", _CALLED_OFF), meter)
+                return unscored(metric, late, meter)
+            return unscored(metric, CannotScore("cancelled", _CALLED_OFF), meter)
 
 
 def _judge_failed(outcome: Outcome) -> bool:
