@@ -164,12 +164,12 @@ def _parts(name: str, value: object) -> Iterable[tuple[str, object]]:
     return [(name, part) for part in cast("Iterable[object]", value)]
 
 
-def secrets_of(metric: "Metric") -> tuple[str, ...]:
-    """Return the keys of a metric's judge and embedder, where these tell them in an attribute `secrets`."""
+def secrets_of(*adapters: object) -> tuple[str, ...]:
+    """Return the keys of judges and embedders that have an attribute `secrets`."""
     secrets: list[str] = []
-    for holder in (lambda: metric.llm, metric._embedder):  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+    for adapter in adapters:
         with suppress(Exception):  # of a class of somebody's own
-            value: object = getattr(holder(), "secrets", ())
+            value: object = getattr(adapter, "secrets", ())
             if isinstance(value, (tuple, list)):
                 secrets += [key for key in cast("Iterable[object]", value) if isinstance(key, str)]
     return tuple(secrets)
@@ -180,7 +180,7 @@ def unscored(metric: "Metric", error: Exception, meter: Meter) -> Unscored:
 
     A `TimeoutError` is "timeout", a `CannotScore` of the meter's says itself, every other exception is "judge_error".
     """
-    known = secrets_of(metric)
+    known = secrets_of(metric.llm, metric._embedder())  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
     if isinstance(error, CannotScore):
         reason, detail = error.reason, without_keys(error.detail, known)
     else:

@@ -50,6 +50,7 @@ class Scoring:
         self._gate = gate
         self._journal = journal
         self._sample_timeout = sample_timeout
+        gate.forget_refusals()
         self._failed_in_a_row = 0
         self.gave_up = False
         self.ending = False
@@ -85,10 +86,16 @@ class Scoring:
             if self._failed_in_a_row == GIVE_UP_AFTER:
                 self.gave_up = True
 
+    def refusal(self, metric: Metric) -> str | None:
+        """Return why a metric's judge or embedder is not asked any more; None if they are."""
+        return self._gate.refusal(metric.llm, metric._embedder())  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+
     async def _evaluated(self, sample: Sample, metric: Metric, draw: int) -> Outcome:
         meter = Meter()
         if self.gave_up:
             return unscored(metric, CannotScore("judge_error", _NOT_ASKED), meter)
+        if (refusal := self.refusal(metric)) is not None:
+            return unscored(metric, CannotScore("judge_error", f"not asked: {refusal}"), meter)
         watch = None if self._sample_timeout is None else Stopwatch(self._sample_timeout)
         answering = partial(self._gate.call, draw=draw, meter=meter, watch=watch)
         try:

@@ -35,7 +35,7 @@ class _Commands(click.Group):
             finally:
                 sys.stdout.flush()  # here, where an error can still be told
         except click.ClickException as error:
-            error.message = without_keys(error.message)
+            vars(error)["message"] = without_keys(error.message)
             raise
         except KeyboardInterrupt:
             ctx.exit(_SIGINT_STATUS)

@@ -143,7 +143,7 @@ class Flows:
                 self._embedder_failures += 1
                 if self._embedder_failures < _EMBEDDER_IS_DOWN:
                     raise
-                last = describe(error, secrets_of(run.evaluation.metric))
+                last = describe(error, secrets_of(embedder))
                 raise EmbedderError(
                     f"the embedder {embedder.model!r} failed on {self._embedder_failures} samples in a row, at last "
                     f"with {last}. What was judged is safe: run again when it is back"
