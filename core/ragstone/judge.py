@@ -72,8 +72,9 @@ class LLM(Protocol):
 
     A provider's failure (network, authentication, rate limit after retries) is raised; it becomes
     `Unscored("judge_error")` in batches and monitors. An LLM may also have `max_input_tokens: int`, the
-    longest prompt it takes; metrics then keep within it. `BaseLLM` supplies the missing half to a class that
-    has only one of the two methods.
+    longest prompt it takes; metrics then keep within it. One that holds keys may name them in
+    `secrets: tuple[str, ...]`: they are then taken out of every error text. `BaseLLM` supplies the missing
+    half to a class that has only one of the two methods.
 
     Attributes:
         model: A name for logs and cache keys.
@@ -101,7 +102,7 @@ class LLM(Protocol):
 
 @runtime_checkable
 class Embedder(Protocol):
-    """Places texts in a vector space. Both methods must be safe to call concurrently.
+    """Places texts in a vector space. Both methods must be safe to call concurrently. It may have `secrets`, as an LLM.
 
     Attributes:
         model: A name for logs and cache keys.

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ragstone.errors import secrets_in
 from ragstone.judge import BaseEmbedder
 from ragstone_langchain.calling import Calling
 from ragstone_langchain.facts import check_timeout, model_name
@@ -48,6 +49,11 @@ class LangChainEmbedder(BaseEmbedder):
         self.model = name or model_name(embeddings)
         self._embeddings = embeddings
         self._calling = Calling(self.model, self._bridge, timeout=timeout, trace=False)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The model object's keys, which are taken out of every error text."""
+        return secrets_in(self._embeddings)
 
     def embed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
         """Return one row per text, shape (len(texts), dim), blocking the calling thread.

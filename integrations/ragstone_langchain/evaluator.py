@@ -3,8 +3,8 @@
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
+from ragstone.errors import ascore_safely, describe, score_safely
 from ragstone.metrics import Metric
-from ragstone.metrics.safely import ascore_safely, score_safely
 from ragstone.outcome import Unscored
 from ragstone.sample import Sample
 from ragstone_langchain.fields import Reading, read_sample
@@ -146,7 +146,7 @@ class RagEvaluator:
         except Unreadable as problem:
             detail = str(problem)
         except Exception as error:  # from an object of the app's that fails when it is looked into
-            detail = f"what was handed over cannot be read: {type(error).__name__}: {str(error)[:300]}"
+            detail = f"what was handed over cannot be read: {describe(error, most=300)}"
         return Unscored(metric=self.metric.name, reason="missing_input", detail=detail, version=self.metric.version)
 
     def as_run_evaluator(self) -> "RunEvaluator":

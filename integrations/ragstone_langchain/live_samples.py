@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import cast
 from uuid import UUID
 
+from ragstone.errors import describe
 from ragstone.sample import Sample
 from ragstone_langchain.found import answer_of, contexts_used, question_elsewhere, question_given, this_turn
 from ragstone_langchain.open_runs import Gathered
@@ -92,7 +93,7 @@ def about_run(gathered: Gathered, error: BaseException | None = None) -> dict[st
     about = {name: value for name, value in about.items() if name not in _OURS}
     about |= {"name": gathered.name, "tags": list(gathered.tags)}
     if error is not None:
-        about["error"] = f"{type(error).__name__}: {str(error)[:_ERROR_LENGTH]}"
+        about["error"] = describe(error, most=_ERROR_LENGTH)
     return about
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from ragstone.asking.adapting import REFUSALS, is_constrained, schema_name, spelled_out
+from ragstone.errors import describe, secrets_in
 from ragstone.judge import Asking, BaseLLM, LLMReply, LLMRequest
 from ragstone.metrics.options import check_count, check_option
 from ragstone_langchain.calling import Calling
@@ -104,6 +105,11 @@ class LangChainLLM(BaseLLM):
         self._structured = structured_output
         self._calling = Calling(self.model, self._bridge, timeout=timeout, trace=trace)
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The model object's keys, which are taken out of every error text."""
+        return secrets_in(self._given)
+
     def generate(self, request: LLMRequest, /) -> LLMReply:
         """Answer one request by the model's `invoke`, blocking the calling thread.
 
@@ -186,7 +192,7 @@ class LangChainLLM(BaseLLM):
         with _LOCK:
             new, self._structured = self._structured, False  # another call, in flight at the same time, may be first
         if new:
-            _log.warning("%r refused structured output, going on without: %s", self, refusal)
+            _log.warning("%r refused structured output, going on without: %s", self, describe(refusal, self.secrets))
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +224,7 @@ def structured_output(model: "Runnable[Any, Any]", request: LLMRequest) -> "Runn
     try:
         return cast("Runnable[Any, Any]", make.with_structured_output(schema, include_raw=True))
     except Exception as error:  # each wrapper has its own: AttributeError, NameError, NotImplementedError, ValueError
-        _log.debug("no structured output from %s: %r", type(model).__name__, error)
+        _log.debug("no structured output from %s: %s", type(model).__name__, describe(error))
         return None
 
 

@@ -5,6 +5,7 @@ from typing import cast, get_args
 
 from pydantic import ValidationError
 
+from ragstone.errors import describe
 from ragstone.sample import Sample, SampleField
 from ragstone_langchain.given import FieldFunction, Given
 from ragstone_langchain.places import contexts_of, find_text, response_place, retrieved_texts, user_input_place
@@ -107,7 +108,7 @@ def by_function(function: FieldFunction, given: Given) -> Sample:
             ),
         )
     except Exception as error:
-        raise Unreadable(f"fields: the function raised {type(error).__name__}: {str(error)[:300]}") from error
+        raise Unreadable(f"fields: the function raised {describe(error, most=300)}") from error
     if isinstance(made, Sample):
         return made
     if not isinstance(made, Mapping):

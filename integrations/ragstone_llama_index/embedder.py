@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, cast
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
+from ragstone.errors import secrets_in
 from ragstone.judge import Embedder
 from ragstone_llama_index.borrowed import Borrowed, defined_by
 from ragstone_llama_index.unseen import SilentCallbacks, unseen
@@ -62,6 +63,11 @@ class LlamaIndexEmbedder:
         if model is None:
             return "Settings.embed_model"
         return model.model_name if model.model_name not in ("", "unknown") else type(model).__name__
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The model object's keys, which are taken out of every error text."""
+        return secrets_in(self._borrowed.look())
 
     def embed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
         """Return one row per text, shape (len(texts), dim), blocking the calling thread.

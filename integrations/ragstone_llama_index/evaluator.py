@@ -11,8 +11,8 @@ from llama_index.core.schema import MetadataMode
 from pydantic import ValidationError
 
 from ragstone.asking.prompt import filled
+from ragstone.errors import ascore_safely, score_safely
 from ragstone.metrics import Metric
-from ragstone.metrics.safely import ascore_safely, score_safely
 from ragstone.outcome import Outcome, Unscored
 from ragstone.sample import Sample, SampleField, first_problem
 from ragstone_llama_index.responses import Answer, AnyResponse, Mode, aread_response, check_mode, read_response

@@ -9,6 +9,7 @@ from llama_index.core.llms import LLM, CustomLLM
 
 import ragstone
 from ragstone.asking.adapting import is_constrained, spelled_out
+from ragstone.errors import secrets_in
 from ragstone.judge import Asking, LLMReply, LLMRequest
 from ragstone.metrics.options import check_count, check_option
 from ragstone_llama_index.borrowed import Borrowed, defined_by
@@ -100,6 +101,11 @@ class LlamaIndexLLM:
             return self._max_input_tokens
         room = llm.metadata.context_window - max(0, llm.metadata.num_output)
         return None if llm.metadata.context_window == DEFAULT_CONTEXT_WINDOW or room <= 0 else room
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The model object's keys, which are taken out of every error text."""
+        return secrets_in(self._borrowed.look())
 
     def generate(self, request: LLMRequest, /) -> LLMReply:
         """Answer one request by the model's sync half, blocking the calling thread.

@@ -12,9 +12,9 @@ from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.schema import MetadataMode
 
 from ragstone.batch import Summary
+from ragstone.errors import ascore_safely, describe, score_safely
 from ragstone.metrics import Metric
 from ragstone.metrics.options import check_count
-from ragstone.metrics.safely import ascore_safely, score_safely
 from ragstone.outcome import Outcome
 from ragstone_llama_index.arguments import Metrics, by_name, check_asked
 from ragstone_llama_index.bounded import bounded
@@ -216,7 +216,7 @@ class _Run:
 
 
 def _failed(error: Exception) -> Answer:
-    return Answer(None, (), f"the query engine failed ({type(error).__name__}: {str(error)[:500]})")
+    return Answer(None, (), f"the query engine failed ({describe(error)})")
 
 
 @contextmanager

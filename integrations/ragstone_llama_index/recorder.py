@@ -13,6 +13,7 @@ from llama_index.core.base.response.schema import AsyncStreamingResponse, Stream
 from llama_index.core.chat_engine.types import StreamingAgentChatResponse
 from llama_index.core.schema import MetadataMode
 
+from ragstone.errors import describe
 from ragstone.sample import Sample
 from ragstone_llama_index.answered import own_contexts, text_of
 from ragstone_llama_index.responses import Mode, check_mode
@@ -82,7 +83,7 @@ class Recorder:
         if error is None or isinstance(error, _GIVEN_UP):
             self.monitor.skip("cancelled")
         else:
-            self._submit(asked, tuple(dict.fromkeys(found)), None, {"error": _described(error)})
+            self._submit(asked, tuple(dict.fromkeys(found)), None, {"error": describe(error, most=200)})
 
     def writing(self, response: StreamingAgentChatResponse) -> None:
         """Hear a chat's stream that LlamaIndex is about to read into its memory."""
@@ -213,11 +214,3 @@ def _ignore(_: object) -> None:
 
 def _delta(piece: object) -> str:
     return (piece.delta or "") if isinstance(piece, ChatResponse) else ""
-
-
-def _described(error: BaseException) -> str:
-    try:
-        message = str(error)[:200]
-    except Exception:
-        message = "?"  # its own __str__ fails
-    return f"{type(error).__name__}: {message}"

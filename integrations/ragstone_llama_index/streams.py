@@ -17,6 +17,8 @@ from typing import cast
 
 from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
 
+from ragstone.errors import describe
+
 _KEPT = "_ragstone_read"  # the attribute by which a response remembers how it was read
 _READ_BEFORE = "its stream was read before, and the response kept no text; evaluated first, it stays readable"
 _LOOKING = threading.RLock()  # held while a stream is looked at and replaced, never while it is read
@@ -207,4 +209,4 @@ def _is_begun(stream: object) -> bool:
 
 
 def _broken(error: BaseException) -> Said:
-    return Said(None, f"its stream broke off ({type(error).__name__}: {str(error)[:200]})")
+    return Said(None, f"its stream broke off ({describe(error, most=200)})")

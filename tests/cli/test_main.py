@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from ragstone import __version__
-from ragstone.cli.main import _Commands, main
+from ragstone.cli.main import _Commands, cli, main
 
 
 @pytest.mark.parametrize("start", [main, lambda: runpy.run_module("ragstone", run_name="__main__")], ids=["main", "-m"])
@@ -47,6 +47,7 @@ def test_a_stream_without_encoding_is_left_alone(monkeypatch):
         (BrokenPipeError(errno.EPIPE, "Broken pipe"), 141, ""),
         (OSError(errno.ENOSPC, "No space left on device"), 2, "Error: [Errno 28] No space left on device\n"),
         (OSError(errno.EIO, "Input/output error", "rows.jsonl"), 2, "Input/output error: 'rows.jsonl'\n"),
+        (click.UsageError("--db postgresql://me:pw1@db/x: none"), 2, "--db postgresql://me:[hidden]@db/x: none\n"),
     ],
 )
 def test_how_commands_end(raised, code, message):
@@ -58,3 +59,19 @@ def test_how_commands_end(raised, code, message):
     assert done.exit_code == code
     assert done.stderr.endswith(message)
     assert bool(done.stderr) == bool(message)
+
+
+def test_no_key_is_in_a_traceback(monkeypatch, capsys):
+    @click.command()
+    def fail():
+        raise RuntimeError("second") from ValueError("Authorization: Bearer abcd1234efgh")
+
+    monkeypatch.setitem(cli.commands, "fail", fail)
+    monkeypatch.setattr(sys, "argv", ["ragstone", "fail"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    shown = capsys.readouterr().err
+    assert ended.value.code == 1
+    assert shown.endswith("RuntimeError: second\n")
+    assert "Bearer [hidden]" in shown
+    assert "abcd1234efgh" not in shown

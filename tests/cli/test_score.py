@@ -229,11 +229,21 @@ class TestFailingJudge:
         assert [type(outcome) for _, _, outcome in results(tmp_path / "out.jsonl")] == [Score] * 2 + [Unscored] * 4
 
     def test_it_is_given_up_after_many_in_a_row(self, score, rows, server, tmp_path):
-        server.reply = lambda body: error(401, "expired") if "input" not in body else judge(body)
+        server.reply = lambda body: error(400, "expired") if "input" not in body else judge(body)
         done = score(rows(*(row(i) for i in range(2 * GIVE_UP_AFTER))), *ONE, "--out", tmp_path / "out.jsonl")
         assert done.exit_code == 1
         assert f"Gave up: the judge failed on {GIVE_UP_AFTER} samples in a row" in done.stderr
         assert len(results(tmp_path / "out.jsonl")) == GIVE_UP_AFTER
+
+    @pytest.mark.parametrize("status", [401, 403, 404])
+    def test_it_is_given_up_when_the_first_call_is_refused_for_good(self, score, rows, server, status):
+        server.reply = lambda body: error(status, "not with this key")
+        done = score(rows(*(row(i) for i in range(200))), "--concurrency", 4)
+        assert done.exit_code == 1
+        assert len(server.bodies) <= 10
+        (message,) = [line for line in done.stderr.splitlines() if not line.startswith("Note: ")]
+        assert message.startswith(f"Gave up: the judge OpenAICompatible('{MODEL}', base_url='{server.url}') refused ")
+        assert "call: check " in message
 
     def test_samples_that_cannot_be_scored_are_no_failure_of_the_judge(self, score, rows):
         done = score(rows(*({"response": "A."} for _ in range(GIVE_UP_AFTER + 1))), *ONE)

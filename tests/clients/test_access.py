@@ -49,8 +49,8 @@ def test_the_customary_path_is_added_only_where_there_is_none():
 
 
 def test_secrets_are_not_shown():
-    access = Access("https://me:pass@h:1/v1?key=pass", "sk-1", ambient=False)
+    access = Access("https://me:pass@h:1/v1?key=pass", "own-key-1", ambient=False)
     assert access.shown == "https://h:1/v1"
-    assert "sk-1" not in repr(access)
-    assert access.redact("bad key sk-1.") == "bad key ***."
+    assert "own-key-1" not in repr(access)
+    assert access.redact("bad own-key-1.") == "bad [hidden]."
     assert Access("http://h", NO_KEY, ambient=False).redact("none of it") == "none of it"

@@ -170,7 +170,7 @@ def test_a_choice_has_probabilities_unless_the_model_thought_first():
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ({"error": {"message": "no such key: sk-secret"}}, r"without 'choices': no such key: \*\*\*$"),
+        ({"error": {"message": "no such key: sk-secret"}}, r"without 'choices': no such key: \[hidden\]$"),
         ({"error": "overloaded"}, "without 'choices': overloaded"),
         ({"message": "m"}, "without 'choices': m"),
         ({"detail": ["d"]}, "without 'choices': .'d'"),
@@ -178,7 +178,7 @@ def test_a_choice_has_probabilities_unless_the_model_thought_first():
         ({"choices": ["x"]}, r"without 'choices' \(it has choices\)"),
         ({}, r"without 'choices' \(it has nothing\)"),
         ([], "JSON that is no object"),
-        (b"<html>not sk-secret", r"not JSON \('<html>not \*\*\*'\).*/v1"),
+        (b"<html>not sk-secret", r"not JSON \('<html>not \[hidden\]'\).*/v1"),
         (b'{"choices": [', "not JSON"),
         (b" ", r"not JSON \(empty\)"),
         (b"[" * 100_000, "not JSON"),

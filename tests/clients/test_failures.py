@@ -241,9 +241,9 @@ def test_no_message_has_the_key(scripted, ask, caplog):
     ]
     server, llm = scripted(*answers, api_key=key)
     caplog.set_level("DEBUG")
-    with pytest.raises(openai.AuthenticationError, match=r"provided: \*\*\*") as first:
+    with pytest.raises(openai.AuthenticationError, match=r"provided: \[hidden\]") as first:
         ask(llm)
-    with pytest.raises(AnswerError, match=r"bad key \*\*\*") as second:
+    with pytest.raises(AnswerError, match=r"bad key \[hidden\]") as second:
         ask(llm)
     assert server.seen[0].headers["authorization"] == f"Bearer {key}"
     assert "temperature" not in server.bodies[-1]

@@ -13,7 +13,7 @@ from ragstone import (
     SummarizationScore,
     Unscored,
 )
-from ragstone.metrics.safely import score_safely
+from ragstone.errors import score_safely
 from ragstone.sinks import Health, Record, SQLiteSink
 from ragstone.testing import FakeEmbedder, FakeLLM
 

@@ -14,13 +14,15 @@ from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
+from pydantic import SecretStr
 
 from ragstone import AlignmentCoverage, ContextRelevancy, ResponseRelevancy, Sample, SummarizationScore
-from ragstone.metrics.safely import score_safely
+from ragstone.errors import score_safely
 from ragstone.testing import FakeEmbedder, FakeLLM
 from ragstone_langchain import LangChainLLM, RagEvaluator
 
 from ..core.judges import truth  # noqa: TID252
+from ..support.keys import ERRORS, KEYS, OWN, leaked  # noqa: TID252
 from .samples import ANSWER, FIRST, QUESTION, SECOND, VALUE, NeedsNothing, judge, relevancy
 
 DOCUMENTS = [Document(FIRST), Document(SECOND)]
@@ -430,3 +432,20 @@ def test_the_step_and_the_evaluator_can_be_pickled():
         again = pickle.loads(pickle.dumps(evaluator))
         step = pickle.loads(pickle.dumps(evaluator.as_runnable()))
         assert again(outputs=state)["score"] == step.invoke(state)["score"] == 1.0
+
+
+class Keyed(FakeListChatModel):
+    api_key: SecretStr = SecretStr(OWN)
+
+    def _call(self, messages, *args, **kwargs):
+        raise ConnectionError(self.responses[0])
+
+
+def test_no_key_is_in_a_result():
+    models = [Keyed(responses=[ERRORS[key]]) for key in KEYS]
+    for model in [*models, models[-1].with_retry(stop_after_attempt=1)]:  # whose key is inside
+        llm = LangChainLLM(model)
+        result = RagEvaluator(ContextRelevancy(llm=llm))(**PARTS)
+        assert result["metadata"]["unscored"] == "judge_error"
+        assert "[hidden]" in result["comment"]
+        assert leaked(json.dumps(result)) == []

@@ -8,7 +8,7 @@ import pytest
 from langchain_core.embeddings import Embeddings
 
 from ragstone import LLMRequest, ResponseRelevancy, Sample
-from ragstone.metrics.safely import ascore_safely, score_safely
+from ragstone.errors import ascore_safely, score_safely
 from ragstone.testing import FakeEmbedder
 from ragstone_langchain import LangChainEmbedder, LangChainLLM
 

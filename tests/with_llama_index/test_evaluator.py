@@ -34,6 +34,7 @@ from ragstone_llama_index import (
     named,
 )
 
+from ..support.keys import ERRORS, KEYS, OWN, leaked  # noqa: TID252
 from .models import SAMPLE, Chatting, Completing, Placing, metrics, truth
 
 INPUTS = {"query": SAMPLE.user_input, "response": SAMPLE.response, "contexts": list(SAMPLE.retrieved_contexts)}
@@ -289,3 +290,15 @@ def test_the_named_ones_take_every_option_of_their_metric():
         given_first = {"llm", "embedder"} if metric is ResponseRelevancy else {"llm"}
         fields = {field.name for field in dataclasses.fields(metric)} - given_first
         assert set(options.__annotations__) | set(named.MetricOptions.__annotations__) == fields
+
+
+class Keyed(Completing):
+    api_key: str = OWN
+
+
+def test_no_key_is_in_a_result():
+    for key in KEYS:
+        llm = LlamaIndexLLM(Keyed(reply=lambda *_, key=key: ConnectionError(ERRORS[key])))
+        result = MetricEvaluator(ContextRelevancy(llm=llm)).evaluate(**INPUTS)
+        assert "[hidden]" in (result.invalid_reason or "")
+        assert leaked(result.model_dump_json()) == []

@@ -15,7 +15,6 @@ from ragstone.batch.progress import Progress, Shown
 from ragstone.batch.report.report import Report
 from ragstone.batch.report.spool import Spool
 from ragstone.batch.runner import Runner
-from ragstone.batch.scoring import GIVE_UP_AFTER
 from ragstone.batch.sources.rows import BadLine
 from ragstone.batch.sources.source import Source, rows_of
 from ragstone.metrics.base import Metric
@@ -44,8 +43,9 @@ def evaluate(
 
     Works in scripts, in threads and where an event loop runs already (Jupyter, uvloop), which it then blocks. A sample
     that cannot be scored is `Unscored`, with the reason, and touches no other; there is no time-out on the whole. A
-    judge that says "slow down" (429, 503, 529, Retry-After) gets fewer calls, and is asked again. One that fails on
-    100 samples in a row is not asked any more: the rest is `Unscored("judge_error")`.
+    judge that says "slow down" (429, 500, 502, 503, 504, 529, Retry-After) gets fewer calls, and is asked again. One
+    that fails on 100 samples in a row, or that refuses the first call for good (401, 403, 404), is not asked any more:
+    the rest is `Unscored("judge_error")`, and a warning is logged.
 
     Ctrl-C finishes the calls in flight and raises KeyboardInterrupt; a second one stops at once. With a journal,
     the same call goes on from there, as after a crash or `kill -9`: what was judged is not judged again.
@@ -177,11 +177,8 @@ async def _reported(given: Given, on_first_interrupt: Callable[[Callable[[], obj
             report = await _collected(runner, given, bar, None if journal is None else journal.path.absolute().parent)
         if journal is not None:
             journal.flush()
-    if runner.gave_up:
-        _log.warning(
-            "The judge failed on %d samples in a row and was not asked any more; the rest is unscored (judge_error).",
-            GIVE_UP_AFTER,
-        )
+    for why in runner.not_asked:
+        _log.warning("Gave up: %s; what was not asked is unscored (judge_error).", why)
     return report
 
 

@@ -10,7 +10,7 @@ from ragstone.batch.journal.keys import metric_key, outcome_key, sample_key
 from ragstone.batch.pace.gate import Gate
 from ragstone.batch.pace.lane import GateClosed
 from ragstone.batch.report.result import Result
-from ragstone.batch.scoring import Outcomes, Scoring
+from ragstone.batch.scoring import GIVE_UP_AFTER, Outcomes, Scoring
 from ragstone.batch.sources.rows import BadLine, Row
 from ragstone.metrics.base import Metric
 
@@ -50,7 +50,7 @@ class Runner:
 
     What scoring raises is an `Unscored` on that row and metric, and touches no other. When the judge has failed on
     100 samples in a row it is not asked any more: what follows is `Unscored("judge_error")` at once, and is asked
-    again when a run is resumed.
+    again when a run is resumed. So it is with a judge that refuses the first call for good (401, 403, 404).
 
     Args:
         rows: What is to be scored. An iterator that may wait (of a file, a pipe, a generator) is read in a thread.
@@ -104,8 +104,14 @@ class Runner:
 
     @property
     def gave_up(self) -> bool:
-        """Whether the judge failed on so many samples in a row that it is not asked any more."""
-        return self._scoring.gave_up
+        """Whether no judge is asked any more."""
+        return self._scoring.gave_up or all(self._scoring.refusal(metric) is not None for metric, _ in self._draws)
+
+    @property
+    def not_asked(self) -> list[str]:
+        """Why judges or embedders are not asked any more."""
+        many = [f"the judge failed on {GIVE_UP_AFTER} samples in a row"] if self._scoring.gave_up else []
+        return [*self._gate.refusals(), *many]
 
     def stop(self) -> None:
         """Begin nothing more: calls in flight end, what is scored by then still comes out, then the results end."""

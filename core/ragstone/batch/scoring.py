@@ -10,8 +10,8 @@ from ragstone.batch.journal.file import JournalError
 from ragstone.batch.pace.gate import Gate
 from ragstone.batch.pace.lane import GateClosed
 from ragstone.batch.pace.watch import Stopwatch
+from ragstone.errors import unscored
 from ragstone.metrics.base import Metric
-from ragstone.metrics.safely import failed
 from ragstone.outcome import Outcome, Score, Unscored
 from ragstone.sample import Sample
 
@@ -50,6 +50,7 @@ class Scoring:
         self._gate = gate
         self._journal = journal
         self._sample_timeout = sample_timeout
+        gate.forget_refusals()
         self._failed_in_a_row = 0
         self.gave_up = False
         self.ending = False
@@ -85,10 +86,16 @@ class Scoring:
             if self._failed_in_a_row == GIVE_UP_AFTER:
                 self.gave_up = True
 
+    def refusal(self, metric: Metric) -> str | None:
+        """Return why a metric's judge or embedder is not asked any more; None if they are."""
+        return self._gate.refusal(metric.llm, metric._embedder())  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+
     async def _evaluated(self, sample: Sample, metric: Metric, draw: int) -> Outcome:
         meter = Meter()
         if self.gave_up:
-            return failed(metric, CannotScore("judge_error", _NOT_ASKED), meter)
+            return unscored(metric, CannotScore("judge_error", _NOT_ASKED), meter)
+        if (refusal := self.refusal(metric)) is not None:
+            return unscored(metric, CannotScore("judge_error", f"not asked: {refusal}"), meter)
         watch = None if self._sample_timeout is None else Stopwatch(self._sample_timeout)
         answering = partial(self._gate.call, draw=draw, meter=meter, watch=watch)
         try:
@@ -96,14 +103,14 @@ class Scoring:
         except (JournalError, GateClosed):
             raise
         except Exception as error:
-            return failed(metric, error, meter)
+            return unscored(metric, error, meter)
         except asyncio.CancelledError:
             if self.ending:
                 raise
             if watch is not None and watch.rang():
                 late = TimeoutError(f"its calls took more than {self._sample_timeout:g} s (sample_timeout)")
-                return failed(metric, late, meter)
-            return failed(metric, CannotScore("cancelled", _CALLED_OFF), meter)
+                return unscored(metric, late, meter)
+            return unscored(metric, CannotScore("cancelled", _CALLED_OFF), meter)
 
 
 def _judge_failed(outcome: Outcome) -> bool:

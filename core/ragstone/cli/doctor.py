@@ -12,6 +12,7 @@ import click
 from ragstone._version import __version__
 from ragstone.cli.judges import make_embedder, make_llm
 from ragstone.cli.options import embedder_option, llm_option
+from ragstone.errors import describe, without_keys
 from ragstone.judge import LLMRequest
 from ragstone.text.plain import printable
 
@@ -53,10 +54,10 @@ def _try(what: str, spec: str | None, ask: Callable[[], str]) -> bool:
     try:
         answer = ask()
     except click.ClickException as error:
-        click.echo(f"{what}: {printable(error.message)}")
+        click.echo(f"{what}: {printable(without_keys(error.message))}")
         return False
     except Exception as error:
-        click.echo(f"{what} {name}: does not answer: {type(error).__name__}: {printable(str(error))}")
+        click.echo(f"{what} {name}: does not answer: {printable(describe(error))}")
         return False
     click.echo(f"{what} {name}: {answer} ({time.perf_counter() - started:.1f} s)")
     return True

@@ -5,6 +5,7 @@ import errno
 import io
 import os
 import sys
+import traceback
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -19,6 +20,7 @@ from ragstone.cli.pull import pull
 from ragstone.cli.report import report
 from ragstone.cli.score import score
 from ragstone.cli.worker import worker
+from ragstone.errors import without_keys
 
 # What a shell reports for a program that the signal ended.
 _SIGINT_STATUS = 130
@@ -32,6 +34,9 @@ class _Commands(click.Group):
                 return super().invoke(ctx)
             finally:
                 sys.stdout.flush()  # here, where an error can still be told
+        except click.ClickException as error:
+            vars(error)["message"] = without_keys(error.message)
+            raise
         except KeyboardInterrupt:
             ctx.exit(_SIGINT_STATUS)
         except OSError as error:
@@ -61,7 +66,11 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a character is no crash
-    cli(prog_name="ragstone")
+    try:
+        cli(prog_name="ragstone")
+    except Exception:
+        click.echo(without_keys(traceback.format_exc()), err=True, nl=False)
+        sys.exit(1)
 
 
 def _discard(stream: TextIO) -> None:

@@ -42,7 +42,8 @@ class Run:
     Attributes:
         summaries: The totals so far, by metric.
         bad_lines: Lines so far that hold no sample.
-        gave_up: Whether the run ended early because the judge kept failing.
+        gave_up: Whether the run ended early because no judge was asked any more.
+        not_asked: Why judges or embedders were not asked any more.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Run:
         self.summaries = {metric.name: Summary() for metric in metrics}
         self.bad_lines = 0
         self.gave_up = False
+        self.not_asked: list[str] = []
 
     async def all(
         self,
@@ -111,6 +113,7 @@ class Run:
                         self._progress.at(item.line)  # blank lines were counted, but do not come through
                     else:
                         self._take(item)
+                    self.not_asked = runner.not_asked
                     if runner.gave_up:
                         self.gave_up = True
                         return

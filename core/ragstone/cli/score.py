@@ -11,7 +11,6 @@ import click
 from ragstone.batch.interrupts import Interrupts
 from ragstone.batch.pace.gate import Gate
 from ragstone.batch.progress import is_terminal
-from ragstone.batch.scoring import GIVE_UP_AFTER
 from ragstone.batch.sources.rows import SAMPLE_FIELDS, read_rows
 from ragstone.cli.dry_run import show_estimate
 from ragstone.cli.ended import open_journal, run_to_end
@@ -24,6 +23,7 @@ from ragstone.cli.results import Results
 from ragstone.cli.run import Run
 from ragstone.cli.show import summary_table
 from ragstone.metrics import Metric
+from ragstone.text.plain import printable
 
 if TYPE_CHECKING:
     from ragstone.cli.page import Page
@@ -234,10 +234,10 @@ def _status(run: Run, limits: dict[str, float]) -> int:
         click.echo("No sample: no line of the input holds one. Each line must be one JSON object.", err=True)
         return 2
     status = 0
-    if run.gave_up:
-        click.echo(f"Gave up: the judge failed on {GIVE_UP_AFTER} samples in a row; the table says how.", err=True)
+    for why in run.not_asked:
+        click.echo(f"Gave up: {printable(why, 1_000)}. The table says how.", err=True)
         status = 1
-    if not any(summary.scored for summary in run.summaries.values()):
+    if not status and not any(summary.scored for summary in run.summaries.values()):
         click.echo("Nothing could be scored; the table says why. `ragstone doctor` tries the judge.", err=True)
         status = 1
     for name, limit in limits.items():

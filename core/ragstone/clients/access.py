@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit, urlunsplit
 
+from ragstone.errors import without_keys
+
 OPENAI_URL = "https://api.openai.com/v1"
 NO_KEY = "none"  # the openai package insists on a key; servers without authentication ignore it
 
@@ -33,9 +35,14 @@ class Access:
         parts = urlsplit(self.url)
         return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The key, and the password in the address, where there are any."""
+        return tuple([secret for secret in (self.key, urlsplit(self.url).password) if secret and secret != NO_KEY])
+
     def redact(self, text: str) -> str:
-        """Return `text` without the key."""
-        return text if self.key == NO_KEY else text.replace(self.key, "***")
+        """Return `text` without keys."""
+        return without_keys(text, self.secrets)
 
 
 def resolve(base_url: str | None, api_key: str | None, environ: Mapping[str, str]) -> Access:

@@ -135,6 +135,11 @@ class OpenAICompatible:
         """What suits the model: all items in one call, or one call per item."""
         return self._asking
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The key, which is taken out of every error text."""
+        return self._connection.access.secrets
+
     def generate(self, request: LLMRequest, /) -> LLMReply:
         """Answer one request, blocking the calling thread.
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from ragstone.errors import describe
 from ragstone.judge import LLM, Asking, Embedder, LLMReply, LLMRequest
 
 if TYPE_CHECKING:
@@ -124,8 +125,9 @@ def found(what: str, name: str) -> object:
         for part in path.split("."):
             value = getattr(value, part)
     except Exception as error:
-        said = f"{type(error).__name__}: {error}"
-        raise SpecError(f"{what}: {name} cannot be imported ({said}); each worker must have it installed") from error
+        raise SpecError(
+            f"{what}: {name} cannot be imported ({describe(error)}); each worker must have it installed"
+        ) from error
     return value
 
 
@@ -160,4 +162,4 @@ def _made(what: str, name: str, make: Callable[[], T]) -> T:
     except SpecError:
         raise
     except Exception as error:
-        raise SpecError(f"{what}: {name} cannot be had on this machine: {type(error).__name__}: {error}") from error
+        raise SpecError(f"{what}: {name} cannot be had on this machine: {describe(error)}") from error

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from ragstone.monitor.scrub import words
+from ragstone.errors import describe
 from ragstone.monitor.tally import SinkStats, Tally
 from ragstone.sinks.base import Sink
 from ragstone.sinks.health import Health
@@ -226,7 +226,7 @@ class Delivery:
                 self._failed(error)
 
     def _failed(self, error: BaseException) -> None:
-        said = words(error, 500)
+        said = describe(error)
         with self._changed:
             self._failures += 1
             self._last_error = said

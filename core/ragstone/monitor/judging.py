@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import cast
 
 from ragstone.asking.flow import Meter
+from ragstone.errors import score_safely
 from ragstone.metrics.base import Metric
-from ragstone.metrics.safely import score_safely
 from ragstone.monitor.job import Job
 from ragstone.monitor.purse import Purse
 from ragstone.monitor.sampling import Choice

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Any, cast
 
-from ragstone.monitor.scrub import LONGEST, scrubbed
+from ragstone.errors import LONGEST, without_keys
 from ragstone.sample import Sample
 
 Redact = Callable[[str], str]
@@ -41,7 +41,7 @@ def snapshot(sample: Sample, sample_id: str, redact: Redact | None = None) -> Sa
     clean = None if redact is None else _cleaner(redact)
     metadata = _Plain(clean).mapping(sample.metadata, _DEPTH)
     if isinstance(error := metadata.get("error"), str):
-        metadata["error"] = scrubbed(error[:LONGEST])
+        metadata["error"] = without_keys(error[:LONGEST])
     fields: dict[str, Any] = {"id": sample_id, "metadata": metadata}
     if "retrieved_contexts" in sample.model_fields_set:
         if not isinstance(sample.retrieved_contexts, (list, tuple)):

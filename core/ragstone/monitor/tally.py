@@ -3,19 +3,21 @@
 import logging
 import threading
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ragstone.monitor.scrub import words
+from ragstone.errors import describe, without_keys
 
 Fate = Literal["scored", "unscored", "dropped", "not_sampled", "over_budget", "duplicate", "spooled"]
 FATES: tuple[Fate, ...] = ("scored", "unscored", "dropped", "not_sampled", "over_budget", "duplicate", "spooled")
 
 _SECONDS_BETWEEN_WARNINGS = 60.0
 _MOST_UNSAID = 50
+_LONGEST_TRACE = 20_000
 _log = logging.getLogger("ragstone.monitor")
 
 
@@ -161,8 +163,10 @@ class Tally:
         with self._lock:
             self._errors[place] += 1
         with suppress(Exception):  # of a log handler's or filter's
-            _log.debug("%s failed", place, exc_info=error)
-        self._warn(f"{place}: {words(error, 200)}", 1)
+            if _log.isEnabledFor(logging.DEBUG):
+                trace = "".join(traceback.format_exception(error))
+                _log.debug("%s failed\n%s", place, without_keys(trace[-_LONGEST_TRACE:]))
+        self._warn(f"{place}: {describe(error, most=200)}", 1)
 
     def waiting(self, samples: int) -> None:
         """Note how long the queue is."""

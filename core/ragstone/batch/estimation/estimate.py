@@ -12,9 +12,9 @@ from ragstone.batch.estimation.estimated import Estimate, MetricEstimate
 from ragstone.batch.estimation.supposed import supposed_reply
 from ragstone.batch.sources.rows import BadLine
 from ragstone.batch.sources.source import Source, rows_of
+from ragstone.errors import unscored
 from ragstone.judge import LLMReply, LLMRequest
 from ragstone.metrics.base import Metric
-from ragstone.metrics.safely import failed
 from ragstone.outcome import Outcome, Unscored
 from ragstone.sample import Sample
 
@@ -120,7 +120,7 @@ def _add(total: MetricEstimate, metric: Metric, sample: Sample, repeat: int) -> 
         outcome = _followed(metric.flow(sample), seen)
     except Exception as error:
         if not seen.rounds:  # a metric of somebody's own, which would raise in a run too
-            outcome = failed(metric, error, Meter())
+            outcome = unscored(metric, error, Meter())
     if not seen.rounds:
         if isinstance(outcome, Unscored):
             total.unscored[outcome.reason] += repeat

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from ragstone.batch.journal.file import JournalError, JournalFile
 from ragstone.batch.journal.forms import Columns, outcome_columns, reply_columns
+from ragstone.errors import describe
 from ragstone.judge import LLMReply
 from ragstone.outcome import Outcome
 
@@ -206,7 +207,7 @@ def _columns(items: Iterable[T], form: Callable[[T], Columns], refused: list[str
         try:
             columns.append(form(item))
         except Exception as error:  # noqa: PERF203 - one that is not what it says must not keep the others back
-            refused.append(f"{type(error).__name__}: {str(error)[:200]}")
+            refused.append(describe(error, most=200))
     return columns
 
 

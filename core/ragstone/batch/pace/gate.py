@@ -6,12 +6,13 @@ from functools import partial
 from typing import TypeVar
 
 from ragstone.asking.drivers import needed
-from ragstone.asking.flow import Meter, Request
+from ragstone.asking.flow import CannotScore, Meter, Request
 from ragstone.asking.prompt import tokens
 from ragstone.batch.draws import of_draw
 from ragstone.batch.pace.lane import Lane
 from ragstone.batch.pace.pushback import pushback
 from ragstone.batch.pace.rates import Bucket
+from ragstone.batch.pace.refusal import Standing
 from ragstone.batch.pace.sharing import Replies, Sharing
 from ragstone.batch.pace.watch import Stopwatch, in_daemon, within
 from ragstone.judge import LLM, Embedder, LLMReply, LLMRequest
@@ -25,10 +26,12 @@ _LONGEST_WAIT = 600.0
 class Gate:
     """Answers the requests of one run, on one event loop.
 
-    A call that the provider refuses with "slow down" (429, 503, 529 or a Retry-After) is made again, up to six
-    times in all, while fewer calls are let in; a Retry-After is kept to up to ten minutes, a longer one is the
+    A call that the provider refuses with "slow down" (429, 500, 502, 503, 504, 529 or a Retry-After) is made again, up
+    to six times in all, while fewer calls are let in; a Retry-After is kept to up to ten minutes, a longer one is the
     call's failure. After a call that was refused to the end, the others are made once only until one succeeds:
     a judge that is down is found out once.
+
+    A judge or embedder that refuses its first calls for good (401, 403, 404) is not asked any more, see `Standing`.
 
     Args:
         max_concurrency: Calls to judges in flight at most, and to embedders as many.
@@ -67,6 +70,7 @@ class Gate:
         self._sharing = Sharing(replies) if share_replies else None
         self._own_loop = own_loop
         self._mean_output = 0.0
+        self._standings: dict[tuple[str, int], Standing] = {}
         self.llm_calls = 0
         self.shared = 0
         self.input_tokens: int | None = 0
@@ -76,6 +80,21 @@ class Gate:
     def in_flight(self) -> int:
         """Calls in flight, to judges and embedders."""
         return self._judges.in_flight + self._embedders.in_flight
+
+    def refusal(self, llm: LLM, embedder: Embedder | None) -> str | None:
+        """Return why a judge or an embedder is not asked any more; None if both are."""
+        for key in (("judge", id(llm)), ("embedder", id(embedder))):
+            if key in self._standings and (refusal := self._standings[key].refusal) is not None:
+                return refusal
+        return None
+
+    def refusals(self) -> list[str]:
+        """Return why judges and embedders are not asked any more."""
+        return [standing.refusal for standing in self._standings.values() if standing.refusal is not None]
+
+    def forget_refusals(self) -> None:
+        """Ask all of them again, in a new run."""
+        self._standings.clear()
 
     def close(self) -> None:
         """Let no further call begin; those in flight end, then whoever waits gets `GateClosed`."""
@@ -104,6 +123,7 @@ class Gate:
 
         Raises:
             GateClosed: It was closed before the call began.
+            CannotScore: Who is asked refused the first call for good.
             TimeoutError: The call took longer than `call_timeout`.
             JournalError: The reply cannot be kept.
             Exception: What the provider raised.
@@ -127,7 +147,7 @@ class Gate:
         ask: Callable[[], Awaitable[object]] = partial(llm.agenerate, request)
         if self._own_loop and getattr(type(llm), "one_loop", False):
             ask = partial(in_daemon, partial(llm.generate, request))
-        reply = await self._through(self._judges, ask, cost, watch, f"the judge {llm.model!r}")
+        reply = await self._through(self._judges, llm, ask, cost, watch)
         self._count(reply, cost)
         return reply
 
@@ -135,20 +155,36 @@ class Gate:
         place: Callable[[], Awaitable[object]] = partial(embedder.aembed, texts)
         if self._own_loop and getattr(type(embedder), "one_loop", False):
             place = partial(in_daemon, partial(embedder.embed, texts))
-        return await self._through(self._embedders, place, 0.0, watch, f"the embedder {embedder.model!r}")
+        return await self._through(self._embedders, embedder, place, 0.0, watch)
 
     async def _through(
-        self, lane: Lane, call: Callable[[], Awaitable[T]], cost: float, watch: Stopwatch | None, whom: str
+        self,
+        lane: Lane,
+        whom: LLM | Embedder,
+        call: Callable[[], Awaitable[T]],
+        cost: float,
+        watch: Stopwatch | None,
     ) -> T:
+        kind = "judge" if lane is self._judges else "embedder"
+        standing = self._standings.setdefault((kind, id(whom)), Standing(kind, whom))
         for left in reversed(range(_TRIES)):
             generation = await lane.enter(cost, again=left < _TRIES - 1)
+            while standing.in_doubt:
+                lane.leave()
+                await standing.known()
+                generation = await lane.enter(cost, again=True)
+            if standing.refusal is not None:
+                lane.leave()
+                raise CannotScore("judge_error", f"not asked: {standing.refusal}")
             if lane is self._judges:
                 self.llm_calls += 1
             if watch is not None:
                 watch.start()
+            standing.asking()
             try:
-                reply = await self._timed(call, whom)
+                reply = await self._timed(call, f"the {kind} {whom.model!r}")
             except Exception as error:
+                standing.failed(error)
                 said = pushback(error)
                 if said is None or lane.hopeless:
                     raise
@@ -158,8 +194,10 @@ class Gate:
                 lane.refused(generation, said.seconds)
             else:
                 lane.succeeded()
+                standing.answered()
                 return reply
             finally:
+                standing.ended()
                 if watch is not None:
                     watch.stop()
                 lane.leave()

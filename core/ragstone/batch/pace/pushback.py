@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
-_STATUSES = frozenset({429, 503, 529})
+_STATUSES = frozenset({429, 500, 502, 503, 504, 529})
 _STATUS_NAMES = ("status_code", "http_status", "status", "code")
 # A quota that is used up comes back tomorrow or with a payment, not with patience.
 _HOPELESS = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
@@ -25,8 +25,8 @@ class Pushback:
 def pushback(error: BaseException) -> Pushback | None:
     """Return what an exception, or one that it was raised from, says of slowing down; None if it says nothing.
 
-    Read are a status of 429, 503 or 529 under the names that clients give it, here or in `response`; a number
-    `retry_after`; and the headers retry-after-ms and Retry-After, in seconds or as a date.
+    Read are a status of 429, 500, 502, 503, 504 or 529 under the names that clients give it, here or in `response`; a
+    number `retry_after`; and the headers retry-after-ms and Retry-After, in seconds or as a date.
 
     Example:
         >>> class TooMany(Exception):
@@ -34,18 +34,25 @@ def pushback(error: BaseException) -> Pushback | None:
         >>> pushback(TooMany()), pushback(ValueError())
         (Pushback(seconds=2.0), None)
     """
-    for each in _chain(error):
+    for each in causes(error):
         if str(getattr(each, "code", None)) in _HOPELESS:
             return None
         response = getattr(each, "response", None)
         seconds = _seconds(getattr(each, "retry_after", None))
-        statuses = [getattr(source, name, None) for source in (each, response) for name in _STATUS_NAMES]
-        if seconds is not None or any(isinstance(status, int) and status in _STATUSES for status in statuses):
+        if seconds is not None or not _STATUSES.isdisjoint(statuses(each)):
             return Pushback(_in_headers(response) if seconds is None else seconds)
     return None
 
 
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
+def statuses(error: BaseException) -> list[int]:
+    """Return the HTTP statuses that an exception names."""
+    sources = (error, getattr(error, "response", None))
+    statuses = [getattr(source, name, None) for source in sources for name in _STATUS_NAMES]
+    return [status for status in statuses if isinstance(status, int)]
+
+
+def causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an exception, the one that it was raised from, and so on."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

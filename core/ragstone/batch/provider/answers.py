@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from ragstone.asking.values import as_dict
 from ragstone.clients.chat import read_completion
+from ragstone.errors import LONGEST
 from ragstone.judge import LLMReply, LLMRequest
 
 _NOT_RUN = frozenset({"batch_expired", "batch_cancelled", "batch_canceled", "request_cancelled"})
-_LONGEST_PROBLEM = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +32,10 @@ class Answered:
 
     @property
     def problem(self) -> str:
-        """What went wrong, in words."""
+        """What went wrong, in the words of the provider, perhaps with keys."""
         said = as_dict(self.body.get("error")).get("message") or self.body.get("error") or self.body.get("message")
         text = self.error or (f"status {self.status}: {said}" if said else f"status {self.status}, and no completion")
-        return text[:_LONGEST_PROBLEM]
+        return text[:LONGEST]
 
     def reply(self, choices: tuple[str, ...] | None) -> LLMReply | None:
         """Return the judge's reply; None if there is none.

@@ -20,6 +20,7 @@ from ragstone.batch.sources.rows import BadLine
 from ragstone.batch.sources.source import Source, rows_of
 from ragstone.clients.compatible import OpenAICompatible
 from ragstone.clients.connection import load_openai
+from ragstone.errors import describe
 from ragstone.metrics.base import Metric
 from ragstone.metrics.options import check_count, check_number
 
@@ -139,7 +140,9 @@ class ProviderBatch:
                 failures += 1
                 if not reached or not _passes(error) or failures > _PATIENCE:
                     raise
-                _log.warning("the provider cannot be reached, trying again in %g s: %s", self._poll_seconds, error)
+                _log.warning(
+                    "the provider cannot be reached, trying again in %g s: %s", self._poll_seconds, describe(error)
+                )
             time.sleep(self._poll_seconds)
 
     def start(

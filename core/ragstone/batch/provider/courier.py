@@ -11,6 +11,7 @@ from ragstone.clients.batches import BatchFacts
 from ragstone.clients.chat import ChatCall, Droppable
 from ragstone.clients.compatible import OpenAICompatible
 from ragstone.clients.connection import load_openai
+from ragstone.errors import without_keys
 
 _log = logging.getLogger(__name__)
 _MOST_ERRORS = 2  # asked, and asked once more
@@ -144,7 +145,7 @@ class Courier:
         if self._client.learn(call, answered.status, answered.body):
             return  # it is asked without what the model does not take
         request.errors += 1
-        request.problem = answered.problem
+        request.problem = without_keys(answered.problem, self._client.secrets)[:500]
         if request.errors >= _MOST_ERRORS:
             request.standing = "given_up"
 

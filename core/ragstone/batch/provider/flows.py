@@ -12,9 +12,9 @@ from ragstone.batch.journal.journal import Journal
 from ragstone.batch.journal.keys import reply_key
 from ragstone.batch.provider.state import State
 from ragstone.batch.sources.rows import Row
+from ragstone.errors import describe, secrets_of, unscored
 from ragstone.judge import LLMReply, LLMRequest
 from ragstone.metrics.base import Metric
-from ragstone.metrics.safely import failed
 from ragstone.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Flows:
         except (JournalError, EmbedderError):
             raise
         except Exception as error:
-            progressed = Progressed(failed(evaluation.metric, error, run.meter))
+            progressed = Progressed(unscored(evaluation.metric, error, run.meter))
         if progressed.outcome is not None:
             self._journal.put_outcome(evaluation.key, progressed.outcome)
         return progressed
@@ -143,9 +143,10 @@ class Flows:
                 self._embedder_failures += 1
                 if self._embedder_failures < _EMBEDDER_IS_DOWN:
                     raise
+                last = describe(error, secrets_of(embedder))
                 raise EmbedderError(
                     f"the embedder {embedder.model!r} failed on {self._embedder_failures} samples in a row, at last "
-                    f"with {type(error).__name__}: {error}. What was judged is safe: run again when it is back"
+                    f"with {last}. What was judged is safe: run again when it is back"
                 ) from error
             self._embedder_failures = 0
         run.vectors[place] = vectors

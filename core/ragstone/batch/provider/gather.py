@@ -13,6 +13,7 @@ from ragstone.batch.provider.state import BatchState, RequestState, State
 from ragstone.clients.chat import ChatCall
 from ragstone.clients.compatible import OpenAICompatible
 from ragstone.clients.connection import load_openai
+from ragstone.errors import describe
 from ragstone.judge import LLMRequest
 
 _log = logging.getLogger(__name__)
@@ -115,7 +116,7 @@ class Gatherer:
             if error.status_code not in _REQUEST_AT_FAULT or self._unlucky >= _UNLUCKY:
                 raise
             state.errors += 1
-            state.problem = str(error)[:500]
+            state.problem = describe(error, self._client.secrets)
             return False
         self._unlucky = 0
         self._answered += 1

@@ -15,6 +15,7 @@ from uuid import UUID
 from pydantic import BaseModel
 
 from ragstone.batch.sources.rows import KNOWN_NAMES, NAMING, SAMPLE_FIELDS, BadLine, Row, to_sample
+from ragstone.errors import describe
 from ragstone.sample import Sample
 
 _PYTHON_LIST = re.compile(r"\[\s*['\"].*['\"]\s*,?\s*\]", re.DOTALL)
@@ -88,7 +89,7 @@ class Reading:
             return Row(number, to_sample(self._clean(values, table=table), self.fields, default_id=str(number)))
         except Exception as error:  # a user's object may raise anything when it is looked into
             told = isinstance(error, ValueError)
-            return BadLine(number, str(error) if told else f"{type(error).__name__}: {str(error)[:200]}")
+            return BadLine(number, str(error) if told else describe(error, most=200))
 
     def _clean(self, values: Mapping[object, object], *, table: bool) -> dict[str, object]:
         row = {name: value for name, value in values.items() if isinstance(name, str)}

@@ -1,0 +1,200 @@
+"""What a judge raises becomes an outcome, with its reason and what was spent, and without keys; what is no failure passes."""
+
+import asyncio
+import itertools
+import json
+import logging
+import string
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, SecretStr
+
+from ragstone import AlignmentCoverage, ContextRelevancy, Monitor, Sample, evaluate
+from ragstone.errors import ascore_safely, describe, score_safely, secrets_in, without_keys
+from ragstone.sinks import CallableSink, JSONLSink, SQLiteSink
+from ragstone.testing import FakeLLM
+
+from ..support.keys import ERRORS, KEYS, OWN, leaked  # noqa: TID252
+from ..support.waiting import soon  # noqa: TID252
+from .judges import step, truth
+
+SAMPLE = Sample(user_input="Which say word1?", retrieved_contexts=["It has word1 here."], response="It has word1 here.")
+STAYS = [
+    "ConnectionError: refused",
+    "max_tokens=4096 is more than 2048",
+    "max tokens 4096 exceeded",
+    "token limit: 8192",
+    "tokens: 128000000",
+    "This model's maximum context length is 128000 tokens. However, your messages resulted in 131072 tokens",
+    "Rate limit reached for gpt-5: Limit 10000, Used 9999, Requested 120. Please try again in 1.2s.",
+    "the key is missing",
+    "No API key: set OPENAI_API_KEY",
+    "missing key: retrieved_contexts",
+    "Unknown key: response_relevancy_v2",
+    "key for project proj_abcdef12345678 lacks scope model.request",
+    "request id: req_011CSHoEeqs5C35K2UUqR7Fy",
+    "Unexpected token < in JSON at position 1234567",
+    "the secret of successfulness",
+    "risk-management-framework and task-specific-adapter",
+    "http://localhost:8000/v1/chat/completions",
+    "status code=404",
+    "no such file: /tmp/secrets/here.txt",
+    "passwords must differ",
+]
+
+
+def both(metric):
+    return [score_safely(metric, SAMPLE), asyncio.run(ascore_safely(metric, SAMPLE))]
+
+
+@pytest.mark.parametrize(
+    ("error", "reason", "detail"),
+    [
+        (ConnectionError("refused"), "judge_error", "ConnectionError: refused"),
+        (TimeoutError("no reply in 5 s"), "timeout", "TimeoutError: no reply in 5 s"),
+        (ValueError("x" * 9_999), "judge_error", "ValueError: " + "x" * 500),
+    ],
+    ids=["error", "timeout", "long"],
+)
+def test_an_error_is_an_outcome(error, reason, detail):
+    for outcome in both(ContextRelevancy(llm=FakeLLM(lambda request: error))):
+        assert (outcome.reason, outcome.detail) == (reason, detail)
+        assert outcome.usage.llm_calls == 1
+
+
+def test_what_was_spent_before_it_failed_is_known():
+    def second_round_fails(request):
+        return truth(request) if step(request) in ("claims", "questions") else ConnectionError("gone")
+
+    for outcome in both(AlignmentCoverage(llm=FakeLLM(second_round_fails), source="retrieved_contexts")):
+        assert outcome.reason == "judge_error"
+        assert outcome.usage.llm_calls == 5
+
+
+def test_an_outcome_passes_and_so_does_what_is_no_exception():
+    for outcome in both(ContextRelevancy(llm=FakeLLM(truth))):
+        assert outcome.value == 1.0
+
+    def stop(request):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        score_safely(ContextRelevancy(llm=FakeLLM(stop)), SAMPLE)
+
+
+def test_an_error_whose_text_cannot_be_had():
+    class NoWords(Exception):  # noqa: N818
+        def __str__(self):
+            raise RuntimeError
+
+    assert describe(NoWords()) == "NoWords: (it cannot say what it is: RuntimeError)"
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_key_is_hidden_and_the_rest_stays(key):
+    for around in ("before {} after", "\n{}\n", "('{}',)"):
+        start, end = around.split("{}")
+        hidden = without_keys(f"{start}{ERRORS[key]}{end}", (OWN,))
+        assert leaked(hidden) == []
+        assert "[hidden]" in hidden
+        assert hidden.startswith(start)
+
+
+@pytest.mark.parametrize("text", STAYS)
+def test_sentences_about_keys_stay(text):
+    assert without_keys(text, ("EMPTY", "none", "key", "tokens")) == text  # what servers without keys are given
+
+
+def test_a_known_key_is_hidden_in_an_address_too():
+    assert without_keys("GET /?k=a%2Fb%3Dlong-enough", ("a/b=long-enough",)) == "GET /?k=[hidden]"
+
+
+@given(st.text(alphabet=string.ascii_letters + string.digits, min_size=4, max_size=40))
+def test_any_key_in_a_header(key):
+    assert key not in without_keys(f"401 for Authorization: Bearer {key}").removeprefix(
+        "401 for Authorization: Bearer "
+    )
+
+
+# With a pattern that looks back and forth, each of these takes minutes.
+@pytest.mark.parametrize(
+    "text",
+    [
+        "api-" * 25_000,
+        "authorization" + " " * 50_000,
+        "://" * 30_000,
+        "eyJabcdefghi-" * 8_000,
+        "-----BEGIN PRIVATE KEY-----" * 3_000,
+        "key='" * 20_000,
+        "keys provided is " * 6_000,
+        "token: " + "a-" * 50_000,
+    ],
+    ids=lambda text: text[:8],
+)
+def test_long_texts_come_to_an_end(text):
+    assert len(without_keys(text)) <= len(text) * 3
+
+
+def test_a_key_that_is_cut_off_with_the_text_is_not_shown():
+    text = "sk-abcdefghijk " * 125 + "x" * 118 + " sk-cutoffhere"
+    assert "sk-" not in describe(ValueError(text), most=2_000)
+
+
+def test_the_keys_that_a_model_object_holds():
+    class Inner(BaseModel):
+        openai_api_key: SecretStr
+        default_headers: dict[str, str]
+        input_key: str = "question"
+
+    class Outer(BaseModel):
+        bound: Inner
+        others: list[Inner] = []
+
+    inner = Inner(openai_api_key="first", default_headers={"Authorization": "Bearer second", "host": "example.org"})
+    outer = Outer(bound=inner)
+    outer.others.append(inner.model_copy(update={"openai_api_key": SecretStr("third")}))
+    assert set(secrets_in(outer)) == {"first", "second", "third"}
+    assert secrets_in(object()) == ()
+
+
+class KeyedLLM(FakeLLM):
+    secrets = (OWN,)
+
+
+def failing(request):
+    return ConnectionError(next(text for i, text in enumerate(ERRORS.values()) if f"Question {i}?" in request.user))
+
+
+ROWS = [{"user_input": f"Question {i}?", "contexts": ["One. Two."]} for i in range(len(KEYS))]
+
+
+def test_no_key_is_in_anything_that_a_run_or_a_monitor_writes(tmp_path, caplog):
+    caplog.set_level(logging.DEBUG, "ragstone")
+    metric = ContextRelevancy(llm=KeyedLLM(failing))
+    report = evaluate(ROWS, [metric], journal=tmp_path / "journal.db")
+    report.to_json(tmp_path / "report.json")
+    report.save(tmp_path / "report.html")
+    with (tmp_path / "results.jsonl").open("w") as lines:
+        lines.writelines(json.dumps(result.outcome.model_dump()) + "\n" for result in report.results())
+
+    def refuses(records):
+        raise OSError(next(texts))
+
+    texts = itertools.cycle([text for key, text in ERRORS.items() if key != OWN])  # a sink does not know the judge's
+    sinks = [SQLiteSink(tmp_path / "live.db"), JSONLSink(tmp_path / "live.jsonl"), CallableSink(refuses)]
+    monitor = Monitor([metric], sinks=sinks, store_text=True)
+    for row in ROWS:
+        monitor.submit(Sample(user_input=row["user_input"], retrieved_contexts=row["contexts"]))
+    soon(lambda: sum(sink.written for sink in monitor.stats().sinks.values()) == 2 * len(KEYS))
+    soon(lambda: any(sink.failures for sink in monitor.stats().sinks.values()))
+    stats = monitor.stats()
+    monitor.close(0)
+    written = {path.name: path.read_bytes().decode(errors="replace") for path in tmp_path.rglob("*") if path.is_file()}
+    assert {"journal.db", "report.html", "live.db", "live.jsonl"} <= set(written)
+    for name, text in [*written.items(), ("log", caplog.text), ("stats", str(stats)), ("report", str(report))]:
+        assert leaked(text) == [], name
+    for name in ("report.json", "results.jsonl", "live.db", "live.jsonl"):
+        assert "[hidden]" in written[name], name
+    assert "Traceback" in caplog.text
