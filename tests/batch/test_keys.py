@@ -160,7 +160,7 @@ def test_two_halves_of_a_character_are_not_the_character():
 
 # --- metrics --------------------------------------------------------------------------------------------------------
 
-COMMON = {"threshold": 0.25, "asking": "one_by_one", "max_input_tokens": 77}
+COMMON = {"threshold": 0.25, "asking": "one_by_one", "max_input_tokens": 77, "max_characters": 77}
 OPTIONS = {
     SummarizationScore: {
         "length_penalty": False,

@@ -51,7 +51,7 @@ def test_version(run):
         (["-", "--metric", "context_relevancy", "--threshold", "response_relevancy=0.5"], "METRIC one of context_rel"),
         (["-", "--set", "strictness=2"], "--set strictness=2: write METRIC.OPTION=VALUE"),
         (["-", "--set", "response_relevancy.strictness"], "write METRIC.OPTION=VALUE"),
-        (["-", "--set", "response_relevancy.n=2"], "has no option 'n'; it has asking, instructions, max_input_tokens"),
+        (["-", "--set", "response_relevancy.n=2"], "has no option 'n'; it has asking, instructions, max_characters"),
         (["-", "--set", "response_relevancy.llm=2"], "has no option 'llm'"),
         (["-", "--set", "response_relevancy.strictness=two"], "strictness=two: Input should be a valid integer"),
         (["-", "--set", "response_relevancy.strictness=2.5"], "strictness=2.5: Input should be a valid integer"),

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from ..support.openai_server import HANG  # noqa: TID252 - under importlib mode tests are no package
+from ..support.waiting import soon  # noqa: TID252
 from .conftest import judge, row
 
 ONE = ("--metric", "context_relevancy")
@@ -44,6 +45,42 @@ def test_a_reader_that_leaves_ends_it_quietly(process, server, rows):
     assert "Traceback" not in errors
     assert "BrokenPipe" not in errors
     assert len(server.seen) < 200
+
+
+@pytest.mark.parametrize(("closed", "without_file"), [("pipe", 141), ("stream", 2)])
+def test_results_are_complete_where_nobody_reads_standard_output(process, server, six, tmp_path, closed, without_file):
+    def closed_run(*args):
+        reading, writing = os.pipe()
+        os.close(reading)
+        settings = {"stdout": writing} if closed == "pipe" else {"preexec_fn": lambda: os.close(1)}
+        command = process("score", six, *ONE, "--explain", "--llm", server.url, *args, **settings)
+        os.close(writing)
+        _, errors = command.communicate()
+        return command.returncode, errors.decode()
+
+    out, page = tmp_path / "out.jsonl", tmp_path / "page.html"
+    assert closed_run("--out", out, "--report", page) == (0, "")
+    assert [json.loads(line)["line"] for line in out.read_text().splitlines()] == [1, 2, 3, 4, 5, 6]
+    assert page.exists()
+    assert closed_run("--report", page, "--threshold", "1")[0] == 1
+    status, errors = closed_run()
+    assert (status, errors) == (without_file, "" if closed == "pipe" else "Error: standard output is closed\n")
+
+
+def test_two_processes_do_not_write_one_result_file(process, stuck, score, rows, tmp_path):
+    out, journal = tmp_path / "out.jsonl", tmp_path / "journal.db"
+    first = process(*one_by_one(rows(*(row(i) for i in range(9)))), out, "--llm", stuck.url)
+    soon(lambda: out.exists() and out.read_bytes().count(b"\n") == 3)
+    before = out.read_bytes()
+    one = rows(row(1), name="one.jsonl")
+    second = score(one, *ONE, "--out", out, "--journal", journal)
+    assert (second.exit_code, out.read_bytes(), journal.exists()) == (2, before, False)
+    said = f"--out {out}: cannot write: another process is writing to it; wait for it, or name another file"
+    assert said in second.output
+    first.kill()
+    first.wait()
+    assert score(one, *ONE, "--out", out).exit_code == 0
+    assert out.read_bytes().count(b"\n") == 1
 
 
 def test_explain_into_a_closed_pipe(process, score, rows, tmp_path):

@@ -350,3 +350,10 @@ def test_asking_is_for_all_metrics_and_set_goes_before_it(score, six, tmp_path, 
     one_call = ("--set", "context_relevancy.asking=together")
     done = score(six, "--metric", "context_relevancy", "--asking", "one_by_one", *one_call)
     assert table(done.stdout)["context_relevancy"]["judge calls"] == "6"
+
+
+@pytest.mark.parametrize(("limit", "scored"), [("20", "0/6"), ("null", "6/6")])
+def test_the_longest_sample_is_an_option(score, six, limit, scored):
+    done = score(six, *ONE, "--set", f"context_relevancy.max_characters={limit}")
+    assert table(done.stdout)["context_relevancy"]["scored"] == scored
+    assert ("the limit is 20 (max_characters)" in done.stdout) == (limit == "20")

@@ -195,6 +195,7 @@ def test_nothing_of_one_document_survives_into_the_next():
         ({"scoring": "best"}, ValueError, "scoring"),
         ({"scoring": "expected"}, ValueError, "scoring"),
         ({"max_input_tokens": 0}, ValueError, "max_input_tokens"),
+        ({"max_characters": 0}, ValueError, "max_characters"),
         ({"llm": "gpt"}, TypeError, "llm"),
     ],
 )

@@ -26,6 +26,16 @@ def test_what_a_message_quotes(detail: str, expected: str) -> None:
     assert without(detail, [QUOTED, "Who nests?", "Who?", ""]) == expected
 
 
+@given(st.text("ab", max_size=60), st.lists(st.slices(60) | st.text("ab", max_size=9), max_size=5))
+def test_every_quotation_is_found(text: str, parts: list[str | slice]) -> None:
+    detail = "".join(text[part] if isinstance(part, slice) else part for part in parts)
+    length = min(24, len(text))
+    starts = range(len(detail) - length + 1) if length >= 8 else range(0)
+    quoted = {at for start in starts if detail[start : start + length] in text for at in range(start, start + length)}
+    expected = "".join("?" if at in quoted else letter for at, letter in enumerate(detail))
+    assert without(detail, [text]) == re.sub(r"\?+", "[text]", expected)
+
+
 def test_what_is_kept_of_an_outcome() -> None:
     evidence = Evidence(field="retrieved_contexts", chunk=0, start=4, end=9, text="green")
     verdict = Verdict(id="1", kind="sentence", text=QUOTED, verdict="relevant", probability=0.5, evidence=(evidence,))

@@ -12,7 +12,16 @@ if TYPE_CHECKING:
     from ragstone.metrics.base import Metric
 
 # Options that are told apart elsewhere (judge, version), or that leave the score as it is.
-_NOT_SETTINGS = {"llm", "asking", "calibration", "instructions", "max_input_tokens", "parts", "threshold"}
+_NOT_SETTINGS = {
+    "llm",
+    "asking",
+    "calibration",
+    "instructions",
+    "max_characters",
+    "max_input_tokens",
+    "parts",
+    "threshold",
+}
 
 
 def prompts_digest(metric: "Metric") -> str:

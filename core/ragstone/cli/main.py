@@ -1,13 +1,10 @@
 """The command's entry: its subcommands, and what becomes of a closed pipe, a full disk or Ctrl-C in any of them."""
 
-import contextlib
 import errno
 import io
-import os
 import sys
 import traceback
-from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import click
 
@@ -16,6 +13,7 @@ from ragstone.cli.calibrate import calibrate
 from ragstone.cli.compare import compare
 from ragstone.cli.doctor import doctor
 from ragstone.cli.explain import explain
+from ragstone.cli.output import discard, open_standard_streams
 from ragstone.cli.pull import pull
 from ragstone.cli.report import report
 from ragstone.cli.score import score
@@ -40,11 +38,11 @@ class _Commands(click.Group):
         except KeyboardInterrupt:
             ctx.exit(_SIGINT_STATUS)
         except OSError as error:
-            _discard(sys.stdout)
+            discard(sys.stdout)
             if error.errno == errno.EPIPE:  # `| head` has seen enough; 0 or 1 would be taken for the scores' verdict
-                _discard(sys.stderr)
+                discard(sys.stderr)
                 ctx.exit(_SIGPIPE_STATUS)
-            raise _Failed(str(error)) from error
+            raise _Failed("standard output is closed" if error.errno == errno.EBADF else str(error)) from error
 
 
 class _Failed(click.ClickException):
@@ -63,6 +61,7 @@ for command in (calibrate, compare, doctor, explain, pull, report, score, worker
 
 def main() -> None:
     """Run the command."""
+    open_standard_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a character is no crash
@@ -71,9 +70,3 @@ def main() -> None:
     except Exception:
         click.echo(without_keys(traceback.format_exc()), err=True, nl=False)
         sys.exit(1)
-
-
-def _discard(stream: TextIO) -> None:
-    """Send what is still buffered nowhere, or the interpreter would complain of it at exit."""
-    with contextlib.suppress(OSError, ValueError), Path(os.devnull).open("wb") as nowhere:  # it is no file
-        os.dup2(nowhere.fileno(), stream.fileno())

@@ -2,11 +2,11 @@
 
 import sys
 import time
-from pathlib import Path
 
 import click
 
 from ragstone.cli.files import check_apart, database_file
+from ragstone.private_files import open_private
 from ragstone.report import DatabaseError
 from ragstone.report.facts import Findings
 from ragstone.report.gather import gather
@@ -62,7 +62,8 @@ def _write(text: bytes, out: str) -> None:
         sys.stdout.buffer.write(text)
         return
     try:
-        Path(out).write_bytes(text)
+        with open_private(out, "wb") as target:
+            target.write(text)
     except OSError as error:
         raise _NoReport(f"--out {out}: cannot write: {error.strerror}") from None
 

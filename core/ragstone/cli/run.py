@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-import click
-
 from ragstone.batch.journal.journal import Journal
 from ragstone.batch.pace.gate import Gate
 from ragstone.batch.progress import Progress
 from ragstone.batch.report.summary import Summary
 from ragstone.batch.runner import Runner, Scored
 from ragstone.batch.sources.rows import BadLine, Row
+from ragstone.cli.output import echo
 from ragstone.cli.results import Results
 from ragstone.cli.show import evidence_lines
 from ragstone.metrics import AlignmentCoverage, Metric
@@ -38,6 +37,7 @@ class Run:
         page: What gathers them for a page, if anything.
         explained: Whether to print each outcome.
         total: Lines of the input, if that is known.
+        print_needed: Whether the run ends where nobody reads what it prints; otherwise it goes on without printing.
 
     Attributes:
         summaries: The totals so far, by metric.
@@ -54,7 +54,9 @@ class Run:
         *,
         explained: bool,
         total: int | None,
+        print_needed: bool = True,
     ) -> None:
+        self._print_needed = print_needed
         self._metrics = metrics
         self._results = results
         self._page = page
@@ -109,7 +111,7 @@ class Run:
                         self.bad_lines += 1
                         if self._page is not None:
                             self._page.add_bad(item)
-                        self._say(f"line {item.line}: {printable(item.problem)} (skipped)", err=True)
+                        self.say(f"line {item.line}: {printable(item.problem)} (skipped)", err=True)
                         self._progress.at(item.line)  # blank lines were counted, but do not come through
                     else:
                         self._take(item)
@@ -122,10 +124,10 @@ class Run:
         for result in scored.results:
             self.summaries[result.outcome.metric].add(result.outcome, where=f"line {scored.row.line}")
             if self._explained:
-                self._say("\n".join(evidence_lines(result.sample_id, result.outcome)))
+                self.say("\n".join(evidence_lines(result.sample_id, result.outcome)))
         if self._note_source and scored.row.sample.retrieved_contexts:
             self._note_source = False
-            self._say(_SOURCE_NOTE, err=True)
+            self.say(_SOURCE_NOTE, err=True)
         if self._results is not None:
             self._results.write(scored)
         if self._page is not None:
@@ -136,10 +138,11 @@ class Run:
 
     def _interrupted(self, runner: Runner, gate: Gate) -> None:
         if gate.in_flight:
-            self._say(f"Finishing {gate.in_flight} judge call(s) in flight; Ctrl-C again stops at once.", err=True)
+            self.say(f"Finishing {gate.in_flight} judge call(s) in flight; Ctrl-C again stops at once.", err=True)
         runner.stop()
 
-    def _say(self, text: str, *, err: bool = False) -> None:
+    def say(self, text: str, *, err: bool = False) -> None:
+        """Print a line, above the progress bar where there is one."""
         target = sys.stderr if err else sys.stdout
         with contextlib.nullcontext() if self._progress is None else self._progress.writing(target):
-            click.echo(text, err=err)
+            echo(text, err=err, needed=self._print_needed)

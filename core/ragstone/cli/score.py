@@ -150,6 +150,8 @@ def score(
            judge kept failing
       2    the input or an option is wrong, or a line held no sample
       130  interrupted
+      141  nobody reads standard output any more, and neither --out nor
+           --report names a file
     """  # noqa: D301 - click's mark for lines that stay as they are
     check_apart(
         [("--out", None if out == "-" else out), ("--report", report), ("--journal", journal)],
@@ -185,10 +187,17 @@ def score(
     calls, window = (1, 1) if is_local(llm) else (concurrency, 16 * concurrency)
     interrupts = Interrupts()
     with contextlib.ExitStack() as stack:
+        results = None if out is None else Results(out, stack)
         kept = None if journal is None else open_journal(journal, stack)
         lines = stack.enter_context(open_input(file))
-        results = None if out is None else Results(out, stack)
-        run = Run(metrics, results, page, explained=explained, total=count_lines(file) if is_terminal() else None)
+        run = Run(
+            metrics,
+            results,
+            page,
+            explained=explained,
+            total=count_lines(file) if is_terminal() else None,
+            print_needed=page is None and out in (None, "-"),
+        )
 
         async def all_rows() -> None:
             gate = Gate(
@@ -211,10 +220,10 @@ def score(
             )
 
         ended = run_to_end(interrupts, all_rows, kept)
-    click.echo(summary_table(run.summaries), err=out == "-")
+    run.say(summary_table(run.summaries), err=out == "-")
     if isinstance(ended, KeyboardInterrupt):
         on = "" if journal is None else f" Run the same command again to go on from there: {journal} has it."
-        click.echo(f"Interrupted: the table is of what was scored so far.{on}", err=True)
+        run.say(f"Interrupted: the table is of what was scored so far.{on}", err=True)
     if page is not None:
         page.write(*(["The run was ended early: this is what was scored by then."] if ended or run.gave_up else []))
     if ended is not None:
@@ -231,22 +240,22 @@ def _page(path: str, metrics: Sequence[Metric], file: str) -> "Page":
 
 def _status(run: Run, limits: dict[str, float]) -> int:
     if not any(summary.total for summary in run.summaries.values()):
-        click.echo("No sample: no line of the input holds one. Each line must be one JSON object.", err=True)
+        run.say("No sample: no line of the input holds one. Each line must be one JSON object.", err=True)
         return 2
     status = 0
     for why in run.not_asked:
-        click.echo(f"Gave up: {printable(why, 1_000)}. The table says how.", err=True)
+        run.say(f"Gave up: {printable(why, 1_000)}. The table says how.", err=True)
         status = 1
     if not status and not any(summary.scored for summary in run.summaries.values()):
-        click.echo("Nothing could be scored; the table says why. `ragstone doctor` tries the judge.", err=True)
+        run.say("Nothing could be scored; the table says why. `ragstone doctor` tries the judge.", err=True)
         status = 1
     for name, limit in limits.items():
         mean = run.summaries[name].mean
         if mean is None or mean < limit:
             found = "nothing was scored" if mean is None else f"its mean is {mean:.6g}"
-            click.echo(f"{name}: below the threshold {limit:g}: {found}", err=True)
+            run.say(f"{name}: below the threshold {limit:g}: {found}", err=True)
             status = 1
     if run.bad_lines:
-        click.echo(f"{run.bad_lines} line(s) held no sample; see above.", err=True)
+        run.say(f"{run.bad_lines} line(s) held no sample; see above.", err=True)
         status = 2
     return status

@@ -21,6 +21,7 @@ from typing import IO
 from ragstone.batch.journal.file import JournalError
 from ragstone.batch.journal.forms import is_final, outcome_columns, read_outcome
 from ragstone.outcome import Outcome
+from ragstone.private_files import make_private_folder, open_private
 
 _HEAD = b"ragstone-outcomes 1\n"
 _HEAD_WORD = b"ragstone-outcomes "
@@ -66,7 +67,7 @@ class SharedOutcomes:
         self._own_number = -1
         self._end = 0
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            make_private_folder(self.folder)
         except OSError as error:
             raise JournalError(f"{self.folder}: cannot be made ({error}); name a folder that workers reach") from error
 
@@ -151,7 +152,7 @@ class SharedOutcomes:
         try:
             if self._own is None:
                 name = f"{socket.gethostname()[:60]}-{os.getpid()}-{secrets.token_hex(4)}{_SUFFIX}"
-                self._own = (self.folder / name).open("xb", buffering=0)
+                self._own = open_private(self.folder / name, "xb", buffering=0)
                 self._own_number = self._number(name)
                 self._end = 0
                 self._write(_HEAD)

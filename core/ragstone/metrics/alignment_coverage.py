@@ -93,7 +93,8 @@ class AlignmentCoverage(Metric):
         language: Of the original, for splitting it into the sentences that verdicts point to. None: by its script
             (`ragstone.text.language_of`); name it for languages in Latin letters other than English, and Cyrillic.
         splitter: Another sentence splitter.
-        threshold: 0.5 by default. See `Metric`; likewise `asking`, `scoring`, `max_input_tokens`, `instructions`.
+        threshold: 0.5 by default. See `Metric`; likewise `asking`, `scoring`, `max_input_tokens`, `max_characters`,
+            `instructions`.
 
     Returns:
         A score within [0, 1]. Breakdown: `alignment`, `coverage`, and `alignment_expected`,

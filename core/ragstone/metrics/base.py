@@ -29,6 +29,7 @@ Scoring = Literal["count", "expected"]
 # 2,000 characters are some 6 ms of work, a thread costs 0.1 ms.
 _OFFLOAD_CHARACTERS = 2_000
 DEFAULT_MAX_INPUT_TOKENS = 100_000
+DEFAULT_MAX_CHARACTERS = 2_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +50,8 @@ class Metric(ABC):
             the breakdown whenever there are probabilities.
         max_input_tokens: Longest prompt, in estimated tokens; None takes the judge's own limit, or 100,000.
             A sample that needs a longer one is `Unscored("over_budget")` before anything is spent.
+        max_characters: Longest sample, all its texts together; None: no limit. A longer one is
+            `Unscored("over_budget")` before it is read, split or shown to the judge.
         instructions: Other instructions to the judge, by step (a key of `prompts`). What is said of the data and of
             the form of the reply stays. They make the version "VERSION+DIGEST".
         calibration: What `ragstone calibrate` found with this metric and judge: a path, or a `Calibration`; it is
@@ -89,6 +92,7 @@ class Metric(ABC):
     asking: Literal["auto"] | Asking = "auto"
     scoring: Scoring = "count"
     max_input_tokens: int | None = None
+    max_characters: int | None = DEFAULT_MAX_CHARACTERS
     instructions: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
     calibration: Calibration | str | PathLike[str] | None = None
 
@@ -113,8 +117,9 @@ class Metric(ABC):
         low, high = self.bounds
         if self.threshold is not None:
             check_number("threshold", self.threshold, low, high)
-        if self.max_input_tokens is not None:
-            check_count("max_input_tokens", self.max_input_tokens)
+        for limit in ("max_input_tokens", "max_characters"):
+            if getattr(self, limit) is not None:
+                check_count(limit, getattr(self, limit))
         object.__setattr__(self, "instructions", check_instructions(self.instructions, self.prompts))
         if changed := {step: text for step, text in self.instructions.items() if text != self.prompts[step]}:
             object.__setattr__(self, "version", f"{type(self).version}+{digest(changed)}")
@@ -195,6 +200,12 @@ class Metric(ABC):
         return self._checked(sample)
 
     def _checked(self, sample: Sample) -> Flow[Outcome]:
+        if self.max_characters is not None and (size := sample.characters()) > self.max_characters:
+            return self._unscored(
+                "over_budget",
+                f"the sample has {size:,} characters, the limit is {self.max_characters:,} (max_characters); "
+                "shorten its texts or raise the limit",
+            )
         outcome = yield from self._outcome(sample)
         signs = suspected(sample, self.required_fields)  # at the end: what is called off does not pay for it
         return outcome.model_copy(update={"suspected": signs}) if signs else outcome

@@ -75,8 +75,9 @@ class ContextRelevancy(Metric):
             is enough for English and for scripts other than Latin and Cyrillic; name it for German, Spanish, Russian.
         splitter: Another sentence splitter.
         embedder: Only asked, once per sample, where `calibration` looks at the sentences' cosines.
-        threshold: See `Metric`; likewise `asking`, `scoring`, `max_input_tokens`, `instructions`, `calibration` (of
-            sentences or of the score). With `scoring="expected"` a chunk counts with its most probable sentence.
+        threshold: See `Metric`; likewise `asking`, `scoring`, `max_input_tokens`, `max_characters`,
+            `instructions`, `calibration` (of sentences or of the score). With `scoring="expected"` a chunk counts with
+            its most probable sentence.
 
     Returns:
         A score within [0, 1]. Breakdown: `sentence`, `chunk`; `sentence_expected`, `chunk_expected` where

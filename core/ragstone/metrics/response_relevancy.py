@@ -107,9 +107,9 @@ class ResponseRelevancy(Metric):
         noncommittal: The share of questions flagged noncommittal that makes the score 0: "all" (ragas since
             0.3.6), "any" (before), "majority" (more than half), "off" (never).
         parts: Whether to say as well which parts of the question the response answers.
-        threshold: See `Metric`; likewise `asking`, `scoring`, `max_input_tokens`, `instructions`, `calibration`
-            (of "noncommittal" or of the score). With `scoring="expected"` c is 1 minus the judge's probability that
-            the response is noncommittal.
+        threshold: See `Metric`; likewise `asking`, `scoring`, `max_input_tokens`, `max_characters`,
+            `instructions`, `calibration` (of "noncommittal" or of the score). With `scoring="expected"` c is 1 minus
+            the judge's probability that the response is noncommittal.
 
     Returns:
         A score within [-1, 1] (unrelated texts are near 0; below 0 is rare). Breakdown: `cosine_1` to

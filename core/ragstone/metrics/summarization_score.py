@@ -58,7 +58,8 @@ class SummarizationScore(Metric):
         coeff: The weight within [0, 1], 0.5 by default.
         coeff_weights: What `coeff` weighs: "conciseness" (ragas' code) or "qa" (one page of its documentation).
         questions: Closed questions to put to the summary, instead of generated ones.
-        threshold: See `Metric`; likewise `asking`, `scoring`, `max_input_tokens`, `instructions`.
+        threshold: See `Metric`; likewise `asking`, `scoring`, `max_input_tokens`, `max_characters`,
+            `instructions`.
 
     Returns:
         A score within [0, 1]. Breakdown: `qa`, `conciseness`, and `qa_expected` where there are

@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 
+from ragstone.private_files import make_private
 from ragstone.sinks.sqlite_file import SqliteFile, committed
 
 _VERSION = 1
@@ -52,6 +53,7 @@ class OutboxFile(SqliteFile):
         if self._connection is not None and self._replaced():
             self.let_go()  # deleted or replaced meanwhile: what goes into the old file is lost
         if self._connection is None:
+            make_private(self._path)
             connection = sqlite3.connect(
                 self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
             )

@@ -8,6 +8,8 @@ import weakref
 from contextlib import suppress
 from pathlib import Path
 
+from ragstone.private_files import make_private_folder
+
 _NAME = re.compile(r"\d+-[0-9a-f]{12}")
 _TRIES = 10
 
@@ -26,7 +28,7 @@ class Owner:
     """
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(folder)
         self.name = f"{os.getpid()}-{secrets.token_hex(6)}"
         self._path = folder / self.name
         self._file: int | None = self._taken()

@@ -39,11 +39,19 @@ def without(detail: str, texts: Iterable[str]) -> str:
     for text in texts:
         length = min(_QUOTED, len(text))
         if length >= _SHORTEST:
-            for start in range(len(detail) - length + 1):
+            for start in _worth_a_look(detail, text, length):
                 if detail[start : start + length] in text:
                     quoted.update(range(start, start + length))
     runs = groupby(range(len(detail)), key=quoted.__contains__)
     return "".join("[text]" if hidden else "".join(detail[place] for place in places) for hidden, places in runs)
+
+
+def _worth_a_look(detail: str, text: str, length: int) -> list[int]:
+    """Return where a quotation may begin: each one holds a whole block of half its length, so few blocks tell."""
+    half = (length + 1) // 2
+    blocks = [at for at in range(0, len(detail) - half + 1, half) if detail[at : at + half] in text]
+    last = len(detail) - length
+    return sorted({start for at in blocks for start in range(max(0, at + half - length), min(at, last) + 1)})
 
 
 def _without_text(score: Score) -> Score:

@@ -80,7 +80,7 @@ class JSONLSink(Sink):
 def _opened(path: Path) -> Generator[int, None, None]:
     # For one batch only: so it may be moved away, and few forked children inherit it.
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-    file = os.open(path, flags, 0o666)
+    file = os.open(path, flags, 0o600)
     try:
         yield file
     finally:

@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from sqlite3 import OperationalError as SQLiteOperationalError
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 from sqlalchemy.schema import CreateColumn, CreateIndex, CreateTable
 
+from ragstone.private_files import make_private
 from ragstone.sinks.clean import KEY_LENGTH
 from ragstone.sinks.errors import SinkError
 from ragstone.sinks.forks import ForkSafe
@@ -187,9 +189,17 @@ def _engine(url: sa.URL) -> sa.Engine:
         )
     # Opened for one transaction only: SQLite's connections must not be inherited by a forked child.
     engine = sa.create_engine(url, poolclass=NullPool, hide_parameters=True, connect_args={"timeout": _BUSY_SECONDS})
+    event.listen(engine, "do_connect", _sqlite_connecting)
     event.listen(engine, "connect", _sqlite_connected)
     event.listen(engine, "begin", _sqlite_begun)
     return engine
+
+
+def _sqlite_connecting(
+    _dialect: sa.Dialect, _entry: "ConnectionPoolEntry", arguments: list[Any], _options: dict[str, Any]
+) -> None:
+    if not str(arguments[0]).startswith("file:"):  # a URI, whose reader chose its own terms
+        make_private(Path(arguments[0]))
 
 
 def _sqlite_connected(connection: "DBAPIConnection", _entry: "ConnectionPoolEntry") -> None:

@@ -6,6 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ragstone.private_files import make_private
 from ragstone.sinks.errors import SinkError
 from ragstone.sinks.places import wrong_place
 from ragstone.sinks.schema import SCHEMA, VERSIONS, AddColumn, Column, Index, Migration, Schema, State, Table
@@ -52,6 +53,7 @@ class SqliteDatabase(SqliteFile):
         if self._connection is not None and self._replaced():
             self.let_go()  # deleted or replaced meanwhile: what goes into the old file is lost
         if self._connection is None:
+            make_private(self._path)
             try:
                 connection = sqlite3.connect(
                     self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False

@@ -6,6 +6,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from ragstone.private_files import make_private
 from ragstone.sinks.sqlite_file import SqliteFile, committed
 
 VERSION = 1
@@ -61,6 +62,7 @@ class JournalFile(SqliteFile):
 
     def _connected(self) -> sqlite3.Connection:
         if self._connection is None:
+            make_private(self._path)
             connection = sqlite3.connect(
                 self._path, timeout=min(_BUSY_SECONDS, self._patience), isolation_level=None, check_same_thread=False
             )

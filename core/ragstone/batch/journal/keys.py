@@ -21,7 +21,7 @@ from uuid import UUID
 from pydantic import BaseModel
 
 from ragstone.judge import LLMRequest
-from ragstone.metrics.base import Metric
+from ragstone.metrics.base import DEFAULT_MAX_CHARACTERS, Metric
 from ragstone.sample import Sample
 
 
@@ -119,7 +119,10 @@ def _options(metric: Metric) -> dict[str, object]:
     for name in getattr(metric, "__dict__", {}):
         if not name.startswith("_") and not isinstance(getattr(cls, name, None), cached_property):
             names.add(name)
-    return {name: getattr(metric, name) for name in sorted(names - {"llm"})}
+    options = {name: getattr(metric, name) for name in sorted(names - {"llm"})}
+    if options["max_characters"] == DEFAULT_MAX_CHARACTERS:  # journals older than the option still serve
+        del options["max_characters"]
+    return options
 
 
 def _canonical(value: object, where: str) -> object:

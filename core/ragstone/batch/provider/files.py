@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ragstone.clients.batches import ENDPOINT
+from ragstone.private_files import open_private
 
 
 def request_line(key: str, body: dict[str, Any]) -> bytes:
@@ -60,7 +61,7 @@ class RequestFiles:
             self._end()
         if self._file is None:
             self._name = f"requests-{self._number:05}.jsonl"
-            self._file = (self._folder / self._name).open("wb")
+            self._file = open_private(self._folder / self._name, "wb")
         self._file.write(line)
         self._lines += 1
         self._bytes += len(line)

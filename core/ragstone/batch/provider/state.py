@@ -11,6 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from ragstone.private_files import make_private, make_private_folder
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -117,7 +119,8 @@ class State:
     """
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(folder)
+        make_private(folder / "state.db")
         self._folder = folder
         self._lock = threading.RLock()
         self._connection = sqlite3.connect(

@@ -14,6 +14,8 @@ A file that `ragstone score --out` wrote is read too: it has the results' lines 
 import contextlib
 import json
 import os
+import secrets
+import stat
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from math import isfinite
@@ -26,6 +28,7 @@ from ragstone.batch.report.facts import MetricFacts
 from ragstone.batch.report.lines import encoded, result_line, result_of
 from ragstone.batch.report.result import Result
 from ragstone.batch.sources.rows import BadLine
+from ragstone.private_files import open_private
 from ragstone.sample import Sample
 
 _FORMAT = 1
@@ -81,16 +84,21 @@ def write_report(
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Generator[IO[bytes], None, None]:
-    """Open a file for writing that takes its place when all is written: half of one never stands in for it."""
+    """Open a file for writing that takes its place when all is written: half of one never stands in for it.
+
+    A new file is its owner's alone; one that exists passes its mode on.
+    """
     if path.exists() and not path.is_file():  # such as /dev/stdout
         with path.open("wb") as target:
             yield target
         return
     path = path.resolve()  # what a link leads to is replaced, not the link
-    part = path.with_name(f"{path.name}.part")
+    part = path.with_name(f"{path.name[:200]}.{secrets.token_hex(6)}.part")  # another process may write the same file
     try:
-        with part.open("wb") as target:
+        with open_private(part, "xb") as target:
             yield target
+        with contextlib.suppress(OSError):
+            part.chmod(stat.S_IMODE(path.stat().st_mode))
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)

@@ -1,0 +1,134 @@
+"""What a run leaves on the disk is its owner's alone, whatever the umask."""
+
+import json
+import os
+import re
+import stat
+
+import pytest
+from click.testing import CliRunner
+
+from ragstone import ContextRelevancy, Sample
+from ragstone.batch import evaluate
+from ragstone.batch.provider import ProviderBatch
+from ragstone.cli.main import cli
+from ragstone.clients import OpenAICompatible
+from ragstone.distributed import Spec, score_chunk
+from ragstone.monitor import Budget, Monitor
+from ragstone.private_files import make_private_folder
+from ragstone.sinks import JSONLSink, SQLiteSink, SQLSink
+from ragstone.testing import FakeLLM
+
+from ..support.batch_server import BatchServer  # noqa: TID252 - under importlib mode tests are no package
+
+ROWS = [{"user_input": "Who?", "retrieved_contexts": ["Ann. It rains."], "response": "Ann."}]
+REPLY = '{"ids": [1]}'
+
+
+@pytest.fixture(params=[0o022, 0o000], ids="{:03o}".format)
+def umask(request):
+    before = os.umask(request.param)
+    yield request.param
+    os.umask(before)
+
+
+def modes(folder):
+    """The mode of each file and folder, by its path."""
+    paths = sorted(folder.rglob("*"))
+    return {str(path.relative_to(folder)): oct(stat.S_IMODE(path.lstat().st_mode)) for path in paths}
+
+
+def files_of_batches(place):
+    metric = ContextRelevancy(llm=FakeLLM(lambda request: REPLY))
+    report = evaluate(ROWS, [metric], journal=place / "journal.db", progress=False)
+    report.to_json(place / "report.json")
+    report.to_csv(place / "report.csv")
+    report.to_parquet(place / "report.parquet")
+    report.save(place / "report.html")
+
+
+def files_of_commands(place, url):
+    given = place.parent / f"{place.name}.rows"
+    given.write_text(json.dumps(ROWS[0]))
+    out = ["--out", place / "out.jsonl", "--report", place / "page.html", "--journal", place / "score.db"]
+    for args in (
+        ["score", given, "--metric", "context_relevancy", "--llm", url, *out],
+        ["compare", place / "out.jsonl", place / "out.jsonl", "--report", place / "compare.html"],
+        ["report", place / "sink.db", "--out", place / "monitor.html"],
+    ):
+        result = CliRunner().invoke(cli, [str(arg) for arg in args])
+        assert result.exit_code == 0, result.output
+
+
+def files_of_a_monitor(place):
+    sinks = [SQLiteSink(place / "sink.db"), SQLSink(f"sqlite:///{place}/sql.db"), JSONLSink(place / "sink.jsonl")]
+    monitor = Monitor(
+        [ContextRelevancy(llm=FakeLLM(lambda request: REPLY))],
+        sinks=sinks,
+        budget=Budget(calls_per_day=100),
+        outbox=place / "outbox.db",
+    )
+    monitor.submit(Sample(**ROWS[0]))
+    assert monitor.flush(60).remaining == 0
+    left = modes(place)  # while the databases are open
+    monitor.close()
+    return left
+
+
+def files_of_a_provider(place):
+    left = {}
+    with (
+        BatchServer(lambda body: REPLY) as server,
+        OpenAICompatible("m", base_url=server.url, max_retries=0) as client,
+    ):
+        server.before_answer = lambda *_: left.update(modes(place))  # the requests' file is there for a while
+        batch = ProviderBatch(client, folder=place / "runs" / "first", poll_seconds=0.001, try_first=False)
+        batch.run(ROWS, [ContextRelevancy(llm=client)])
+    return left
+
+
+LEFT = """
+journal.db report.csv report.html report.json report.parquet
+outbox.db outbox.db-shm outbox.db-wal outbox.db.owners/ outbox.db.owners/OWNER
+sink.db sink.db-shm sink.db-wal sink.jsonl sql.db
+runs/ runs/first/ runs/first/journal.db runs/first/journal.db-shm runs/first/journal.db-wal
+runs/first/requests-00001.jsonl runs/first/state.db runs/first/state.db-journal
+chunks/ chunks/WORKER.outcomes
+compare.html monitor.html out.jsonl page.html score.db
+"""
+
+
+def test_every_file_of_a_run(tmp_path, umask, openai_server):
+    place = tmp_path / "left"
+    place.mkdir()
+    url = openai_server(lambda body: REPLY).url
+    files_of_batches(place)
+    left = files_of_a_monitor(place) | files_of_a_provider(place)
+    score_chunk(ROWS, Spec(metrics=["context_relevancy"], judge=f"m@{url}", journal=str(place / "chunks")))
+    files_of_commands(place, url)
+    left |= modes(place)
+    named = {re.sub(r"owners/.*", "owners/OWNER", re.sub(r"chunks/.*\.", "chunks/WORKER.", each)) for each in left}
+    assert named == {each.rstrip("/") for each in LEFT.split()}
+    folders = {each.rstrip("/") for each in LEFT.split() if each.endswith("/")}
+    wrong = {each: mode for each, mode in left.items() if mode != ("0o700" if each in folders else "0o600")}
+    assert wrong == {}
+
+
+def test_a_mode_that_the_user_chose_stays(tmp_path, openai_server):
+    chosen = ["journal.db", "report.json", "sink.db", "sink.jsonl", "out.jsonl", "page.html", "monitor.html"]
+    for name in chosen:
+        (tmp_path / name).touch()
+        (tmp_path / name).chmod(0o640)
+    files_of_batches(tmp_path)
+    files_of_a_monitor(tmp_path)
+    files_of_commands(tmp_path, openai_server(lambda body: REPLY).url)
+    left = modes(tmp_path)
+    assert {name: left[name] for name in chosen} == dict.fromkeys(chosen, "0o640")
+
+
+def test_folders_above_are_private_too_and_those_that_exist_stay(tmp_path):
+    tmp_path.chmod(0o755)
+    make_private_folder(tmp_path / "a" / "b")
+    make_private_folder(tmp_path / "a" / "b")
+    assert modes(tmp_path) == {"a": "0o700", "a/b": "0o700"}
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
