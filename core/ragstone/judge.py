@@ -48,12 +48,12 @@ class LLMReply:
     """The judge's answer to one request.
 
     Attributes:
-        text: Bare JSON (or the bare choice), as the judge wrote it. Adapters of models that like to fence it
-            in Markdown should pass it through `ragstone.asking.unfence`.
+        text: JSON (or the choice), as the judge wrote it. Metrics take off thoughts before it and a Markdown fence
+            around it.
         input_tokens: Prompt tokens; None when the provider does not say.
         output_tokens: Reply tokens; None when the provider does not say.
         probabilities: Probability of each of the request's choices, summing to 1; None without
-            log-probabilities.
+            log-probabilities. Not used where thoughts stand in `text`: they may be those of the thoughts.
 
     Example:
         >>> LLMReply('{"answers": {"1": "yes"}}').input_tokens is None

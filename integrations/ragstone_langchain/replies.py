@@ -1,18 +1,20 @@
 """What a LangChain model answered, as a reply: text, tokens and log-probabilities of the raw message."""
 
 import json
+from collections.abc import Sequence
+from typing import cast
 
 from langchain_core.messages import AIMessage, BaseMessage
 
 from ragstone import LLMReply, LLMRequest
 from ragstone.asking.adapting import read_reply
-from ragstone.asking.values import as_count, as_dict
-from ragstone.clients.chat import read_completion
+from ragstone.asking.values import as_count, as_dict, as_list
+from ragstone.clients.chat import read_completion, reasoning
 from ragstone_langchain.messages import text_of
 
 
 def read_plain(answer: object, request: LLMRequest) -> LLMReply:
-    """Return the reply that is in a message or a text.
+    """Return the reply that is in a message or a text: its text, else its one tool call, else its reasoning.
 
     Raises:
         TypeError: It is neither.
@@ -24,7 +26,7 @@ def read_plain(answer: object, request: LLMRequest) -> LLMReply:
             f"the model answered with {type(answer).__name__}, not with a message or text: pass the model itself, "
             "without with_structured_output or a parser behind it"
         )
-    return _reply(text_of(answer), answer, request)
+    return _reply(text_of(answer), answer, request, _tool_calls(answer))
 
 
 def read_structured(answer: object, request: LLMRequest) -> LLMReply:
@@ -74,11 +76,23 @@ def _was_cut_off(message: BaseMessage) -> bool:
     return any(isinstance(reason, str) and reason.lower() in ("length", "max_tokens") for reason in ended)
 
 
-def _reply(text: str, message: BaseMessage, request: LLMRequest) -> LLMReply:
+def _reasoning(message: BaseMessage) -> str:
+    """Return the thoughts that a provider keeps apart from a message's text; "" where there are none."""
+    if _was_cut_off(message):
+        return ""
+    blocks = [as_dict(block) for block in as_list(cast("object", message.content))]
+    thoughts = [block.get("reasoning") or block.get("thinking") for block in blocks]
+    texts = [text for text in thoughts if isinstance(text, str)]
+    return "".join(texts) or reasoning(as_dict(message.additional_kwargs))
+
+
+def _reply(text: str, message: BaseMessage, request: LLMRequest, calls: Sequence[str] = ()) -> LLMReply:
     usage = as_dict(getattr(message, "usage_metadata", None))
     return read_reply(
         text,
         request,
+        tool_calls=calls,
+        reasoning=_reasoning(message),
         input_tokens=as_count(usage.get("input_tokens")),
         output_tokens=as_count(usage.get("output_tokens")),
         logprobs=message.response_metadata.get("logprobs"),

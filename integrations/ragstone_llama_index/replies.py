@@ -1,11 +1,13 @@
 """What a LlamaIndex model answered, as a reply to the judge's request."""
 
+import json
 from collections.abc import Iterator
+from typing import cast
 
 from llama_index.core.base.llms.types import ChatResponse, CompletionResponse
 
 from ragstone.asking.adapting import read_reply
-from ragstone.asking.values import as_count, as_dict
+from ragstone.asking.values import as_count, as_dict, as_list
 from ragstone.judge import LLMReply, LLMRequest
 
 _INPUT = ("prompt_tokens", "input_tokens", "prompt_token_count")
@@ -15,6 +17,8 @@ _OUTPUT = ("completion_tokens", "output_tokens", "candidates_token_count")
 def to_reply(response: ChatResponse | CompletionResponse, request: LLMRequest) -> LLMReply:
     """Return a model's answer as a reply, with its token counts and, where it has some, log-probabilities.
 
+    It is the answer's text; without one, its one tool call, or its reasoning if that is exactly an answer.
+
     Example:
         >>> answer = CompletionResponse(text="Yes.", raw={"usage": {"prompt_tokens": 9, "completion_tokens": 1}})
         >>> reply = to_reply(answer, LLMRequest("demo.ask", "", "", {}, choices=("yes", "no")))
@@ -23,7 +27,15 @@ def to_reply(response: ChatResponse | CompletionResponse, request: LLMRequest) -
     """
     text = response.message.content if isinstance(response, ChatResponse) else response.text
     read, written = token_counts(response)
-    return read_reply(text or "", request, input_tokens=read, output_tokens=written, logprobs=_logprobs(response))
+    return read_reply(
+        text or "",
+        request,
+        tool_calls=_tool_calls(response),
+        reasoning=_reasoning(response),
+        input_tokens=read,
+        output_tokens=written,
+        logprobs=_logprobs(response),
+    )
 
 
 def token_counts(response: ChatResponse | CompletionResponse) -> tuple[int | None, int | None]:
@@ -66,3 +78,30 @@ def _logprobs(response: ChatResponse | CompletionResponse) -> object:
         options = [{"token": option.token, "logprob": option.logprob} for option in alternatives]
         content.extend({**option, "top_logprobs": options} for option in options[:1])
     return {"content": content}
+
+
+def _tool_calls(response: ChatResponse | CompletionResponse) -> list[str]:
+    """Return the arguments of each tool call as JSON: out of the message's blocks, or where older releases put them."""
+    if not isinstance(response, ChatResponse):
+        return []
+    blocks = [block for block in response.message.blocks if _member(block, "block_type") == "tool_call"]
+    arguments = [_member(block, "tool_kwargs") for block in blocks]
+    if not arguments:
+        calls = as_list(response.message.additional_kwargs.get("tool_calls"))
+        arguments = [_member(_member(call, "function"), "arguments") for call in calls]
+    return [value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in arguments]
+
+
+def _reasoning(response: ChatResponse | CompletionResponse) -> str:
+    """Return the thoughts that a provider keeps apart from the text; "" where there are none, or were cut off."""
+    if not isinstance(response, ChatResponse):
+        return ""
+    choices = _member(response.raw, "choices")
+    first = next(iter(cast("list[object]", choices)), None) if isinstance(choices, list) else None
+    if _member(first, "finish_reason") == "length":
+        return ""
+    blocks = [block for block in response.message.blocks if _member(block, "block_type") == "thinking"]
+    texts = [_member(block, "content") for block in blocks]
+    for place in (response.message.additional_kwargs, _member(first, "message")):
+        texts += [_member(place, name) for name in ("reasoning_content", "reasoning", "thinking")]
+    return next((text for text in texts if isinstance(text, str) and text), "")

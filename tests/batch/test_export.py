@@ -59,13 +59,20 @@ def test_csv_as_it_is(two, tmp_path):
     assert (rows[0]["sample_id"], rows[0]["user_input"], rows[3]["response"]) == ("=HYPERLINK(1)", "=1+1", "@cmd")
 
 
-@given(st.one_of(st.text(), st.floats(), st.integers(), st.none(), st.booleans()))
+@given(st.one_of(st.text("=+-@ \t\r\nab1"), st.floats(), st.integers(), st.none(), st.booleans()))
 def test_only_texts_that_would_run_change(cell):
     found = neutral(cell)
-    if isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@", "\t", "\r") and cell:
+    if isinstance(cell, str) and (cell[:1] in ("\t", "\r", "\n") or cell.lstrip()[:1] in tuple("=+-@")) and cell:
         assert found == "'" + cell
     else:
         assert found is cell
+
+
+@pytest.mark.parametrize("before", ["", " ", "\t", "\r", "\n", "\u3000", "\ufeff", " \ufeff "])
+@pytest.mark.parametrize("sign", "=+-@\uff1d\uff0b\uff0d\uff20")
+def test_every_form_of_a_formula_is_defused(before, sign):
+    assert neutral(f"{before}{sign}1+1") == f"'{before}{sign}1+1"
+    assert neutral(f"a{before}{sign}1") == f"a{before}{sign}1"
 
 
 def test_csv_of_any_text(tmp_path):

@@ -77,6 +77,8 @@ def test_ids(given, got):
         (b'{"question": "tru', "not JSON: Unterminated string starting at column 14"),
         (b"{} {}", "not JSON: Extra data at column 4"),
         (b'{"question": "a\x00b"}', "not JSON: Invalid control character at column 16"),
+        (b'{"question": "Q", "answer": "A", "answer": "B"}', "the key 'answer' stands twice in one object"),
+        (b'{"question": "Q", "extra": {"a": 1, "a": 1}}', "the key 'a' stands twice in one object"),
         (b"[" * 200_000, "not usable JSON: nested too deeply"),
         (b'{"a": ' + b"9" * 5000 + b"}", "not usable JSON: Exceeds the limit"),
         ('{"question": "café"}'.encode("latin-1"), "not UTF-8 at byte 18"),

@@ -193,6 +193,7 @@ class Broken(dict):
         ({"contexts": np.array([["C."], ["D."]])}, "retrieved_contexts[0]: is ndarray, not text (str)"),
         ({"contexts": np.array("C.")}, "TypeError: iteration over a 0-d array"),
         ({"contexts": {"a": "C."}}, "retrieved_contexts: is one dict; pass a list of texts"),
+        ({"contexts": {"C."}}, "retrieved_contexts: is a set, which has no order; pass a list of texts"),
         (Broken(response="A."), "ZeroDivisionError: when it is looked into"),
     ],
 )
@@ -500,6 +501,14 @@ def test_bytes_that_are_not_utf_8_in_a_column_that_nobody_reads_do_no_harm(tmp_p
 def test_bad_lines_of_json_lines_keep_their_numbers(tmp_path):
     rows = read(written(tmp_path, "a.jsonl", '{"answer": "A."}\n\n[1]\nnonsense\n{"answer": "B."}\n'))
     assert [(type(row), row.line) for row in rows] == [(Row, 1), (BadLine, 3), (BadLine, 4), (Row, 5)]
+
+
+def test_a_key_that_stands_twice_is_a_bad_row_in_every_form_of_json(tmp_path):
+    twice = '{"answer": "A.", "answer": "B."}'
+    for name, content in (("a.jsonl", f'{twice}\n{{"answer": "A."}}'), ("a.json", f'[{twice}, {{"answer": "A."}}]')):
+        bad, good = read(written(tmp_path, name, content))
+        assert bad == BadLine(1, "the key 'answer' stands twice in one object")
+        assert isinstance(good, Row)
 
 
 def test_items_of_a_json_list_that_are_no_objects(tmp_path):

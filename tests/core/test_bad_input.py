@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import re
+from collections import deque
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -215,6 +216,11 @@ def test_what_is_no_text_is_refused_by_name(field, value):
         ("one text", "is one str"),
         (b"bytes", "is one bytes"),
         ({"a": 1}, "is one dict"),
+        (bytearray(b"bytes"), "is one bytearray"),
+        ({"a", "b"}, "is a set, which has no order; pass a list of texts"),
+        (frozenset(), "is a frozenset, which has no order"),
+        ({"a": 1}.keys(), "is a dict_keys, which has no order"),
+        (iter(["a"]), "is a list_iterator, which can be read only once"),
         (3, "retrieved_contexts"),
         (object(), "retrieved_contexts"),
         ([None], r"retrieved_contexts\.0"),
@@ -254,7 +260,9 @@ def test_what_is_no_sample_is_refused(sample):
             metric.score(sample)
 
 
-@pytest.mark.parametrize("given", [["a"], ("a",), (text for text in "a")])
+@pytest.mark.parametrize(
+    "given", [["a"], ("a",), deque(["a"]), {1: "a"}.values()], ids=["list", "tuple", "deque", "values"]
+)
 def test_any_run_of_texts_is_a_list(given):
     assert Sample(retrieved_contexts=given).retrieved_contexts == ("a",)
 
@@ -269,7 +277,19 @@ def test_half_characters_become_one_replacement_each():
     sample.model_dump_json().encode()
 
 
-BLANK = ["", " ", "\n\t\r\n", "\u200b\u200c", "\x00\x01", "\u3000", "\ufeff", "\u2028"]
+BLANK = [
+    "",
+    " ",
+    "\n\t\r\n",
+    "\u200b\u200c",
+    "\u2800",
+    "\u3164\uffa0",
+    "\u115f\u1160",
+    "\x00\x01",
+    "\u3000",
+    "\ufeff",
+    "\u2028",
+]
 
 
 @pytest.mark.parametrize("asking", ["together", "one_by_one"])

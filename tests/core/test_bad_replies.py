@@ -198,7 +198,8 @@ FROM_GOOD = {
     "prose behind": lambda value, request: f"{json.dumps(value)}\nHope that helps!",
     "two objects": lambda value, request: f"{json.dumps(value)} {json.dumps(value)}",
     "two lines": lambda value, request: f"{json.dumps(value)}\n{json.dumps(value)}",
-    "fenced": lambda value, request: f"```json\n{json.dumps(value)}\n```",
+    "fenced among prose": lambda value, request: f"Here:\n```json\n{json.dumps(value)}\n```",
+    "prose behind thoughts": lambda value, request: f"Hm.</think>Here it is: {json.dumps(value)}",
     "truncated": stop_short,
     "truncated early": lambda value, request: json.dumps(value)[:9],
     "trailing comma": lambda value, request: json.dumps(value)[:-1] + ",}",
@@ -238,8 +239,7 @@ FROM_GOOD = {
 }
 CHOICES = {
     "extra words": lambda value, request: f"{value}, because it says so",
-    "a full stop": lambda value, request: f"{value}.",
-    "upper case": lambda value, request: value.upper(),
+    "a label": lambda value, request: f"Answer: {value}",
     "both": lambda value, request: "\n".join(request.choices),
     "as an object": lambda value, request: {"answer": value},
     "as a list": lambda value, request: [value],

@@ -1,6 +1,10 @@
 """What is taken out of error texts and outcomes before they are kept."""
 
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ragstone import Sample, Score, Unscored, Verdict
 from ragstone.monitor.scrub import kept, without

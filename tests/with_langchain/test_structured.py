@@ -11,7 +11,7 @@ from ragstone import ContextRelevancy, LLMRequest, Sample
 from ragstone.asking.adapting import spelled_out
 from ragstone.asking.schema import listing, record, whole
 from ragstone_langchain import LangChainLLM
-from ragstone_langchain.replies import read_structured
+from ragstone_langchain.replies import read_plain, read_structured
 
 from .scripted import WRAPPERS, PlainChat, Script, Told, ToolChat, message, result
 
@@ -151,6 +151,21 @@ def invalid(args):
 def test_the_reply_is_what_the_model_wrote(raw, parsed, text) -> None:
     answer = {"raw": raw, "parsed": parsed, "parsing_error": None}
     assert read_structured(answer, REQUEST).text == text
+
+
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        (message('Hm.</think>{"ids": [1]}'), '{"ids": [1]}'),
+        (message("", tool_calls=[call(ids=[1])]), '{"ids": [1]}'),
+        (message("", tool_calls=[call(ids=[1]), call(ids=[2])]), '{"ids": [1]}\n{"ids": [2]}'),
+        (message("", additional_kwargs={"reasoning_content": '{"ids": [1]}'}), '{"ids": [1]}'),
+        (message([{"type": "thinking", "thinking": '{"ids": [1]}'}]), '{"ids": [1]}'),
+        (message([{"type": "reasoning", "reasoning": 'Is it {"ids": [1]}?'}]), ""),
+    ],
+)
+def test_without_structure_a_tool_call_or_reasoning_is_read_where_there_is_no_text(raw, text) -> None:
+    assert read_plain(raw, REQUEST).text == text
 
 
 @pytest.mark.parametrize("answer", [None, {"ids": [1]}, {"raw": None, "parsed": None}])

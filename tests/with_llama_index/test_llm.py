@@ -180,6 +180,33 @@ def test_no_probabilities_where_none_can_be_told(logprobs):
     assert to_reply(CompletionResponse(text="yes", logprobs=logprobs), request).probabilities is None
 
 
+CALL = {"function": {"name": "reply", "arguments": '{"a": 1}'}}
+
+
+@pytest.mark.parametrize(
+    ("message", "raw", "text"),
+    [
+        (ChatMessage('Hm.</think>{"a": 1}'), None, '{"a": 1}'),
+        (ChatMessage("", additional_kwargs={"tool_calls": [CALL]}), None, '{"a": 1}'),
+        (ChatMessage("", additional_kwargs={"tool_calls": [CALL, CALL]}), None, '{"a": 1}\n{"a": 1}'),
+        (ChatMessage("", additional_kwargs={"thinking": '{"a": 1}'}), None, '{"a": 1}'),
+        (ChatMessage(""), {"choices": [{"message": {"reasoning_content": '{"a": 1}'}}]}, '{"a": 1}'),
+        (ChatMessage(""), {"choices": [{"message": {"reasoning": 'Is it {"a": 1}?'}}]}, ""),
+        (ChatMessage(""), {"choices": [{"message": {"reasoning": '{"a": 1}'}, "finish_reason": "length"}]}, ""),
+    ],
+)
+def test_thoughts_tool_calls_and_reasoning(message, raw, text):
+    assert to_reply(ChatResponse(message=message, raw=raw), a_request()).text == text
+
+
+def test_a_tool_call_among_a_message_s_blocks_is_read():
+    blocks = pytest.importorskip("llama_index.core.base.llms.types")
+    if not hasattr(blocks, "ToolCallBlock"):
+        pytest.skip("this release has no such blocks")
+    message = ChatMessage(blocks=[blocks.ToolCallBlock(tool_name="reply", tool_kwargs={"a": 1})])
+    assert to_reply(ChatResponse(message=message), a_request()).text == '{"a": 1}'
+
+
 def test_a_message_without_text_is_an_empty_reply():
     assert to_reply(ChatResponse(message=ChatMessage(blocks=[])), a_request()).text == ""
 

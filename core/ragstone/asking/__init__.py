@@ -2,7 +2,17 @@
 
 from ragstone.asking.flow import CannotScore, EmbedRequest, Flow, Meter, ask, both, each, embed
 from ragstone.asking.prompt import fence, numbered, one_line, tokens
-from ragstone.asking.reply import Answer, BadReply, Reply, exactly, parse_choice, parse_json, parse_reply, unfence
+from ragstone.asking.reply import (
+    Answer,
+    BadReply,
+    Reply,
+    bare_answer,
+    exactly,
+    parse_choice,
+    parse_json,
+    parse_reply,
+    unfence,
+)
 
 __all__ = [
     "Answer",
@@ -13,6 +23,7 @@ __all__ = [
     "Meter",
     "Reply",
     "ask",
+    "bare_answer",
     "both",
     "each",
     "embed",

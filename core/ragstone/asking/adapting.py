@@ -2,12 +2,12 @@
 
 import json
 import re
+from collections.abc import Sequence
 
-from ragstone.asking.choice import choice_probabilities, choose
-from ragstone.asking.reply import unfence
+from ragstone.asking.choice import answer_logprobs, choice_probabilities
+from ragstone.asking.reply import bare_answer, is_answer
 from ragstone.judge import LLMReply, LLMRequest
 
-_THOUGHT = re.compile(r"\s*<think>.*?</think>\s*", re.DOTALL)
 # 403 is OpenAI's for log-probabilities of reasoning models; 500 is llama.cpp's for a schema it cannot convert
 REFUSALS = frozenset({400, 403, 404, 422, 500, 501})
 """The HTTP statuses with which servers refuse a parameter that they do not know."""
@@ -47,19 +47,23 @@ def read_reply(
     written: str,
     request: LLMRequest,
     *,
+    tool_calls: Sequence[str] = (),
+    reasoning: str = "",
     input_tokens: int | None = None,
     output_tokens: int | None = None,
     logprobs: object = None,
 ) -> LLMReply:
     r"""Return what a chat model wrote as a reply.
 
-    Reasoning in <think> tags before the answer, and a Markdown fence around all of it, are removed; one of the
-    request's choices is read whatever its case, quotes and full stop. Whether it is an answer at all is for the
-    metric's parser to say.
+    It is the text without what `ragstone.asking.bare_answer` takes off: thoughts before the answer, a fence around it.
+    Where there is no text, it is the arguments of the one tool call; else the reasoning, if that is exactly an answer.
+    Whether it is an answer at all is for the metric's parser to say.
 
     Args:
         written: The model's text.
         request: What it was asked.
+        tool_calls: The arguments of each tool that it calls, as JSON.
+        reasoning: Its thoughts, where the provider keeps them apart from the text.
         input_tokens: Prompt tokens; None when the provider does not say.
         output_tokens: Reply tokens; None when the provider does not say.
         logprobs: The `logprobs` of a chat completion's choice, if there are any.
@@ -68,11 +72,13 @@ def read_reply(
         >>> read_reply("<think>Hm.</think>Yes.", LLMRequest("demo.ask", "", "", {}, choices=("yes", "no"))).text
         'yes'
     """
-    thought = _THOUGHT.match(written)
-    text = unfence(written[thought.end() :] if thought else written)
+    text, _ = bare_answer(written, request.choices)
+    if not text.strip():
+        if tool_calls:
+            text = "\n".join(tool_calls)  # several are no answer, and do not parse
+        elif is_answer(reasoning, request.choices):
+            text, _ = bare_answer(reasoning, request.choices)
     probabilities = None
-    if request.choices is not None:
-        text = choose(text, request.choices)
-        if not thought:  # else the first tokens are not the answer's
-            probabilities = choice_probabilities(logprobs, request.choices)
+    if request.choices is not None and text in request.choices:
+        probabilities = choice_probabilities(answer_logprobs(logprobs, text), request.choices)
     return LLMReply(text, input_tokens=input_tokens, output_tokens=output_tokens, probabilities=probabilities)

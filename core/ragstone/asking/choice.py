@@ -1,25 +1,50 @@
 """One word out of a few: reading it from a model's text, and its probability from log-probabilities."""
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 
+from ragstone.asking.thoughts import find_thoughts
 from ragstone.asking.values import as_dict, as_list
 
-_AROUND = "\"'`\u201c\u201d\u2018\u2019\u00ab\u00bb"  # straight, curly and angle quotes
-_TOKEN_AROUND = _AROUND + "▁Ġ*"  # how some servers spell a token's leading space; Markdown's bold
+_QUOTES = "\"'`\u201c\u201d\u2018\u2019\u00ab\u00bb"  # straight, curly and angle quotes
+_EMPHASIS = "*_"  # of Markdown
+_ENDS = (".", "!", "\u3002", "\uff01")  # one of these may stand behind a choice; the last two are Chinese
+_TOKEN_AROUND = _QUOTES + _EMPHASIS + "▁Ġ"  # how some servers spell a token's leading space
+_SPECIAL_TOKEN = re.compile(r"<[^<>\s]{1,40}>")
 _AMBIGUOUS = 0.05
 
 
 def choose(text: str, choices: Sequence[str]) -> str:
-    """Return the choice that `text` is up to case, quotes and a full stop; `text` itself if it is none.
+    """Return the choice that `text` is; `text` itself if it is none.
+
+    Case does not matter, nor quotes and Markdown emphasis around it, nor one full stop or exclamation mark.
 
     Example:
-        >>> choose('"Yes."', ("yes", "no")), choose("Yes, but", ("yes", "no"))
+        >>> choose('**"Yes."**', ("yes", "no")), choose("Yes, but", ("yes", "no"))
         ('yes', 'Yes, but')
     """
-    bare = _bare(_bare(text, _AROUND).removesuffix("."), _AROUND)
-    found = [choice for choice in choices if choice.casefold() == bare]
-    return found[0] if len(found) == 1 else text
+    bare = _unquoted(text)
+    if bare.endswith(_ENDS):
+        bare = _unquoted(bare[:-1])
+    matches = [choice for choice in choices if choice.casefold() == bare.casefold()]
+    return matches[0] if len(matches) == 1 else text
+
+
+def _unquoted(text: str) -> str:
+    """Return `text` without space, and pairs of quotes and emphasis, around it."""
+    start, end = 0, len(text)
+    while start < end:
+        first, last = text[start], text[end - 1]
+        if first.isspace():
+            start += 1
+        elif last.isspace():
+            end -= 1
+        elif end - start > 2 and ((first in _QUOTES and last in _QUOTES) or (first in _EMPHASIS and first == last)):
+            start, end = start + 1, end - 1
+        else:
+            break
+    return text[start:end]
 
 
 def choice_probabilities(logprobs: object, choices: Sequence[str]) -> dict[str, float] | None:
@@ -56,6 +81,33 @@ def choice_probabilities(logprobs: object, choices: Sequence[str]) -> dict[str, 
     if total <= 0 or ambiguous > _AMBIGUOUS * (total + ambiguous):
         return None
     return {choice: value / total for choice, value in mass.items()}
+
+
+def answer_logprobs(logprobs: object, answer: str) -> object:
+    """Return the part of a chat completion's log-probabilities that belongs to the answer; None if it is not there.
+
+    Servers give those of the thoughts too, even where they take the thoughts themselves out of the text.
+
+    Args:
+        logprobs: The `logprobs` of a chat completion's choice.
+        answer: The choice that was read.
+
+    Example:
+        >>> tokens = [{"token": token} for token in ("No", "?", "</think>", "yes", ".")]
+        >>> [token["token"] for token in answer_logprobs({"content": tokens}, "yes")["content"]]
+        ['yes', '.']
+        >>> answer_logprobs({"content": tokens[:2]}, "yes")
+    """
+    positions = [as_dict(position) for position in as_list(as_dict(logprobs).get("content"))]
+    texts = [token if isinstance(token := position.get("token"), str) else "" for position in positions]
+    thoughts = find_thoughts("".join(texts))
+    first, at = 0, 0
+    while thoughts is not None and first < len(texts) and at < thoughts.end:
+        at += len(texts[first])
+        first += 1
+    spelled = _bare(_SPECIAL_TOKEN.sub("", "".join(texts[first:])), _TOKEN_AROUND + "".join(_ENDS))
+    # some servers give the first tokens only
+    return {"content": positions[first:]} if spelled and answer.casefold().startswith(spelled) else None
 
 
 def _first_word(logprobs: object) -> Iterator[tuple[str, float]]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ragstone.asking.prompt import one_line, sendable
-from ragstone.asking.reply import BadReply
+from ragstone.asking.reply import BadReply, bare_answer
 from ragstone.judge import LLMReply, LLMRequest
 from ragstone.outcome import UnscoredReason, Usage, known_sum
 
@@ -50,24 +50,32 @@ def ask(request: LLMRequest, parse: Callable[[LLMReply], T]) -> Flow[T]:
 
     Args:
         request: What to ask.
-        parse: Reads the reply; raises `BadReply` with what was wrong, in words for the judge.
+        parse: Reads the reply, whose text is the bare answer (`bare_answer`); raises `BadReply` with what was wrong, in
+            words for the judge.
 
     Raises:
         CannotScore: "judge_unparseable" when the second reply cannot be read either.
     """
     (reply,) = yield (request,)
     try:
-        return parse(reply)
+        return parse(_answer(reply, request))
     except BadReply as first:
         wrong = _said(first)
     again = f"{request.user}\n\nYour previous reply could not be used: {wrong}. Reply again, in the asked form only."
     (reply,) = yield (replace(request, user=again),)
     try:
-        return parse(reply)
+        return parse(_answer(reply, request))
     except BadReply as second:
         raise CannotScore(
             "judge_unparseable", f"{request.task}: {_said(second)} (first reply: {wrong}; asked twice)"
         ) from None
+
+
+def _answer(reply: LLMReply, request: LLMRequest) -> LLMReply:
+    """Return the reply without what stands around its answer."""
+    text, thought = bare_answer(reply.text, request.choices)
+    # probabilities that come with thoughts may be those of the thoughts' first word
+    return replace(reply, text=text, probabilities=None if thought else reply.probabilities)
 
 
 def _said(bad: BadReply) -> str:

@@ -4,14 +4,18 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from ragstone.asking.choice import choose
+from ragstone.asking.thoughts import bare_message, find_thoughts
+
 R = TypeVar("R", bound="Reply")
 _FENCE_LINE = re.compile(r"```[A-Za-z0-9_-]*[ \t]*\r?\n")
+_BYTE_ORDER_MARK = "\ufeff"
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 _MAYBE_HALF = re.compile(r"[\ud800-\udfff]|\\u[dD][89a-fA-F]")
 
@@ -29,7 +33,7 @@ class Reply(BaseModel):
 def unfence(text: str) -> str:
     r"""Return what stands inside a Markdown code fence that wraps a whole message; other text as it is.
 
-    For adapters of models that cannot be constrained to JSON. The parser itself accepts no fence.
+    The flow takes fences off before it parses a reply; the parser itself accepts none.
 
     Example:
         >>> unfence('```json\n{"a": 1}\n```')
@@ -43,6 +47,59 @@ def unfence(text: str) -> str:
         return text
     inside = bare[opening.end() : -3].rstrip(" \t")
     return inside[:-1].removesuffix("\r") if inside.endswith("\n") else inside
+
+
+def bare_answer(text: str, choices: Sequence[str] | None = None) -> tuple[str, bool]:
+    r"""Return the answer in what a judge wrote, and whether thoughts stood before it.
+
+    What stands before the last closing mark of thoughts (`</think>`, `[/THINK]`, `</thinking>`, `</reasoning>`, the
+    final channel of gpt-oss) is no part of the answer, whether the thoughts were opened or not. A byte-order mark and
+    a Markdown fence around all of the answer are removed; a choice is read whatever its case, and with emphasis,
+    quotes or one full stop or exclamation mark. A text that is an answer as a whole is never cut, so a mark that the
+    answer quotes stays. A text that holds a second answer outside of its thoughts comes back as it is, which no
+    parser accepts.
+
+    Args:
+        text: What the judge wrote.
+        choices: The words of which the answer is one; None for JSON.
+
+    Example:
+        >>> bare_answer('Let me see.</think>\n\n{"ids": [1]}')
+        ('{"ids": [1]}', True)
+        >>> bare_answer("**Yes.**", ("yes", "no"))
+        ('yes', False)
+    """
+    thoughts = None if is_answer(text, choices) else find_thoughts(text)
+    if thoughts is None:
+        return _unwrapped(text, choices), False
+    if any(is_answer(piece, choices) for piece in thoughts.outside):
+        return text, False
+    return _unwrapped(bare_message(text[thoughts.end :]).strip(), choices), True
+
+
+def is_answer(text: str, choices: Sequence[str] | None = None) -> bool:
+    """Return whether a text is one of the choices, or one JSON value, and nothing else.
+
+    Example:
+        >>> is_answer("Yes!", ("yes", "no")), is_answer('{"ids": []} or so')
+        (True, False)
+    """
+    bare = _unwrapped(text, choices)
+    if choices is not None:
+        return bare in choices
+    try:
+        parse_json(bare)
+    except BadReply:
+        return False
+    return True
+
+
+def _unwrapped(text: str, choices: Sequence[str] | None) -> str:
+    """Return a text without a byte-order mark and a fence around it; the choice that it is, if it is one."""
+    if text[:1] == _BYTE_ORDER_MARK or text.lstrip()[:1] == _BYTE_ORDER_MARK:
+        text = text.lstrip().lstrip(_BYTE_ORDER_MARK)
+    bare = unfence(text)
+    return bare if choices is None else choose(bare, choices)
 
 
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

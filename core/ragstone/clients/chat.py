@@ -131,8 +131,8 @@ def _said(answer: object) -> list[str]:
 def read_chat(content: bytes, request: LLMRequest, server: Access) -> LLMReply:
     """Return the reply that is in the body of a chat completion.
 
-    A refusal, a tool call or a cut-off reply is text too (possibly ""): the judge's parser deals with it.
-    Reasoning in <think> tags before the reply, and a Markdown fence around it, are removed.
+    A refusal or a cut-off reply is text too (possibly ""): the judge's parser deals with it. `read_reply` says what is
+    taken off, and when a tool call or the reasoning is the reply.
 
     Raises:
         AnswerError: The body is not a chat completion.
@@ -151,9 +151,12 @@ def read_completion(body: dict[str, object], request: LLMRequest) -> LLMReply | 
     if not first:
         return None
     usage = as_dict(body.get("usage"))
+    message = as_dict(first.get("message"))
     return read_reply(
-        _text(as_dict(first.get("message"))),
+        _text(message),
         request,
+        tool_calls=tool_calls(message),
+        reasoning="" if first.get("finish_reason") == "length" else reasoning(message),
         input_tokens=as_count(usage.get("prompt_tokens")),
         output_tokens=as_count(usage.get("completion_tokens")),
         logprobs=first.get("logprobs"),
@@ -170,3 +173,21 @@ def _text(message: dict[str, object]) -> str:
         return content
     refusal = message.get("refusal")
     return refusal if isinstance(refusal, str) else ""
+
+
+def tool_calls(message: dict[str, object]) -> list[str]:
+    """Return the arguments of each tool call in a chat completion's message, as the model wrote them."""
+    calls = [as_dict(as_dict(call).get("function")) for call in as_list(message.get("tool_calls"))]
+    calls = calls or [call for call in [as_dict(message.get("function_call"))] if call]  # as it was before tools
+    return [written if isinstance(written := call.get("arguments"), str) else "" for call in calls]
+
+
+def reasoning(message: dict[str, object]) -> str:
+    """Return the thoughts that a server keeps apart from a message's text; "" where there are none.
+
+    Example:
+        >>> reasoning({"content": None, "reasoning_content": "Hm."})
+        'Hm.'
+    """
+    texts = [message.get(name) for name in ("reasoning_content", "reasoning")]
+    return next((text for text in texts if isinstance(text, str) and text), "")

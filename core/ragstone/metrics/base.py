@@ -30,6 +30,7 @@ Scoring = Literal["count", "expected"]
 _OFFLOAD_CHARACTERS = 2_000
 DEFAULT_MAX_INPUT_TOKENS = 100_000
 DEFAULT_MAX_CHARACTERS = 2_000_000
+_BLANK = "\u115f\u1160\u2800\u3164\uffa0"  # fillers of Hangul and the empty Braille cell: letters and a symbol by name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -372,8 +373,8 @@ class Metric(ABC):
 
 
 def _visible(text: str) -> bool:
-    """Whether the text holds a character that is neither space, control, format nor unassigned."""
-    return any(unicodedata.category(character)[0] not in "ZC" for character in text)
+    """Whether the text holds a character that is neither space, control, format, unassigned nor a blank letter."""
+    return any(unicodedata.category(character)[0] not in "ZC" and character not in _BLANK for character in text)
 
 
 def _distribution(given: Mapping[str, float] | None, choices: tuple[str, ...]) -> Mapping[str, float] | None:

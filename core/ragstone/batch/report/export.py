@@ -38,7 +38,9 @@ COLUMNS: Mapping[str, tuple[str, str]] = {
     "retrieved_contexts": ("string", "string"),
     "response": ("string", "string"),
 }
-_RUN_BY_SPREADSHEETS = ("=", "+", "-", "@", "\t", "\r")
+# As a formula, also behind space, and in the full-width forms that spreadsheets in East Asian languages take.
+_RUN_BY_SPREADSHEETS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+_OBEYED_BY_SPREADSHEETS = ("\t", "\r", "\n")
 _PAGE = 5_000
 
 
@@ -92,8 +94,8 @@ def write_csv(path: Path, rows: Iterable[Mapping[str, Cell]], *, neutralise: boo
     Args:
         path: The file.
         rows: The cells by column.
-        neutralise: Whether a text that a spreadsheet would run (it begins with = + - @, a tab or a carriage return)
-            gets a ' in front.
+        neutralise: Whether a text that a spreadsheet would run (it begins with = + - @ in half or full width, also
+            behind space, or with a tab or line end) gets a ' in front.
 
     Raises:
         OSError: It cannot be written.
@@ -115,7 +117,14 @@ def neutral(cell: Cell) -> Cell:
         >>> neutral("=1+1"), neutral(-0.5), neutral("a = b")
         ("'=1+1", -0.5, 'a = b')
     """
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_RUN_BY_SPREADSHEETS) else cell
+    if not isinstance(cell, str):
+        return cell
+    runs = cell.startswith(_OBEYED_BY_SPREADSHEETS) or _bare(cell).startswith(_RUN_BY_SPREADSHEETS)
+    return f"'{cell}" if runs else cell
+
+
+def _bare(text: str) -> str:
+    return text.lstrip().lstrip("\ufeff").lstrip()
 
 
 def to_frame(rows: Iterable[Mapping[str, Cell]]) -> Any:  # noqa: ANN401 - a pandas.DataFrame; pandas is no dependency

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
 
-from ragstone.batch.sources.rows import BadLine, Row, read_rows
+from ragstone.batch.sources.rows import BadLine, RepeatedKey, Row, distinct, read_rows
 from ragstone.batch.sources.samples import Reading, SourceError
 from ragstone.batch.sources.tables import CHUNK, batch_rows
 
@@ -85,17 +85,19 @@ def _json_rows(file: IO[bytes], reading: Reading, path: Path) -> Iterator[Row | 
     if not body.strip():
         return
     try:
-        value: object = json.loads(body)
+        value: object = json.loads(body, object_pairs_hook=distinct)
     except UnicodeDecodeError as error:
         raise SourceError(f"{path}: is not UTF-8 at byte {error.start + 1}") from None
     except (ValueError, RecursionError) as error:
         raise SourceError(f"{path}: is not JSON: {str(error)[:200]}") from None
+    if isinstance(value, RepeatedKey):
+        raise SourceError(f"{path}: {value.problem}; it must be a list of samples, [{{...}}, ...]")
     if not isinstance(value, list):
         raise SourceError(
             f"{path}: holds one JSON {type(value).__name__}; it must be a list of samples, [{{...}}, ...]"
         )
     for number, item in enumerate(cast("list[object]", value), 1):
-        yield reading.row(number, item)
+        yield BadLine(number, item.problem) if isinstance(item, RepeatedKey) else reading.row(number, item)
 
 
 def _is_object(line: bytes) -> bool:

@@ -3,6 +3,7 @@
 import codecs
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
@@ -70,13 +71,38 @@ def read_rows(
             yield BadLine(number, str(bad))
 
 
+@dataclass(frozen=True, slots=True)
+class RepeatedKey:
+    """What stands for a JSON object that has a key twice, of which Python's parser would take the last unseen."""
+
+    key: str
+
+    @property
+    def problem(self) -> str:
+        """What is wrong, in words."""
+        return f"the key {self.key[:40]!r} stands twice in one object"
+
+
+def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any] | RepeatedKey:
+    """Return a JSON object for `json.loads(..., object_pairs_hook=distinct)`: a `RepeatedKey` for one without sense.
+
+    Example:
+        >>> json.loads('{"answer": "Yes.", "answer": "No."}', object_pairs_hook=distinct)
+        RepeatedKey(key='answer')
+    """
+    row = dict(pairs)
+    if len(row) != len(pairs):
+        return RepeatedKey(Counter(key for key, _ in pairs).most_common(1)[0][0])
+    return next((value for value in row.values() if isinstance(value, RepeatedKey)), row)
+
+
 class _BadRow(ValueError):  # noqa: N818 - becomes a BadLine
     """Why a row is no sample."""
 
 
 def _object(body: bytes) -> Mapping[str, Any]:
     try:
-        value = json.loads(body.decode("utf-8"))
+        value = json.loads(body.decode("utf-8"), object_pairs_hook=distinct)
     except UnicodeDecodeError as error:
         guess = ": it looks like UTF-16" if body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else ""
         raise _BadRow(f"not UTF-8 at byte {error.start + 1}{guess}") from None
@@ -86,6 +112,8 @@ def _object(body: bytes) -> Mapping[str, Any]:
         raise _BadRow("not usable JSON: nested too deeply") from None
     except ValueError as error:  # an integer of more digits than Python converts
         raise _BadRow(f"not usable JSON: {str(error).partition(':')[0]}") from None
+    if isinstance(value, RepeatedKey):
+        raise _BadRow(value.problem)
     if not isinstance(value, dict):
         kind = _JSON_KINDS.get(type(cast("object", value)), "a number")
         raise _BadRow(f"is {kind}, not an object: each line is one sample, {{...}}")
