@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from ragstone.judge import BaseEmbedder
 from ragstone_langchain.calling import Calling
-from ragstone_langchain.facts import check_timeout, model_name
+from ragstone_langchain.facts import check_timeout, identity_settings, model_name
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,6 +48,11 @@ class LangChainEmbedder(BaseEmbedder):
         self.model = name or model_name(embeddings)
         self._embeddings = embeddings
         self._calling = Calling(self.model, self._bridge, timeout=timeout, trace=False)
+
+    @property
+    def identity(self) -> dict[str, object]:
+        """What makes this embedder, for journals: the object's settings, without keys."""
+        return {"class": type(self).__qualname__, "model": self.model, **identity_settings(self._embeddings)}
 
     def embed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
         """Return one row per text, shape (len(texts), dim), blocking the calling thread.
