@@ -73,8 +73,10 @@ class LLM(Protocol):
     A provider's failure (network, authentication, rate limit after retries) is raised; it becomes
     `Unscored("judge_error")` in batches and monitors. An LLM may also have `max_input_tokens: int`, the
     longest prompt it takes; metrics then keep within it. One that holds keys may name them in
-    `secrets: tuple[str, ...]`: they are then taken out of every error text. `BaseLLM` supplies the missing
-    half to a class that has only one of the two methods.
+    `secrets: tuple[str, ...]`: they are then taken out of every error text. And `identity`, a text or a mapping for
+    JSON: what makes this judge (server, sampling settings, no key), by which a journal tells two of one name apart;
+    without it that is class and `model`. `BaseLLM` supplies the missing half to a class that has only one of the
+    two methods.
 
     Attributes:
         model: A name for logs and cache keys.
@@ -103,6 +105,8 @@ class LLM(Protocol):
 @runtime_checkable
 class Embedder(Protocol):
     """Places texts in a vector space. Both methods must be safe to call concurrently. It may have `secrets`, as an LLM.
+
+    It may have an `identity`, as an `LLM` may.
 
     Attributes:
         model: A name for logs and cache keys.

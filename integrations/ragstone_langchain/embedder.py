@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from ragstone.errors import secrets_in
 from ragstone.judge import BaseEmbedder
 from ragstone_langchain.calling import Calling
-from ragstone_langchain.facts import check_timeout, model_name
+from ragstone_langchain.facts import check_timeout, identity_settings, model_name
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,6 +54,11 @@ class LangChainEmbedder(BaseEmbedder):
     def secrets(self) -> tuple[str, ...]:
         """The model object's keys, which are taken out of every error text."""
         return secrets_in(self._embeddings)
+
+    @property
+    def identity(self) -> dict[str, object]:
+        """What makes this embedder, for journals: the object's settings, without keys."""
+        return {"class": type(self).__qualname__, "model": self.model, **identity_settings(self._embeddings)}
 
     def embed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
         """Return one row per text, shape (len(texts), dim), blocking the calling thread.

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from ragstone.asking.values import as_count
+from ragstone.identity import settings_of
 
 _NAMES = ("model_name", "model", "model_id", "deployment_name", "repo_id")
 # Of a binding, of fallbacks, of a configurable, of a sequence, of cached embeddings.
@@ -24,6 +25,27 @@ def model_name(model: object) -> str:
             if isinstance(value, str) and value:
                 return value
     return type(_layers(model)[-1]).__name__
+
+
+def identity_settings(model: object) -> dict[str, object]:
+    """Return what makes a model object, for journals: the settings of all its layers, without keys.
+
+    Beside fields and attributes that is what each layer says of itself for LangChain's own caches and traces.
+
+    Example:
+        >>> from langchain_core.embeddings import DeterministicFakeEmbedding
+        >>> identity_settings(DeterministicFakeEmbedding(size=2))["settings"]["size"]
+        2
+    """
+    from langchain_core.embeddings import Embeddings
+    from langchain_core.runnables import Runnable
+
+    follow = (Runnable, Embeddings, type(model))
+    told = [_attribute(layer, "_identifying_params") for layer in _layers(model)]
+    return {
+        "settings": settings_of(model, follow),
+        "identifying": [settings_of(params, follow) for params in told if isinstance(params, Mapping)],
+    }
 
 
 def input_limit(model: object) -> int | None:

@@ -11,7 +11,7 @@ from ragstone.errors import describe, secrets_in
 from ragstone.judge import Asking, BaseLLM, LLMReply, LLMRequest
 from ragstone.metrics.options import check_count, check_option
 from ragstone_langchain.calling import Calling
-from ragstone_langchain.facts import check_timeout, input_limit, model_name
+from ragstone_langchain.facts import check_timeout, identity_settings, input_limit, model_name
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -102,13 +102,19 @@ class LangChainLLM(BaseLLM):
         self._runnable = self._given
         self._trace = trace
         self._without_callbacks()
-        self._structured = structured_output
+        self._asks_structured = self._structured = structured_output
         self._calling = Calling(self.model, self._bridge, timeout=timeout, trace=trace)
 
     @property
     def secrets(self) -> tuple[str, ...]:
         """The model object's keys, which are taken out of every error text."""
         return secrets_in(self._given)
+
+    @property
+    def identity(self) -> dict[str, object]:
+        """What makes this judge, for journals: the model object's settings, bound arguments too, without keys."""
+        own = {"class": type(self).__qualname__, "model": self.model, "structured_output": self._asks_structured}
+        return {**own, **identity_settings(self._given)}
 
     def generate(self, request: LLMRequest, /) -> LLMReply:
         """Answer one request by the model's `invoke`, blocking the calling thread.

@@ -2,9 +2,10 @@
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from ragstone.identity import identity_of
 from ragstone.judge import LLM, Asking, LLMReply, LLMRequest
 from ragstone.metrics import Metric
 
@@ -42,6 +43,11 @@ class BoundedLLM:
     def model(self) -> str:
         """The judge's own name."""
         return self._llm.model
+
+    @property
+    def identity(self) -> "str | Mapping[str, object]":
+        """What makes the judge: bounds on its calls do not."""
+        return identity_of(self._llm)
 
     @property
     def asking(self) -> Asking:

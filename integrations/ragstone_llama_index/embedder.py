@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from ragstone.errors import secrets_in
+from ragstone.identity import settings_of
 from ragstone.judge import Embedder
 from ragstone_llama_index.borrowed import Borrowed, defined_by
 from ragstone_llama_index.unseen import SilentCallbacks, unseen
@@ -68,6 +69,12 @@ class LlamaIndexEmbedder:
     def secrets(self) -> tuple[str, ...]:
         """The model object's keys, which are taken out of every error text."""
         return secrets_in(self._borrowed.look())
+
+    @property
+    def identity(self) -> dict[str, object]:
+        """What makes this embedder, for journals: the model object's settings, without keys."""
+        settings = settings_of(self._borrowed.look())
+        return {"class": type(self).__qualname__, "model": self.model, "settings": settings}
 
     def embed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
         """Return one row per text, shape (len(texts), dim), blocking the calling thread.

@@ -9,7 +9,9 @@ from llama_index.core.llms import LLM, CustomLLM
 
 import ragstone
 from ragstone.asking.adapting import is_constrained, spelled_out
+from ragstone.asking.values import as_dict
 from ragstone.errors import secrets_in
+from ragstone.identity import settings_of
 from ragstone.judge import Asking, LLMReply, LLMRequest
 from ragstone.metrics.options import check_count, check_option
 from ragstone_llama_index.borrowed import Borrowed, defined_by
@@ -92,6 +94,14 @@ class LlamaIndexLLM:
             return "Settings.llm"
         name = llm.metadata.model_name
         return name if name and name != "unknown" else type(llm).__name__
+
+    @property
+    def identity(self) -> dict[str, object]:
+        """What makes this judge, for journals: the model object's settings, without keys."""
+        settings = as_dict(settings_of(self._borrowed.look()))
+        asked = {name: value for name, value in settings.items() if name not in ("system_prompt", "output_parser")}
+        own = {"class": type(self).__qualname__, "model": self.model, "structured": self._structured}
+        return {**own, "settings": asked}
 
     @property
     def max_input_tokens(self) -> int | None:

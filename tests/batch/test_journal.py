@@ -614,7 +614,7 @@ def test_a_journal_of_a_newer_version_is_left_alone(path):
     raise_version(path)
     before = path.read_bytes()
     with pytest.raises(
-        JournalError, match=r"made by a newer ragstone \(journal version 2, this one knows 1\); upgrade"
+        JournalError, match=r"made by a newer ragstone \(journal version 3, this one knows 2\); upgrade"
     ):
         Journal(path)
     assert path.read_bytes() == before

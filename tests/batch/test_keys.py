@@ -83,10 +83,10 @@ def test_keys_of_another_process_are_those_that_they_always_were(tmp_path, seed)
     done = subprocess.run([sys.executable, "-c", GOLDEN], env=environ, capture_output=True, text=True, check=True)
     assert done.stdout.split() == [
         "ad41f04773899c7515279bfbe27dddbc",
-        "a0d2bd77b12993ad7234e4a3869fa398",
-        "2fe105daa73acfac02411b9c52ec4778",
-        "f772d3ab68954f33d920f7e8f5563d28",
-        "0b8ee77131fc9773777212be0c7c2d67",
+        "5cc9b0ffab81d6742443e102433f16f7",
+        "3d60eb79601035458132d017e8781a99",
+        "b770f71abba866e54575922390abf9d0",
+        "99968126dec1f51f0387614f02fc6b6c",
     ]
 
 
@@ -222,7 +222,7 @@ def test_scoring_counts():
     assert metric_key(metric) != metric_key(replace(metric, scoring="expected"))
 
 
-def test_the_judge_counts_by_its_model_and_by_what_suits_it():
+def test_the_judge_counts_by_its_identity_and_by_what_suits_it():
     def judged(**facts):
         return metric_key(Own(llm=FakeLLM(lambda request: "another function", **facts)))
 

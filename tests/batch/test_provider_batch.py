@@ -110,7 +110,10 @@ def test_request_lines_are_of_the_endpoint_s_form(serve, batch, client):
 def test_a_url_and_a_model_will_do(serve, tmp_path):
     server = serve()
     run = ProviderBatch(server.url, MODEL, folder=tmp_path / "run", poll_seconds=0.001)
-    assert scored(run.run(rows(2), [ContextRelevancy(llm=FakeLLM(lambda _: None, model=MODEL))])) == [True, True]
+    assert scored(run.run(rows(2), [ContextRelevancy(llm=OpenAICompatible(MODEL, base_url=server.url))])) == [
+        True,
+        True,
+    ]
 
 
 def test_extra_fields_go_into_the_body(serve, tmp_path):
@@ -637,7 +640,11 @@ def test_a_folder_holds_one_run(change, what, serve, batch, client):
     batch(server).start(rows(2), [ContextRelevancy(llm=llm)])
     given = rows(3) if change == "samples" else rows(2)
     other = [ContextRelevancy(llm=llm, granularity="chunk" if change == "metrics" else "sentence")]
-    run = batch(serve() if change == "judge" else server)
+    if change == "judge":
+        server = serve()
+        other = [ContextRelevancy(llm=client(server))]
+        what = "judge and metrics"
+    run = batch(server)
     with pytest.raises(FolderError, match=f"holds a run of other {what}; take another folder"):
         run.start(given, other, repeat=2 if change == "repeat" else 1)
 

@@ -2,9 +2,11 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
-from typing import NamedTuple, cast
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterable, Sequence
+from itertools import islice
+from typing import Any, NamedTuple, cast
 
+from ragstone.batch.claiming import ClaimedOutcomes, Claiming
 from ragstone.batch.feed import Feed, FromMemory, FromThread, Item
 from ragstone.batch.journal.keys import metric_key, outcome_key, sample_key
 from ragstone.batch.pace.gate import Gate
@@ -57,7 +59,8 @@ class Runner:
         metrics: Each scores every row.
         gate: What the judges are asked through. `Runner` closes it when it is stopped.
         repeat: How often each metric scores each row: draws, which never share replies.
-        journal: Where outcomes are looked up before anything is asked, and kept.
+        journal: Where outcomes are looked up before anything is asked, and kept. Where they can be claimed (a
+            `Journal`), no outcome is made that another run is making; the row waits for it.
         sample_timeout: Seconds that one evaluation of one sample may have calls in flight.
         in_memory: Whether the rows never wait: they are read on the event loop then, which is faster.
         flows: Evaluations under way at most; twice the calls keep the judge busy while others compute.
@@ -92,6 +95,9 @@ class Runner:
         self._draws = [(metric, draw) for metric in metrics for draw in range(repeat)]
         self._judges = [metric.llm.model for metric, _ in self._draws]
         self._keys = [] if journal is None else [metric_key(metric) for metric, _ in self._draws]
+        self._claiming: Claiming[_Job] | None = None
+        if isinstance(journal, ClaimedOutcomes):
+            self._claiming = Claiming(journal, self._keys_in_line, self._take_up)
         self._slots: deque[_Entry] = deque()
         self._jobs: deque[_Job] = deque()
         self._idle: deque[asyncio.Future[None]] = deque()
@@ -117,6 +123,8 @@ class Runner:
         """Begin nothing more: calls in flight end, what is scored by then still comes out, then the results end."""
         self.stopped = True
         self._jobs.clear()
+        if self._claiming is not None:
+            self._claiming.forget()
         self._gate.close()
         if self._reader is not None:
             self._reader.cancel()
@@ -134,6 +142,9 @@ class Runner:
         """
         feed = self._feed()
         self._reader = asyncio.ensure_future(self._read(feed))
+        tasks = {self._reader}
+        if self._claiming is not None:
+            tasks.add(asyncio.ensure_future(self._unless_it_breaks(self._claiming.watch())))
         done_with = 0
         try:
             while True:
@@ -158,10 +169,12 @@ class Runner:
         finally:
             self._scoring.ending = True
             feed.stop()
-            tasks = {self._reader, *self._workers}
+            tasks |= self._workers
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            if self._claiming is not None:
+                await self._claiming.close()
             rows: object = self._rows
             if isinstance(rows, AsyncGenerator):
                 await cast("AsyncGenerator[object, None]", rows).aclose()
@@ -173,7 +186,8 @@ class Runner:
         return FromMemory(iter(rows), self._window) if self._in_memory else FromThread(rows, self._window)
 
     def _over(self) -> bool:
-        return self._all_read and not self._jobs and len(self._idle) == len(self._workers)
+        waiting = self._claiming is not None and self._claiming.waiting
+        return self._all_read and not self._jobs and not waiting and len(self._idle) == len(self._workers)
 
     def _next(self) -> _Entry | None:
         """Return the next entry if it is ready. After a stop, rows that were not finished are left out."""
@@ -218,37 +232,65 @@ class Runner:
             if self._idle:
                 self._idle.popleft().set_result(None)
             elif len(self._workers) < self._flows:
-                self._workers.add(asyncio.ensure_future(self._work()))
+                self._workers.add(asyncio.ensure_future(self._unless_it_breaks(self._work())))
             else:
                 return
 
-    async def _work(self) -> None:
+    def _take_up(self, jobs: list[_Job]) -> None:
+        """Do what had to wait for others next."""
+        if not self.stopped:
+            self._jobs.extendleft(reversed(jobs))
+            self._put_to_work(len(jobs))
+
+    async def _unless_it_breaks(self, work: Coroutine[Any, Any, None]) -> None:
         try:
-            while True:
-                while self._jobs:
-                    slot, place = self._jobs.popleft()
-                    await self._fill(slot, place)
-                    del slot
-                idle: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-                self._idle.append(idle)
-                if self._all_read:
-                    self._changed()
-                await idle
+            await work
         except asyncio.CancelledError:
             raise
         except BaseException as error:
             self._broken = error
             self._changed()
 
+    async def _work(self) -> None:
+        while True:
+            while self._jobs:
+                slot, place = self._jobs.popleft()
+                await self._fill(slot, place)
+                del slot
+            idle: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._idle.append(idle)
+            if self._all_read:
+                self._changed()
+            await idle
+
+    def _keys_of(self, slot: _Slot) -> list[str]:
+        if self._keys and not slot.keys:
+            of_sample = sample_key(slot.row.sample)
+            slot.keys = [outcome_key(of_sample, key, n) for key, (_, n) in zip(self._keys, self._draws, strict=True)]
+        return slot.keys
+
+    def _keys_in_line(self, most: int) -> list[str]:
+        return [self._keys_of(slot)[place] for slot, place in islice(self._jobs, most)]
+
+    async def _claimed(self, key: str) -> bool:
+        return self._claiming is None or await self._claiming.claimed(key)
+
     async def _fill(self, slot: _Slot, place: int) -> None:
         row, (metric, draw) = slot.row, self._draws[place]
-        if self._keys and not slot.keys:
-            of_sample = sample_key(row.sample)
-            slot.keys = [outcome_key(of_sample, key, n) for key, (_, n) in zip(self._keys, self._draws, strict=True)]
+        keys = self._keys_of(slot)
+        key = keys[place] if keys else ""
         try:
-            outcome = await self._scoring.outcome(row.sample, metric, draw, slot.keys[place] if slot.keys else "")
+            outcome = await self._scoring.outcome(row.sample, metric, draw, key, self._claimed)
         except GateClosed:
             return  # stopped before it was asked: no outcome
+        if self._claiming is not None:
+            if outcome is None:
+                if not self.stopped:
+                    self._claiming.wait(key, (slot, place))
+                return
+            self._claiming.made(key)
+        if outcome is None:
+            raise AssertionError("only what is claimed by others has no outcome")
         sample_id = str(row.line) if row.sample.id is None else row.sample.id
         slot.results[place] = Result(row.line - 1, sample_id, draw, self._judges[place], outcome)
         slot.left -= 1

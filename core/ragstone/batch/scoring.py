@@ -1,7 +1,7 @@
 """One evaluation: found in the journal, asked of the judge, or failed; whatever happens, an outcome."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -55,14 +55,17 @@ class Scoring:
         self.gave_up = False
         self.ending = False
 
-    async def outcome(self, sample: Sample, metric: Metric, draw: int, key: str) -> Outcome:
-        """Return the outcome of a draw.
+    async def outcome(
+        self, sample: Sample, metric: Metric, draw: int, key: str, claimed: Callable[[str], Awaitable[bool]]
+    ) -> Outcome | None:
+        """Return the outcome of a draw; None while others make it.
 
         Args:
             sample: The sample.
             metric: The metric.
             draw: Which scoring of the sample it is.
             key: Under which the journal has it.
+            claimed: Returns whether the outcome of a key that the journal does not have is this run's to make.
 
         Raises:
             JournalError: The journal cannot be read or written.
@@ -72,7 +75,7 @@ class Scoring:
         if self._journal is None:
             return await self._evaluated(sample, metric, draw)
         outcome = self._journal.outcome(key)
-        if outcome is None:
+        if outcome is None and await claimed(key):
             outcome = await self._evaluated(sample, metric, draw)
             self._journal.put_outcome(key, outcome)
         return outcome

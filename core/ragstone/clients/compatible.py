@@ -12,6 +12,7 @@ from ragstone.clients.access import resolve, with_path
 from ragstone.clients.answer import AnswerError
 from ragstone.clients.chat import ChatCall, Droppable, chat_call, read_chat, refused
 from ragstone.clients.connection import Call, Connection, Flow, load_openai
+from ragstone.identity import public_url, settings_of
 from ragstone.judge import Asking, LLMReply, LLMRequest
 
 if TYPE_CHECKING:
@@ -129,6 +130,16 @@ class OpenAICompatible:
     def model(self) -> str:
         """The model's name on the server."""
         return self._model
+
+    @property
+    def identity(self) -> dict[str, object]:
+        """What makes this judge, for journals: model, server and `extra_body`, without keys."""
+        return {
+            "class": type(self).__qualname__,
+            "model": self.model,
+            "base_url": public_url(self._connection.access.url),
+            "extra_body": settings_of(self._extra_body),
+        }
 
     @property
     def asking(self) -> Asking:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from ragstone.judge import BaseEmbedder
 from ragstone.local.extra import load_extra
-from ragstone.local.files import EMBEDDER_FILE, TOKENIZER_FILE, installed
+from ragstone.local.files import EMBEDDER_FILE, TOKENIZER_FILE, content_of, installed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -76,6 +76,13 @@ class LocalEmbedder(BaseEmbedder):
         self.model = f"local:{Path(EMBEDDER_FILE.name if path is None else path).stem}"
         self._lock = threading.Lock()
         self._loaded: tuple[_Session, _Tokenizer] | None = None
+
+    @property
+    def identity(self) -> dict[str, object]:
+        """What makes this embedder, for journals: model and tokenizer by their content."""
+        path = self._path
+        files = (EMBEDDER_FILE.path, TOKENIZER_FILE.path) if path is None else (path, path.with_name("tokenizer.json"))
+        return {"class": "LocalEmbedder", "files": [content_of(file) for file in files]}
 
     def embed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
         """Return one unit row per text, float32, shape (len(texts), 384).

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ragstone.judge import Asking, BaseLLM, LLMReply, LLMRequest
 from ragstone.local.choices import choice_probabilities
 from ragstone.local.engine import Engine
-from ragstone.local.files import LLM_FILE, installed
+from ragstone.local.files import LLM_FILE, content_of, installed
 from ragstone.local.worker import Worker
 
 if TYPE_CHECKING:
@@ -89,6 +89,11 @@ class LocalLLM(BaseLLM):
         self._leaving = threading.Event()
         # At exit too: llama.cpp's own threads must have ended before the process tears down.
         weakref.finalize(self, _finish, self._leaving, self._worker, self._engine)
+
+    @property
+    def identity(self) -> dict[str, object]:
+        """What makes this judge, for journals: the file by its content, and whether prompts are read in full."""
+        return {"class": "LocalLLM", "file": content_of(self._path), "cache_prompt": self._cache_prompt}
 
     def generate(self, request: LLMRequest, /) -> LLMReply:
         """Answer one request, blocking the calling thread while the calls before it and this one run.

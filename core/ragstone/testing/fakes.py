@@ -42,6 +42,11 @@ class FakeLLM:
         self.asking: Asking = asking
         self.requests: list[LLMRequest] = []
 
+    @property
+    def identity(self) -> dict[str, object]:
+        """What makes this judge, for journals: its class and its name."""
+        return {"class": type(self).__qualname__, "model": self.model}
+
     def generate(self, request: LLMRequest, /) -> LLMReply:
         """Answer as the function says."""
         self.requests.append(request)
@@ -76,6 +81,11 @@ class FakeEmbedder:
         self.model = f"fake-{dim}"
         self.dim = dim
         self.calls: list[tuple[str, ...]] = []
+
+    @property
+    def identity(self) -> dict[str, object]:
+        """What makes this embedder, for journals: its class and its name."""
+        return {"class": type(self).__qualname__, "model": self.model}
 
     def embed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
         """Place each text by its hash."""

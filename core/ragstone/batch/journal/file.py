@@ -9,12 +9,14 @@ from pathlib import Path
 from ragstone.private_files import make_private
 from ragstone.sinks.sqlite_file import SqliteFile, committed
 
-VERSION = 1
+VERSION = 2
 _MARK = 0x7261674A  # "ragJ": tells a journal from other programs' databases
 _BUSY_SECONDS = 1.0
-_TABLES = (  # a file may have others, too: version 1 once began with two that nobody used
-    "CREATE TABLE outcomes (key TEXT PRIMARY KEY, scored INTEGER NOT NULL, body TEXT NOT NULL)",
-    "CREATE TABLE replies (key TEXT PRIMARY KEY, body TEXT NOT NULL)",
+_TABLES = (  # a file may have others, too: version 1 once began with two that nobody used, and had no claims
+    "CREATE TABLE IF NOT EXISTS outcomes (key TEXT PRIMARY KEY, scored INTEGER NOT NULL, body TEXT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, body TEXT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, owner TEXT NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS owners (name TEXT PRIMARY KEY, beat INTEGER NOT NULL) WITHOUT ROWID",
 )
 
 
@@ -86,11 +88,11 @@ class JournalFile(SqliteFile):
                 connection.execute(statement)
 
     def _is_journal(self, connection: sqlite3.Connection) -> bool:
-        """Whether the tables are there; False where nothing is."""
+        """Whether the tables are there; False where nothing is, or an older version."""
         ((mark,),) = self._patiently(connection, "PRAGMA application_id")
         ((version,),) = self._patiently(connection, "PRAGMA user_version")
-        if mark == _MARK and version == VERSION:
-            return True
+        if mark == _MARK and version in range(1, VERSION + 1):
+            return version == VERSION
         if mark == _MARK:
             raise JournalError(
                 f"{self._path}: was made by a newer ragstone (journal version {version}, this one knows {VERSION}); "

@@ -1,11 +1,12 @@
 """The write-through record that makes a batch resumable: what was judged once is not judged again."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
+from ragstone.batch.journal.claims import Claims
 from ragstone.batch.journal.file import JournalError, JournalFile
 from ragstone.batch.journal.forms import is_final, read_outcome, read_reply
 from ragstone.batch.journal.writer import JournalWriter
@@ -50,7 +51,8 @@ class Journal:
         self.path = Path(path)
         self._patience = patience
         self._reader = JournalFile(self.path, patience)
-        self._writer = JournalWriter(JournalFile(self.path, patience), str(self.path))
+        self._claims = Claims(JournalFile(self.path, patience), self.path)
+        self._writer = JournalWriter(JournalFile(self.path, patience), str(self.path), lambda: self._claims.owner)
         self._reader.read("SELECT key FROM outcomes LIMIT 1")  # opens it: what is wrong with it is said now
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -78,6 +80,36 @@ class Journal:
         """
         if is_final(outcome):
             self._writer.put(lambda batch: batch.outcomes.setdefault(key, outcome))
+            self._claims.settled(key)
+        else:
+            self.release((key,))
+
+    def claim(self, keys: Sequence[str], most: int = 100) -> set[str]:
+        """Claim outcomes that nobody has made or is making; return the keys of those that are now this journal's.
+
+        What is claimed is to be put (`put_outcome`) or released. Of all that use the file, in this process or another,
+        one at a time has the claim. It falls free when the process ends, however it does, and when the process has
+        written nothing for ten minutes while another waits for it.
+
+        Args:
+            keys: Of the outcomes.
+            most: How many to claim at most.
+
+        Raises:
+            JournalError: The file cannot be read or written.
+        """
+        return self._claims.take(keys, most)
+
+    def release(self, keys: Iterable[str]) -> None:
+        """Give up claims on outcomes that will not be put.
+
+        Raises:
+            JournalError: As `put_outcome`.
+        """
+        if self._claims.owner is not None:
+            for key in (freed := set(keys)):
+                self._claims.settled(key)
+            self._writer.put(lambda batch: batch.freed.update(freed))
 
     def reply(self, key: str) -> LLMReply | None:
         """Return the judge's reply that was put under the key; None when there is none.
@@ -116,6 +148,7 @@ class Journal:
         try:
             self._writer.close()
         finally:
+            self._claims.close()
             self._reader.close()
 
     def __enter__(self) -> "Journal":

@@ -20,13 +20,16 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
+from ragstone.identity import IdentityError, identity_json
 from ragstone.judge import LLMRequest
 from ragstone.metrics.base import DEFAULT_MAX_CHARACTERS, Metric
 from ragstone.sample import Sample
 
+_HALVES = ("generate", "agenerate", "embed", "aembed")
+
 
 class NoKeyError(TypeError):
-    """An option of a metric that no journal could recognise in another process."""
+    """An option of a metric, or a judge's `identity`, that no journal could recognise in another process."""
 
 
 def sample_key(sample: Sample) -> str:
@@ -47,12 +50,13 @@ def sample_key(sample: Sample) -> str:
 def metric_key(metric: Metric) -> str:
     """Return the key of a metric: class, name, version, judge and all options.
 
-    Judges and embedders among the options count by their `model`. Functions count by their name and source, those of
-    ragstone by their name, as the metric's version changes with them. What they call is not looked into. An object
-    that is none of Python's plain values counts by its attribute `cache_key`, a text that you change with what it does.
+    Judges and embedders count by their `identity`, else by class and `model`. Functions count by their name and
+    source, those of ragstone by their name, as the metric's version changes with them. What they call is not looked
+    into. An object that is none of Python's plain values counts by its attribute `cache_key`, a text that you change
+    with what it does.
 
     Raises:
-        NoKeyError: An option is none of these, such as a lambda.
+        NoKeyError: An option is none of these, such as a lambda; or a judge's `identity` cannot be used.
 
     Example:
         >>> from ragstone import ContextRelevancy
@@ -63,8 +67,26 @@ def metric_key(metric: Metric) -> str:
     """
     kind = type(metric)
     options = {name: _canonical(value, f"{metric.name}.{name}") for name, value in _options(metric).items()}
-    facts = [kind.__qualname__, metric.name, metric.version, metric.llm.model, metric.asks_one_by_one, options]
-    return _digest("metric-1", facts)
+    judge = judge_key(metric.llm)
+    return _digest("metric-2", [kind.__qualname__, metric.name, metric.version, judge, metric.asks_one_by_one, options])
+
+
+def judge_key(judge: object) -> str:
+    """Return the key of a judge or an embedder, of all that makes it: its `identity`.
+
+    Raises:
+        NoKeyError: Its `identity` is neither a text nor a mapping that JSON can hold.
+
+    Example:
+        >>> from ragstone.clients import OpenAICompatible
+        >>> one, other = (OpenAICompatible("qwen3", base_url=f"http://127.0.0.1:{n}/v1") for n in (8080, 8081))
+        >>> judge_key(one) == judge_key(other)
+        False
+    """
+    try:
+        return _digest("judge-1", identity_json(judge))
+    except IdentityError as error:
+        raise NoKeyError(f"{error}; return what makes this judge as plain values, without keys") from None
 
 
 def outcome_key(sample: Sample | str, metric: Metric | str, draw: int = 0) -> str:
@@ -87,14 +109,14 @@ def outcome_key(sample: Sample | str, metric: Metric | str, draw: int = 0) -> st
     return _digest("outcome-1", [of_sample, of_metric, draw])
 
 
-def reply_key(request: LLMRequest, model: str, draw: int = 0) -> str:
+def reply_key(request: LLMRequest, judge: str, draw: int = 0) -> str:
     """Return the key of a judge's reply to a request.
 
     All of the request is in it, the order of the schema's properties too: a judge writes in that order.
 
     Args:
         request: What is asked.
-        model: The judge's `model`.
+        judge: The `judge_key` of who is asked.
         draw: As for `outcome_key`.
 
     Example:
@@ -103,7 +125,7 @@ def reply_key(request: LLMRequest, model: str, draw: int = 0) -> str:
         False
     """
     asked = [request.task, request.system, request.user, request.schema, request.temperature, request.sample_index]
-    return _digest("reply-1", [*asked, request.choices, model, draw])
+    return _digest("reply-2", [*asked, request.choices, judge, draw])
 
 
 def _digest(kind: str, value: object) -> str:
@@ -165,12 +187,11 @@ def _sorted(values: Iterable[object]) -> list[object]:
 
 def _object(value: object, where: str) -> object:
     kind = type(value).__qualname__
+    if isinstance(getattr(value, "model", None), str) and any(hasattr(value, half) for half in _HALVES):
+        return ["judge", judge_key(value)]
     own = getattr(value, "cache_key", None)
     if isinstance(own, str):
         return ["object", kind, own]
-    model = getattr(value, "model", None)
-    if isinstance(model, str) and any(hasattr(value, half) for half in ("generate", "agenerate", "embed", "aembed")):
-        return ["judge", model]
     if isinstance(value, types.FunctionType):
         return _function(value, where)
     if isinstance(value, types.BuiltinFunctionType) and isinstance(value.__self__, (types.ModuleType, type(None))):

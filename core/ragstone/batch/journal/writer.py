@@ -25,18 +25,20 @@ _MOST_WAITING = 2_000  # beyond, whoever puts writes: what waits must not fill t
 
 @dataclass(slots=True)
 class Batch:
-    """What is put and not yet written. Of two under one key the first stays."""
+    """What is put and not yet written, and the claims given up. Of two under one key the first stays."""
 
     outcomes: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
     replies: dict[str, LLMReply] = field(default_factory=dict[str, LLMReply])
+    freed: set[str] = field(default_factory=set[str])
 
     def __len__(self) -> int:
-        return len(self.outcomes) + len(self.replies)
+        return len(self.outcomes) + len(self.replies) + len(self.freed)
 
     def add(self, later: "Batch") -> None:
         """Add what was put later."""
         self.outcomes = later.outcomes | self.outcomes
         self.replies = later.replies | self.replies
+        self.freed |= later.freed
 
 
 class JournalWriter:
@@ -45,11 +47,13 @@ class JournalWriter:
     Args:
         file: Where it writes; nobody else should write there, only read.
         name: The journal's path, for messages.
+        owner: Returns the name under which this process claims outcomes; None before it does.
     """
 
-    def __init__(self, file: JournalFile, name: str) -> None:
+    def __init__(self, file: JournalFile, name: str, owner: Callable[[], str | None] = lambda: None) -> None:
         self._file = file
         self._name = name
+        self._owner = owner
         self._closed = False
         self._at_exit: Callable[[], None] | None = None
         self._begin()
@@ -192,6 +196,11 @@ class JournalWriter:
         with self._file.transaction() as connection:
             connection.executemany("INSERT OR IGNORE INTO outcomes VALUES (?, ?, ?)", outcomes)
             connection.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?)", replies)
+            if (owner := self._owner()) is not None:
+                connection.executemany("DELETE FROM claims WHERE key = ?", [(key,) for key in batch.outcomes])
+                freed = [(key, owner) for key in batch.freed]
+                connection.executemany("DELETE FROM claims WHERE key = ? AND owner = ?", freed)
+                connection.execute("UPDATE owners SET beat = beat + 1 WHERE name = ?", (owner,))
         return f"{len(refused)} of what was put cannot be written as JSON: {refused[0]}" if refused else ""
 
     def _what_is_safe(self, error: JournalError, batch: Batch) -> str:

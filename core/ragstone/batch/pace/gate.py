@@ -9,6 +9,7 @@ from ragstone.asking.drivers import needed
 from ragstone.asking.flow import CannotScore, Meter, Request
 from ragstone.asking.prompt import tokens
 from ragstone.batch.draws import of_draw
+from ragstone.batch.journal.keys import judge_key
 from ragstone.batch.pace.lane import Lane
 from ragstone.batch.pace.pushback import pushback
 from ragstone.batch.pace.rates import Bucket
@@ -69,6 +70,7 @@ class Gate:
         self._call_timeout = call_timeout
         self._sharing = Sharing(replies) if share_replies else None
         self._own_loop = own_loop
+        self._judge_keys: dict[int, tuple[LLM, str]] = {}  # by id; each is held, so that no other gets its id
         self._mean_output = 0.0
         self._standings: dict[tuple[str, int], Standing] = {}
         self.llm_calls = 0
@@ -133,13 +135,19 @@ class Gate:
         ask = partial(self._ask, llm, request, draw, watch)
         if self._sharing is None:
             return await ask()
-        reply, shared = await self._sharing.reply(request, llm.model, draw, ask)
+        reply, shared = await self._sharing.reply(request, self._key_of(llm), draw, ask)
         if not shared or not isinstance(reply, LLMReply):
             return reply
         self.shared += 1
         if meter is not None:
             meter.spared()
         return replace(reply, input_tokens=0, output_tokens=0)  # paid for once
+
+    def _key_of(self, llm: LLM) -> str:
+        known = self._judge_keys.get(id(llm))
+        if known is None:
+            known = self._judge_keys[id(llm)] = llm, judge_key(llm)
+        return known[1]
 
     async def _ask(self, llm: LLM, request: LLMRequest, draw: int, watch: Stopwatch | None) -> object:
         request = of_draw(request, draw)

@@ -39,7 +39,7 @@ class Sharing:
         self._schemas: dict[str, list[dict[str, Any]]] = {}
 
     async def reply(
-        self, request: LLMRequest, model: str, draw: int, ask: Callable[[], Awaitable[object]]
+        self, request: LLMRequest, judge: str, draw: int, ask: Callable[[], Awaitable[object]]
     ) -> tuple[object, bool]:
         """Return the reply to a request, and whether it was there without a call.
 
@@ -47,11 +47,11 @@ class Sharing:
 
         Args:
             request: What is asked.
-            model: Who is asked.
+            judge: The `judge_key` of who is asked.
             draw: Draws share nothing.
             ask: Makes the call.
         """
-        key = self._key(request, model, draw)
+        key = self._key(request, judge, draw)
         while (pending := self._pending.get(key)) is not None:
             await asyncio.shield(pending)
         recent = self._recent.get(key)
@@ -59,7 +59,7 @@ class Sharing:
             return recent, True
         lasting = ""
         if self._replies is not None:
-            lasting = reply_key(request, model, draw)
+            lasting = reply_key(request, judge, draw)
             kept = self._replies.reply(lasting)
             if kept is not None:
                 self._remember(key, kept)
@@ -81,9 +81,9 @@ class Sharing:
         if len(self._recent) > _REMEMBERED:
             del self._recent[next(iter(self._recent))]
 
-    def _key(self, request: LLMRequest, model: str, draw: int) -> bytes:
+    def _key(self, request: LLMRequest, judge: str, draw: int) -> bytes:
         """Return a key for this run: for less than half of the time that one for all times takes."""
-        texts = (model, request.task, request.system, request.user)
+        texts = (judge, request.task, request.system, request.user)
         lengths = list(map(len, texts))  # say where one text ends and the next begins
         rest = (draw, request.temperature, request.sample_index, request.choices, self._schema(request), lengths)
         return blake2b("".join((*texts, repr(rest))).encode("utf-8", "surrogatepass"), digest_size=16).digest()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from ragstone.batch.journal.journal import Journal
-from ragstone.batch.journal.keys import metric_key
+from ragstone.batch.journal.keys import judge_key, metric_key
 from ragstone.batch.provider.courier import Courier, droppable
 from ragstone.batch.provider.flows import Flows
 from ragstone.batch.provider.gather import Gatherer
@@ -54,7 +54,7 @@ class ProviderBatch:
     journal=FOLDER/"journal.db")` asks directly what could not be had here.
 
     Args:
-        client: The judge. The metrics' own judge must be of the same model. Or the URL of its API.
+        client: The judge. The metrics' own judge must be it, or one of the same `identity`. Or the URL of its API.
         model: The model's name, where `client` is a URL.
         folder: Where the run is kept; made when it is not there. On a local disk.
         poll_seconds: How long `run` waits between two looks; also the first of the waits after a refused batch.
@@ -167,7 +167,7 @@ class ProviderBatch:
             samples = list(rows)  # it can be read once only, and every round reads it
         run = ProviderRun(samples, fields, listed, [metric_key(metric) for metric in listed], repeat)
         found = {
-            "judge": repr(self._client),
+            "judge": judge_key(self._client),
             "metrics": dict(zip([metric.name for metric in listed], run.keys, strict=True)),
             "repeat": repeat,
             "samples": digest_of(run.rows()),
@@ -216,7 +216,7 @@ class ProviderBatch:
         """
         run = self._begun()
         with State(self._folder) as state, Journal(self._folder / "journal.db") as journal:
-            for evaluation, far in progressed(run, Flows(journal, state, self._client.model)):
+            for evaluation, far in progressed(run, Flows(journal, state, judge_key(self._client))):
                 if far.outcome is not None:
                     row = evaluation.row
                     sample_id = str(row.line) if row.sample.id is None else row.sample.id
@@ -262,10 +262,12 @@ class ProviderBatch:
                 raise TypeError(
                     f"metrics: holds a {type(metric).__name__}; pass metrics such as ContextRelevancy(llm=...)"
                 )
-            if metric.llm.model != self._client.model:
+            if judge_key(metric.llm) != judge_key(self._client):
+                same = metric.llm.model == self._client.model
                 raise ValueError(
-                    f"{metric.name}: its judge is {metric.llm.model!r}, and the batch asks {self._client.model!r}; "
-                    "give it the client of the batch: llm=client"
+                    f"{metric.name}: its judge is {metric.llm.model!r}, and the batch asks {self._client.model!r}"
+                    f"{' elsewhere, or with other settings' if same else ''}; give it the client of the batch: "
+                    "llm=client"
                 )
             if any(metric.name == other.name for other in listed):
                 raise ValueError(f"metrics: holds two of the name {metric.name!r}; run each in a folder of its own")
@@ -297,7 +299,7 @@ class ProviderBatch:
                 max_bytes=self._max_bytes,
                 try_first=self._try_first,
             )
-            gathered = gatherer.gather(progressed(run, Flows(journal, state, self._client.model)))
+            gathered = gatherer.gather(progressed(run, Flows(journal, state, judge_key(self._client))))
             journal.flush()
             if gathered.batches:
                 return False

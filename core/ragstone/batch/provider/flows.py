@@ -58,13 +58,13 @@ class Flows:
     Args:
         journal: Holds the replies and the outcomes.
         state: Knows which requests were given up, and what the embedder returned.
-        model: The judge's.
+        judge: The judge's `judge_key`.
     """
 
-    def __init__(self, journal: Journal, state: State, model: str) -> None:
+    def __init__(self, journal: Journal, state: State, judge: str) -> None:
         self._journal = journal
         self._state = state
-        self._model = model
+        self._judge = judge
         self._embedder_failures = 0
 
     def progress(self, evaluation: Evaluation) -> Progressed:
@@ -114,7 +114,7 @@ class Flows:
 
     def _keyed(self, run: "_Run", request: LLMRequest) -> tuple[str, LLMRequest]:
         draw = run.evaluation.draw
-        key = reply_key(request, self._model, draw)
+        key = reply_key(request, self._judge, draw)
         return key, of_draw(request, draw)
 
     def _check(self, missing: Mapping[str, LLMRequest]) -> None:

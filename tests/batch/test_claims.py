@@ -1,0 +1,168 @@
+"""Two processes on one journal: what one has claimed the other waits for, until it is there or its owner is gone."""
+
+import os
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from ragstone import ContextRelevancy, evaluate
+from ragstone.batch.journal.claims import Claims
+from ragstone.batch.journal.file import JournalFile
+from ragstone.batch.journal.journal import Journal
+from ragstone.testing import FakeLLM
+
+from ..support.openai_server import chat  # noqa: TID252 - under importlib mode tests are no package
+from ..support.waiting import soon  # noqa: TID252
+from .journals import finish, score, start, unscored
+
+RUN = """
+    from ragstone import ContextRelevancy, evaluate
+    from ragstone.clients import OpenAICompatible
+
+    url, rows = os.environ["JUDGE_URL"], int(os.environ["ROWS"])
+    samples = [{"user_input": f"Question {i}?", "retrieved_contexts": [f"Context {i}."]} for i in range(rows)]
+    judge = OpenAICompatible("m", base_url=url, max_retries=0)
+    ready()
+    report = evaluate(samples, [ContextRelevancy(llm=judge)], journal=path, max_concurrency=4)
+    print(sum(result.outcome.value == 1.0 for result in report.results()))
+"""
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "journal.db"
+
+
+@pytest.fixture
+def judge(openai_server, monkeypatch):
+    """A judge at a server, for processes: it takes its time, as a judge does, and says what it was asked."""
+
+    def reply(body):
+        time.sleep(0.01)
+        return chat('{"ids": [1]}')
+
+    server = openai_server(reply)
+    monkeypatch.setenv("JUDGE_URL", server.url)
+    return server
+
+
+def together(path, monkeypatch, rows):
+    monkeypatch.setenv("ROWS", str(rows))
+    processes = [start(RUN, path, number) for number in range(2)]
+    for process in processes:
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        process.stdin.write("\n")
+        process.stdin.flush()
+    return processes
+
+
+def test_two_processes_share_the_work(path, judge, monkeypatch):
+    """Each has all results, and both together pay for each once."""
+    printed = [finish(process) for process in together(path, monkeypatch, 300)]
+    assert printed == ["300\n"] * 2
+    assert 300 <= len(judge.bodies) <= 306
+    assert [each.name for each in path.parent.iterdir()] == ["journal.db"], "no file of an owner is left"
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_one_that_ends_early_leaves_its_rows_to_the_other(path, judge, monkeypatch, how):
+    first, second = together(path, monkeypatch, 200)
+    soon(lambda: len(judge.bodies) > 120)
+    first.send_signal(how)
+    first.communicate()
+    assert finish(second) == "200\n"
+    assert 200 <= len(judge.bodies) <= 240, "what the first had in flight, or had not written yet, was asked again"
+
+
+def claims(path, clock=time.monotonic):
+    Journal(path).close()
+    return Claims(JournalFile(path, 5.0), path, clock)
+
+
+def test_an_outcome_is_claimed_once(path):
+    one, other = claims(path), claims(path)
+    assert one.take(["a", "b"], 9) == {"a", "b"}
+    assert one.take(["a"], 9) == set(), "another row with the same texts waits, too"
+    assert other.take(["a", "b", "c", "d"], 1) == {"c"}
+    one.close()
+    assert other.take(["a", "b", "c", "d"], 9) == {"a", "b", "d"}
+    other.close()
+
+
+def test_one_that_hangs_loses_its_claims_after_ten_minutes(path):
+    now = [0.0]
+    hanging, working = claims(path), Journal(path)
+    other = claims(path, lambda: now[0])
+    assert hanging.take(["a"], 9)
+    assert working.claim(["b", "c"]) == {"b", "c"}
+    for minutes in range(0, 10, 3):
+        now[0] = 60.0 * minutes
+        working.put_outcome(f"{minutes}", score())
+        working.flush()
+        assert other.take(["a", "b"], 9) == set()
+    now[0] = 601.0
+    working.put_outcome("c", score())
+    working.flush()
+    assert other.take(["a", "b", "c"], 9) == {"a"}, "who still writes keeps its claims"
+    for each in (hanging, working, other):
+        each.close()
+
+
+def test_what_is_put_or_given_up_is_nobodys_any_more(path):
+    with Journal(path) as one, Journal(path) as other:
+        assert one.claim(["scored", "failed", "released"]) == {"scored", "failed", "released"}
+        one.put_outcome("scored", score())
+        one.put_outcome("failed", unscored("judge_error"))
+        one.release(["released"])
+        one.flush()
+        assert other.claim(["scored", "failed", "released"]) == {"failed", "released"}
+        assert other.outcome("scored") == score()
+
+
+def test_threads_that_claim_at_once_share_them_out(path):
+    keys = [f"{i}" for i in range(200)]
+    with Journal(path) as one, Journal(path) as other, ThreadPoolExecutor(8) as pool:
+        taken = list(pool.map(lambda i: (one, other)[i % 2].claim(keys, 5), range(40)))
+        taken.append(one.claim(keys, len(keys)))  # who was slower than another got fewer
+    assert sorted(key for some in taken for key in some) == sorted(keys)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_child_has_claims_of_its_own(path):
+    script = """
+    journal = Journal(path)
+    assert journal.claim(["a"]) == {"a"}
+    pid = os.fork()
+    if not pid:
+        assert journal.claim(["a", "b"]) == {"b"}
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+    print(sorted(journal.claim(["a", "b"])))  # the child has ended
+    journal.close()
+    """
+    assert finish(start(script, path)) == "['b']\n"
+
+
+def test_rows_with_the_same_texts_are_asked_about_once(path):
+    llm = FakeLLM(lambda request: {"ids": [1]})
+    rows = [{"user_input": "Why?", "retrieved_contexts": ["So."]}] * 20
+    report = evaluate(rows, [ContextRelevancy(llm=llm)], journal=path, share_replies=False)
+    assert (report.summary()["context_relevancy"].scored, len(llm.requests)) == (20, 1)
+
+
+def test_rows_with_the_same_texts_are_all_tried_while_the_judge_fails(path):
+    llm = FakeLLM(lambda request: ConnectionError("down"))
+    rows = [{"user_input": "Why?", "retrieved_contexts": ["So."]}] * 3
+    report = evaluate(rows, [ContextRelevancy(llm=llm)], journal=path)
+    assert [result.outcome.reason for result in report.results()] == ["judge_error"] * 3
+
+
+def test_where_no_lock_can_be_had_a_run_works_alone(path, caplog):
+    path.with_name("journal.db.owners").touch()  # a file where the folder would be
+    llm = FakeLLM(lambda request: {"ids": [1]})
+    rows = [{"user_input": "Why?", "retrieved_contexts": ["So."]}]
+    assert evaluate(rows, [ContextRelevancy(llm=llm)], journal=path).summary()["context_relevancy"].scored == 1
+    assert "do not share the work" in caplog.text

@@ -1,0 +1,167 @@
+"""What makes a judge: two of one name share no score, and no key gets into what tells them apart."""
+
+import json
+from datetime import timedelta
+
+import pytest
+from pydantic import BaseModel, SecretStr
+
+from ragstone import BaseLLM, ContextRelevancy, LLMReply, ResponseRelevancy, evaluate
+from ragstone.batch.journal.keys import NoKeyError, judge_key, metric_key
+from ragstone.clients import OpenAICompatible
+from ragstone.identity import public_url, settings_of
+from ragstone.local import LocalEmbedder, LocalLLM
+from ragstone.testing import FakeEmbedder, FakeLLM
+
+from ..support.openai_server import chat  # noqa: TID252 - under importlib mode tests are no package
+
+URL = "http://127.0.0.1:8080/v1"
+ROWS = [{"user_input": "Who wrote Emma?", "retrieved_contexts": ["Jane Austen wrote it. It rains."]}]
+
+
+def test_two_judges_of_one_name_share_no_score(tmp_path, openai_server):
+    def scored(server, **settings):
+        with OpenAICompatible("m", base_url=server.url, **settings) as judge:
+            report = evaluate(ROWS, [ContextRelevancy(llm=judge)], journal=tmp_path / "j.db")
+        return [result.outcome.value for result in report.results()]
+
+    def thinking(body):
+        return chat(json.dumps({"ids": [1] if body.get("think") else []}))
+
+    strict, mild = openai_server(thinking), openai_server(lambda body: chat('{"ids": [1, 2]}'))
+    assert scored(strict) == [0.0]
+    assert scored(mild) == [1.0]
+    assert scored(strict, extra_body={"think": True}) == [0.5]
+    asked = len(strict.bodies), len(mild.bodies)
+    assert (scored(strict), scored(mild)) == ([0.0], [1.0])
+    assert (len(strict.bodies), len(mild.bodies)) == asked
+
+
+@pytest.mark.parametrize(
+    ("settings", "same"),
+    [
+        ({"base_url": "http://127.0.0.1:8081/v1"}, False),
+        ({"base_url": f"{URL}?api-version=2"}, False),
+        ({"extra_body": {"top_p": 0.5}}, False),
+        ({"extra_body": {"a": {"top_k": 3}}}, False),
+        ({"base_url": "http://me:password@127.0.0.1:8080/v1?key=abc"}, True),
+        ({"api_key": "another"}, True),
+        ({"extra_body": {"api_key": "secret"}}, False),  # beside none, an empty one
+        ({"timeout": 5.0, "max_retries": 1, "max_concurrency": 2}, True),
+    ],
+)
+def test_what_makes_an_openai_compatible_judge(settings, same):
+    plain, other = OpenAICompatible("m", base_url=URL), OpenAICompatible("m", **{"base_url": URL, **settings})
+    assert (judge_key(plain) == judge_key(other)) == same
+    assert (metric_key(ContextRelevancy(llm=plain)) == metric_key(ContextRelevancy(llm=other))) == same
+
+
+def test_the_embedder_of_a_metric_counts():
+    judge = FakeLLM(lambda request: "yes")
+    keys = {
+        metric_key(ResponseRelevancy(llm=judge, embedder=embedder))
+        for embedder in (
+            OpenAICompatible("m", base_url=URL),
+            OpenAICompatible("m", base_url="http://127.0.0.1:8081/v1"),
+            FakeEmbedder(),
+        )
+    }
+    assert len(keys) == 3
+
+
+def test_an_embedded_model_counts_by_its_content(tmp_path):
+    """Another training of the same size and name is another judge; the same file elsewhere is not."""
+    files = []
+    for folder, training in (("a", b"1"), ("b", b"2"), ("c", b"1")):
+        files.append(tmp_path / folder / "model.gguf")
+        files[-1].parent.mkdir()
+        files[-1].write_bytes(training * 2_000_000)
+    one, other, copied = (judge_key(LocalLLM(file)) for file in files)
+    assert one == copied != other
+    assert judge_key(LocalLLM(files[0], cache_prompt=False)) != one
+    assert judge_key(LocalEmbedder(files[0])) != judge_key(LocalEmbedder(files[1]))
+
+
+class Own(BaseLLM):
+    def __init__(self, model="m", **attributes):
+        self.model = model
+        vars(self).update(attributes)
+
+    def generate(self, request, /):
+        return LLMReply("yes")
+
+
+class Other(Own):
+    pass
+
+
+def test_a_judge_of_ones_own_counts_by_its_class_and_model_or_by_its_identity():
+    keys = [
+        judge_key(judge)
+        for judge in (
+            Own(),
+            Own("other"),
+            Other(),
+            Own(identity="one"),
+            Own(identity={"server": 1, "top_p": [0.5]}),
+            Own(identity={"server": 2, "top_p": [0.5]}),
+        )
+    ]
+    assert len(set(keys)) == len(keys)
+    assert judge_key(Own(url="not asked about")) == keys[0]
+    assert judge_key(Other("n", identity={"top_p": [0.5], "server": 1})) == keys[4], "it says all, in any order"
+
+
+@pytest.mark.parametrize("identity", [3, ["m"], {"server": object()}], ids=["number", "list", "object"])
+def test_an_identity_that_is_none_is_said(identity, tmp_path):
+    metric = ContextRelevancy(llm=Own(identity=identity))
+    with pytest.raises(NoKeyError, match=r"^Own\.identity: .*without keys"):
+        evaluate(ROWS, [metric], journal=tmp_path / "j.db")
+
+
+SECRETS = {
+    "api_key": "s3cret",
+    "openai_api_key": SecretStr("s3cret"),
+    "default_headers": {"Authorization": "Bearer s3cret", "X-Api-Key": "s3cret", "Cookie": "s3cret"},
+    "extra_headers": {"x-auth-token": "s3cret", "Helicone-Auth": "Bearer s3cret"},
+    "password": "s3cret",
+    "client_secret": "s3cret",
+    "access_token": "s3cret",
+    "keys": ["s3cret"],
+    "credentials": {"user": "s3cret"},
+    "token_provider": lambda: "s3cret",
+    "base_url": "https://me:s3cret@127.0.0.1/v1?sig=s3cret",
+    "note": "Bearer s3cret",
+    "prefix": "use sk-s3cret-123456",
+}
+
+
+def test_no_secret_is_in_it():
+    class Model(BaseModel):
+        settings: dict[str, object]
+        inner: SecretStr
+
+    for value in (SECRETS, Model(settings=SECRETS, inner=SecretStr("s3cret"))):
+        assert "s3cret" not in json.dumps(settings_of(value))
+
+
+def test_what_only_sounds_like_a_secret_is_in_it():
+    kept = {"author": "a", "eos_token": "</s>", "keywords": ["a"], "max_tokens": 9, "token_ids": [1], "tokenizer": "b"}
+    assert settings_of({**kept, "callbacks": [1], "tags": ["a"], "unset": None}) == kept
+
+
+def test_objects_and_functions_count_by_what_does_not_change():
+    def made(n):
+        return lambda text: text * n
+
+    assert settings_of(object()) == "builtins.object"
+    assert settings_of(timedelta(1)) == "datetime.timedelta"
+    assert settings_of(made(1)) == settings_of(made(1)) != settings_of(made(2))
+    assert settings_of({3, 1, 2}) == [1, 2, 3]
+    nested: list[object] = []
+    nested.append(nested)
+    assert json.dumps(settings_of(nested))
+
+
+def test_an_address_that_is_none_has_nothing_to_show():
+    assert public_url("http://[::1/v1") == ""

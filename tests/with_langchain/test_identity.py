@@ -1,0 +1,79 @@
+"""What makes a LangChain judge for a journal: every setting of the model object, in every wrapper, and no key."""
+
+import json
+
+import pytest
+from langchain.chat_models import init_chat_model
+from langchain_core.embeddings import Embeddings
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.runnables import RunnableLambda
+from langchain_openai import ChatOpenAI, OpenAIEmbeddings
+
+from ragstone.batch.journal.keys import judge_key
+from ragstone_langchain import LangChainEmbedder, LangChainLLM
+
+
+def chat(**settings):
+    return ChatOpenAI(**{"model": "m", "base_url": "http://127.0.0.1:1/v1", "api_key": "s3cret", **settings})
+
+
+def configurable(**settings):
+    return init_chat_model("m", model_provider="openai", api_key="s3cret", configurable_fields=("model",), **settings)
+
+
+DIFFERENT = {
+    "plain": chat,
+    "url": lambda: chat(base_url="http://127.0.0.1:2/v1"),
+    "temperature": lambda: chat(temperature=0.5),
+    "extra body": lambda: chat(extra_body={"top_k": 3}),
+    "model_kwargs": lambda: chat(model_kwargs={"user": "a"}),
+    "headers": lambda: chat(default_headers={"X-Variant": "b", "Authorization": "s3cret"}),
+    "bound": lambda: chat().bind(extra_body={"top_k": 3}),
+    "bound otherwise": lambda: chat().bind(extra_body={"top_k": 4}),
+    "fallbacks": lambda: chat().with_fallbacks([chat(temperature=0.5)]),
+    "other fallbacks": lambda: chat().with_fallbacks([chat(temperature=0.6)]),
+    "behind a function": lambda: RunnableLambda(lambda prompt: "a") | chat(),
+    "behind another": lambda: RunnableLambda(lambda prompt: "b") | chat(),
+    "configurable": configurable,
+    "configured": lambda: configurable(temperature=0.5),
+    "fake": lambda: FakeListChatModel(responses=["a"]),
+    "other fake": lambda: FakeListChatModel(responses=["b"]),
+}
+
+
+def test_each_setting_makes_another_judge_and_the_same_ones_the_same():
+    keys = {name: judge_key(LangChainLLM(make(), name="m")) for name, make in DIFFERENT.items()}
+    assert len(set(keys.values())) == len(keys)
+    assert {name: judge_key(LangChainLLM(make(), name="m")) for name, make in DIFFERENT.items()} == keys
+    assert judge_key(LangChainLLM(chat(), name="m", structured_output=False)) != keys["plain"]
+
+
+@pytest.mark.parametrize("make", DIFFERENT.values(), ids=DIFFERENT)
+def test_no_key_is_in_it(make):
+    assert "s3cret" not in json.dumps(LangChainLLM(make()).identity)
+
+
+def test_what_does_not_change_the_answers_does_not_count():
+    other = chat(api_key="another", timeout=3, max_retries=9, tags=["a"], metadata={"a": "b"}, verbose=True)
+    assert judge_key(LangChainLLM(other)) == judge_key(LangChainLLM(chat()))
+
+
+class Own(Embeddings):
+    def __init__(self, url):
+        self.url = url
+
+    def embed_documents(self, texts):
+        return [[1.0] for _ in texts]
+
+    def embed_query(self, text):
+        return [1.0]
+
+
+def test_embedders():
+    def openai(**settings):
+        return OpenAIEmbeddings(**{"model": "m", "base_url": "http://127.0.0.1:1/v1", "api_key": "s3cret", **settings})
+
+    made = [openai(), openai(base_url="http://127.0.0.1:2/v1"), openai(dimensions=3), Own("a"), Own("b")]
+    embedders = [LangChainEmbedder(each, name="m") for each in made]
+    assert len(set(map(judge_key, embedders))) == len(embedders)
+    assert "s3cret" not in json.dumps([each.identity for each in embedders])
