@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from ragstone import ContextRelevancy, Sample, Score
-from ragstone.monitor import Budget, FlushResult, Stats
+from ragstone.monitor import Budget, FlushResult, MemoryLedger, Stats
 from ragstone.monitor.delivery import Delivery
+from ragstone.monitor.purse import Purse
 from ragstone.testing import FakeLLM
 
 from .kit import PATIENCE, Held, Kept, Second, adds_up, in_threads, live, metric, sample, until, yes
@@ -140,15 +141,13 @@ def test_a_judge_that_is_down() -> None:
     }
 
 
-class Faulty(Budget):
-    """A budget with a fault of its own, where one of ragstone's might be."""
-
-    def price(self, input_tokens: int, output_tokens: int) -> float:
-        raise AttributeError("price")
-
-
 def test_a_fault_of_the_monitors_own_is_counted_and_not_the_judges(caplog: pytest.LogCaptureFixture) -> None:
-    with live(sinks=(sink := Kept()), budget=Faulty(calls_per_day=10)) as monitor:
+    class Faulty(Purse):
+        def meter(self, *_: Any) -> Any:
+            raise AttributeError("price")
+
+    with live(sinks=(sink := Kept())) as monitor:
+        monitor._process._purse = Faulty(Budget(), MemoryLedger())
         for i in range(3):
             monitor.submit(sample(i))
     stats = monitor.stats()

@@ -1,5 +1,6 @@
 """The budget: never exceeded in calls, nothing spent on what is refused, one account for all that share a database."""
 
+import itertools
 import json
 import random
 import subprocess
@@ -19,7 +20,7 @@ from ragstone.monitor.purse import Purse
 from ragstone.sinks import SQLiteSink
 from ragstone.testing import FakeLLM
 
-from .kit import PATIENCE, Held, Kept, Rounds, adds_up, live, metric, sample, until, yes
+from .kit import PATIENCE, Held, Kept, Rounds, adds_up, live, metric, ours, sample, until, yes
 
 
 class Clock:
@@ -297,17 +298,63 @@ class Unreachable(MemoryLedger):
         return super().spend(entries)
 
 
-def test_an_account_that_cannot_be_reached_spends_nothing() -> None:
-    llm = FakeLLM(yes)
-    budget = Budget(calls_per_day=100)
-    monitor = live(rounds(llm, 1), budget=budget)
-    monitor._process._purse = Purse(budget, Unreachable(lambda _: False))
-    with monitor:
-        for i in range(10):
-            monitor.submit(sample(i))
-    assert monitor.stats().reasons == {"over_budget": {"ledger": 10}}
-    assert monitor.stats().errors == {"budget": 10}
-    assert not llm.requests
+def unreachable(ledger: Unreachable, **options: Any) -> tuple[Monitor, Kept, FakeLLM]:
+    """A monitor with that account and a metric of two rounds."""
+    llm, budget, sink = FakeLLM(yes), Budget(calls_per_day=1_000), Kept()
+    monitor = live(rounds(llm, 1, 1), budget=budget, sinks=sink, workers=2, **options)
+    monitor._process._purse = Purse(budget, ledger)
+    return monitor, sink, llm
+
+
+@pytest.mark.parametrize("granted", [0, 1])
+def test_an_account_that_cannot_be_reached_is_waited_for(granted: int) -> None:
+    """Before the first call of an evaluation, or half-way: nothing is asked meanwhile, refused, timed out or lost."""
+    spends = itertools.count()
+    up = threading.Event()
+    ledger = Unreachable(lambda _: up.is_set() or next(spends) < granted)
+    monitor, sink, llm = unreachable(ledger, timeout=0.3)
+    for i in range(20):
+        monitor.submit(sample(i))
+    until(lambda: monitor.stats().errors.get("budget", 0) >= 10)  # in all longer than the timeout
+    stats = monitor.stats()
+    assert (stats.pending, stats.reasons) == (20, {"pending": {"ledger": 2}})
+    assert (adds_up(stats), len(llm.requests)) == (True, granted)
+    up.set()
+    assert monitor.close()
+    assert (monitor.stats().scored, len(sink.ids), len(llm.requests), spent(ledger)) == (20, 20, 40, 40)
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["memory", "outbox"])
+def test_closing_while_the_account_cannot_be_reached(kept: bool, tmp_path: Path) -> None:
+    options = {"outbox": tmp_path / "outbox.db"} if kept else {}
+    monitor, sink, llm = unreachable(Unreachable(lambda _: False), **options)
+    for i in range(10):
+        monitor.submit(sample(i))
+    until(lambda: monitor.stats().errors.get("budget", 0) >= 2)
+    assert monitor.close(0.1).remaining == 10
+    stats = monitor.stats()
+    assert stats.reasons == ({"spooled": {"outbox": 10}} if kept else {"dropped": {"closed": 10}})
+    assert (adds_up(stats), len(llm.requests)) == (True, 0)
+    until(lambda: not ours(monitor))
+    if kept:
+        with live(rounds(llm, 1, 1), sinks=sink, **options) as again:
+            again.flush(PATIENCE)
+        assert len(sink.ids) == 10
+
+
+def test_an_account_that_hangs_holds_up_no_outcome() -> None:
+    """What the judge has answered goes to the sinks before what it cost is settled."""
+    free = threading.Event()
+    ledger = Unreachable(lambda entries: all(entry.limit is not None for entry in entries) or free.wait(PATIENCE))
+    llm = FakeLLM(lambda _: LLMReply("yes", input_tokens=9_000, output_tokens=5))
+    budget, sink = Budget(tokens_per_day=10**9), Kept()
+    monitor = live(rounds(llm, 1), budget=budget, sinks=sink, workers=1, timeout=0.1)
+    monitor._process._purse = Purse(budget, ledger)
+    monitor.submit(sample(1))
+    until(lambda: sink.ids)
+    free.set()
+    assert monitor.close()
+    assert (monitor.stats().scored, spent(ledger, "tokens_per_day")) == (1, 9_005)
 
 
 def test_an_account_that_is_lost_while_the_judge_is_asked_loses_no_outcome() -> None:

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from ragstone import ContextRelevancy, Monitor
 from ragstone.testing import FakeLLM
 
-from .kit import Held, Kept, Second, adds_up, in_threads, live, metric, sample, until
+from .kit import PATIENCE, Held, Kept, Second, adds_up, in_threads, live, metric, sample, until
 
 
 def filled(**options: Any) -> tuple[Monitor, Kept, Held]:
@@ -119,6 +120,46 @@ def test_an_interrupt_ends_the_waiting() -> None:
     assert monitor.stats().scored == 6
 
 
+TEXT = "x" * 100_000
+
+
+@pytest.mark.parametrize(
+    ("when_full", "ids"),
+    [("drop_newest", [0, 1, 2]), ("drop_oldest", [0, 3, 4]), ("block", [0, 1, 2, 3, 4]), ("spool", [0, 1, 2, 3, 4])],
+)
+def test_a_queue_that_is_full_in_bytes(when_full: Any, ids: list[int], tmp_path: Path) -> None:
+    held = Held()
+    options = {"outbox": tmp_path / "outbox.db"} if when_full == "spool" else {}
+    with live(
+        metric(held), sinks=(sink := Kept()), workers=1, when_full=when_full, max_queue_bytes=250_000, **options
+    ) as monitor:
+        monitor.submit(sample(0, retrieved_contexts=[TEXT]))
+        until(lambda: held.asked)
+        assert monitor.stats().queued_bytes == 0
+        for i in (1, 2):
+            monitor.submit(sample(i, retrieved_contexts=["Here."], metadata={"page": [TEXT]}))
+        until(lambda: 200_000 < monitor.stats().queued_bytes < 202_000)
+        monitor.submit(sample("huge", retrieved_contexts=[TEXT] * 3))
+        assert monitor.stats().reasons == {"dropped": {"too_large": 1}}
+        others = threading.Thread(target=lambda: [monitor.submit(sample(i, response=TEXT)) for i in (3, 4)])
+        others.start()
+        if when_full == "block":
+            others.join(0.1)
+            assert others.is_alive()
+        elif when_full == "spool":
+            until(lambda: monitor.stats().spooled == 2)
+        else:
+            others.join(PATIENCE)
+            assert monitor.stats().reasons == {"dropped": {"queue_full": 2, "too_large": 1}}
+        assert monitor.stats().queued_bytes < 250_000
+        held.let_go()
+        others.join(PATIENCE)
+        assert monitor.flush(PATIENCE)
+    assert sink.ids == {f"s{i}" for i in ids}
+    assert monitor.stats().queued_bytes == 0
+    assert adds_up(monitor.stats())
+
+
 @pytest.mark.parametrize("when_full", ["drop_newest", "drop_oldest", "block"])
 def test_the_queue_stays_within_its_length(when_full: Any) -> None:
     llm = FakeLLM(lambda _: (time.sleep(0.001), {"ids": [1]})[1])
@@ -128,6 +169,7 @@ def test_the_queue_stays_within_its_length(when_full: Any) -> None:
     assert stats.longest_queue <= 10 + 16  # of threads that look at once, each may put one more in
     assert stats.scored + stats.dropped == 400
     assert (stats.dropped > 0) == (when_full != "block")
+    assert stats.queued_bytes == 0
     assert adds_up(stats)
 
 

@@ -97,7 +97,7 @@ class Ledger(Protocol):
         """Enter all amounts, or none: then return the name of the limit that refused. Atomic between processes.
 
         Raises:
-            Exception: The account cannot be reached. Nothing is spent then.
+            Exception: The account cannot be reached. Nothing is spent then, and the evaluation waits.
         """
         ...
 

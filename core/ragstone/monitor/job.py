@@ -3,6 +3,8 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from sys import getsizeof
+from typing import cast
 
 from ragstone.monitor.sampling import Choice
 from ragstone.monitor.tally import Fate
@@ -28,6 +30,7 @@ class Job:
         foreign: The metrics that another monitor is to score it by.
         attempts: How often it was tried before.
         saved: Whether the outbox has it.
+        size: The bytes that the sample's texts and metadata take in memory.
     """
 
     sample: Sample
@@ -42,6 +45,12 @@ class Job:
     foreign: list[Choice] = field(default_factory=list[Choice])
     attempts: int = 0
     saved: bool = False
+    size: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        sample = self.sample
+        texts = sample.user_input, sample.response, *sample.retrieved_contexts
+        self.size = sum(map(getsizeof, texts)) + _size(sample.metadata)
 
     @property
     def open(self) -> int:
@@ -93,3 +102,12 @@ class Job:
             )
         except (AttributeError, KeyError, OverflowError, RecursionError, TypeError) as error:
             raise ValueError(f"not a sample of the outbox: {type(error).__name__}: {error}") from None
+
+
+def _size(value: object) -> int:
+    """Return the bytes that a plain value takes, but for the containers themselves."""
+    if isinstance(value, Mapping):
+        return sum(getsizeof(key) + _size(item) for key, item in cast("Mapping[str, object]", value).items())
+    if isinstance(value, (list, tuple)):
+        return sum(map(_size, cast("list[object]", value)))
+    return getsizeof(value)

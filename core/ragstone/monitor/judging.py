@@ -7,7 +7,7 @@ from ragstone.asking.flow import Meter
 from ragstone.errors import score_safely
 from ragstone.metrics.base import Metric
 from ragstone.monitor.job import Job
-from ragstone.monitor.purse import Purse
+from ragstone.monitor.purse import SpendingMeter
 from ragstone.monitor.sampling import Choice
 from ragstone.monitor.scrub import kept
 from ragstone.monitor.tally import Fate
@@ -32,22 +32,16 @@ class Judged:
     can_try_again: bool = False
 
 
-def judge(metric: Metric, job: Job, purse: Purse | None) -> Judged:
+def judge(metric: Metric, job: Job, meter: SpendingMeter | None) -> Judged:
     """Score a job's sample by a metric, blocking. Raises nothing but what ends threads."""
-    if purse is None:
-        return judged(_scored(metric, job))
-    meter = purse.meter(metric.name, metric.version)
-    try:
-        outcome = _scored(metric, job, meter)
-    finally:
-        meter.settle()
-    if meter.refused_by is not None:
+    outcome = _scored(metric, job, meter)
+    if meter is not None and meter.refused_by is not None:
         asked = outcome if outcome.usage.llm_calls else None
         return Judged("over_budget", meter.refused_by, asked)
     return judged(outcome)
 
 
-def _scored(metric: Metric, job: Job, meter: Meter | None = None) -> Outcome:
+def _scored(metric: Metric, job: Job, meter: Meter | None) -> Outcome:
     outcome = score_safely(metric, job.sample, meter)
     if not isinstance(cast("object", outcome), Outcome):  # a metric of the user's own
         return gave_up(metric, "cancelled", f"the metric returned {type(outcome).__name__}, which is no outcome")

@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ragstone.monitor.delivery import MOST_WAITING, Delivery, Item
 from ragstone.monitor.job import Job
+from ragstone.monitor.queue import ByteCount
 from ragstone.monitor.tally import Tally
 from ragstone.sinks.record import Record
 
@@ -27,13 +28,29 @@ _SECONDS_BETWEEN_ADOPTIONS = 15.0
 _SECONDS_AFTER_FAILURE = 1.0
 
 
+class Room(NamedTuple):
+    """How much more memory has room for."""
+
+    samples: int
+    bytes: int
+    empty: bool = False
+
+    def fits(self, job: Job) -> bool:
+        """Return whether there is room for a job."""
+        return self.samples > 0 and self.bytes >= job.size
+
+    def without(self, job: Job) -> "Room":
+        """Return what is left when a job has come in."""
+        return Room(self.samples - 1, self.bytes - job.size)
+
+
 class Keeper:
     """One process's side of the outbox. Everything that touches the file happens in `turn`, in one thread at a time.
 
     Args:
         path: The outbox.
         names: The names of the monitor's metrics.
-        room: How many more samples memory has room for.
+        room: Returns how much more memory has room for.
         give: Hands a job to the workers.
         known: Splits a job that was taken up into what this monitor's metrics can do and what they cannot: leaves the
             former in `todo`, puts the latter into `foreign`.
@@ -42,6 +59,7 @@ class Keeper:
 
     Attributes:
         arrived: New samples that are not written yet.
+        arrived_size: Their size.
         looked_in_vain: How often nothing was left to be taken up, or the file could not be looked into.
         put_off_too: Whether what other processes put off after a judge's failure is taken up before its time.
     """
@@ -51,7 +69,7 @@ class Keeper:
         path: Path,
         *,
         names: Sequence[str],
-        room: Callable[[], int],
+        room: Callable[[], Room],
         give: Callable[[Job], None],
         known: Callable[[Job], None],
         tally: Tally,
@@ -71,6 +89,7 @@ class Keeper:
         self._closed = False
         self._use_at = self._look_at = self._adopt_at = -1.0
         self.arrived: deque[Job] = deque()
+        self.arrived_size = ByteCount()
         self._done: deque[Job] = deque()
         self._taken: deque[int] = deque()
         self._late: deque[Job] = deque(maxlen=MOST_WAITING)  # rows of samples that were done while the file failed
@@ -79,7 +98,18 @@ class Keeper:
 
     def arrive(self, job: Job) -> None:
         """Take a new sample. O(1), from any thread."""
+        self.arrived_size.add(job.size)
         self.arrived.append(job)
+
+    def take_back(self) -> Job:
+        """Give back a new sample that is not written.
+
+        Raises:
+            IndexError: There is none.
+        """
+        job = self.arrived.popleft()
+        self.arrived_size.add(-job.size)
+        return job
 
     def done(self, job: Job) -> None:
         """Take back a job that has nothing left to do. O(1), from any thread."""
@@ -158,7 +188,8 @@ class Keeper:
     def _go_on_without(self) -> None:
         """Judge and deliver from memory what cannot be written down."""
         for job in _drained(self.arrived):
-            if self._room() > 0:
+            self.arrived_size.add(-job.size)
+            if self._room().fits(job):
                 self._give(job)
             else:
                 self._tally.settle("dropped", "outbox_failed", job.open)
@@ -185,15 +216,17 @@ class Keeper:
             return outbox is not None
         arrived, done = _drained(self.arrived, _BATCH), _drained(self._done, _BATCH)
         taken, late = _drained(self._taken, _BATCH), _drained(self._late, _BATCH)
-        room = 0 if leave else self._room()
+        room = Room(0, 0) if leave else self._room()
         fates: list[tuple[Job, str]] = []
         items: list[tuple[str, Item]] = []
         try:
             with outbox.transaction():
                 for job in arrived:
-                    added = outbox.add(job, mine=room > 0)
-                    fates.append((job, "duplicate" if not added else "mine" if room > 0 else "spooled"))
-                    room -= added
+                    mine = room.fits(job)
+                    added = outbox.add(job, mine=mine)
+                    fates.append((job, "duplicate" if not added else "mine" if mine else "spooled"))
+                    if added and mine:
+                        room = room.without(job)
                 for job in (*late, *done):
                     items += self._finish(outbox, job)
                 outbox.delivered(taken)
@@ -204,6 +237,7 @@ class Keeper:
             self._taken.extend(taken)
             return False
         for job, fate in fates:
+            self.arrived_size.add(-job.size)
             if fate == "mine":
                 job.saved = True
                 self._give(job)
@@ -249,8 +283,8 @@ class Keeper:
                     self._adopt_at = now + _SECONDS_BETWEEN_ADOPTIONS
                     if outbox.adopt():
                         self._fall_behind()
-                most = min(room, _BATCH)
-                found = outbox.claim(most, self._names, put_off_too=self.put_off_too) if most > 0 else []
+                most = min(room.samples, _BATCH) if room.bytes > 0 else 0
+                found = self._claimed(outbox, most, room) if most > 0 else []
                 again = {
                     name: outbox.undelivered(name, MOST_WAITING)
                     for name, delivery in self._deliveries.items()
@@ -268,6 +302,11 @@ class Keeper:
             self._look_at = -1.0  # there may be more
         elif most > 0 and not any(delivery.behind for delivery in self._deliveries.values()):
             self.looked_in_vain += 1
+
+    def _claimed(self, outbox: "Outbox", most: int, room: Room) -> list[tuple[Job, bool]]:
+        return outbox.claim(
+            most, self._names, most_bytes=room.bytes, first_too=room.empty, put_off_too=self.put_off_too
+        )
 
     def _take_up(self, job: Job, *, left_by_us: bool) -> None:
         self._known(job)
@@ -301,7 +340,9 @@ class Keeper:
 
     def _give_up(self, left: Sequence[Job]) -> None:
         """Count what cannot be written down. The file may still have some: the next start does these again."""
-        for job in (*left, *_drained(self.arrived)):
+        arrived = _drained(self.arrived)
+        self.arrived_size.add(-sum(job.size for job in arrived))
+        for job in (*left, *arrived):
             if job.saved:
                 self._tally.settle("spooled", "outbox", job.open)
             else:

@@ -37,7 +37,9 @@ class Monitor:
         sample_rate: The share of samples that is scored, 0 to 1, or the share for each metric by its name. Chosen by a
             hash of the sample's id: the same everywhere.
         max_queue: Samples that may wait.
-        when_full: What gives way when that many wait: "drop_newest"; "drop_oldest"; "spool": the sample goes to the
+        max_queue_bytes: The memory that they may take: the texts, ids aside, and the metadata, as Python holds them. A
+            sample larger than that is dropped. With "spool", as much again may be on its way to the outbox.
+        when_full: What gives way when that much waits: "drop_newest"; "drop_oldest"; "spool": the sample goes to the
             outbox only, to be scored when there is room; "block": `submit` waits.
         workers: Threads that judge; each has one evaluation in hand.
         budget: What judging may cost; shared by all processes whose first sink with an account is on one database.
@@ -78,6 +80,7 @@ class Monitor:
         sinks: Sink | Sequence[Sink] | None = None,
         sample_rate: float | Mapping[str, float] = 1.0,
         max_queue: int = 10_000,
+        max_queue_bytes: int = 256_000_000,
         when_full: WhenFull = "drop_newest",
         workers: int = 4,
         budget: Budget | None = None,
@@ -95,6 +98,7 @@ class Monitor:
         by_key = _metrics(metrics)
         all_sinks = _sinks(sinks)
         check_count("max_queue", max_queue)
+        check_count("max_queue_bytes", max_queue_bytes)
         check_count("workers", workers)
         check_option("when_full", when_full, ("drop_newest", "drop_oldest", "spool", "block"))
         check_flag("correlated", correlated)
@@ -123,6 +127,7 @@ class Monitor:
                 correlated=correlated,
             ),
             max_queue=max_queue,
+            max_queue_bytes=max_queue_bytes,
             when_full=when_full,
             workers=workers,
             purse=purse,

@@ -6,6 +6,7 @@ be killed at any moment and the next one goes on where it stopped.
 """
 
 import json
+import math
 import sqlite3
 import time
 from collections.abc import Generator, Mapping, Sequence
@@ -134,12 +135,22 @@ class Outbox:
         )
         return freed
 
-    def claim(self, most: int, metrics: Sequence[str], *, put_off_too: bool = False) -> list[tuple[Job, bool]]:
+    def claim(
+        self,
+        most: int,
+        metrics: Sequence[str],
+        *,
+        most_bytes: float = math.inf,
+        first_too: bool = False,
+        put_off_too: bool = False,
+    ) -> list[tuple[Job, bool]]:
         """Take samples that nobody works on, the oldest first.
 
         Args:
             most: How many at most.
             metrics: Names of metrics. Samples that none of them is to score are left alone.
+            most_bytes: How many bytes they may have together.
+            first_too: Whether the first one may have more.
             put_off_too: Whether to take those, too, that others put off until a time that has not come.
 
         Returns:
@@ -147,12 +158,13 @@ class Outbox:
         """
         me, names = self.owner.name, [_start(name) for name in metrics]
         known = " OR ".join(["instr(metrics, ?)"] * len(names))
-        rows = self._connection.execute(
+        cursor = self._connection.execute(
             "SELECT seq, id, body, attempts, left_by FROM samples "  # noqa: S608 - of question marks
             "WHERE owner IS NULL AND attempts >= 0 AND (not_before <= ? OR (? AND left_by IS NOT ?)) "
             f"AND ({known}) ORDER BY not_before, seq LIMIT ?",
             (time.time(), put_off_too, me, *names, most),
-        ).fetchall()
+        )
+        rows = _first(cursor, most_bytes, first_too=first_too)
         found: list[tuple[Job, bool]] = []
         for seq, sample_id, body, attempts, left_by in rows:
             try:
@@ -228,6 +240,21 @@ class Outbox:
         if self._current is None:
             raise RuntimeError("the outbox is used outside a transaction")
         return self._current
+
+
+def _first(
+    cursor: sqlite3.Cursor, most_bytes: float, *, first_too: bool
+) -> list[tuple[int, str, str, int, str | None]]:
+    """Return the first rows, until their bodies have so many bytes together."""
+    rows: list[tuple[int, str, str, int, str | None]] = []
+    size = 0
+    for row in cursor:
+        size += len(row[2])  # it is all ASCII
+        if size > most_bytes and (rows or not first_too):
+            break
+        rows.append(row)
+    cursor.close()
+    return rows
 
 
 def _metrics(job: Job) -> str:

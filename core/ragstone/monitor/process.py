@@ -19,13 +19,14 @@ from ragstone.metrics.base import Metric
 from ragstone.monitor.delivery import Delivery, Item
 from ragstone.monitor.job import Job
 from ragstone.monitor.judging import Judged, gave_up, judge, judged, record
-from ragstone.monitor.keeper import MOST_ATTEMPTS, Keeper
+from ragstone.monitor.keeper import MOST_ATTEMPTS, Keeper, Room
 from ragstone.monitor.purse import Purse
+from ragstone.monitor.queue import JobQueue
 from ragstone.monitor.recent import Recent
 from ragstone.monitor.sampling import Choice, Sampling
 from ragstone.monitor.snapshot import Redact, RedactionFailed, snapshot
 from ragstone.monitor.tally import FATES, Fate, FlushResult, Stats, Tally
-from ragstone.monitor.workers import Workers
+from ragstone.monitor.workers import Evaluated, Running, Workers
 from ragstone.sample import Sample
 from ragstone.sinks.base import Sink
 from ragstone.sinks.health import Health
@@ -59,6 +60,7 @@ class Settings:
     sinks: Sequence[Sink]
     sampling: Sampling
     max_queue: int
+    max_queue_bytes: int
     when_full: WhenFull
     workers: int
     purse: Callable[[], Purse | None]
@@ -82,7 +84,7 @@ class Process:
         self._closed = False
         self._ending = threading.Event()
         self._closing = threading.RLock()  # re-entrant: a signal handler may close while we close
-        self._queue: SimpleQueue[Job | None] = SimpleQueue()
+        self._queue = JobQueue()
         self._bell: SimpleQueue[None] = SimpleQueue()
         self._hurry = False
         self._recent = Recent(max(10_000, 2 * settings.max_queue))
@@ -105,7 +107,7 @@ class Process:
             else Keeper(
                 settings.outbox,
                 names=sorted({name for name, _ in settings.metrics}),
-                room=lambda: settings.max_queue - self._queue.qsize(),
+                room=self._room,
                 give=self._queue.put,
                 known=self._known,
                 tally=self.tally,
@@ -185,7 +187,9 @@ class Process:
             raise _NotTaken("dropped", "not_started") from None
 
     def _enqueue(self, job: Job) -> None:
-        if self._waiting() >= self._settings.max_queue and not self._made_room():
+        if job.size > self._settings.max_queue_bytes:
+            raise _NotTaken("dropped", "too_large")
+        if self._full(job) and not self._made_room(job):
             if not self._closed:
                 raise _NotTaken("dropped", "queue_full")
             self.tally.cut(job.open)  # it waited for room when the monitor was closed
@@ -203,20 +207,36 @@ class Process:
     def _waiting(self) -> int:
         return self._queue.qsize() + (len(self._keeper.arrived) if self._keeper else 0)
 
-    def _made_room(self) -> bool:
+    def _room(self) -> Room:
+        settings, number = self._settings, self._queue.qsize()
+        return Room(settings.max_queue - number, settings.max_queue_bytes - self._queue.bytes, empty=not number)
+
+    def _waiting_bytes(self) -> int:
+        return self._queue.bytes + (self._keeper.arrived_size.bytes if self._keeper else 0)
+
+    def _full(self, job: Job) -> bool:
+        settings = self._settings
+        return self._waiting() >= settings.max_queue or self._waiting_bytes() + job.size > settings.max_queue_bytes
+
+    def _made_room(self, job: Job) -> bool:
         match self._settings.when_full:
             case "drop_oldest":
-                return self._drop_oldest()
+                while self._full(job):
+                    if not self._drop_oldest():
+                        return False
+                return True
             case "block":
-                while self._waiting() >= self._settings.max_queue and not self._closed:
+                while self._full(job) and not self._closed:
                     time.sleep(_LOOK)
                 return not self._closed
             case "spool":  # the keeper finds no room and leaves it in the outbox
-                return self._keeper is not None and len(self._keeper.arrived) < max(
-                    _UNWRITTEN, self._settings.max_queue
-                )
+                return self._keeper is not None and self._can_be_spooled(self._keeper, job)
             case _:
                 return False
+
+    def _can_be_spooled(self, keeper: Keeper, job: Job) -> bool:
+        most = max(_UNWRITTEN, self._settings.max_queue)
+        return len(keeper.arrived) < most and keeper.arrived_size.bytes + job.size <= self._settings.max_queue_bytes
 
     def _drop_oldest(self) -> bool:
         try:
@@ -276,7 +296,11 @@ class Process:
             self.start()  # there may be something in the outbox
         looked = 0
         while not self._ending.is_set():
-            if self.tally.pending() or any(delivery.waiting() for delivery in self._deliveries.values()):
+            if (
+                self.tally.pending()
+                or self._workers.settling()
+                or any(delivery.waiting() for delivery in self._deliveries.values())
+            ):
                 looked = 0
             elif self._keeper is None:
                 break
@@ -325,6 +349,8 @@ class Process:
 
     def _end(self, timeout: float) -> None:
         left = self._workers.stop()
+        if self._purse is not None:
+            self._purse.close()
         self._ending.set()  # before the queue is emptied: who puts something in later looks whether it is set
         left += self._emptied()
         self._awake()
@@ -338,7 +364,7 @@ class Process:
         for job in left:
             self._settle(job)
         until = time.monotonic() + _SECONDS_FOR_HANDS
-        while self.tally.pending() and time.monotonic() < until:
+        while (self.tally.pending() or self._workers.settling()) and time.monotonic() < until:
             time.sleep(_LOOK)  # what a thread had just taken in hand comes back
         self._report()
         for delivery in self._deliveries.values():
@@ -362,7 +388,7 @@ class Process:
         if self._keeper is not None:
             with suppress(IndexError):
                 while True:
-                    late.append(self._keeper.arrived.popleft())
+                    late.append(self._keeper.take_back())
         for job in late:
             self.tally.cut(job.open)
 
@@ -388,18 +414,21 @@ class Process:
             with suppress(Empty):
                 self._bell.get(timeout=_TICK)
 
-    def _evaluate(self, job: Job) -> Callable[[], None]:
+    def _evaluate(self, job: Job, running: Running) -> Evaluated:
         choice = job.todo[0]
         metric = self._settings.metrics[choice.metric, choice.version]
+        meter = None
         try:
-            result = judge(metric, job, self._purse)
+            if self._purse is not None:
+                meter = self._purse.meter(metric.name, metric.version, running.untimed)
+            result = judge(metric, job, meter)
         except Exception as error:  # ours: what a judge or a metric raises is an outcome already
             self.tally.failed("evaluation", error)
             detail = f"{type(error).__name__} was raised inside the monitor; the log of ragstone.monitor says more"
             result = judged(gave_up(metric, "cancelled", detail))
         except BaseException as error:  # what ends threads, raised by a judge: this one lives on
             result = judged(gave_up(metric, "cancelled", f"{type(error).__name__} was raised in the judge"))
-        return lambda: self._note(job, metric, result)
+        return Evaluated(lambda: self._note(job, metric, result), _nothing if meter is None else meter.settle)
 
     def _expired(self, job: Job) -> Job:
         metric = self._settings.metrics[job.todo[0].metric, job.todo[0].version]
@@ -487,7 +516,13 @@ class Process:
     def stats(self) -> Stats:
         """Return the counters."""
         stats = self.tally.stats(lambda: {name: delivery.stats() for name, delivery in self._deliveries.items()})
-        return replace(stats, in_hand=self._workers.in_hand())
+        waiting = min(stats.pending, self._purse.waiting) if self._purse else 0
+        reasons = {**stats.reasons, "pending": {"ledger": waiting}} if waiting else stats.reasons
+        return replace(stats, in_hand=self._workers.in_hand(), queued_bytes=self._waiting_bytes(), reasons=reasons)
+
+
+def _nothing() -> None:
+    pass
 
 
 def _at_exit(reference: "weakref.ref[Process]") -> None:

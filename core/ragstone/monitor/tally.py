@@ -58,12 +58,14 @@ class Stats:
         duplicate: Those of a sample id that was there already.
         spooled: Those that lie in the outbox for later, or for another process.
         pending: Those that wait or are being judged.
-        reasons: The numbers by reason, such as {"dropped": {"queue_full": 3}}.
+        reasons: The numbers by reason, such as {"dropped": {"queue_full": 3}}. {"pending": {"ledger": 4}}: so many
+            wait in a thread because the budget's account cannot be reached.
         skipped: Runs of the app that a handler saw and that gave no sample, by reason.
         errors: Exceptions inside handlers, the outbox and threads of the monitor, by place. None of them reached the
             app.
-        in_hand: Those of the pending that a thread judges now.
+        in_hand: Those of the pending that a thread judges now, or holds until the budget's account can be reached.
         longest_queue: The most samples that ever waited at once.
+        queued_bytes: The memory that the samples which wait take now, as `Monitor(max_queue_bytes=...)` counts it.
         sinks: How each sink stands, by name.
 
     Example:
@@ -86,6 +88,7 @@ class Stats:
     errors: Mapping[str, int] = field(default_factory=dict[str, int])
     in_hand: int = 0
     longest_queue: int = 0
+    queued_bytes: int = 0
     sinks: Mapping[str, SinkStats] = field(default_factory=dict[str, SinkStats])
 
 

@@ -1,16 +1,16 @@
 """The threads that judge: started on first use, given up when a judge hangs, never waited for by the interpreter."""
 
 import contextvars
+import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from ragstone.monitor.job import Job
-
-if TYPE_CHECKING:
-    from queue import SimpleQueue
+from ragstone.monitor.queue import JobQueue
 
 # Threads that hang are replaced, but no more of them than this per worker: then judging stands still.
 _LOST_PER_WORKER = 8
@@ -31,6 +31,28 @@ class Running:
             first, self._settled = not self._settled, True
             return first
 
+    @contextmanager
+    def untimed(self) -> Generator[None, None, None]:
+        """Do not count what the block takes: it is not the judge's time."""
+        used = time.monotonic() - self.started
+        self.started = math.inf
+        try:
+            yield
+        finally:
+            self.started = time.monotonic() - used
+
+
+class Evaluated(NamedTuple):
+    """What is left to do when an evaluation has ended.
+
+    Attributes:
+        note: Notes in the job what came of it.
+        settle: Settles what it cost, which may take long where the account cannot be reached.
+    """
+
+    note: Callable[[], None]
+    settle: Callable[[], None]
+
 
 class Workers:
     """Threads that take jobs from a queue, one evaluation at a time.
@@ -38,7 +60,7 @@ class Workers:
     Args:
         number: How many.
         queue: Where jobs come from; None ends a thread.
-        evaluate: Does the first thing that is left to do in a job and returns how to note what came of it.
+        evaluate: Does the first thing that is left to do in a job.
         done: Called with a job that has nothing left to do.
         expired: Called with a job whose first evaluation took too long; returns the job that goes on without it.
         returned: Called with a job that a thread had in hand when it was stopped.
@@ -49,9 +71,9 @@ class Workers:
     def __init__(
         self,
         number: int,
-        queue: "SimpleQueue[Job | None]",
+        queue: JobQueue,
         *,
-        evaluate: Callable[[Job], Callable[[], None]],
+        evaluate: Callable[[Job, Running], Evaluated],
         done: Callable[[Job], None],
         expired: Callable[[Job], Job],
         returned: Callable[[Job], None],
@@ -71,6 +93,7 @@ class Workers:
         self._running: dict[int, Running] = {}
         self._lock = threading.Lock()
         self._alive = self._lost = 0  # threads that take jobs, and those that hang
+        self._settling = 0
         self._stopped = False
 
     def start(self) -> None:
@@ -98,6 +121,10 @@ class Workers:
     def in_hand(self) -> int:
         """Return how many evaluations are being made."""
         return len(self._running)
+
+    def settling(self) -> bool:
+        """Whether a thread settles the cost of what it has handed on."""
+        return self._settling > 0
 
     def look(self) -> None:
         """Give up evaluations that take too long, and start threads in place of those that hang in them."""
@@ -149,6 +176,7 @@ class Workers:
     def _judge(self, job: Job) -> bool:
         """Do all that is left to do in a job; False when it took so long that it was given to others."""
         name = threading.get_ident()
+        settle = _nothing
         while job.todo and not self._stopped:
             running = Running(job, time.monotonic())
             self._running[name] = running
@@ -156,7 +184,9 @@ class Workers:
                 self._running.pop(name, None)
                 break
             try:
-                note = self._evaluate(job)
+                with running.untimed():
+                    settle()  # of the metric before
+                note, settle = self._evaluate(job, running)
             finally:
                 mine = running.settle()
                 if self._running.get(name) is running:
@@ -164,9 +194,17 @@ class Workers:
             if not mine:
                 with self._lock:
                     self._lost -= 1  # so that `look` may start another one, where too many hung
+                settle()
                 return False
             note()
-        self._go_on(job)
+        with self._lock:
+            self._settling += 1  # before it is handed on, after which nobody waits for it
+        try:
+            self._go_on(job)
+            settle()
+        finally:
+            with self._lock:
+                self._settling -= 1
         return True
 
     def _is_stopped(self) -> bool:
@@ -177,3 +215,7 @@ class Workers:
             (self._returned if self._stopped else self._queue.put)(job)
         else:
             self._done(job)
+
+
+def _nothing() -> None:
+    pass
