@@ -41,10 +41,10 @@ def identity_settings(model: object) -> dict[str, object]:
     from langchain_core.runnables import Runnable
 
     follow = (Runnable, Embeddings, type(model))
-    told = [_attribute(layer, "_identifying_params") for layer in _layers(model)]
+    identifying = [_attribute(layer, "_identifying_params") for layer in _layers(model)]
     return {
         "settings": settings_of(model, follow),
-        "identifying": [settings_of(params, follow) for params in told if isinstance(params, Mapping)],
+        "identifying": [settings_of(cast("object", each), follow) for each in identifying if isinstance(each, Mapping)],
     }
 
 

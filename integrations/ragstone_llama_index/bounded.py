@@ -5,6 +5,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from ragstone.errors import secrets_of
 from ragstone.identity import identity_of
 from ragstone.judge import LLM, Asking, LLMReply, LLMRequest
 from ragstone.metrics import Metric
@@ -48,6 +49,11 @@ class BoundedLLM:
     def identity(self) -> "str | Mapping[str, object]":
         """What makes the judge: bounds on its calls do not."""
         return identity_of(self._llm)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The judge's keys, which are taken out of every error text."""
+        return secrets_of(self._llm)
 
     @property
     def asking(self) -> Asking:
