@@ -1,6 +1,7 @@
 """The handler on real chains: question, contexts and answer are found, however the chain is built and called."""
 
 import asyncio
+import copy
 import sys
 import threading
 import uuid
@@ -8,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from langchain_classic.chains import (
-    RetrievalQA,
     create_history_aware_retriever,
     create_retrieval_chain,
 )
@@ -20,7 +20,14 @@ from langchain_core.language_models import FakeListLLM
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
-from langchain_core.runnables import RunnableConfig, RunnableLambda, RunnableParallel, RunnablePassthrough, chain
+from langchain_core.runnables import (
+    RunnableConfig,
+    RunnableLambda,
+    RunnableParallel,
+    RunnablePassthrough,
+    RunnableSequence,
+    chain,
+)
 from pydantic import BaseModel
 
 from ragstone_langchain import MonitorHandler
@@ -33,7 +40,6 @@ from .monitored import (
     QUESTION,
     SECOND,
     THIRD,
-    Around,
     Noting,
     Searching,
     abatch,
@@ -54,21 +60,19 @@ pytestmark = pytest.mark.usefixtures("offline")
 WHOLE = (QUESTION, FOUND, ANSWER)
 
 
-def lcel():
-    given = {"context": Searching() | joined, "question": RunnablePassthrough()}
-    return given | PROMPT | says(ANSWER) | StrOutputParser()
+def rag(*steps, search=None, question=None):
+    """A chain that searches, words a prompt and takes these steps; by default a model says the answer, as text."""
+    found = (search or Searching()) | joined
+    steps = steps or (says(ANSWER), StrOutputParser())
+    return RunnableSequence({"context": found, "question": question or RunnablePassthrough()}, PROMPT, *steps)
 
 
-def lcel_without_parser():
-    return {"context": Searching() | joined, "question": RunnablePassthrough()} | PROMPT | says(ANSWER)
+CITES = AIMessage(ANSWER, tool_calls=[{"name": "Cited", "args": {"ids": [1]}, "id": "1"}])
 
 
-def parallel():
-    return RunnableParallel(
-        question=lambda asked: asked["question"],
-        context=(lambda asked: asked["question"]) | Searching() | joined,
-        answer=(lambda asked: [HumanMessage(asked["question"])]) | says(ANSWER),
-    )
+class Answer(BaseModel):
+    answer: str
+    sure: bool
 
 
 def siblings():
@@ -79,11 +83,6 @@ def siblings():
     return given | words | PROMPT | says(ANSWER) | StrOutputParser()
 
 
-def nested_retrievers():
-    retriever = Around(inner=[Around(inner=[Searching(), Searching(texts=(THIRD,))], keep=3)], keep=2)
-    return {"context": retriever | joined, "question": RunnablePassthrough()} | PROMPT | says(ANSWER)
-
-
 def history_aware():
     words = ChatPromptTemplate.from_messages([("placeholder", "{chat_history}"), ("human", "{input}")])
     retriever = create_history_aware_retriever(says("rewritten"), Searching(), words)
@@ -91,8 +90,15 @@ def history_aware():
     return create_retrieval_chain(retriever, create_stuff_documents_chain(says(ANSWER), prompt))
 
 
-def retrieval_qa():
-    return RetrievalQA.from_chain_type(says(ANSWER), retriever=Searching())
+def passing(*texts):
+    """A search by a step of its own, of which no event tells."""
+    return RunnableLambda(lambda _: [Document(text) for text in texts])
+
+
+def graded():
+    """More is retrieved than stands in the outputs, and that is what counts."""
+    found = RunnablePassthrough.assign(documents=(lambda asked: asked["question"]) | Searching(texts=(THIRD, *FOUND)))
+    return found | RunnablePassthrough.assign(documents=lambda s: s["documents"][1:], answer=lambda _: ANSWER)
 
 
 def decorated():
@@ -103,12 +109,6 @@ def decorated():
         return {"answer": answer.content, "sources": documents}
 
     return rag
-
-
-def direct_search_reranked():
-    search = RunnableLambda(lambda question: [Document(text) for text in (THIRD, *FOUND)])
-    rerank = RunnableLambda(lambda documents: documents[1:])
-    return {"context": search | rerank | joined, "question": RunnablePassthrough()} | PROMPT | says(ANSWER)
 
 
 def raising(_):
@@ -130,39 +130,23 @@ def told():
     return {"context": given, "question": RunnablePassthrough()} | PROMPT | says(ANSWER)
 
 
-def structured():
-    class Answer(BaseModel):
-        answer: str
-        sure: bool
-
-    given = {"context": Searching() | joined, "question": RunnablePassthrough()}
-    return given | PROMPT | says(ANSWER) | RunnableLambda(lambda message: Answer(answer=message.content, sure=True))
-
-
-def citing():
-    cites = AIMessage(ANSWER, tool_calls=[{"name": "Cited", "args": {"ids": [1]}, "id": "1"}])
-    return {"context": Searching() | joined, "question": RunnablePassthrough()} | PROMPT | says(cites)
-
-
 TEXT, MAPPING = QUESTION, {"question": QUESTION}
 SHAPES = {
-    "LCEL": (lcel, TEXT),
-    "LCEL without parser": (lcel_without_parser, TEXT),
-    "parallel": (parallel, MAPPING),
+    "LCEL": (rag, TEXT),
+    "LCEL without parser": (lambda: rag(says(ANSWER)), TEXT),
     "sibling retrievers": (siblings, TEXT),
-    "retrievers in retrievers": (nested_retrievers, TEXT),
+    "search and rerank in steps": (lambda: rag(search=passing(THIRD, *FOUND) | (lambda found: found[1:])), TEXT),
+    "documents in the outputs": (graded, MAPPING),
+    "structured answer": (lambda: rag(says(ANSWER), lambda said: Answer(answer=said.content, sure=True)), TEXT),
+    "answer that calls a tool, too": (lambda: rag(says(CITES)), TEXT),
     "history-aware": (
         history_aware,
         {"input": QUESTION, "chat_history": [HumanMessage("Tell me of Emma."), AIMessage("Yes?")]},
     ),
-    "RetrievalQA": (retrieval_qa, {"query": QUESTION}),
     "@chain": (decorated, TEXT),
-    "search and rerank in steps": (direct_search_reranked, TEXT),
     "told": (told, TEXT),
-    "structured answer": (structured, TEXT),
-    "answer that calls a tool, too": (citing, TEXT),
-    "message in": (lambda: RunnableLambda(lambda message: message.content) | lcel(), HumanMessage(QUESTION)),
-    "unknown key in": (lambda: RunnableLambda(lambda asked: asked["frage"]) | lcel(), {"frage": QUESTION}),
+    "message in": (lambda: RunnableLambda(lambda message: message.content) | rag(), HumanMessage(QUESTION)),
+    "unknown key in": (lambda: RunnableLambda(lambda asked: asked["frage"]) | rag(), {"frage": QUESTION}),
 }
 
 
@@ -207,15 +191,6 @@ def test_of_classic_s_composed_retrievers_only_the_outermost_counts(make, way) -
     way(runnable, QUESTION, {"callbacks": [MonitorHandler(monitor)]})
     assert parts(monitor.only) == (QUESTION, tuple(dict.fromkeys(seen)), ANSWER)
     assert len(seen) == 2
-
-
-def test_the_output_s_documents_count_for_more_than_the_retriever_s() -> None:
-    found = RunnablePassthrough.assign(documents=(lambda asked: asked["question"]) | Searching(texts=(THIRD, *FOUND)))
-    graded = found | RunnablePassthrough.assign(documents=lambda state: state["documents"][1:])
-    monitor = Noting()
-    runnable = graded.assign(answer=lambda _: ANSWER)
-    runnable.invoke({"question": QUESTION}, {"callbacks": [MonitorHandler(monitor)]})
-    assert parts(monitor.only) == WHOLE
 
 
 def dispatching(*data, name="ragstone.contexts"):
@@ -266,48 +241,35 @@ def test_direct_calls_of_models_retrievers_prompts_and_parsers_are_no_samples() 
     assert len(handler._recorder.runs) == 0
 
 
-def test_a_batch_is_one_sample_for_each_input() -> None:
-    monitor, size = Noting(), 20
-    handler = MonitorHandler(monitor)
-    questions = [f"{QUESTION} {i}" for i in range(size)]
-    lcel().batch(questions, {"callbacks": [handler]})
-    asyncio.run(lcel().abatch(questions, {"callbacks": [handler]}))
-    assert sorted(sample.user_input for sample in monitor.samples) == sorted(questions * 2)
-    assert {parts(sample)[1:] for sample in monitor.samples} == {(FOUND, ANSWER)}
-    assert len({sample.id for sample in monitor.samples}) == 2 * size
-
-
-def test_threads_and_tasks_share_one_handler_and_nothing_is_mixed_up() -> None:
+def test_threads_tasks_and_batches_share_one_handler_and_nothing_is_mixed_up() -> None:
     monitor = Noting()
     handler = MonitorHandler(monitor)
+    config = {"callbacks": [handler]}
 
     class Echo(Searching):
         def _get_relevant_documents(self, query, *, run_manager):
             return [Document(f"about {query}"), Document(f"more about {query}")]
 
-    def rag():
-        given = {"context": Echo() | joined, "question": RunnablePassthrough()}
-        words = RunnableLambda(lambda asked: f"answer to {asked['question']}")
-        return given | RunnablePassthrough.assign(x=PROMPT | says("x")) | words
+    shared = rag(lambda prompt: f"answer to {prompt.to_string().rpartition(' ')[2]}", search=Echo())
 
-    shared = rag()
-
-    async def tasks(start):
-        await asyncio.gather(*(shared.ainvoke(f"q{start + i}", {"callbacks": [handler]}) for i in range(40)))
+    async def tasks():
+        await asyncio.gather(*(shared.ainvoke(f"q{i}", config) for i in range(40)))
+        await shared.abatch([f"q{40 + i}" for i in range(40)], config)
 
     with ThreadPoolExecutor(8) as pool:
-        calls = [pool.submit(shared.invoke, f"q{i}", {"callbacks": [handler]}) for i in range(40)]
-        calls += [
-            pool.submit(lambda i=i: list(shared.stream(f"q{40 + i}", {"callbacks": [handler]}))) for i in range(40)
+        calls = [
+            pool.submit(asyncio.run, tasks()),
+            pool.submit(shared.batch, [f"q{80 + i}" for i in range(40)], config),
         ]
-        calls += [pool.submit(asyncio.run, tasks(80 + 40 * i)) for i in range(2)]
+        calls += [pool.submit(lambda i=i: list(shared.stream(f"q{120 + i}", config))) for i in range(40)]
         for call in calls:
             call.result()
-    assert len(monitor.samples) == 160
-    for sample in monitor.samples:
-        asked = sample.user_input
-        assert parts(sample) == (asked, (f"about {asked}", f"more about {asked}"), f"answer to {asked}")
-    assert {sample.user_input for sample in monitor.samples} == {f"q{i}" for i in range(160)}
+    asked = {sample.user_input for sample in monitor.samples}
+    assert asked == {f"q{i}" for i in range(160)}
+    assert {parts(sample) for sample in monitor.samples} == {
+        (q, (f"about {q}", f"more about {q}"), f"answer to {q}") for q in asked
+    }
+    assert len({sample.id for sample in monitor.samples}) == 160
     assert (len(handler._recorder.runs), monitor.errors, dict(monitor.skipped)) == (0, [], {})
 
 
@@ -316,35 +278,20 @@ def test_threads_and_tasks_share_one_handler_and_nothing_is_mixed_up() -> None:
 
 def failing(last=None):
     """A chain that fails after its search; or, with `last`, gets so far in a step of its own."""
-    given = {"context": Searching(texts=(THIRD,)) | joined, "question": RunnablePassthrough()}
-    return given | PROMPT | (last or RunnableLambda(raising))
-
-
-def passing(*texts):
-    """A chain that searches by itself and tells nobody but its next step."""
-    return RunnableLambda(lambda _: [Document(text) for text in texts]) | joined
+    return rag(last or RunnableLambda(raising), search=Searching(texts=(THIRD,)))
 
 
 FALLBACKS = {
-    "the first answers": lambda: lcel().with_fallbacks([failing()]),
-    "the fallback answers": lambda: failing().with_fallbacks([lcel()]),
-    "fallbacks of fallbacks": lambda: failing().with_fallbacks([failing().with_fallbacks([lcel()])]),
-    "inside of a chain": lambda: RunnablePassthrough() | failing().with_fallbacks([lcel()]),
+    "the first answers": lambda: rag().with_fallbacks([failing()]),
+    "the fallback answers": lambda: failing().with_fallbacks([rag()]),
+    "fallbacks of fallbacks": lambda: failing().with_fallbacks([failing().with_fallbacks([rag()])]),
+    "inside of a chain": lambda: RunnablePassthrough() | failing().with_fallbacks([rag()]),
     "inside of the chain that fails": lambda: failing(
         RunnableLambda(raising).with_fallbacks([RunnableLambda(raising)])
-    ).with_fallbacks([lcel()]),
-    "steps pass documents on": lambda: (passing(THIRD) | raising).with_fallbacks(
-        [{"context": passing(*FOUND), "question": RunnablePassthrough()} | PROMPT | says(ANSWER)]
-    ),
+    ).with_fallbacks([rag()]),
+    "steps pass documents on": lambda: (passing(THIRD) | raising).with_fallbacks([rag(search=passing(*FOUND))]),
     "events name them": lambda: (dispatching(THIRD) | raising).with_fallbacks([dispatching(FOUND) | says(ANSWER)]),
-    "a retriever's": lambda: (
-        {
-            "context": Searching(error=ConnectionError("down")).with_fallbacks([Searching()]) | joined,
-            "question": RunnablePassthrough(),
-        }
-        | PROMPT
-        | says(ANSWER)
-    ),
+    "a retriever's": lambda: rag(search=Searching(error=ConnectionError("down")).with_fallbacks([Searching()])),
 }
 
 
@@ -363,7 +310,7 @@ def test_fallbacks_are_one_sample_of_the_chain_that_answered(shape, way) -> None
 
 @pytest.mark.parametrize("way", [invoke, ainvoke], ids=named)
 def test_a_chain_that_is_tried_again_has_the_contexts_of_the_try_that_answered(way) -> None:
-    tries = iter([failing(), lcel()])
+    tries = iter([failing(), rag()])
     runnable = RunnableLambda(lambda _: next(tries)).with_retry(wait_exponential_jitter=False)
     monitor = Noting()
     way(runnable, QUESTION, {"callbacks": [MonitorHandler(monitor)]})
@@ -378,7 +325,7 @@ def test_fallbacks_around_a_model_alone_are_one_sample_without_contexts() -> Non
 
 def test_where_all_fallbacks_fail_the_one_sample_has_what_all_of_them_found() -> None:
     monitor = Noting()
-    both = failing().with_fallbacks([{"context": Searching() | joined} | RunnableLambda(raising)])
+    both = failing().with_fallbacks([rag(RunnableLambda(raising))])
     with pytest.raises(ValueError, match="down"):
         both.invoke(QUESTION, {"callbacks": [MonitorHandler(monitor)]})
     assert parts(monitor.only) == (QUESTION, (THIRD, *FOUND), None)
@@ -386,16 +333,18 @@ def test_where_all_fallbacks_fail_the_one_sample_has_what_all_of_them_found() ->
 
 def test_topmost_runs_at_once_stay_apart_also_in_a_parallel_run_that_the_handler_does_not_hear() -> None:
     monitor = Noting()
-    rag = failing().with_fallbacks([lcel()])
+    runnable = failing().with_fallbacks([rag()])
     own = {"callbacks": [MonitorHandler(monitor)]}
 
     async def tasks():
-        await asyncio.gather(*(rag.abatch([QUESTION], own) for _ in range(3)))
+        await asyncio.gather(*(runnable.abatch([QUESTION], own) for _ in range(3)))
 
     with ThreadPoolExecutor(3) as pool:
-        list(pool.map(lambda _: rag.invoke(QUESTION, own), range(3)))
+        list(pool.map(lambda _: runnable.invoke(QUESTION, own), range(3)))
     asyncio.run(tasks())
-    RunnableParallel(a=lambda asked: rag.invoke(asked, own), b=lambda asked: rag.invoke(asked, own)).invoke(QUESTION)
+    RunnableParallel(a=lambda asked: runnable.invoke(asked, own), b=lambda asked: runnable.invoke(asked, own)).invoke(
+        QUESTION
+    )
     assert [parts(sample) for sample in monitor.samples] == [WHOLE] * 8
     assert len({sample.id for sample in monitor.samples}) == 8
 
@@ -410,7 +359,7 @@ def test_a_task_that_outlives_the_run_that_started_it_is_a_sample_by_itself() ->
 
         async def later():
             await done.wait()
-            await lcel().ainvoke(asked, own)
+            await rag().ainvoke(asked, own)
 
         tasks.append((done, asyncio.create_task(later())))
         return ANSWER
@@ -448,21 +397,23 @@ def test_the_sample_s_id_is_the_run_s_and_its_metadata_the_run_s() -> None:
         "tags": ["prod"],
         "metadata": metadata,
     }
-    lcel().invoke(QUESTION, config)
+    rag().invoke(QUESTION, config)
     assert monitor.only.id == str(run_id)
     kept = {"thread_id": "7", "user": str(user), "n": 3, "nested": {"a": [1, 2]}}
     assert monitor.only.metadata == kept | {"name": "rag", "tags": ["prod"]}
 
 
-def test_later_changes_by_the_app_do_not_show() -> None:
+def test_later_changes_by_the_app_do_not_show_and_nothing_of_the_app_s_is_changed() -> None:
     documents = [Document(text) for text in FOUND]
-    asked = {"question": QUESTION}
+    asked = {"question": QUESTION, "messages": [("user", "Hi."), ("user", "There.")]}
+    before = copy.deepcopy(asked)
 
     class Keeping(Searching):
         def _get_relevant_documents(self, query, *, run_manager):
             return documents
 
     def change(found):
+        assert (asked, found) == (before, [Document(text) for text in FOUND])
         asked["question"] = "changed"
         for document in documents:
             document.page_content = "changed"
@@ -470,17 +421,6 @@ def test_later_changes_by_the_app_do_not_show() -> None:
         return ANSWER
 
     monitor = Noting()
-    runnable = (lambda given: given["question"]) | Keeping() | change
-    runnable.invoke(asked, {"callbacks": [MonitorHandler(monitor)]})
+    runnable = (lambda state: state["question"]) | Keeping() | change
+    assert runnable.invoke(asked, {"callbacks": [MonitorHandler(monitor)]}) == ANSWER
     assert parts(monitor.only) == WHOLE
-
-
-def test_nothing_of_the_app_s_is_changed() -> None:
-    asked = {"question": QUESTION, "context": [Document(FIRST)], "messages": [("user", "Hi."), ("user", "There.")]}
-    before = {**asked, "context": [Document(FIRST)], "messages": list(asked["messages"])}
-    runnable = RunnablePassthrough.assign(answer=lambda _: ANSWER)
-    monitor = Noting()
-    plain = runnable.invoke(asked)
-    assert runnable.invoke(asked, {"callbacks": [MonitorHandler(monitor)]}) == plain
-    assert asked == before
-    assert parts(monitor.only) == (QUESTION, (FIRST,), ANSWER)
