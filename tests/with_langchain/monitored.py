@@ -1,10 +1,12 @@
 """What the tests of live monitoring share: a monitor that notes, and real retrievers and models with fixed words."""
 
+import asyncio
 import itertools
 import json
 import re
 import threading
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from langchain_core.documents import Document
@@ -23,6 +25,16 @@ THIRD = "Persuasion is a novel too."
 ANSWER = "Jane Austen wrote Emma."
 FOUND = (FIRST, SECOND)
 PROMPT = ChatPromptTemplate.from_template("Context: {context}\nQuestion: {question}")
+
+
+def sampled(rows: Iterable[Any], columns: Sequence[Any], times: int) -> list[tuple[Any, Any]]:
+    """Return each row with some of the columns, so that every column comes up as often as any other."""
+    pairs = zip((row for row in rows for _ in range(times)), itertools.cycle(columns), strict=False)
+    return list(pairs)
+
+
+def named(value: Any) -> str:
+    return value if isinstance(value, str) else value.__name__
 
 
 class Noting:
@@ -60,8 +72,11 @@ class Searching(BaseRetriever):
     """A retriever that always returns the same documents."""
 
     texts: tuple[str, ...] = FOUND
+    error: Exception | None = None
 
     def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        if self.error is not None:
+            raise self.error
         return [Document(text) for text in self.texts]
 
 
@@ -110,3 +125,37 @@ def joined(documents: list[Document]) -> str:
 
 def parts(sample: Sample) -> tuple[Any, ...]:
     return sample.user_input, tuple(sample.retrieved_contexts), sample.response
+
+
+def invoke(runnable, asked, config):
+    return runnable.invoke(asked, config)
+
+
+def ainvoke(runnable, asked, config):
+    return asyncio.run(runnable.ainvoke(asked, config))
+
+
+def stream(runnable, asked, config, **options):
+    return list(runnable.stream(asked, config, **options))
+
+
+def astream(runnable, asked, config, **options):
+    async def read():
+        return [piece async for piece in runnable.astream(asked, config, **options)]
+
+    return asyncio.run(read())
+
+
+def astream_events(runnable, asked, config):
+    async def read():
+        return [event async for event in runnable.astream_events(asked, config, version="v2")]
+
+    return asyncio.run(read())
+
+
+def batch(runnable, asked, config):
+    return runnable.batch([asked], config)
+
+
+def abatch(runnable, asked, config):
+    return asyncio.run(runnable.abatch([asked], config))

@@ -1,4 +1,4 @@
-"""LangChain's models as judges: the core's contract, and the same outcome through each kind of model."""
+"""LangChain's models as judges: the core's contract, the same outcome through each kind, and draws that stay apart."""
 
 import asyncio
 import copy
@@ -7,18 +7,33 @@ from typing import Any
 
 import numpy as np
 import pytest
+from langchain_core.caches import InMemoryCache
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
+from langchain_core.globals import get_llm_cache, set_llm_cache
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.runnables import RunnableLambda
 from pydantic import Field
 
-from ragstone import LLM, Embedder, LLMRequest, ResponseRelevancy, Sample, Usage
+from ragstone import LLM, Embedder, LLMRequest, ResponseRelevancy, Sample
 from ragstone.testing import EmbedderContract, FakeEmbedder, FakeLLM, LLMContract
 from ragstone_langchain import LangChainEmbedder, LangChainLLM
 
 from ..core.judges import metrics, truth  # noqa: TID252
-from .scripted import NO_TOKENS, TOKENS, WRAPPERS, AsyncChat, PlainChat, Script, SyncChat, Told, ToolChat, message
+from .scripted import (
+    NO_TOKENS,
+    TOKENS,
+    WRAPPERS,
+    AsyncChat,
+    PlainChat,
+    Script,
+    SyncChat,
+    TextModel,
+    Told,
+    ToolChat,
+    message,
+)
 
+WORD = LLMRequest("demo.ask", "", "Is it?", {}, choices=("yes", "no"))
 SAMPLE = Sample(
     user_input="It has word1 here. Which say word1?",
     retrieved_contexts=["It has word1 here. It has word2 here.", "Nothing else."],
@@ -26,9 +41,9 @@ SAMPLE = Sample(
 )
 
 
-@pytest.mark.parametrize("kind", WRAPPERS)
-class TestEveryKind(LLMContract):
-    """The core's contract, for each kind of model."""
+@pytest.mark.parametrize("kind", ["chat with tools", "text model", "async only", "sync only"])
+class TestEachHalf(LLMContract):
+    """The core's contract, for models with both halves, and with one only."""
 
     @pytest.fixture(autouse=True)
     def _made(self, kind: str) -> None:
@@ -45,14 +60,13 @@ def counted(request):
 
 
 def plain(outcome, *, tokens=True):
-    usage = outcome.usage.model_copy(update={"seconds": 0.0})
-    if not tokens:
-        usage = usage.model_copy(update={"input_tokens": None, "output_tokens": None})
-    return outcome.model_copy(update={"usage": usage})
+    unknown = {} if tokens else {"input_tokens": None, "output_tokens": None}
+    return outcome.model_copy(update={"usage": outcome.usage.model_copy(update={"seconds": 0.0, **unknown})})
 
 
-@pytest.mark.parametrize("asking", ["together", "one_by_one"])
-@pytest.mark.parametrize("kind", WRAPPERS)
+@pytest.mark.parametrize(
+    ("kind", "asking"), [(kind, ("together", "one_by_one")[i % 2]) for i, kind in enumerate(WRAPPERS)]
+)
 def test_same_outcome_through_every_kind_of_model(kind: str, asking: str) -> None:
     tokens = kind not in NO_TOKENS
     for core in metrics(counted, asking):
@@ -60,17 +74,8 @@ def test_same_outcome_through_every_kind_of_model(kind: str, asking: str) -> Non
         through = type(core)(**{**vars(core), "llm": Told(WRAPPERS[kind](script), script, asking=asking)})
         expected = plain(core.score(SAMPLE), tokens=tokens)
         assert expected.value is not None
-        assert plain(through.score(SAMPLE), tokens=tokens) == expected
-        assert plain(asyncio.run(through.ascore(SAMPLE)), tokens=tokens) == expected
-
-
-@pytest.mark.parametrize("kind", NO_TOKENS)
-def test_tokens_that_nobody_counted_are_not_known(kind: str) -> None:
-    script = Script(truth)
-    metric = ResponseRelevancy(llm=Told(WRAPPERS[kind](script), script), embedder=FakeEmbedder())
-    assert metric.score(SAMPLE).usage == Usage(
-        llm_calls=1, embed_calls=1, input_tokens=None, output_tokens=None, seconds=metric.score(SAMPLE).usage.seconds
-    ).model_copy(update={"seconds": pytest.approx(0, abs=60)})
+        assert plain(through.score(SAMPLE)) == expected
+        assert plain(asyncio.run(through.ascore(SAMPLE))) == expected
 
 
 class TestEmbeddings(EmbedderContract):
@@ -83,12 +88,13 @@ class TestEmbeddings(EmbedderContract):
 class Places(Embeddings):
     """Embeddings that put queries elsewhere than passages, as many do."""
 
-    def __init__(self) -> None:
+    def __init__(self, ragged=False) -> None:
         self.calls: list[list[str]] = []
+        self.ragged = ragged
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         self.calls.append(texts)
-        return [[float(len(text)), 1.0] for text in texts]
+        return [[float(len(text)), 1.0, *[1.0] * (i * self.ragged)] for i, text in enumerate(texts)]
 
     def embed_query(self, text: str) -> list[float]:
         raise AssertionError("questions are compared with questions: no query prefix")
@@ -103,78 +109,69 @@ def test_all_questions_are_embedded_as_documents_in_one_call(how: str) -> None:
     assert [len(texts) for texts in embeddings.calls] == [4]
 
 
-class AsyncPlaces(Places):
-    """Embeddings with an async half only."""
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        raise NotImplementedError
-
-    async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
-        await asyncio.sleep(0)
-        return [[float(len(text)), 1.0] for text in texts]
-
-
 def test_async_only_embeddings_work_in_both() -> None:
+    class AsyncPlaces(Places):
+        def embed_documents(self, texts: list[str]) -> list[list[float]]:
+            raise NotImplementedError
+
+        async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
+            await asyncio.sleep(0)
+            return [[float(len(text)), 1.0] for text in texts]
+
     embedder = LangChainEmbedder(AsyncPlaces())
     expected = np.asarray([[1.0, 1.0], [2.0, 1.0]], dtype=np.float32)
     assert (embedder.embed(["a", "bb"]) == expected).all()
     assert (asyncio.run(embedder.aembed(["a", "bb"])) == expected).all()
 
 
-def test_sync_calls_of_an_async_only_model_share_one_loop() -> None:
-    script = Script(lambda request: "yes")
-    model = AsyncChat(script=script)
-    judge = Told(model, script)
-    request = LLMRequest("demo.ask", "", "Is it?", {}, choices=("yes", "no"))
-    assert [judge.generate(request).text for _ in range(3)] == ["yes"] * 3
-    assert len(model.loops) == 1
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ("gpt-5", "model: str is no LangChain model; pass a chat model"),
-        (FakeLLM(truth), "model: FakeLLM is no LangChain model"),
-        (DeterministicFakeEmbedding(size=2), "model: DeterministicFakeEmbedding is no LangChain model"),
-        (None, "model: NoneType is no LangChain model"),
-    ],
-)
-def test_what_is_no_model_is_refused_when_made(given, message) -> None:
-    with pytest.raises(TypeError, match=message):
-        LangChainLLM(given)
-
-
-def test_what_embeds_nothing_is_refused_when_made() -> None:
-    with pytest.raises(TypeError, match="embeddings: FakeListChatModel has no embed_documents to call; pass LangChain"):
-        LangChainEmbedder(FakeListChatModel(responses=[]))
-
-
-def test_a_class_is_no_embeddings() -> None:
-    with pytest.raises(TypeError, match="embeddings: Places has no embed_documents to call"):
-        LangChainEmbedder(Places)
-
-
 def test_vectors_of_different_lengths_are_for_the_metric_to_refuse() -> None:
-    class Ragged(Places):
-        def embed_documents(self, texts: list[str]) -> list[list[float]]:
-            return [[1.0] * (i + 1) for i in range(len(texts))]
-
     script = Script(truth)
-    metric = ResponseRelevancy(llm=Told(ToolChat(script=script), script), embedder=LangChainEmbedder(Ragged()))
+    metric = ResponseRelevancy(
+        llm=Told(ToolChat(script=script), script), embedder=LangChainEmbedder(Places(ragged=True))
+    )
     for outcome in (metric.score(SAMPLE), asyncio.run(metric.ascore(SAMPLE))):
         assert outcome.reason == "judge_unparseable"
 
 
+def test_sync_calls_of_an_async_only_model_share_one_loop() -> None:
+    script = Script(lambda request: "yes")
+    model = AsyncChat(script=script)
+    judge = Told(model, script)
+    assert [judge.generate(WORD).text for _ in range(3)] == ["yes"] * 3
+    assert len(model.loops) == 1
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: LangChainLLM("gpt-5"), "model: str is no LangChain model; pass a chat model"),
+        (lambda: LangChainLLM(FakeLLM(truth)), "model: FakeLLM is no LangChain model"),
+        (lambda: LangChainLLM(None), "model: NoneType is no LangChain model"),
+        (lambda: LangChainEmbedder(MODEL), "embeddings: FakeListChatModel has no embed_documents to call; pass LangCh"),
+        (lambda: LangChainEmbedder(Places), "embeddings: Places has no embed_documents to call"),
+        (lambda: LangChainLLM(MODEL, asking="all"), "asking: 'all' is not one of 'together', 'one_by_one'"),
+        (lambda: LangChainLLM(MODEL, timeout=0), "timeout: 0 is not a number of seconds above 0"),
+        (lambda: LangChainLLM(MODEL, timeout=True), "timeout: True is not"),
+        (lambda: LangChainLLM(MODEL, timeout=float("nan")), "timeout: nan is not"),
+        (lambda: LangChainLLM(MODEL, max_input_tokens=0), "max_input_tokens: 0 is not a whole number of at least 1"),
+    ],
+)
+def test_what_cannot_work_is_refused_when_made(make, said) -> None:
+    with pytest.raises((TypeError, ValueError), match=said):
+        make()
+
+
+MODEL = FakeListChatModel(responses=["yes"])
+
+
 @pytest.mark.parametrize("kind", ["async only", "sync only", "chat with tools"])
 def test_a_judge_can_be_copied_and_pickled_also_after_it_was_used(kind: str) -> None:
-    model = {"async only": PickledAsync, "sync only": PickledSync, "chat with tools": Pickled}[kind]()
-    judge = LangChainLLM(model)
-    request = LLMRequest("demo.ask", "", "Is it?", {}, choices=("yes", "no"))
+    judge = LangChainLLM({"async only": PickledAsync, "sync only": PickledSync, "chat with tools": Pickled}[kind]())
     for _ in range(2):
         for copied in (pickle.loads(pickle.dumps(judge)), copy.deepcopy(judge)):
-            assert copied.generate(request).text == asyncio.run(copied.agenerate(request)).text == "yes"
-        judge.generate(request)
-        asyncio.run(judge.agenerate(request))
+            assert copied.generate(WORD).text == asyncio.run(copied.agenerate(WORD)).text == "yes"
+        judge.generate(WORD)
+        asyncio.run(judge.agenerate(WORD))
 
 
 class Pickled(PlainChat):
@@ -192,70 +189,106 @@ class PickledSync(Pickled, SyncChat):
     pass
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"asking": "all"}, "asking: 'all' is not one of 'together', 'one_by_one'"),
-        ({"timeout": 0}, "timeout: 0 is not a number of seconds above 0"),
-        ({"timeout": "1"}, "timeout: '1' is not"),
-        ({"timeout": True}, "timeout: True is not"),
-        ({"timeout": float("nan")}, "timeout: nan is not"),
-        ({"max_input_tokens": 0}, "max_input_tokens: 0 is not a whole number of at least 1"),
-    ],
-)
-def test_options_out_of_range_are_refused_when_made(options, message) -> None:
-    with pytest.raises(ValueError, match=message):
-        LangChainLLM(FakeListChatModel(responses=["yes"]), **options)
-
-
 class Named(PlainChat):
     model_name: str = "gpt-x"
     profile: dict[str, int] = Field(default={"max_input_tokens": 4_096})
 
 
-class TestWhatTheModelSaysOfItself:
-    @pytest.mark.parametrize(
-        "wrap",
-        [
-            lambda m: m,
-            lambda m: m.with_retry(),
-            lambda m: m.with_fallbacks([m]),
-            lambda m: m.bind(stop=["x"]),
-            lambda m: m | RunnableLambda(lambda x: x),
-        ],
-    )
-    def test_its_name_and_its_limit(self, wrap) -> None:
-        judge = LangChainLLM(wrap(Named(script=None)))
-        assert judge.model == "gpt-x"
-        assert judge.max_input_tokens == 4_096
-        assert repr(judge) == "LangChainLLM('gpt-x')"
-
-    def test_the_user_knows_better(self) -> None:
-        judge = LangChainLLM(Named(script=None), name="mine", max_input_tokens=99)
-        assert (judge.model, judge.max_input_tokens) == ("mine", 99)
-
-    def test_one_without_a_name_has_its_class(self) -> None:
-        assert LangChainLLM(PlainChat(script=None).with_retry()).model == "PlainChat"
-        assert LangChainLLM(PlainChat(script=None)).max_input_tokens is None
-        assert LangChainEmbedder(Places()).model == "Places"
-        assert repr(LangChainEmbedder(Places(), name="p")) == "LangChainEmbedder('p')"
+def test_what_the_model_says_of_itself() -> None:
+    bare = Named(script=None)
+    sequence = bare | RunnableLambda(lambda x: x)
+    for model in (bare, bare.with_retry(), bare.with_fallbacks([bare]), bare.bind(stop=["x"]), sequence):
+        judge = LangChainLLM(model)
+        assert (judge.model, judge.max_input_tokens, repr(judge)) == ("gpt-x", 4_096, "LangChainLLM('gpt-x')")
+    judge = LangChainLLM(bare, name="mine", max_input_tokens=99)
+    assert (judge.model, judge.max_input_tokens) == ("mine", 99), "the user knows better"
+    nameless = LangChainLLM(PlainChat(script=None).with_retry())
+    assert (nameless.model, nameless.max_input_tokens) == ("PlainChat", None)
+    assert LangChainEmbedder(Places()).model == "Places"
+    assert repr(LangChainEmbedder(Places(), name="p")) == "LangChainEmbedder('p')"
 
 
 def test_the_model_object_is_never_changed() -> None:
     script = Script(truth)
     model = ToolChat(script=script, temperature=0.3, n=1, callbacks=[], tags=["app"], metadata={"a": 1})
     before = {name: getattr(model, name) for name in type(model).model_fields}
-    copies = {name: (list(v) if isinstance(v, list) else v) for name, v in before.items()}
-    for core in metrics(truth):
+    copies = copy.deepcopy({name: value for name, value in before.items() if name != "script"})
+    for core in metrics(truth)[2::2]:
         metric = type(core)(**{**vars(core), "llm": Told(model, script)})
         metric.score(SAMPLE)
         asyncio.run(metric.ascore(SAMPLE))
     after = {name: getattr(model, name) for name in type(model).model_fields}
     assert all(after[name] is before[name] for name in before)
-    assert {name: (list(v) if isinstance(v, list) else v) for name, v in after.items()} == copies
+    assert {name: value for name, value in after.items() if name != "script"} == copies
 
 
 def test_what_answers_with_something_else_is_an_error_that_says_so() -> None:
     judge = LangChainLLM(RunnableLambda(lambda prompt: {"parsed": 1}))
     with pytest.raises(TypeError, match="the model answered with dict, not with a message or text: pass the model its"):
         judge.generate(LLMRequest("demo.ask", "", "Is it?", {}))
+
+
+# --- several draws of one prompt -------------------------------------------------------------------------------------
+
+DRAWN = Sample(user_input="Who?", response="She did.")
+
+
+@pytest.fixture
+def cache():
+    before = get_llm_cache()
+    set_llm_cache(InMemoryCache())
+    yield
+    set_llm_cache(before)
+
+
+def drawing(make, **options) -> tuple[Script, ResponseRelevancy]:
+    """A judge that asks something else each time."""
+    script = Script(lambda request: {"questions": [{"question": f"Q{next(script.calls)}?", "noncommittal": False}]})
+    options = {"sampling": "n_calls", **options}
+    return script, ResponseRelevancy(llm=Told(make(script), script), embedder=FakeEmbedder(), **options)
+
+
+@pytest.mark.usefixtures("cache")
+@pytest.mark.parametrize(
+    ("kind", "how"),
+    [("chat with tools", "score"), ("chat without tools", "ascore"), ("text model", "score"), ("with_retry", "ascore")],
+)
+def test_a_global_cache_keeps_the_draws_apart(kind: str, how: str) -> None:
+    script, metric = drawing(WRAPPERS[kind])
+
+    def questions() -> list[str]:
+        outcome = metric.score(DRAWN) if how == "score" else asyncio.run(metric.ascore(DRAWN))
+        return [verdict.text for verdict in outcome.verdicts]
+
+    first = questions()
+    assert sorted(first) == ["Q0?", "Q1?", "Q2?"]
+    assert questions() == first, "the second time each draw comes from the cache"
+    assert next(script.calls) == 3
+
+
+def test_a_chat_model_s_provider_sees_no_draw_and_a_text_model_s_does() -> None:
+    script, metric = drawing(lambda script: ToolChat(script=script), strictness=4)
+    metric.score(DRAWN)
+    assert len(set(script.asked)) == 1
+    prompts = []
+
+    class Listens(TextModel):
+        def _call(self, prompt, *args, **kwargs):
+            prompts.append(prompt)
+            return super()._call(prompt, *args, **kwargs)
+
+    drawing(lambda script: Listens(script=script))[1].score(DRAWN)
+    assert sorted(prompt.rstrip().rpartition("\n")[2] for prompt in prompts)[:2] == ["(Draw 2.)", "(Draw 3.)"]
+    assert len(set(prompts)) == 3
+
+
+@pytest.mark.usefixtures("cache")
+def test_tokens_of_a_cached_reply_without_counts_are_not_known() -> None:
+    class Uncounted(PlainChat):
+        def say(self, messages, kwargs):
+            return super().say(messages, kwargs).model_copy(update={"usage_metadata": None})
+
+    _, metric = drawing(lambda script: Uncounted(script=script), strictness=1)
+    for _ in range(2):
+        usage = metric.score(DRAWN).usage
+        assert (usage.input_tokens, usage.output_tokens) == (None, None)

@@ -1,6 +1,5 @@
 """The handler and the middleware on real LangGraph graphs and agents, with models whose words are scripted."""
 
-import asyncio
 import operator
 import sys
 import uuid
@@ -15,8 +14,8 @@ pytest.importorskip("langchain.agents")
 from langchain.agents import create_agent
 from langchain.agents.middleware import after_model
 from langchain_core.documents import Document
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import create_retriever_tool, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
@@ -35,14 +34,22 @@ from .monitored import (
     THIRD,
     Noting,
     Searching,
+    ainvoke,
+    astream,
+    astream_events,
+    invoke,
     joined,
+    named,
     parts,
+    sampled,
     says,
+    stream,
 )
 
 pytestmark = pytest.mark.usefixtures("offline")
 WHOLE = (QUESTION, FOUND, ANSWER)
 DOCUMENTS = [Document(text) for text in FOUND]
+ASKED = {"messages": [("user", QUESTION)]}
 
 
 class State(TypedDict, total=False):
@@ -84,51 +91,29 @@ def rag_graph(state=State, search=None, **options):
     return graph
 
 
-def by_invoke(graph, asked, config):
-    return graph.invoke(asked, config)
+def streaming(way, mode):
+    """The way, with one of LangGraph's modes of streaming."""
 
+    def in_mode(graph, asked, config):
+        return way(graph, asked, config, stream_mode=mode)
 
-def by_ainvoke(graph, asked, config):
-    return asyncio.run(graph.ainvoke(asked, config))
-
-
-def by_stream(mode):
-    def way(graph, asked, config):
-        return list(graph.stream(asked, config, stream_mode=mode))
-
-    way.__name__ = f"stream {mode}"
-    return way
-
-
-def by_astream(mode):
-    def way(graph, asked, config):
-        async def all_of_it():
-            return [piece async for piece in graph.astream(asked, config, stream_mode=mode)]
-
-        return asyncio.run(all_of_it())
-
-    way.__name__ = f"astream {mode}"
-    return way
-
-
-def by_events(graph, asked, config):
-    async def all_of_it():
-        return [event async for event in graph.astream_events(asked, config, version="v2")]
-
-    return asyncio.run(all_of_it())
+    in_mode.__name__ = f"{way.__name__} {mode}"
+    return in_mode
 
 
 WAYS = [
-    by_invoke,
-    by_ainvoke,
-    by_events,
-    *(by_stream(mode) for mode in ("values", "updates", "messages")),
-    *(by_astream(mode) for mode in ("values", "updates", "messages")),
+    invoke,
+    streaming(stream, "updates"),
+    ainvoke,
+    streaming(astream, "messages"),
+    astream_events,
+    streaming(stream, "messages"),
+    streaming(astream, "updates"),
+    streaming(stream, "values"),
 ]
-every_way = pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 
 
-def heard(runnable, asked, way=by_invoke, **config):
+def heard(runnable, asked, way=invoke, **config):
     """Run it with a handler, and return the one sample that came of it."""
     monitor = Noting()
     handler = MonitorHandler(monitor)
@@ -140,30 +125,25 @@ def heard(runnable, asked, way=by_invoke, **config):
 # --- graphs ----------------------------------------------------------------------------------------------------------
 
 
-@every_way
-@pytest.mark.parametrize("state", [State, DataState, ModelState])
+@pytest.mark.parametrize(("state", "way"), sampled([State, DataState, ModelState], WAYS, 3), ids=named)
 def test_a_graph_of_any_state(state, way) -> None:
     assert parts(heard(rag_graph(state).compile(), {"question": QUESTION}, way)) == WHOLE
 
 
-@every_way
-def test_a_graph_that_searches_by_itself_and_hides_what_it_found(way) -> None:
-    class Hiding(TypedDict):
-        answer: str
-
-    graph = rag_graph(State, lambda question: DOCUMENTS, output_schema=Hiding)
-    assert parts(heard(graph.compile(), {"question": QUESTION}, way)) == WHOLE
+class Hiding(TypedDict):
+    answer: str
 
 
-@pytest.mark.parametrize("way", [by_invoke, by_ainvoke, by_stream("updates")], ids=lambda way: way.__name__)
-def test_a_node_that_passes_documents_on_by_a_command(way) -> None:
-    class Hiding(TypedDict):
-        answer: str
-
+@pytest.mark.parametrize("way", [invoke, streaming(astream, "values")], ids=named)
+@pytest.mark.parametrize("command", [False, True], ids=["a node", "a command"])
+def test_documents_that_are_passed_on_and_not_in_the_outputs(command, way) -> None:
     graph = StateGraph(State, output_schema=Hiding)
-    graph.add_node("retrieve", lambda state: Command(update={"docs": DOCUMENTS}, goto="answer"))
+    update = {"docs": DOCUMENTS}
+    graph.add_node("retrieve", lambda state: Command(update=update, goto="answer") if command else update)
     graph.add_node("answer", lambda state: {"answer": ANSWER})
     graph.add_edge(START, "retrieve")
+    if not command:
+        graph.add_edge("retrieve", "answer")
     assert parts(heard(graph.compile(), {"question": QUESTION}, way)) == WHOLE
 
 
@@ -184,9 +164,6 @@ class Union(TypedDict, total=False):
 
 @pytest.mark.parametrize("hidden", [False, True])
 def test_parallel_nodes_in_a_graph_in_a_graph(hidden) -> None:
-    class Hiding(TypedDict):
-        answer: str
-
     inner = StateGraph(Union)
     inner.add_node("a", lambda state: {"docs": Searching(texts=(FIRST,)).invoke(state["question"])})
     inner.add_node("b", lambda state: {"docs": Searching(texts=(SECOND, FIRST)).invoke(state["question"])})
@@ -202,65 +179,34 @@ def test_parallel_nodes_in_a_graph_in_a_graph(hidden) -> None:
     assert len(sample.retrieved_contexts) == (2 if hidden else 3), "a state that holds one twice says so itself"
 
 
-def test_the_thread_is_in_the_metadata() -> None:
-    graph = rag_graph().compile(checkpointer=InMemorySaver())
-    assert heard(graph, {"question": QUESTION}, configurable={"thread_id": "7"}).metadata["thread_id"] == "7"
-
-
-@pytest.mark.parametrize("way", [by_invoke, by_stream("messages")], ids=lambda way: way.__name__)
-def test_a_handler_that_is_everywhere_hears_graphs_and_agents(way) -> None:
+def test_a_handler_that_is_everywhere_hears_graphs_and_agents() -> None:
     monitor = Noting()
     with MonitorHandler(monitor).everywhere():
-        way(rag_graph().compile(), {"question": QUESTION}, {})
-        way(
-            create_agent(says(called("search"), ANSWER), [retriever_tool("content")]),
-            {"messages": [("user", QUESTION)]},
-            {},
-        )
+        rag_graph().compile().invoke({"question": QUESTION})
+        create_agent(says(called("search"), ANSWER), [retriever_tool("content")]).invoke(ASKED)
     assert [parts(sample) for sample in monitor.samples] == [WHOLE, WHOLE]
 
 
 # --- interrupts ------------------------------------------------------------------------------------------------------
 
 
-def asking_graph(**options):
+@pytest.mark.parametrize("way", [invoke, WAYS[1], ainvoke], ids=named)
+def test_the_first_half_of_an_interrupted_run_is_skipped_and_the_resumed_one_scored(way) -> None:
+    if way is ainvoke and sys.version_info < (3, 11):
+        pytest.skip("LangGraph's interrupt() needs Python 3.11 in async code")
+    monitor = Noting()
+    config = {"callbacks": [MonitorHandler(monitor)], "configurable": {"thread_id": "7"}}
     graph = StateGraph(State)
     graph.add_node("retrieve", lambda state: {"docs": Searching().invoke(state["question"])})
     graph.add_node("ask", lambda state: {"answer": interrupt("Is that so?")})
     graph.add_edge(START, "retrieve")
     graph.add_edge("retrieve", "ask")
-    return graph.compile(checkpointer=InMemorySaver(), **options)
-
-
-@pytest.mark.parametrize("way", [by_invoke, by_stream("updates"), by_ainvoke], ids=lambda way: way.__name__)
-def test_the_first_half_of_an_interrupted_run_is_skipped_and_the_resumed_one_scored(way) -> None:
-    if way is by_ainvoke and sys.version_info < (3, 11):
-        pytest.skip("LangGraph's interrupt() needs Python 3.11 in async code")
-    monitor = Noting()
-    config = {"callbacks": [MonitorHandler(monitor)], "configurable": {"thread_id": "7"}}
-    graph = asking_graph()
+    graph = graph.compile(checkpointer=InMemorySaver())
     way(graph, {"question": QUESTION}, config)
     assert (monitor.samples, monitor.skipped, monitor.errors) == ([], {"interrupted": 1}, [])
     way(graph, Command(resume=ANSWER), config)
     assert [parts(sample) for sample in monitor.samples] == [WHOLE]
     assert (monitor.skipped, monitor.errors) == ({"interrupted": 1}, [])
-
-
-def test_an_interrupt_in_a_tool_of_an_agent() -> None:
-    @tool
-    def ask(what: str) -> str:
-        """Ask the human."""
-        return interrupt(what)
-
-    agent = create_agent(
-        says(called("search"), called("ask", what="Go on?"), ANSWER), [search, ask], checkpointer=InMemorySaver()
-    )
-    monitor = Noting()
-    config = {"callbacks": [MonitorHandler(monitor)], "configurable": {"thread_id": "7"}}
-    agent.invoke({"messages": [("user", QUESTION)]}, config)
-    assert (monitor.samples, monitor.skipped) == ([], {"interrupted": 1})
-    agent.invoke(Command(resume="Yes."), config)
-    assert [parts(sample) for sample in monitor.samples] == [WHOLE], "the artifact of the first half is in the messages"
 
 
 def test_what_was_found_before_and_after_an_interrupt_is_of_one_turn() -> None:
@@ -274,14 +220,12 @@ def test_what_was_found_before_and_after_an_interrupt_is_of_one_turn() -> None:
         """Search elsewhere."""
         return "found", [Document(THIRD)]
 
-    agent = create_agent(
-        says(called("search"), called("ask", "2", what="Go on?"), called("other", "3"), ANSWER),
-        [search, ask, other],
-        checkpointer=InMemorySaver(),
-    )
+    said = says(called("search"), called("ask", "2", what="Go on?"), called("other", "3"), ANSWER)
+    agent = create_agent(said, [search, ask, other], checkpointer=InMemorySaver())
     monitor = Noting()
     config = {"callbacks": [MonitorHandler(monitor)], "configurable": {"thread_id": "7"}}
-    agent.invoke({"messages": [("user", QUESTION)]}, config)
+    agent.invoke(ASKED, config)
+    assert (monitor.samples, monitor.skipped) == ([], {"interrupted": 1})
     agent.invoke(Command(resume="Yes."), config)
     (sample,) = monitor.samples
     assert (sample.user_input, sample.response) == (QUESTION, ANSWER)
@@ -294,7 +238,7 @@ def test_an_agent_that_is_stopped_before_its_tools(text) -> None:
     agent = create_agent(says(calls, ANSWER), [search], interrupt_before=["tools"], checkpointer=InMemorySaver())
     monitor = Noting()
     config = {"callbacks": [MonitorHandler(monitor)], "configurable": {"thread_id": "7"}}
-    agent.invoke({"messages": [("user", QUESTION)]}, config)
+    agent.invoke(ASKED, config)
     assert (monitor.samples, monitor.skipped) == ([], {"interrupted": 1})
     agent.invoke(None, config)
     assert [parts(sample) for sample in monitor.samples] == [WHOLE]
@@ -391,45 +335,35 @@ TOOLS = {
 }
 
 
-@every_way
-@pytest.mark.parametrize("kind", TOOLS)
+@pytest.mark.parametrize(("kind", "way"), sampled(TOOLS, WAYS, 2), ids=named)
 def test_an_agent_s_tools(kind, way) -> None:
     used = TOOLS[kind]()
     agent = create_agent(says(called(used.name), ANSWER), [used])
-    assert parts(heard(agent, {"messages": [("user", QUESTION)]}, way)) == WHOLE
-
-
-@pytest.mark.parametrize("asked", [("user", QUESTION), HumanMessage(QUESTION), {"role": "user", "content": QUESTION}])
-def test_an_agent_s_question_in_any_form(asked) -> None:
-    assert heard(create_agent(says(ANSWER), []), {"messages": [asked]}).user_input == QUESTION
+    assert parts(heard(agent, ASKED, way)) == WHOLE
 
 
 def test_a_tool_of_plain_text_is_named() -> None:
     monitor, unnamed = Noting(), Noting()
-    handlers = [MonitorHandler(monitor, retriever_tools=["search_text"]), MonitorHandler(unnamed)]
+    handlers = [MonitorHandler(monitor, retriever_tools=["search_text", "search"]), MonitorHandler(unnamed)]
     agent = create_agent(says(called("search_text"), ANSWER), [search_text])
-    agent.invoke({"messages": [("user", QUESTION)]}, {"callbacks": handlers})
+    agent.invoke(ASKED, {"callbacks": handlers})
     assert parts(monitor.only) == (QUESTION, (FIRST,), ANSWER)
     assert parts(unnamed.only) == (QUESTION, (), ANSWER)
-
-
-def test_of_a_named_tool_with_a_retriever_the_documents_count_and_not_its_text() -> None:
-    monitor = Noting()
+    # Of a named tool with a retriever in it the documents count, and not its text.
     agent = create_agent(says(called("search"), ANSWER), [retriever_tool("content")])
-    config = {"callbacks": [MonitorHandler(monitor, retriever_tools=["search"])]}
-    agent.invoke({"messages": [("user", QUESTION)]}, config)
-    assert parts(monitor.only) == WHOLE
+    agent.invoke(ASKED, {"callbacks": handlers[:1]})
+    assert parts(monitor.samples[1]) == WHOLE
 
 
 def test_two_hops_are_one_sample_with_each_text_once() -> None:
     other = create_retriever_tool(Searching(texts=(SECOND, THIRD)), "other", "Search.")
     both = AIMessage("", tool_calls=[*called("search").tool_calls, *called("other", "2").tool_calls])
     agent = create_agent(says(both, called("search", "3"), ANSWER), [retriever_tool("content"), other])
-    sample = heard(agent, {"messages": [("user", QUESTION)]})
+    sample = heard(agent, ASKED)
     assert sorted(sample.retrieved_contexts) == sorted((FIRST, SECOND, THIRD))
 
 
-@every_way
+@pytest.mark.parametrize("way", [invoke, WAYS[3]], ids=named)
 def test_of_an_agent_with_a_memory_only_this_run_counts(way) -> None:
     tools = [create_retriever_tool(Searching(texts=(THIRD,)), "first", "Search."), search]
     agent = create_agent(
@@ -438,8 +372,9 @@ def test_of_an_agent_with_a_memory_only_this_run_counts(way) -> None:
     monitor = Noting()
     config = {"callbacks": [MonitorHandler(monitor)], "configurable": {"thread_id": "7"}}
     way(agent, {"messages": [("user", "Is Persuasion a novel?")]}, config)
-    way(agent, {"messages": [("user", QUESTION)]}, config)
+    way(agent, ASKED, config)
     assert [parts(sample) for sample in monitor.samples] == [("Is Persuasion a novel?", (THIRD,), "Yes."), WHOLE]
+    assert monitor.samples[0].metadata["thread_id"] == "7"
 
 
 def test_a_history_that_the_client_sends_is_not_this_turn_s() -> None:
@@ -454,19 +389,11 @@ def test_a_history_that_the_client_sends_is_not_this_turn_s() -> None:
     assert parts(heard(agent, {"messages": history})) == WHOLE
 
 
-def test_an_agent_with_no_search() -> None:
-    assert parts(heard(create_agent(says(ANSWER), []), {"messages": [("user", QUESTION)]})) == (
-        QUESTION,
-        (),
-        ANSWER,
-    )
-
-
 def test_an_agent_whose_tool_fails() -> None:
     monitor = Noting()
     agent = create_agent(says(called("broken"), ANSWER), [broken])
     with pytest.raises(ValueError, match="down"):
-        agent.invoke({"messages": [("user", QUESTION)]}, {"callbacks": [MonitorHandler(monitor)]})
+        agent.invoke(ASKED, {"callbacks": [MonitorHandler(monitor)]})
     assert parts(monitor.only) == (QUESTION, (), None)
     assert monitor.only.metadata["error"] == "ValueError: down"
 
@@ -480,13 +407,7 @@ def test_an_agent_as_another_one_s_tool_is_part_of_its_sample() -> None:
         return inner.invoke({"messages": [("user", query)]}, config)["messages"][-1].text
 
     agent = create_agent(says(called("research"), ANSWER), [research])
-    assert parts(heard(agent, {"messages": [("user", QUESTION)]})) == WHOLE
-
-
-def test_a_chain_that_runs_an_agent() -> None:
-    agent = create_agent(says(called("search"), ANSWER), [search])
-    runnable = RunnableLambda(lambda question: {"messages": [("user", question)]}) | agent
-    assert parts(heard(runnable, QUESTION)) == WHOLE
+    assert parts(heard(agent, ASKED)) == WHOLE
 
 
 @pytest.mark.parametrize("by", ["handler", "middleware"])
@@ -502,9 +423,7 @@ def test_the_answer_is_the_last_message_also_where_it_calls_tools_beside_its_tex
     monitor = Noting()
     middleware = [MonitorMiddleware(monitor)] if by == "middleware" else []
     agent = create_agent(says(looks, cites), [search], middleware=[stop, *middleware])
-    agent.invoke(
-        {"messages": [("user", QUESTION)]}, {"callbacks": [MonitorHandler(monitor)] if by == "handler" else []}
-    )
+    agent.invoke(ASKED, {"callbacks": [MonitorHandler(monitor)] if by == "handler" else []})
     assert (monitor.only.user_input, monitor.only.response) == (QUESTION, ANSWER)
 
 
@@ -516,13 +435,13 @@ def watched(monitor, *said, tools=(), **options):
     return create_agent(says(*said), list(tools), middleware=[middleware], **options)
 
 
-@every_way
+@pytest.mark.parametrize("way", [invoke, ainvoke, *WAYS[-2:]], ids=named)
 def test_the_middleware_submits_each_run_once(way) -> None:
     monitor = Noting()
     agent = watched(monitor, called("search"), ANSWER, tools=[search], checkpointer=InMemorySaver())
     config = {"configurable": {"thread_id": "7"}, "tags": ["prod"]}
     way(agent, {"messages": [("user", "An earlier one?")]}, config)
-    way(agent, {"messages": [("user", QUESTION)]}, config)
+    way(agent, ASKED, config)
     assert [parts(sample) for sample in monitor.samples] == [("An earlier one?", FOUND, ANSWER), WHOLE]
     assert monitor.samples[0].id != monitor.samples[1].id
     assert (monitor.skipped, monitor.errors) == ({}, [])
@@ -535,7 +454,7 @@ def test_the_middleware_s_id_is_the_run_s_where_langgraph_tells_it() -> None:
     monitor, run_id = Noting(), uuid.uuid4()
     from langgraph.runtime import Runtime
 
-    watched(monitor, ANSWER).invoke({"messages": [("user", QUESTION)]}, {"run_id": run_id})
+    watched(monitor, ANSWER).invoke(ASKED, {"run_id": run_id})
     assert uuid.UUID(monitor.only.id)
     if hasattr(Runtime(), "execution_info"):
         assert monitor.only.id == str(run_id)
@@ -545,17 +464,17 @@ def test_the_middleware_s_tools_of_plain_text_are_named() -> None:
     monitor = Noting()
     options = {"middleware": {"retriever_tools": ["search_text"]}}
     agent = watched(monitor, called("search_text"), ANSWER, tools=[search_text], **options)
-    agent.invoke({"messages": [("user", QUESTION)]})
+    agent.invoke(ASKED)
     assert parts(monitor.only) == (QUESTION, (FIRST,), ANSWER)
 
 
-@every_way
+@pytest.mark.parametrize("way", [invoke, WAYS[3]], ids=named)
 def test_middleware_and_handler_together_make_one_sample(way) -> None:
     """The handler's, which knows what the retriever in the tool returned, and the run's id."""
     monitor, run_id = Noting(), uuid.uuid4()
     agent = watched(monitor, called("search"), ANSWER, tools=[retriever_tool("content")])
     config = {"callbacks": [MonitorHandler(monitor)], "run_id": run_id}
-    way(agent, {"messages": [("user", QUESTION)]}, config)
+    way(agent, ASKED, config)
     assert parts(monitor.only) == WHOLE
     assert monitor.only.id == str(run_id)
 
@@ -563,14 +482,14 @@ def test_middleware_and_handler_together_make_one_sample(way) -> None:
 def test_middleware_and_handler_of_two_monitors_both_submit() -> None:
     one, other = Noting(), Noting()
     agent = watched(one, ANSWER)
-    agent.invoke({"messages": [("user", QUESTION)]}, {"callbacks": [MonitorHandler(other)]})
+    agent.invoke(ASKED, {"callbacks": [MonitorHandler(other)]})
     assert parts(one.only) == parts(other.only)
 
 
 def test_a_handler_that_passes_the_run_over_leaves_it_to_the_middleware() -> None:
     monitor = Noting()
     handler = MonitorHandler(monitor, where=lambda name, tags, metadata: False)
-    watched(monitor, ANSWER).invoke({"messages": [("user", QUESTION)]}, {"callbacks": [handler]})
+    watched(monitor, ANSWER).invoke(ASKED, {"callbacks": [handler]})
     assert parts(monitor.only) == (QUESTION, (), ANSWER)
 
 
@@ -580,7 +499,7 @@ def test_an_error_in_the_middleware_never_reaches_the_agent() -> None:
             raise RuntimeError("broken")
 
     monitor = Broken()
-    final = watched(monitor, ANSWER).invoke({"messages": [("user", QUESTION)]})
+    final = watched(monitor, ANSWER).invoke(ASKED)
     assert final["messages"][-1].text == ANSWER
     assert [str(error) for error in monitor.errors] == ["broken"]
 

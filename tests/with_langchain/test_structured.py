@@ -20,25 +20,27 @@ REQUEST = LLMRequest("demo.ids", "Answer.", "Which?", record(ids=listing(whole(1
 SAMPLE = Sample(user_input="Which?", retrieved_contexts=["This. Not that."])
 
 
-def asked(kind: str) -> Script:
-    script = Script(lambda request: IDS)
-    Told(WRAPPERS[kind](script), script).generate(REQUEST)
+WORD = LLMRequest("demo.ask", "", "Is it?", {"type": "string", "enum": ["yes", "no"]}, choices=("yes", "no"))
+
+
+def asked(kind: str, request=REQUEST, **options) -> Script:
+    script = Script(lambda request: "Yes." if request.choices else IDS)
+    Told(WRAPPERS[kind](script), script, **options).generate(request)
     return script
 
 
-def test_a_model_with_tools_gets_the_schema_as_its_tool() -> None:
+def test_a_model_with_tools_gets_the_schema_as_its_tool_and_others_in_the_prompt() -> None:
     script = asked("chat with tools")
     ((tool,),) = script.tools
     assert tool["function"]["name"] == "demo_ids"
     assert tool["function"]["parameters"]["properties"] == REQUEST.schema["properties"]
     assert script.asked == [REQUEST.user]
-
-
-@pytest.mark.parametrize("kind", ["chat without tools", "text model", "with_retry", "with_fallbacks"])
-def test_others_get_the_schema_in_the_prompt(kind: str) -> None:
-    script = asked(kind)
-    assert set(script.tools) <= {None}
-    assert script.asked == [spelled_out(REQUEST)]
+    assert asked("chat with tools", WORD).tools == [None], "one word needs no structure"
+    assert asked("chat with tools", structured_output=False).tools == [None]
+    for kind in ("chat without tools", "text model", "with_retry", "with_fallbacks"):
+        script = asked(kind)
+        assert set(script.tools) <= {None}
+        assert script.asked == [spelled_out(REQUEST)]
 
 
 def test_arguments_that_bind_holds_are_not_lost() -> None:
@@ -52,19 +54,6 @@ def test_arguments_that_bind_holds_are_not_lost() -> None:
     script = Script(lambda request: IDS)
     Told(Keeps(script=script).bind(temperature=0), script).generate(REQUEST)
     assert [kwargs["temperature"] for kwargs in seen] == [0]
-
-
-def test_one_word_answers_need_no_structure() -> None:
-    script = Script(lambda request: "Yes.")
-    request = LLMRequest("demo.ask", "", "Is it?", {"type": "string", "enum": ["yes", "no"]}, choices=("yes", "no"))
-    assert Told(ToolChat(script=script), script).generate(request).text == "yes"
-    assert script.tools == [None]
-
-
-def test_structured_output_can_be_turned_off() -> None:
-    script = Script(lambda request: IDS)
-    Told(ToolChat(script=script), script, structured_output=False).generate(REQUEST)
-    assert script.tools == [None]
 
 
 class RefusedError(Exception):
@@ -86,8 +75,11 @@ class Refuses(ToolChat):
         return super().say(messages, kwargs)
 
 
-@pytest.mark.parametrize("how", ["generate", "agenerate"])
-@pytest.mark.parametrize("error", [RefusedError("registry/model does not support tools"), NotImplementedError()])
+@pytest.mark.parametrize(
+    ("how", "error"),
+    [("generate", RefusedError("registry/model does not support tools")), ("agenerate", NotImplementedError())],
+    ids=["generate", "agenerate"],
+)
 def test_a_server_that_refuses_structure_is_asked_without_and_remembered(how, error, caplog) -> None:
     script = Script(lambda request: IDS)
     judge = Told(Refuses(script=script, error=error), script)
@@ -96,28 +88,28 @@ def test_a_server_that_refuses_structure_is_asked_without_and_remembered(how, er
             reply = judge.generate(REQUEST) if how == "generate" else asyncio.run(judge.agenerate(REQUEST))
             assert reply.text == '{"ids": [1]}'
     assert script.tools.count(None) == 3
-    assert "refused" in script.tools
     assert script.tools[-2:] == [None, None]
+    assert "refused" in script.tools
     assert len(caplog.records) == 1
     assert "refused structured output, going on without" in caplog.text
 
 
-def test_a_server_that_is_down_is_not_taken_for_one_without_structure() -> None:
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [
+        (RefusedError("registry/model does not support tools"), ConnectionError),  # from what it is asked then
+        (RefusedError("maximum context length is 8192 tokens, as text"), RefusedError),
+        (RuntimeError("tools"), RuntimeError),
+    ],
+    ids=["down", "too long", "other"],
+)
+def test_other_errors_are_raised_and_not_remembered(error, raised) -> None:
     script = Script(lambda request: IDS)
-    judge = Told(Refuses(script=script, down=True), script)
+    judge = Told(Refuses(script=script, error=error, down=True), script)
     for _ in range(2):
-        with pytest.raises(ConnectionError):
+        with pytest.raises(raised):
             judge.generate(REQUEST)
     assert script.tools == ["refused", "refused"]
-
-
-@pytest.mark.parametrize(
-    "error", [RefusedError("maximum context length is 8192 tokens, as text"), RuntimeError("tools")]
-)
-def test_other_errors_are_raised(error) -> None:
-    script = Script(lambda request: IDS)
-    with pytest.raises(type(error)):
-        Told(Refuses(script=script, error=error, down=True), script).generate(REQUEST)
 
 
 def call(**args):
@@ -131,10 +123,8 @@ def invalid(args):
 @pytest.mark.parametrize(
     ("raw", "parsed", "text"),
     [
-        (message("", tool_calls=[call(ids=[1])]), {"ids": [1]}, '{"ids": [1]}'),
         (message("I will call it.", tool_calls=[call(ids=[1])]), {"ids": [1]}, '{"ids": [1]}'),
         (message('{"ids": [1]}'), {"ids": [1]}, '{"ids": [1]}'),
-        (message('```json\n{"ids": [1]}\n```'), {"ids": [1]}, '{"ids": [1]}'),
         # LangChain's parsers complete what was cut off, and find JSON among prose: here it is as it was written
         (message('{"ids": [1, 2'), {"ids": [1, 2]}, '{"ids": [1, 2'),
         (message('Here: {"ids": [1]} or {"ids": [2]}'), {"ids": [1]}, 'Here: {"ids": [1]} or {"ids": [2]}'),
@@ -143,7 +133,6 @@ def invalid(args):
         (message("", invalid_tool_calls=[invalid('{"ids": [1')]), None, '{"ids": [1'),
         (message("", tool_calls=[call(ids=[1])], response_metadata={"finish_reason": "length"}), {"ids": [1]}, ""),
         (message("", tool_calls=[call(ids=[1])], response_metadata={"stop_reason": "max_tokens"}), {"ids": [1]}, ""),
-        (message("No tool for me."), None, "No tool for me."),
         (message(""), None, ""),  # parsed None and parsing_error None: no answer
         (message("raw words of a model of one's own"), {"ids": [1]}, '{"ids": [1]}'),
     ],
@@ -168,10 +157,21 @@ def test_without_structure_a_tool_call_or_reasoning_is_read_where_there_is_no_te
     assert read_plain(raw, REQUEST).text == text
 
 
-@pytest.mark.parametrize("answer", [None, {"ids": [1]}, {"raw": None, "parsed": None}])
-def test_an_answer_without_a_message_is_an_error(answer) -> None:
-    with pytest.raises(TypeError, match="without a raw message"):
-        read_structured(answer, REQUEST)
+def test_an_answer_without_a_message_is_an_error_and_without_an_answer_unparseable() -> None:
+    for answer in (None, {"ids": [1]}, {"raw": None, "parsed": None}):
+        with pytest.raises(TypeError, match="without a raw message"):
+            read_structured(answer, REQUEST)
+
+    class Prose(ToolChat):
+        """Answers in prose, whatever tool it is given: LangChain's parsed is None, its parsing_error too."""
+
+        def say(self, messages, kwargs):
+            self.script.asked.append(messages[-1].content)
+            return message("I would say the first one.")
+
+    script = Script(lambda request: IDS)
+    outcome = ContextRelevancy(llm=Told(Prose(script=script), script)).score(SAMPLE)
+    assert (outcome.reason, outcome.usage.llm_calls, len(script.asked)) == ("judge_unparseable", 2, 2)
 
 
 def test_streamed_arguments_that_were_cut_off_are_no_answer() -> None:
@@ -182,21 +182,6 @@ def test_streamed_arguments_that_were_cut_off_are_no_answer() -> None:
     whole_message = pieces[0] + pieces[1]
     assert whole_message.tool_calls, "LangChain completed them"
     assert read_structured({"raw": whole_message, "parsed": {"ids": [1]}}, REQUEST).text == ""
-
-
-class Prose(ToolChat):
-    """A model that answers in prose, whatever tool it is given: LangChain's parsed is None, its parsing_error too."""
-
-    def say(self, messages, kwargs):
-        self.script.asked.append(messages[-1].content)
-        return message("I would say the first one.")
-
-
-def test_no_answer_is_a_failure_after_one_re_ask() -> None:
-    script = Script(lambda request: IDS)
-    outcome = ContextRelevancy(llm=Told(Prose(script=script), script)).score(SAMPLE)
-    assert outcome.reason == "judge_unparseable"
-    assert outcome.usage.llm_calls == len(script.asked) == 2
 
 
 @pytest.mark.parametrize(

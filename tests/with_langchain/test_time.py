@@ -41,9 +41,8 @@ class SlowAsync(Slow):
         await asyncio.sleep(3600)
 
 
-@pytest.mark.parametrize("model", [Slow, SlowAsync])
-def test_sync(over, model) -> None:
-    judge = LangChainLLM(model(script=None, over=over), timeout=0.05, name="slow-one")
+def test_sync(over) -> None:
+    judge = LangChainLLM(SlowAsync(script=None, over=over), timeout=0.05, name="slow-one")
     with pytest.raises(TimeoutError, match=r"slow-one did not reply within 0\.05 s; its thread runs on until the mod"):
         judge.generate(REQUEST)
 
@@ -60,19 +59,15 @@ def test_async(over, model) -> None:
     asyncio.run(late())
 
 
-def test_an_answer_in_time_is_an_answer(over) -> None:
+def test_an_answer_in_time_is_an_answer_and_a_model_s_own_timeout_its_own(over) -> None:
     over.set()
     judge = LangChainLLM(Slow(script=None, over=over), timeout=60)
-    assert judge.generate(REQUEST).text == "yes"
-    assert asyncio.run(judge.agenerate(REQUEST)).text == "yes"
+    assert judge.generate(REQUEST).text == asyncio.run(judge.agenerate(REQUEST)).text == "yes"
 
+    class OwnTimeout(PlainChat):
+        def _generate(self, *args, **kwargs):
+            raise TimeoutError("the provider's own")
 
-class OwnTimeout(PlainChat):
-    def _generate(self, *args, **kwargs):
-        raise TimeoutError("the provider's own")
-
-
-def test_a_model_s_own_timeout_stays_its_own() -> None:
     judge = LangChainLLM(OwnTimeout(script=None), timeout=60)
     with pytest.raises(TimeoutError, match="the provider's own"):
         judge.generate(REQUEST)

@@ -1,7 +1,7 @@
-"""An app under LANGSMITH_TRACING that calls a judge; run by test_unseen.py: python traced_app.py MODE
+"""An app under LANGSMITH_TRACING that calls a judge; run by test_unseen.py: python traced_app.py MODE...
 
-"judge": a judge as it is; "traced": with `trace=True`; "app": the app's own model; "evaluate", "aevaluate": a chain in
-LangSmith's evaluation with the client of docs/langchain.md; "plain": without. Traces go to LANGSMITH_ENDPOINT.
+"judge": a judge as it is; "traced": with `trace=True`; "evaluate", "aevaluate": a chain in LangSmith's evaluation with
+the client of docs/langchain.md; "plain": without. Traces go to LANGSMITH_ENDPOINT.
 """
 
 import asyncio
@@ -22,14 +22,13 @@ REQUEST = LLMRequest("demo.ask", "", "Is it?", {}, choices=("yes", "no"))
 
 
 def main(mode: str) -> None:
-    model = FakeListChatModel(responses=["yes"])
-    judge = LangChainLLM(model, trace=mode == "traced")
+    judge = LangChainLLM(FakeListChatModel(responses=["yes"]), trace=mode == "traced")
 
     def ask(_):
-        return model.invoke("Is it?").content if mode == "app" else judge.generate(REQUEST).text
+        return judge.generate(REQUEST).text
 
     async def aask(_):
-        return (await model.ainvoke("Is it?")).content if mode == "app" else (await judge.agenerate(REQUEST)).text
+        return (await judge.agenerate(REQUEST)).text
 
     assert ask(None) == "yes"
     assert asyncio.run(aask(None)) == "yes"
@@ -60,4 +59,5 @@ def evaluation(mode: str) -> None:
 
 
 if __name__ == "__main__":
-    (main if sys.argv[1] in ("judge", "traced", "app") else evaluation)(sys.argv[1])
+    for mode in sys.argv[1:]:
+        (main if mode in ("judge", "traced") else evaluation)(mode)
