@@ -100,24 +100,15 @@ def test_agents_that_work_together(notes):
     assert notes.samples[0].metadata["name"] == "AgentWorkflow.run"
 
 
-def test_tools_that_tell_only_a_text(notes):
-    app = agent(("look_up", {"query": "Emma"}), ("look_up", {"query": "again"}), ANSWER, tools=[lookup()])
-    run(app, user_msg="Who?", memory=memory())
-    assert notes.told == [("Who?", TEXTS[:1], ANSWER)]
-
-
-def test_the_union_of_tools_each_after_its_reranking(notes):
+def test_the_union_of_tools_each_text_once_and_after_its_reranking(notes):
     tools = [lookup(), engine_tool(node_postprocessors=[Second()])]
-    run(agent(("look_up", {"query": "Emma"}), CALL, ANSWER, tools=tools), user_msg="Who?", memory=memory())
+    calls = [("look_up", {"query": "Emma"}), ("look_up", {"query": "again"}), CALL]
+    run(agent(*calls, ANSWER, tools=tools), user_msg="Who?", memory=memory())
     assert notes.told == [("Who?", (TEXTS[0], f"reranked: {TEXTS[1]}"), ANSWER)]
 
 
-def test_an_agent_without_tools_called(notes):
+def test_the_question_is_a_message_or_the_last_of_the_user_in_a_history(notes):
     run(agent(ANSWER), user_msg=ChatMessage("Who?"), memory=memory())
-    assert notes.told == [("Who?", (), ANSWER)]
-
-
-def test_a_question_at_the_end_of_a_history(notes):
     history = [
         ChatMessage(role=MessageRole.USER, content="Before?"),
         ChatMessage(role=MessageRole.ASSISTANT, content="Yes."),
@@ -125,13 +116,9 @@ def test_a_question_at_the_end_of_a_history(notes):
         ChatMessage(role=MessageRole.SYSTEM, content="Be brief."),
     ]
     run(agent(ANSWER), chat_history=history, memory=memory())
-    assert notes.told == [("Who?", (), ANSWER)]
-
-
-def test_a_run_without_a_question_is_no_sample(notes):
-    history = [ChatMessage(role=MessageRole.ASSISTANT, content="Yes.")]
-    run(agent(ANSWER), chat_history=history, memory=memory())
-    assert notes.told == []
+    assert notes.told == [("Who?", (), ANSWER)] * 2
+    run(agent(ANSWER), chat_history=history[1:2], memory=memory())
+    assert len(notes.told) == 2
     assert notes.skipped == {"no_question": 1}
 
 
@@ -168,12 +155,10 @@ class Flow(Workflow):
         (ANSWER, ANSWER, ()),
         ({"answer": ANSWER, "pages": 3}, ANSWER, ()),
         ({"pages": 3}, None, ()),
-        (7, None, ()),
         (None, None, ()),
         (ChatMessage(ANSWER), ANSWER, ()),
         (CompletionResponse(text=ANSWER), ANSWER, ()),
         (ChatResponse(message=ChatMessage(ANSWER)), ANSWER, ()),
-        (lambda: engine().query("Within"), ANSWER, TEXTS),
         (lambda: {"response": engine().query("Within"), "seen": 1}, ANSWER, TEXTS),
         (lambda: str(engine().query("Within")), ANSWER, TEXTS),
         (lambda: engine().aquery("Within"), ANSWER, TEXTS),
@@ -185,16 +170,13 @@ def test_a_workflow_of_the_users_own(notes, gives, answer, contexts):
     assert notes.samples[0].metadata == {"name": "Flow.run", "tags": {}}
 
 
-@pytest.mark.parametrize("name", ["user_msg", "query", "question", "message", "input", "topic"])
-def test_the_names_under_which_a_workflow_is_asked(notes, name):
-    run(Flow(), gives=7, **{name: "Who?"})
-    assert [one.user_input for one in notes.samples] == ["Who?"]
-
-
-def test_a_workflow_that_is_asked_nothing_is_no_sample(notes):
+def test_the_names_under_which_a_workflow_is_asked(notes):
+    for name in ("user_msg", "query", "question", "message", "input", "topic"):
+        run(Flow(), gives=7, **{name: "Who?"})
+    assert [one.user_input for one in notes.samples] == ["Who?"] * 6
     run(Flow(), gives=7)
     run(Flow(), gives=7, one="text", two="texts")
-    assert notes.told == []
+    assert len(notes.samples) == 6
     assert notes.skipped == {"no_question": 2}
 
 
@@ -222,19 +204,10 @@ def test_a_workflow_with_events_of_its_own(notes):
     assert {one.response for one in notes.samples} <= {ANSWER, None}
 
 
-@pytest.mark.parametrize("how", ["query", "aquery"])
-def test_a_workflow_that_ends_with_a_stream(notes, how):
-    def gives():
-        return getattr(engine(streaming=True), how)("Within")
-
-    async def main():
-        response = await Flow().run(query="Who?", gives=gives)
-        assert notes.told == []
-        if how == "query":
-            return "".join(response.response_gen)
-        return "".join([word async for word in response.async_response_gen()])
-
-    assert asyncio.run(main()) == ANSWER
+async def test_a_workflow_that_ends_with_a_stream(notes):
+    response = await Flow().run(query="Who?", gives=lambda: engine(streaming=True).query("Within"))
+    assert notes.told == []
+    assert "".join(response.response_gen) == ANSWER
     assert notes.told == [("Who?", TEXTS, ANSWER)]
 
 

@@ -2,13 +2,11 @@
 
 import asyncio
 import copy
-import gc
 import inspect
 import os
 import pickle
 import subprocess
 import sys
-import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -44,29 +42,20 @@ def handlers():
 def test_the_same_monitor_twice_is_once(notes):
     before = handlers()
     instrument(notes)
-    instrument(notes)
+    in_threads(*[lambda: instrument(notes)] * 16)
     assert len(handlers()) == len(before) + 1
     engine().query("Who?")
     assert notes.told == [DONE]
 
 
-def test_instrumenting_from_many_threads_at_once_is_once(notes):
+def test_what_is_refused(notes):
     before = handlers()
-    in_threads(*[lambda: instrument(notes)] * 16)
-    assert len(handlers()) == len(before) + 1
-
-
-@pytest.mark.parametrize("where", [True, "RetrieverQueryEngine", 7])
-def test_what_is_refused(notes, where):
-    instrument(Notes())
-    before = handlers()
-    with pytest.raises(TypeError, match="where: is "):
-        instrument(notes, where=where)
+    with pytest.raises(TypeError, match="where: is str; "):
+        instrument(notes, where="RetrieverQueryEngine")
     for wrong in (None, "monitor", object()):
-        with pytest.raises(TypeError, match="monitor: is .*; pass a ragstone.Monitor"):
-            instrument(wrong)
-        with pytest.raises(TypeError, match="monitor: is .*; pass a ragstone.Monitor"):
-            MonitorCallbackHandler(wrong)
+        for call in (instrument, MonitorCallbackHandler):
+            with pytest.raises(TypeError, match="monitor: is .*; pass a ragstone.Monitor"):
+                call(wrong)
     assert handlers() == before
 
 
@@ -115,13 +104,6 @@ def test_a_stream_that_is_read_after_it_was_taken_away(notes):
     response = engine(streaming=True).query("Who?")
     uninstrument(notes)
     assert "".join(response.response_gen) == ANSWER
-    assert notes.told == [DONE]
-
-
-def test_it_hears_an_app_that_was_built_before(notes):
-    app = engine()
-    instrument(notes)
-    app.query("Who?")
     assert notes.told == [DONE]
 
 
@@ -186,19 +168,6 @@ def test_what_fails_in_the_handler_is_counted_and_no_trouble_of_the_app(notes):
     assert kept_by_handlers() == 0
 
 
-@pytest.mark.parametrize("stream", [False, True])
-def test_a_monitor_that_fails_is_no_trouble_of_the_app(notes, stream):
-    def submit(sample):
-        raise MemoryError("full")
-
-    notes.submit = submit
-    instrument(notes)
-    response = engine(streaming=stream).query("Who?")
-    assert ("".join(response.response_gen) if stream else str(response)) == ANSWER
-    assert [type(error) for _, error in notes.errors] == [MemoryError]
-    assert kept_by_handlers() == 0
-
-
 class MuteError(Exception):
     def __str__(self):
         raise RuntimeError("no words")
@@ -208,36 +177,6 @@ def test_an_error_without_words(notes):
     Recorder(notes).failed(Asked("1", "Who?", {}), ["a", "b", "a"], MuteError())
     assert notes.told == [("Who?", ("a", "b"), None)]
     assert notes.samples[0].metadata == {"error": "MuteError: ?"}
-
-
-# -------------------------------------------------------------------------------- at the same time
-
-
-def test_queries_at_the_same_time_in_one_loop(notes):
-    instrument(notes)
-
-    async def main():
-        apps = [engine(f"Answer {i}.", texts=[f"Text {i}."], pause=0.002) for i in range(16)]
-        await asyncio.gather(*(app.aquery(f"Question {i}?") for i, app in enumerate(apps)))
-
-    asyncio.run(main())
-    assert sorted(notes.told) == sorted((f"Question {i}?", (f"Text {i}.",), f"Answer {i}.") for i in range(16))
-    assert kept_by_handlers() == 0
-
-
-def test_queries_at_the_same_time_in_threads(notes):
-    instrument(notes)
-    apps = [engine(f"Answer {i}.", texts=[f"Text {i}."]) for i in range(8)]
-
-    def many(i):
-        for _ in range(25):
-            apps[i].query(f"Question {i}?")
-
-    in_threads(*(lambda i=i: many(i) for i in range(8)))
-    expected = [(f"Question {i}?", (f"Text {i}.",), f"Answer {i}.") for i in range(8)]
-    assert sorted(notes.told) == sorted(expected * 25)
-    assert len({one.id for one in notes.samples}) == 200
-    assert kept_by_handlers() == 0
 
 
 class Pooling(CustomQueryEngine):
@@ -288,30 +227,23 @@ def handler_of(notes):
     return root_dispatcher.span_handlers[0]
 
 
-def test_ten_thousand_runs_that_never_end(notes):
-    """They are forgotten at last, oldest first, and memory stays flat."""
+def test_runs_that_never_end_are_forgotten_oldest_first(notes, monkeypatch):
     handler = handler_of(notes)
-    for i in range(runs_module.MOST_OPEN):
+    monkeypatch.setattr(handler.recorder.runs._runs, "_most", 100)
+    for i in range(100):
         begin(handler, i)
     assert notes.skipped == {}
     full = len(handler.recorder)
-    gc.collect()
-    tracemalloc.start()
-    for i in range(runs_module.MOST_OPEN, 2 * runs_module.MOST_OPEN):
+    for i in range(100, 1000):
         begin(handler, i)
-    gc.collect()
-    first, _ = tracemalloc.get_traced_memory()
-    for i in range(2 * runs_module.MOST_OPEN, 3 * runs_module.MOST_OPEN):
-        begin(handler, i)
-    gc.collect()
-    second, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
     assert len(handler.recorder) == full
-    assert notes.skipped == {"never_ended": 2 * runs_module.MOST_OPEN}
-    assert second < 1.1 * first
+    assert notes.skipped == {"never_ended": 900}
     engine().query("Who?")
     assert notes.told == [DONE]
+    handler.span_exit(f"RetrieverQueryEngine.query-{999:036}", BOUND, ENGINE, None)
+    assert len(notes.told) == 2
     assert notes.errors == []
+    assert runs_module.MOST_OPEN == 10_000
 
 
 def test_runs_that_are_too_old(notes, monkeypatch):
@@ -348,14 +280,14 @@ def test_a_run_that_ends_before_what_it_began(notes):
     assert kept_by_handlers() == 0
 
 
-@pytest.mark.parametrize("id_", ["", "-", ".query", "RetrieverQueryEngine.query", "query-" + "0" * 36, "x" * 10_000])
-def test_spans_of_others_with_ids_of_their_own(notes, id_):
+def test_spans_of_others_with_ids_of_their_own(notes):
     handler = handler_of(notes)
-    for parent in (None, "", id_, "unknown"):
-        handler.span_enter(id_, BOUND, object(), parent, {})
-        handler.span_exit(id_, BOUND, object(), "result")
-        handler.span_drop(id_, BOUND, None, None)
-        handler.span_drop(id_, BOUND, None, ValueError())
+    for id_ in ("", "-", ".query", "RetrieverQueryEngine.query", "query-" + "0" * 36, "x" * 10_000):
+        for parent in (None, "", id_, "unknown"):
+            handler.span_enter(id_, BOUND, object(), parent, {})
+            handler.span_exit(id_, BOUND, object(), "result")
+            handler.span_drop(id_, BOUND, None, None)
+            handler.span_drop(id_, BOUND, None, ValueError())
     assert (notes.told, notes.errors, len(handler.recorder)) == ([], [], 0)
 
 
