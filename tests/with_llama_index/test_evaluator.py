@@ -70,11 +70,16 @@ def timeless(outcome):
     return outcome.model_copy(update={"usage": outcome.usage.model_copy(update={"seconds": 0.0})})
 
 
-@pytest.mark.parametrize("asking", ["together", "one_by_one"])
-@pytest.mark.parametrize("number", range(len(metrics(counted))))
-def test_one_sample_one_outcome(number, asking):
+@pytest.mark.parametrize(
+    ("number", "asking", "model"),
+    [
+        (i, ("together", "one_by_one")[(i + i // 2) % 2], (Chatting, Completing)[i % 2])
+        for i in range(len(metrics(counted)))
+    ],
+)
+def test_one_sample_one_outcome(number, asking, model):
     """Through core, through the evaluator, and with a LlamaIndex model as the judge: the same, tokens included."""
-    way, model = WAYS[number % 3], (Chatting, Completing)[(number + (asking == "together")) % 2]
+    way = WAYS[number % 3]
     metric = metrics(counted, asking)[number]
     expected = metric.score(SAMPLE)
     assert isinstance(expected, Score)
@@ -130,24 +135,22 @@ def test_alignment_is_with_the_contexts_unless_said_otherwise():
     assert AlignmentCoverageEvaluator(FakeLLM(truth), source="user_input").metric.source == "user_input"
 
 
-@pytest.mark.parametrize(("threshold", "passing"), [(None, None), (0.0, True), (1.0, False)])
-def test_passing_is_by_the_metrics_threshold(threshold, passing):
-    assert ContextRelevancyEvaluator(FakeLLM(truth), threshold=threshold).evaluate(**INPUTS).passing is passing
+def test_passing_is_by_the_metrics_threshold():
+    for threshold, passing in ((None, None), (0.0, True), (1.0, False)):
+        assert ContextRelevancyEvaluator(FakeLLM(truth), threshold=threshold).evaluate(**INPUTS).passing is passing
 
 
 # --- what cannot be scored -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("error", "reason"), [(ConnectionError("refused"), "judge_error"), (TimeoutError("no"), "timeout")]
-)
 @BOTH_WAYS
-def test_a_judge_that_fails_is_an_invalid_result(error, reason, way):
-    result = way(ContextRelevancyEvaluator(Chatting(lambda request: error)), **INPUTS)
-    assert (result.invalid_result, result.score, result.passing, result.unscored) == (True, None, None, reason)
-    assert result.invalid_reason.startswith(f"{reason}: {type(error).__name__}: ")
-    assert result.usage.llm_calls == 1
-    assert isinstance(result.outcome, Unscored)
+def test_a_judge_that_fails_is_an_invalid_result(way):
+    for error, reason in ((ConnectionError("refused"), "judge_error"), (TimeoutError("no"), "timeout")):
+        result = way(ContextRelevancyEvaluator(Chatting(lambda request, error=error: error)), **INPUTS)
+        assert (result.invalid_result, result.score, result.passing, result.unscored) == (True, None, None, reason)
+        assert result.invalid_reason.startswith(f"{reason}: {type(error).__name__}: ")
+        assert result.usage.llm_calls == 1
+        assert isinstance(result.outcome, Unscored)
 
 
 @BOTH_WAYS
@@ -156,20 +159,17 @@ def test_a_reply_that_cannot_be_used_is_an_invalid_result(way):
     assert (result.unscored, result.usage.llm_calls) == ("judge_unparseable", 2)
 
 
-@BOTH_WAYS
-def test_no_model_anywhere_is_an_invalid_result_that_says_so(way, monkeypatch):
+def test_no_model_anywhere_is_an_invalid_result_that_says_so(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "llama_index.llms.openai", None)
-    assert "set llama_index.core.Settings.llm" in way(ContextRelevancyEvaluator(), **INPUTS).invalid_reason
+    assert "set llama_index.core.Settings.llm" in ContextRelevancyEvaluator().evaluate(**INPUTS).invalid_reason
 
 
-@pytest.mark.parametrize(
-    ("empty", "field"), [({"response": " "}, "response"), ({"contexts": []}, "retrieved_contexts")]
-)
 @BOTH_WAYS
-def test_an_empty_input_is_an_invalid_result_and_costs_nothing(empty, field, way):
+def test_an_empty_input_is_an_invalid_result_and_costs_nothing(way):
     llm = FakeLLM(truth)
-    result = way(AlignmentCoverageEvaluator(llm), **{**INPUTS, **empty})
-    assert result.invalid_reason.startswith(f"empty_input: {field}: ")
+    for empty, field in (({"response": " "}, "response"), ({"contexts": []}, "retrieved_contexts")):
+        result = way(AlignmentCoverageEvaluator(llm), **{**INPUTS, **empty})
+        assert result.invalid_reason.startswith(f"empty_input: {field}: ")
     assert llm.requests == []
 
 
@@ -217,19 +217,13 @@ def test_a_metric_of_ones_own():
     assert MetricEvaluator(Politeness(llm=FakeLLM(lambda request: "yes"))).evaluate(response="Thanks.").score == 1.0
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: ContextRelevancyEvaluator("gpt-5"), 'llm: str is no LlamaIndex LLM; pass .* such as OpenAI\\("gpt'),
-        (lambda: ResponseRelevancyEvaluator(FakeLLM(truth), "ada"), "embed_model: str is no LlamaIndex embedding mod"),
-        (lambda: MetricEvaluator(ContextRelevancy), "metric: is the class ContextRelevancy; pass a metric, such as"),
-        (lambda: MetricEvaluator(None), "metric: is NoneType; "),
-    ],
-    ids=["llm", "embed_model", "class", "None"],
-)
-def test_what_is_no_model_and_no_metric_is_refused_in_llama_index_words(make, message):
-    with pytest.raises(TypeError, match=message):
-        make()
+def test_what_is_no_model_and_no_metric_is_refused_in_llama_index_words():
+    with pytest.raises(TypeError, match='llm: str is no LlamaIndex LLM; pass .* such as OpenAI\\("gpt'):
+        ContextRelevancyEvaluator("gpt-5")
+    with pytest.raises(TypeError, match="embed_model: str is no LlamaIndex embedding model"):
+        ResponseRelevancyEvaluator(FakeLLM(truth), "ada")
+    with pytest.raises(TypeError, match="metric: is the class ContextRelevancy; pass a metric, such as"):
+        MetricEvaluator(ContextRelevancy)
 
 
 def test_the_named_ones_take_every_option_of_their_metric():

@@ -14,13 +14,12 @@ import pytest
 from llama_index.core.query_engine import CustomQueryEngine
 from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index_instrumentation import root_dispatcher
-from llama_index_instrumentation.dispatcher import instrument_tags
 from llama_index_instrumentation.span import active_span_id
 from llama_index_instrumentation.span_handlers import SimpleSpanHandler
 
 import ragstone
 import ragstone_llama_index
-from ragstone_llama_index import JUDGE_TAG, MonitorCallbackHandler, instrument, uninstrument
+from ragstone_llama_index import MonitorCallbackHandler, instrument, uninstrument
 from ragstone_llama_index import runs as runs_module
 from ragstone_llama_index.recorder import Recorder
 from ragstone_llama_index.runs import Asked
@@ -68,17 +67,6 @@ def test_copies_of_handlers_are_at_work_on_the_same_runs(notes):
     there = pickle.loads(pickle.dumps(handler))
     assert recorder_of(there) is not recorder_of(handler)
     assert recorder_of(there).monitor is not notes
-
-
-def test_each_monitor_has_its_own(notes):
-    other = Notes()
-    instrument(notes)
-    instrument(other)
-    engine().query("Who?")
-    assert notes.told == other.told == [DONE]
-    uninstrument(notes)
-    engine().query("Who?")
-    assert (len(notes.told), len(other.told)) == (1, 2)
 
 
 def test_taking_it_away_leaves_others_in_place(notes):
@@ -192,20 +180,6 @@ def test_threads_that_lose_the_context_make_runs_of_their_own(notes):
     instrument(notes)
     Pooling(inner=engine()).query("Both?")
     assert sorted(one.user_input for one in notes.samples) == ["Both?", "One?", "Two?"]
-
-
-def test_judge_calls_are_known_by_their_tag_with_all_beneath_them(notes):
-    instrument(notes)
-
-    class Retagging(CustomQueryEngine):
-        def custom_query(self, query_str):
-            with instrument_tags({}):
-                return str(engine().query("Inner?"))
-
-    with instrument_tags({JUDGE_TAG: True}):
-        Retagging().query("Outer?")
-    assert notes.told == []
-    assert kept_by_handlers() == 0
 
 
 # -------------------------------------------------------------------------------- runs that never end

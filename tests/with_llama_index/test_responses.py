@@ -136,9 +136,8 @@ def test_a_stream_that_broke_off_is_an_invalid_result_for_metrics_that_need_it(w
     assert result.score == 1.0
 
 
-@WAYS
-def test_nothing_retrieved_is_an_invalid_result(way):
-    assert way(ContextRelevancyEvaluator(FakeLLM(truth)), Response("Empty", [])).unscored == "empty_input"
+def test_nothing_retrieved_is_an_invalid_result():
+    assert evaluate(ContextRelevancyEvaluator(FakeLLM(truth)), Response("Empty", [])).unscored == "empty_input"
 
 
 def test_missing_arguments_raise():
@@ -186,11 +185,12 @@ def agent():
         return asyncio.run(app())
 
 
-@WAYS
 @pytest.mark.parametrize(
-    "app", [answered, streamed, lambda: chat().chat("Who wrote Emma?"), streamed_chat, agent],
+    "app",
+    [answered, streamed, lambda: chat().chat("Who wrote Emma?"), streamed_chat, agent],
     ids=["query", "stream", "chat", "streamed chat", "agent"],
-)  # fmt: skip
-def test_what_real_apps_return(way, app):
-    result = way(AlignmentCoverageEvaluator(FakeLLM(truth)), app())
-    assert (result.score, result.response, result.contexts) == (1.0, FACT, [FACT])
+)
+def test_what_real_apps_return(app):
+    for way in (evaluate, aevaluate):
+        result = way(AlignmentCoverageEvaluator(FakeLLM(truth)), app())
+        assert (result.score, result.response, result.contexts) == (1.0, FACT, [FACT])
