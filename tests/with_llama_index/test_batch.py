@@ -3,9 +3,7 @@
 import asyncio
 
 import pytest
-from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
 from llama_index.core.evaluation import BatchEvalRunner
-from llama_index.core.schema import NodeWithScore, TextNode
 
 from ragstone.testing import FakeLLM
 from ragstone_llama_index import (
@@ -92,25 +90,6 @@ def test_the_same_evaluators_again_and_again(run):
         results = run(BatchEvalRunner(made, workers=4), **inputs(3))
         assert {result.unscored for of_metric in results.values() for result in of_metric} == {None}
     assert len({loop for loop in llm.script.loops if loop is not None}) <= 1
-
-
-async def words(text):
-    for word in text.split():
-        yield f"{word} "
-
-
-@pytest.mark.parametrize("kind", [StreamingResponse, AsyncStreamingResponse])
-async def test_streams_are_shared_by_all_evaluators(kind):
-    texts = inputs(3)["response_strs"]
-    streams = [words(text) if kind is AsyncStreamingResponse else iter([text]) for text in texts]
-    responses = [
-        kind(stream, [NodeWithScore(node=TextNode(text=text))]) for stream, text in zip(streams, texts, strict=True)
-    ]
-    runner = BatchEvalRunner(evaluators(Chatting(truth)), workers=8)
-    results = await runner.aevaluate_responses(queries=inputs(3)["queries"], responses=responses)
-    for of_metric in results.values():
-        assert [result.response.strip() for result in of_metric] == texts
-        assert [result.unscored for result in of_metric] == [None] * 3
 
 
 @pytest.mark.parametrize("streaming", [False, True])

@@ -94,16 +94,3 @@ def test_no_model_anywhere_is_said_with_what_to_set(place, monkeypatch):
 def test_what_is_no_model_is_refused():
     with pytest.raises(TypeError, match="embed_model: str is no LlamaIndex embedding model"):
         LlamaIndexEmbedder("text-embedding-3-small")
-
-
-@HALVES
-def test_vectors_of_different_lengths_are_refused(place):
-    class Ragged(PlacingSync):
-        def _get_text_embeddings(self, texts):
-            return [[0.0] * (i + 1) for i in range(len(texts))]
-
-        def _get_text_embedding(self, text):
-            return [0.0] * len(text)
-
-    with pytest.raises(ValueError, match="inhomogeneous"):
-        place(LlamaIndexEmbedder(Ragged()), ["a", "bb"])

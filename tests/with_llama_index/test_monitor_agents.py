@@ -3,14 +3,14 @@
 import asyncio
 
 import pytest
-from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent, ReActAgent
+from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse, MessageRole
 from llama_index.core.tools import FunctionTool, QueryEngineTool
 from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
 
 from ragstone_llama_index import instrument
 
-from .monitored import ANSWER, TEXTS, Calling, Notes, Speaking, engine, kept_by_handlers, memory, retriever
+from .monitored import ANSWER, TEXTS, Calling, Notes, engine, kept_by_handlers, memory, retriever
 from .test_monitor_engines import Second
 
 # LlamaIndex' agents look at all attributes of themselves for steps, pydantic's deprecated ones among them, and ask
@@ -77,18 +77,6 @@ def test_a_function_agent(notes, streaming):
     assert str(run(app, user_msg="Who wrote Emma?", memory=memory())) == ANSWER
     assert notes.told == [("Who wrote Emma?", TEXTS, ANSWER)]
     assert notes.samples[0].metadata["name"] == "FunctionAgent.run"
-
-
-def test_a_react_agent(notes):
-    turns = iter(
-        [
-            'Thought: I need a tool.\nAction: books\nAction Input: {"input": "Emma"}',
-            f"Thought: I can answer without using any more tools.\nAnswer: {ANSWER}",
-        ]
-    )
-    app = ReActAgent(tools=[engine_tool()], llm=Speaking(lambda _: next(turns)), streaming=False)
-    assert str(run(app, user_msg="Who wrote Emma?", memory=memory())) == ANSWER
-    assert notes.told == [("Who wrote Emma?", TEXTS, ANSWER)]
 
 
 def test_agents_that_work_together(notes):
@@ -221,21 +209,18 @@ def slow():
     return asyncio.sleep(60)
 
 
-def test_a_run_that_is_cancelled(notes):
-    async def main():
-        app = Flow()
-        handler = app.run(query="Who?", gives=slow)
-        await asyncio.sleep(0.05)
-        await handler.cancel_run()
-        with pytest.raises(Exception):  # noqa: B017, PT011 - which one is of no concern here
-            await handler
-        task = asyncio.ensure_future(wait_for(app.run(query="Who?", gives=slow)))
-        await asyncio.sleep(0.05)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        await settled()
-
-    asyncio.run(main())
+async def test_a_run_that_is_cancelled(notes):
+    app = Flow()
+    handler = app.run(query="Who?", gives=slow)
+    await asyncio.sleep(0.05)
+    await handler.cancel_run()
+    with pytest.raises(Exception):  # noqa: B017, PT011 - which one is of no concern here
+        await handler
+    task = asyncio.ensure_future(wait_for(app.run(query="Who?", gives=slow)))
+    await asyncio.sleep(0.05)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    await settled()
     assert notes.told == []
     assert notes.skipped == {"cancelled": 2}
 
@@ -254,17 +239,12 @@ def test_a_run_that_takes_too_long(notes):
         assert notes.skipped == {"cancelled": 1}
 
 
-def test_runs_at_the_same_time_of_one_task_are_runs_of_their_own(notes):
-    async def main():
-        apps = [agent(CALL, f"Answer {i}.") for i in range(4)]
-        handlers = [app.run(user_msg=f"Question {i}?", memory=memory()) for i, app in enumerate(apps)]
-        beside = await engine().aquery("Beside?")
-        assert str(beside) == ANSWER
-        answers = [str(await handler) for handler in handlers]
-        assert answers == [f"Answer {i}." for i in range(4)]
-        await settled()
-
-    asyncio.run(main())
+async def test_runs_at_the_same_time_of_one_task_are_runs_of_their_own(notes):
+    apps = [agent(CALL, f"Answer {i}.") for i in range(4)]
+    handlers = [app.run(user_msg=f"Question {i}?", memory=memory()) for i, app in enumerate(apps)]
+    assert str(await engine().aquery("Beside?")) == ANSWER
+    assert [str(await handler) for handler in handlers] == [f"Answer {i}." for i in range(4)]
+    await settled()
     expected = [(f"Question {i}?", TEXTS, f"Answer {i}.") for i in range(4)]
     assert sorted(notes.told) == [("Beside?", TEXTS, ANSWER), *expected]
 

@@ -7,12 +7,11 @@ from typing import Any
 import llama_index.core
 import pytest
 from llama_index.core import Settings
-from llama_index.core.callbacks import CallbackManager, LlamaDebugHandler
+from llama_index.core.callbacks import CallbackManager
 from llama_index.core.callbacks.base_handler import BaseCallbackHandler
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 from llama_index.core.instrumentation.span_handlers import BaseSpanHandler
-from llama_index.core.llms import MockLLM
 from llama_index_instrumentation.dispatcher import active_instrument_tags, instrument_tags
 from llama_index_instrumentation.span import active_span_id
 from pydantic import Field
@@ -27,7 +26,6 @@ from ragstone_llama_index import (
 from ragstone_llama_index.unseen import SilentCallbacks, unseen
 
 from .models import SAMPLE, Chatting, Completing, Placing, PlacingSync, truth
-from .monitored import index
 
 
 class Events(BaseEventHandler):
@@ -159,40 +157,6 @@ def test_silent_callbacks_keep_nothing_and_stay_in_the_apps_trace():
     assert silent.handlers == []
     assert silent.trace_map == {}
     assert set(inspect.signature(silent.on_event_start).parameters) >= {"event_type", "payload", "event_id"}
-
-
-@WAYS
-def test_judging_inside_a_query_leaves_the_apps_query_as_it_is(way, heard):
-    """An app that scores within its own query: what handlers see of the app is what they see without a judge."""
-    events, _ = heard
-    debug = LlamaDebugHandler(print_trace_on_end=False)
-    manager = CallbackManager([debug])
-
-    def seen_by_app(judging):
-        events.clear()
-        debug.flush_event_logs()
-        index().as_query_engine(llm=Judging(judging, callback_manager=manager)).query("Who wrote Emma?")
-        own = [type(event).__name__ for event in events if JUDGE_TAG not in event.tags]
-        return own, [event.event_type for event in debug.get_events()]
-
-    def judging():
-        assert way(ResponseRelevancyEvaluator(Chatting(truth), Placing())).score is not None
-
-    assert seen_by_app(judging) == seen_by_app(lambda: None)
-
-
-class Judging(MockLLM):
-    """Answers, and does something on the way."""
-
-    on_the_way: Any = None
-
-    def __init__(self, on_the_way, **fields):
-        super().__init__(max_tokens=2, **fields)
-        self.on_the_way = on_the_way
-
-    def predict(self, *args, **kwargs):
-        self.on_the_way()
-        return super().predict(*args, **kwargs)
 
 
 # --- OpenTelemetry ---------------------------------------------------------------------------------------------
