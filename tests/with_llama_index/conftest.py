@@ -1,6 +1,7 @@
 """Without llama-index-core these tests are skipped. LlamaIndex's globals are put back after each of them."""
 
 import asyncio
+import inspect
 import warnings
 from importlib.util import find_spec
 
@@ -23,6 +24,15 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.path.parent.name == "with_llama_index":
             item.add_marker(pytest.mark.filterwarnings(LLAMA_INDEX_WARNING))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem):
+    """Run tests that are coroutines, each on an event loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}))
+    return True
 
 
 @pytest.fixture(autouse=True)

@@ -27,6 +27,8 @@ from pydantic import PrivateAttr
 from ragstone_llama_index.recorder import Recorder
 from ragstone_llama_index.spans import MonitorSpanHandler
 
+from ..support.waiting import soon  # noqa: TID252
+
 ANSWER = "Jane Austen wrote it."
 TEXTS = ("Emma is a novel by Jane Austen.", "Dune is a novel by Frank Herbert.")
 
@@ -53,11 +55,9 @@ class Notes:
         """(question, contexts, answer) of each sample."""
         return [(one.user_input, tuple(one.retrieved_contexts), one.response) for one in self.samples]
 
-    def wait(self, count, seconds=20):
+    def wait(self, count):
         """Wait for so many samples and skips: what streams into a chat's memory does so in a thread."""
-        deadline = time.monotonic() + seconds
-        while len(self.samples) + sum(self.skipped.values()) < count and time.monotonic() < deadline:
-            time.sleep(0.002)
+        soon(lambda: len(self.samples) + sum(self.skipped.values()) >= count)
 
 
 def kept_by_handlers():

@@ -38,13 +38,17 @@ HALVES = pytest.mark.parametrize("place", [embed, aembed])
 
 
 @HALVES
-@pytest.mark.parametrize("model", [Placing, PlacingSync])
-def test_all_texts_in_one_batch_as_texts(place, model):
-    embed_model = model()
-    rows = place(LlamaIndexEmbedder(embed_model), TEXTS)
-    assert rows.shape == (4, 8)
-    if place is embed or model is Placing:
-        assert [texts for _, texts in embed_model.batches] == [TEXTS]
+def test_all_texts_in_one_batch_as_texts_and_the_apps_cache_gets_nothing(place):
+    cache = SimpleKVStore()
+    embed_model = Placing(embeddings_cache=cache)
+    embedder = LlamaIndexEmbedder(embed_model)
+    rows = place(embedder, TEXTS)
+    assert (rows.shape, rows.dtype) == ((4, 8), np.float32)
+    assert [texts for _, texts in embed_model.batches] == [TEXTS]
+    assert cache.get_all(collection="embeddings") == {}
+    assert embed_model.embeddings_cache is cache
+    assert place(embedder, []).shape == (0, 0)
+    assert repr(embedder) == "LlamaIndexEmbedder('placing')"
 
 
 def test_each_half_is_the_models_own():
@@ -56,7 +60,7 @@ def test_each_half_is_the_models_own():
     assert [half for half, _ in embed_model.batches] == ["sync", "async", "sync"]
 
 
-def test_a_sync_only_model_is_called_from_threads_side_by_side():
+async def test_a_sync_only_model_is_called_from_threads_side_by_side():
     together = threading.Barrier(3, timeout=30)
 
     class Meeting(PlacingSync):
@@ -65,16 +69,9 @@ def test_a_sync_only_model_is_called_from_threads_side_by_side():
             return super()._get_text_embeddings(texts)
 
     embedder = LlamaIndexEmbedder(Meeting())
-
-    async def three():
-        return await asyncio.gather(*(embedder.aembed(["a", "b"]) for _ in range(3)))
-
-    assert [rows.shape for rows in asyncio.run(three())] == [(2, 8)] * 3
-
-
-@HALVES
-def test_no_text_no_row(place):
-    assert place(LlamaIndexEmbedder(Placing()), []).shape == (0, 0)
+    assert [rows.shape for rows in await asyncio.gather(*(embedder.aembed(["a", "b"]) for _ in range(3)))] == [
+        (2, 8)
+    ] * 3
 
 
 @HALVES
@@ -97,33 +94,3 @@ def test_no_model_anywhere_is_said_with_what_to_set(place, monkeypatch):
 def test_what_is_no_model_is_refused():
     with pytest.raises(TypeError, match="embed_model: str is no LlamaIndex embedding model"):
         LlamaIndexEmbedder("text-embedding-3-small")
-
-
-@HALVES
-def test_the_apps_cache_gets_nothing(place):
-    cache = SimpleKVStore()
-    embed_model = Placing(embeddings_cache=cache)
-    place(LlamaIndexEmbedder(embed_model), ["a"])
-    assert cache.get_all(collection="embeddings") == {}
-    assert embed_model.embeddings_cache is cache
-
-
-@HALVES
-def test_vectors_of_different_lengths_are_refused(place):
-    class Ragged(PlacingSync):
-        def _get_text_embeddings(self, texts):
-            return [[0.0] * (i + 1) for i in range(len(texts))]
-
-        def _get_text_embedding(self, text):
-            return [0.0] * len(text)
-
-    with pytest.raises(ValueError, match="inhomogeneous"):
-        place(LlamaIndexEmbedder(Ragged()), ["a", "bb"])
-
-
-def test_it_says_what_it_is():
-    assert repr(LlamaIndexEmbedder(Placing())) == "LlamaIndexEmbedder('placing')"
-
-
-def test_rows_are_float32():
-    assert LlamaIndexEmbedder(Placing()).embed(["a"]).dtype == np.float32

@@ -12,7 +12,7 @@ from llama_index.core.callbacks import CallbackManager
 from llama_index.core.llms import MockLLM
 from llama_index.core.llms.callbacks import llm_completion_callback
 
-from ragstone import LLMRequest
+from ragstone import ContextRelevancy, LLMRequest
 from ragstone.testing import LLMContract
 from ragstone_llama_index import LlamaIndexLLM, borrowed
 from ragstone_llama_index.replies import to_reply
@@ -21,13 +21,15 @@ from .models import SAMPLE, Chatting, Completing, drive, metrics, truth
 
 
 class Wet(MockLLM):
-    """Answers the contract's question, in whatever form."""
+    """Answers the contract's question, in whatever form, or says what it is given to say."""
 
     chat_model: bool = False
+    words: str = ""
+    asked: list = []  # noqa: RUF012 - pydantic copies it
 
-    def __init__(self, *, chat_model=False, **fields):
+    def __init__(self, words="", *, chat_model=False, **fields):
         super().__init__(**fields)
-        self.chat_model = chat_model
+        self.words, self.chat_model = words, chat_model
 
     @property
     def metadata(self):
@@ -35,7 +37,8 @@ class Wet(MockLLM):
 
     @llm_completion_callback()
     def complete(self, prompt, formatted=False, **kwargs):
-        return CompletionResponse(text='{"answer": "yes"}' if "JSON" in prompt else "Yes.")
+        self.asked.append(prompt)
+        return CompletionResponse(text=self.words or ('{"answer": "yes"}' if "JSON" in prompt else "Yes."))
 
 
 class TestCompleting(LLMContract):
@@ -48,19 +51,12 @@ class TestChatting(LLMContract):
         return LlamaIndexLLM(Wet(chat_model=True))
 
 
-class TestInThreads(LLMContract):
-    def llm(self):
-        return LlamaIndexLLM(Wet(chat_model=True), in_threads=True)
-
-
-class TestOnTheLoop(LLMContract):
-    def llm(self):
-        return LlamaIndexLLM(Wet(chat_model=True), in_threads=False)
-
-
 def a_request():
     """A real request: the first of the last metric."""
     return drive(metrics(truth)[-1], SAMPLE)[1][0][0]
+
+
+YES_OR_NO = LLMRequest("demo.ask", "", "Is it?", {"enum": ["yes", "no"]}, choices=("yes", "no"))
 
 
 def generate(judge, request):
@@ -76,57 +72,46 @@ HALVES = pytest.mark.parametrize("ask", [generate, agenerate])
 
 @HALVES
 def test_a_chat_model_gets_instructions_and_data_as_messages(ask):
-    llm, request = Chatting(truth), a_request()
+    llm, request = Chatting(truth, system_prompt="You are a pirate."), a_request()
     assert json.loads(ask(LlamaIndexLLM(llm), request).text) == truth(request)
     ((system, user),) = llm.script.prompts
     assert system.content == request.system
     assert user.content.startswith(request.user)
     assert json.dumps(request.schema) in user.content
-
-
-@HALVES
-def test_another_model_gets_one_text(ask):
-    llm, request = Completing(truth), a_request()
-    assert json.loads(ask(LlamaIndexLLM(llm), request).text) == truth(request)
-    (prompt,) = llm.script.prompts
-    assert prompt.startswith(f"{request.system}\n\n{request.user}")
-
-
-@HALVES
-@pytest.mark.parametrize("model", [Chatting, Completing])
-def test_the_apps_system_prompt_stays_out(ask, model):
-    llm = model(truth, system_prompt="You are a pirate.")
-    ask(LlamaIndexLLM(llm), a_request())
-    assert "pirate" not in str(llm.script.prompts)
     assert llm.system_prompt == "You are a pirate."
 
 
 @HALVES
-def test_the_system_role_is_the_models(ask):
+def test_another_model_gets_one_text(ask):
+    llm, request = Completing(truth, system_prompt="You are a pirate."), a_request()
+    assert json.loads(ask(LlamaIndexLLM(llm), request).text) == truth(request)
+    (prompt,) = llm.script.prompts
+    assert prompt.startswith(f"{request.system}\n\n{request.user}")
+    assert "pirate" not in prompt
+
+
+@HALVES
+def test_the_system_role_is_the_models_and_there_are_no_empty_instructions(ask):
     class Cohere(Wet):
         @property
         def metadata(self):
             return LLMMetadata(is_chat_model=True, system_role="chatbot")
 
     seen = []
-    llm = Cohere(messages_to_prompt=lambda messages: seen.extend(messages) or "JSON")
-    ask(LlamaIndexLLM(llm), LLMRequest("demo.ask", "Be terse.", "Is it?", {}))
-    assert [message.role.value for message in seen] == ["chatbot", "user"]
-
-
-@HALVES
-def test_no_empty_instructions(ask):
-    seen = []
-    llm = Wet(chat_model=True, messages_to_prompt=lambda messages: seen.extend(messages) or "JSON")
-    ask(LlamaIndexLLM(llm), LLMRequest("demo.ask", "", "Is it?", {}))
-    assert [message.content for message in seen] == ["Is it?"]
+    judge = LlamaIndexLLM(Cohere(messages_to_prompt=lambda messages: seen.extend(messages) or "JSON"))
+    ask(judge, LLMRequest("demo.ask", "Be terse.", "Is it?", {}))
+    ask(judge, LLMRequest("demo.ask", "", "Is it?", {}))
+    assert [(message.role.value, message.content) for message in seen] == [
+        ("chatbot", "Be terse."),
+        ("user", "Is it?"),
+        ("user", "Is it?"),
+    ]
 
 
 USAGE = {
     "raw dict": {"raw": {"usage": {"prompt_tokens": 9, "completion_tokens": 3}}},
     "raw object": {"raw": type("Raw", (), {"usage": type("Usage", (), {"input_tokens": 9, "output_tokens": 3})()})()},
     "gemini": {"raw": {"usage_metadata": {"prompt_token_count": 9, "candidates_token_count": 3}}},
-    "additional": {"additional_kwargs": {"prompt_tokens": 9, "completion_tokens": 3}},
     "raw first": {
         "raw": {"usage": {"prompt_tokens": 9, "completion_tokens": 3}},
         "additional_kwargs": {"prompt_tokens": 900, "completion_tokens": 300},
@@ -135,49 +120,37 @@ USAGE = {
 }
 
 
-@pytest.mark.parametrize("where", USAGE)
-def test_tokens_are_the_providers(where):
-    request = a_request()
-    said = [
-        CompletionResponse(text="x", **USAGE[where]),
-        ChatResponse(message=ChatMessage(content="x"), **USAGE[where]),
-    ]
-    if "additional_kwargs" in USAGE[where]:
-        extra = {name: value for name, value in USAGE[where].items() if name != "additional_kwargs"}
-        message = ChatMessage(content="x", additional_kwargs=USAGE[where]["additional_kwargs"])
-        said.append(ChatResponse(message=message, **extra))
-    for response in said:
-        reply = to_reply(response, request)
-        assert (reply.input_tokens, reply.output_tokens) == (9, 3)
+def test_tokens_are_the_providers():
+    for fields in USAGE.values():
+        message = ChatMessage(content="x", additional_kwargs=fields.get("additional_kwargs", {}))
+        for response in (
+            CompletionResponse(text="x", **fields),
+            ChatResponse(message=ChatMessage(content="x"), **fields),
+            ChatResponse(message=message, raw=fields["raw"]),
+        ):
+            reply = to_reply(response, a_request())
+            assert (reply.input_tokens, reply.output_tokens) == (9, 3)
 
 
-@pytest.mark.parametrize("raw", [None, {}, {"usage": {}}, {"usage": "9"}, {"usage": {"prompt_tokens": -1}}, object()])
-def test_tokens_that_nobody_counted_are_none(raw):
-    reply = to_reply(CompletionResponse(text="x", raw=raw), a_request())
-    assert (reply.input_tokens, reply.output_tokens) == (None, None)
-
-
-def test_half_of_the_tokens_is_half_known():
+def test_tokens_that_nobody_counted_are_none():
+    for usage in (None, {}, "9", {"prompt_tokens": -1}):
+        reply = to_reply(CompletionResponse(text="x", raw={"usage": usage}), a_request())
+        assert (reply.input_tokens, reply.output_tokens) == (None, None)
     reply = to_reply(CompletionResponse(text="x", raw={"usage": {"input_tokens": 5}}), a_request())
     assert (reply.input_tokens, reply.output_tokens) == (5, None)
 
 
 def test_log_probabilities_become_those_of_the_choices():
-    request = LLMRequest("demo.ask", "", "Is it?", {}, choices=("yes", "no"))
     alternatives = [LogProb(token="Yes", logprob=-0.105), LogProb(token="no", logprob=-2.303)]
     for response in (
         CompletionResponse(text="Yes.", logprobs=[alternatives, [LogProb(token=".", logprob=0.0)]]),
         ChatResponse(message=ChatMessage(content="Yes."), logprobs=[[], alternatives]),
     ):
-        reply = to_reply(response, request)
+        reply = to_reply(response, YES_OR_NO)
         assert reply.text == "yes"
         assert reply.probabilities == pytest.approx({"yes": 0.9, "no": 0.1}, abs=1e-3)
-
-
-@pytest.mark.parametrize("logprobs", [None, [], [[]], [[LogProb(token="Maybe", logprob=-0.1)]]])
-def test_no_probabilities_where_none_can_be_told(logprobs):
-    request = LLMRequest("demo.ask", "", "Is it?", {}, choices=("yes", "no"))
-    assert to_reply(CompletionResponse(text="yes", logprobs=logprobs), request).probabilities is None
+    for logprobs in (None, [], [[]], [[LogProb(token="Maybe", logprob=-0.1)]]):
+        assert to_reply(CompletionResponse(text="yes", logprobs=logprobs), YES_OR_NO).probabilities is None
 
 
 CALL = {"function": {"name": "reply", "arguments": '{"a": 1}'}}
@@ -211,27 +184,27 @@ def test_a_message_without_text_is_an_empty_reply():
     assert to_reply(ChatResponse(message=ChatMessage(blocks=[])), a_request()).text == ""
 
 
+@HALVES
+def test_what_the_model_raises_is_raised(ask):
+    with pytest.raises(ConnectionError, match="refused"):
+        ask(LlamaIndexLLM(Chatting(lambda request: ConnectionError("refused"))), a_request())
+
+
 # --- which model ---------------------------------------------------------------------------------------------
 
 
 @HALVES
-def test_settings_are_looked_up_at_each_call(ask):
+def test_settings_are_looked_up_at_each_call_and_left_as_they_are(ask):
     judge = LlamaIndexLLM()
-    assert judge.model == "Settings.llm"
+    assert (judge.model, judge.max_input_tokens) == ("Settings.llm", None)
     for name in ("first", "second"):
         Settings.llm = llm = Chatting(truth, name=name)
+        Settings.callback_manager = CallbackManager()
+        before = llm.callback_manager
         ask(judge, a_request())
         assert judge.model == name
         assert len(llm.script.prompts) == 1
-
-
-@HALVES
-def test_settings_llm_keeps_its_callback_manager(ask):
-    Settings.llm = llm = Chatting(truth)
-    Settings.callback_manager = CallbackManager()
-    before = llm.callback_manager
-    ask(LlamaIndexLLM(), a_request())
-    assert llm.callback_manager is before
+        assert llm.callback_manager is before
 
 
 @HALVES
@@ -241,7 +214,7 @@ def test_no_llm_anywhere_is_said_with_what_to_set(ask, monkeypatch):
         ask(LlamaIndexLLM(), a_request())
 
 
-def test_what_is_no_llm_is_refused():
+def test_what_is_refused():
     with pytest.raises(TypeError, match="llm: str is no LlamaIndex LLM"):
         LlamaIndexLLM("gpt-5")
     with pytest.raises(ValueError, match="asking"):
@@ -250,8 +223,7 @@ def test_what_is_no_llm_is_refused():
         LlamaIndexLLM(Wet(), max_input_tokens=0)
 
 
-@HALVES
-@pytest.mark.parametrize("model", [Chatting, Completing])
+@pytest.mark.parametrize(("ask", "model"), [(generate, Completing), (agenerate, Chatting)])
 def test_the_models_object_is_not_changed(ask, model):
     manager = CallbackManager()
     llm = model(truth, callback_manager=manager)
@@ -265,26 +237,33 @@ def test_the_models_object_is_not_changed(ask, model):
 
 
 @pytest.mark.parametrize(
-    ("window", "output", "given", "limit"),
-    [(3900, 256, None, None), (128_000, 4_000, None, 124_000), (8_000, -1, None, 8_000), (8_000, 1_000, 50, 50)],
+    ("window", "output", "chosen", "limit"),
+    [
+        (3900, 256, None, None),  # LlamaIndex' default: unknown
+        (128_000, 4_000, None, 124_000),
+        (8_000, -1, None, 8_000),
+        (8_000, 1_000, 50, 50),
+        (-1, 256, None, None),
+        (9, 9, None, None),
+    ],
 )
-def test_the_longest_prompt(window, output, given, limit):
+def test_the_longest_prompt(window, output, chosen, limit):
     class Sized(Wet):
         @property
         def metadata(self):
             return LLMMetadata(context_window=window, num_output=output)
 
-    assert LlamaIndexLLM(Sized(), max_input_tokens=given).max_input_tokens == limit
-
-
-def test_the_longest_prompt_of_no_model_is_unknown():
-    assert LlamaIndexLLM().max_input_tokens is None
+    assert LlamaIndexLLM(Sized(), max_input_tokens=chosen).max_input_tokens == limit
 
 
 # --- where it runs -------------------------------------------------------------------------------------------
 
 
-def test_a_sync_only_model_is_called_from_threads_side_by_side():
+def halves(llm):
+    return [half for half, _ in llm.script.halves]
+
+
+async def test_a_sync_only_model_is_called_from_threads_side_by_side():
     together = threading.Barrier(5, timeout=30)  # passed only if five calls are under way at once
 
     def reply(request):
@@ -293,58 +272,33 @@ def test_a_sync_only_model_is_called_from_threads_side_by_side():
 
     llm = Completing(reply)
     judge = LlamaIndexLLM(llm)
-
-    async def five():
-        return await asyncio.gather(*(judge.agenerate(a_request()) for _ in range(5)))
-
-    assert len(asyncio.run(five())) == 5
+    await asyncio.gather(*(judge.agenerate(a_request()) for _ in range(5)))
     assert llm.script.halves == [("sync", False)] * 5
 
 
-def test_a_model_with_an_async_half_is_awaited_on_the_callers_loop():
+async def test_a_model_with_an_async_half_is_awaited_on_the_callers_loop():
     llm = Chatting(truth)
     judge = LlamaIndexLLM(llm)
-
-    async def main():
-        await judge.agenerate(a_request())
-        await asyncio.gather(judge.agenerate(a_request()), judge.agenerate(a_request()))
-        return asyncio.get_running_loop()
-
-    loop = asyncio.run(main())
-    assert llm.script.halves == [("async", True)] * 3
-    assert set(llm.script.loops) == {loop}
+    await asyncio.gather(judge.agenerate(a_request()), judge.agenerate(a_request()))
+    assert llm.script.halves == [("async", True)] * 2
+    assert set(llm.script.loops) == {asyncio.get_running_loop()}
 
 
-def test_a_second_loop_never_awaits_the_model():
-    llm = Chatting(truth)
-    judge = LlamaIndexLLM(llm)
-    for _ in range(3):
-        asyncio.run(judge.agenerate(a_request()))
-    assert [half for half, _ in llm.script.halves] == ["async", "sync", "sync"]
-
-
-def test_the_loop_that_made_the_adapter_is_its_home():
+async def test_the_loop_that_made_the_adapter_is_its_home():
     """A notebook: the adapter is made inside the running loop, and a sync wrapper runs another loop in a thread."""
     llm = Chatting(truth)
-
-    async def notebook():
-        judge = LlamaIndexLLM(llm)
-        thread = threading.Thread(target=lambda: asyncio.run(judge.agenerate(a_request())))
-        thread.start()
-        await asyncio.to_thread(thread.join)
-        await judge.agenerate(a_request())
-
-    asyncio.run(notebook())
-    assert [half for half, _ in llm.script.halves] == ["sync", "async"]
+    judge = LlamaIndexLLM(llm)
+    await asyncio.to_thread(lambda: asyncio.run(judge.agenerate(a_request())))
+    await judge.agenerate(a_request())
+    assert halves(llm) == ["sync", "async"]
 
 
-def test_every_adapter_of_a_model_has_the_same_home():
+def test_every_adapter_of_a_model_has_the_same_home_and_no_second_loop_awaits_it():
     """Each evaluator makes an adapter of its own: two of them on two loops must not both await the model."""
     llm = Chatting(truth)
     for _ in range(3):
         asyncio.run(LlamaIndexLLM(llm).agenerate(a_request()))
-    assert [half for half, _ in llm.script.halves] == ["async", "sync", "sync"]
-    assert len(set(llm.script.loops) - {None}) == 1
+    assert halves(llm) == ["async", "sync", "sync"]
 
 
 def test_settings_that_change_and_change_back_do_not_move_a_model():
@@ -353,8 +307,7 @@ def test_settings_that_change_and_change_back_do_not_move_a_model():
     for llm in (one, other, one):
         Settings.llm = llm
         asyncio.run(judge.agenerate(a_request()))
-    assert [half for half, _ in one.script.halves] == ["async", "sync"]
-    assert [half for half, _ in other.script.halves] == ["async"]
+    assert (halves(one), halves(other)) == (["async", "sync"], ["async"])
 
 
 def test_what_is_known_of_a_model_goes_with_it():
@@ -365,25 +318,13 @@ def test_what_is_known_of_a_model_goes_with_it():
     assert len(borrowed._HOMES) == before
 
 
-@pytest.mark.parametrize(
-    ("window", "output", "limit"), [(4096, 256, 3840), (3900, 256, None), (-1, 256, None), (0, 256, None), (9, 9, None)]
-)
-def test_a_limit_that_leaves_no_room_is_no_limit(window, output, limit):
-    class Sized(Chatting):
-        @property
-        def metadata(self):
-            return LLMMetadata(context_window=window, num_output=output, is_chat_model=True)
-
-    assert LlamaIndexLLM(Sized(truth)).max_input_tokens == limit
-
-
 @pytest.mark.parametrize(("in_threads", "half"), [(True, "sync"), (False, "async")])
 def test_the_user_may_say_where(in_threads, half):
     llm = Chatting(truth)
     judge = LlamaIndexLLM(llm, in_threads=in_threads)
     for _ in range(2):
         asyncio.run(judge.agenerate(a_request()))
-    assert [used for used, _ in llm.script.halves] == [half, half]
+    assert halves(llm) == [half, half]
 
 
 def test_a_model_that_overrides_only_acomplete_is_still_sync_when_asked_by_chat():
@@ -396,7 +337,43 @@ def test_a_model_that_overrides_only_acomplete_is_still_sync_when_asked_by_chat(
     assert asyncio.run(judge.agenerate(LLMRequest("demo.ask", "", "Is it? JSON", {}))).text == '{"answer": "yes"}'
 
 
+# --- structured_predict --------------------------------------------------------------------------------------
+
+
+def one_request_of_each_task():
+    rounds = [round_ for metric in metrics(truth) for round_ in drive(metric, SAMPLE)[1]]
+    return {one.task: one for round_ in rounds for one in round_ if isinstance(one, LLMRequest)}.values()
+
+
 @HALVES
-def test_what_the_model_raises_is_raised(ask):
-    with pytest.raises(ConnectionError, match="refused"):
-        ask(LlamaIndexLLM(Chatting(lambda request: ConnectionError("refused"))), a_request())
+@pytest.mark.parametrize("chat_model", [True, False])
+def test_structured_every_form_of_reply_comes_through(chat_model, ask):
+    for request in one_request_of_each_task():
+        words = f"Sure: {json.dumps(truth(request))}"
+        llm = Wet(words, chat_model=chat_model, system_prompt="Be a pirate.")
+        reply = ask(LlamaIndexLLM(llm, structured=True), request)
+        assert json.loads(reply.text) == truth(request)
+        assert reply.input_tokens is None
+        for prompt in llm.asked:
+            assert request.user in prompt
+            assert request.system in prompt
+            assert "pirate" not in prompt
+
+
+def test_structured_braces_in_the_data_stay():
+    llm = Wet('{"a": 1}', chat_model=True)
+    odd = "{name} {{x}} {} {0} {a.b} %s $x"
+    LlamaIndexLLM(llm, structured=True).generate(LLMRequest("demo.ask", odd, odd, {"type": "object"}))
+    assert llm.asked[0].count(odd) == 2
+
+
+@HALVES
+def test_structured_one_word_out_of_a_few_is_asked_for_plainly(ask):
+    assert ask(LlamaIndexLLM(Wet("Yes."), structured=True), YES_OR_NO).text == "yes"
+
+
+def test_structured_no_usable_answer_is_asked_again_and_then_unscored():
+    llm = Wet("I would rather not.", chat_model=True)
+    metric = ContextRelevancy(llm=LlamaIndexLLM(llm, structured=True, in_threads=False))
+    assert metric.score(SAMPLE).reason == asyncio.run(metric.ascore(SAMPLE)).reason == "judge_unparseable"
+    assert len(llm.asked) == 4

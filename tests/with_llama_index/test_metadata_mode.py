@@ -90,45 +90,31 @@ def options(mode):
 
 
 @pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20", "ignore::pydantic.PydanticDeprecatedSince211")
-@pytest.mark.parametrize(
-    ("app", "mode"), [("query", "embed"), ("query", "all"), *((app, mode) for app in APPS for mode in (None, "llm"))]
-)
-def test_live(app, mode):
-    notes = Notes()
-    instrument(notes, **options(mode))
-    APPS[app]()
-    notes.wait(1)
-    assert [one.retrieved_contexts for one in notes.samples] == [(MODES[mode],)]
-    assert notes.errors == []
+@pytest.mark.parametrize("app", APPS)
+def test_live(app):
+    for mode in (None, "llm"):
+        notes = Notes()
+        instrument(notes, **options(mode))
+        APPS[app]()
+        notes.wait(1)
+        assert [one.retrieved_contexts for one in notes.samples] == [(MODES[mode],)]
+        assert notes.errors == []
 
 
-@pytest.mark.parametrize("mode", [None, "llm", MetadataMode.EMBED])
+@pytest.mark.parametrize("mode", MODES)
 def test_offline_as_live(mode):
-    notes = Notes()
-    instrument(notes, **options(mode))
+    notes, other = Notes(), Notes()
+    Settings.callback_manager = CallbackManager([MonitorCallbackHandler(other, **options(mode))])
+    instrument(notes, metadata_mode="all")
+    instrument(notes, **options(mode))  # the last call holds
     metric = ContextRelevancy(llm=FakeLLM(truth))
     report = evaluate_query_engine(engine(), ["Who?"], [metric], **options(mode))
     result = MetricEvaluator(metric, **options(mode)).evaluate_response("Who?", engine().query("Who?"))
+    with pytest.raises(ConnectionError):
+        index().as_query_engine(llm=Speaking(ConnectionError("down"))).query("Who?")
     assert {report.rows[0].contexts, tuple(result.contexts)} == {(MODES[mode],)}
-    assert [one.retrieved_contexts for one in notes.samples] == [(MODES[mode],)] * 2
-
-
-@pytest.mark.parametrize("mode", [None, "llm"])
-def test_by_callbacks(mode):
-    notes = Notes()
-    Settings.callback_manager = CallbackManager([MonitorCallbackHandler(notes, **options(mode))])
-    engine().query("Who?")
-    with pytest.raises(ConnectionError):
-        index().as_query_engine(llm=Speaking(ConnectionError("down"))).query("Who?")
-    assert [one.retrieved_contexts for one in notes.samples] == [(MODES[mode],)] * 2
-
-
-def test_a_failed_query():
-    notes = Notes()
-    instrument(notes, metadata_mode="llm")
-    with pytest.raises(ConnectionError):
-        index().as_query_engine(llm=Speaking(ConnectionError("down"))).query("Who?")
-    assert [one.retrieved_contexts for one in notes.samples] == [(MODES["llm"],)]
+    for live in (notes, other):
+        assert [one.retrieved_contexts for one in live.samples] == [(MODES[mode],)] * 3
 
 
 def test_a_perfect_retrieval_scores_1_live_and_offline():
@@ -141,22 +127,14 @@ def test_a_perfect_retrieval_scores_1_live_and_offline():
     assert metric.score(notes.samples[0]).value == 1.0
 
 
-def test_the_last_call_of_instrument_holds():
-    notes = Notes()
-    instrument(notes, metadata_mode="llm")
-    instrument(notes)
-    engine().query("Who?")
-    assert [one.retrieved_contexts for one in notes.samples] == [(TEXT,)]
-
-
-@pytest.mark.parametrize("mode", ["text", "NONE", True, [], 7])
-def test_a_wrong_mode_is_refused_with_those_that_there_are(mode):
+def test_a_wrong_mode_is_refused_with_those_that_there_are():
     metric = ContextRelevancy(llm=FakeLLM(truth))
-    for call in (
-        lambda: instrument(Notes(), metadata_mode=mode),
-        lambda: MonitorCallbackHandler(Notes(), metadata_mode=mode),
-        lambda: ContextRelevancyEvaluator(FakeLLM(truth), metadata_mode=mode),
-        lambda: evaluate_query_engine(engine(), ["Who?"], [metric], metadata_mode=mode),
-    ):
-        with pytest.raises(ValueError, match=r"metadata_mode: .* is not one of 'all', 'embed', 'llm', 'none' or of M"):
-            call()
+    for mode in ("text", "NONE", True, [], 7):
+        for call in (
+            lambda mode: instrument(Notes(), metadata_mode=mode),
+            lambda mode: MonitorCallbackHandler(Notes(), metadata_mode=mode),
+            lambda mode: ContextRelevancyEvaluator(FakeLLM(truth), metadata_mode=mode),
+            lambda mode: evaluate_query_engine(engine(), ["Who?"], [metric], metadata_mode=mode),
+        ):
+            with pytest.raises(ValueError, match=r"metadata_mode: .* is not one of 'all', 'embed', 'llm', 'none' or "):
+                call(mode)

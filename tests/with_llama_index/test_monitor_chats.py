@@ -1,7 +1,6 @@
 """Each turn of a chat is one sample, streamed or not, whether the app reads the stream or leaves it."""
 
 import asyncio
-import time
 
 import pytest
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
@@ -11,8 +10,11 @@ from llama_index.core.chat_engine import (
     ContextChatEngine,
     SimpleChatEngine,
 )
+from llama_index.core.chat_engine.types import StreamingAgentChatResponse
 
 from ragstone_llama_index import instrument
+from ragstone_llama_index.recorder import Recorder
+from ragstone_llama_index.runs import Asked
 
 from .monitored import ANSWER, TEXTS, Notes, Speaking, engine, kept_by_handlers, memory, retriever
 
@@ -34,6 +36,7 @@ def make(kind, llm):
 
 WITH_CONTEXTS = [ContextChatEngine, CondensePlusContextChatEngine, CondenseQuestionChatEngine]
 KINDS = pytest.mark.parametrize("kind", [*WITH_CONTEXTS, SimpleChatEngine])
+TWO_KINDS = pytest.mark.parametrize("kind", [ContextChatEngine, CondenseQuestionChatEngine])
 
 
 def expected(kind, answer=ANSWER):
@@ -52,14 +55,9 @@ def notes():
 @KINDS
 def test_a_turn(notes, kind):
     assert str(make(kind, Speaking(said)).chat("Who wrote it?", list(HISTORY))) == ANSWER
-    assert notes.told == expected(kind)
-    assert notes.samples[0].metadata["name"] == f"{kind.__name__}.chat"
-
-
-@KINDS
-def test_an_async_turn(notes, kind):
     assert str(asyncio.run(make(kind, Speaking(said)).achat("Who wrote it?", list(HISTORY)))) == ANSWER
-    assert notes.told == expected(kind)
+    assert notes.told == expected(kind) * 2
+    assert [one.metadata["name"] for one in notes.samples] == [f"{kind.__name__}.chat", f"{kind.__name__}.achat"]
 
 
 @KINDS
@@ -72,18 +70,15 @@ def test_a_streamed_turn(notes, kind):
 
 
 @KINDS
-def test_an_async_streamed_turn(notes, kind):
-    async def main():
-        response = await make(kind, Speaking(said)).astream_chat("Who wrote it?", list(HISTORY))
-        assert "".join([word async for word in response.async_response_gen()]) == ANSWER
-        if response.awrite_response_to_history_task is not None:
-            await response.awrite_response_to_history_task
-
-    asyncio.run(main())
+async def test_an_async_streamed_turn(notes, kind):
+    response = await make(kind, Speaking(said)).astream_chat("Who wrote it?", list(HISTORY))
+    assert "".join([word async for word in response.async_response_gen()]) == ANSWER
+    if response.awrite_response_to_history_task is not None:
+        await response.awrite_response_to_history_task
     assert notes.told == expected(kind)
 
 
-@KINDS
+@TWO_KINDS
 def test_a_streamed_turn_that_the_app_does_not_read(notes, kind):
     """Where LlamaIndex streams it into its memory there is an answer all the same; else nothing happens at all."""
     response = make(kind, Speaking(said)).stream_chat("Who wrote it?", list(HISTORY))
@@ -96,7 +91,7 @@ def test_a_streamed_turn_that_the_app_does_not_read(notes, kind):
         assert not notes.skipped
 
 
-@KINDS
+@TWO_KINDS
 def test_a_streamed_turn_that_the_app_leaves(notes, kind):
     response = make(kind, Speaking(said)).stream_chat("Who wrote it?", list(HISTORY))
     stream = response.response_gen
@@ -108,7 +103,7 @@ def test_a_streamed_turn_that_the_app_leaves(notes, kind):
     assert (notes.told, notes.skipped) == ((expected(kind), {}) if writing else ([], {"abandoned": 1}))
 
 
-@KINDS
+@TWO_KINDS
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # LlamaIndex's thread ends so
 def test_a_streamed_turn_that_breaks(notes, kind):
     def breaking(prompt):
@@ -122,58 +117,35 @@ def test_a_streamed_turn_that_breaks(notes, kind):
     assert notes.samples[0].metadata["error"] == "ConnectionError: the line broke"
 
 
-@KINDS
-def test_an_async_streamed_turn_that_is_cancelled(notes, kind):
-    async def main():
-        response = await make(kind, Speaking(said, pause=0.05)).astream_chat("Who wrote it?", list(HISTORY))
-        if response.awrite_response_to_history_task is not None:
-            await asyncio.sleep(0.02)
-            response.awrite_response_to_history_task.cancel()
-        else:
-            with pytest.raises(asyncio.TimeoutError):
-                await asyncio.wait_for(response.aprint_response_stream(), 0.07)
-
-    asyncio.run(main())
+@TWO_KINDS
+async def test_an_async_streamed_turn_that_is_cancelled(notes, kind):
+    response = await make(kind, Speaking(said, pause=0.05)).astream_chat("Who wrote it?", list(HISTORY))
+    if response.awrite_response_to_history_task is not None:
+        await asyncio.sleep(0.02)
+        response.awrite_response_to_history_task.cancel()
+        await asyncio.wait([response.awrite_response_to_history_task])
+    else:
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(response.aprint_response_stream(), 0.07)
     assert notes.told == []
     assert notes.skipped == {"cancelled": 1}
 
 
-def test_a_model_that_fails_before_it_streams(notes):
-    with pytest.raises(ConnectionError):
-        make(ContextChatEngine, Speaking(ConnectionError("down"))).chat("Who wrote it?")
-    assert notes.told == expected(ContextChatEngine, None)
-
-
-def test_the_writing_may_end_before_the_call_does(notes, monkeypatch):
+@pytest.mark.parametrize(("error", "answer"), [(None, ANSWER), (ConnectionError("gone"), None)])
+def test_the_writing_may_end_before_the_call_does(notes, error, answer):
     """The thread that writes is quick, and the app's thread is held up before it can wait for it."""
-    from ragstone_llama_index.recorder import Recorder
-
-    wait = Recorder._await
-
-    def late(self, response, asked, contexts):
-        deadline = time.monotonic() + 10
-        while not response.is_done and time.monotonic() < deadline:
-            time.sleep(0.001)
-        thread = getattr(response, "write_response_to_history_thread", None)
-        if thread is not None:
-            thread.join(10)
-        wait(self, response, asked, contexts)
-
-    monkeypatch.setattr(Recorder, "_await", late)
-    for _ in range(5):
-        make(SimpleChatEngine, Speaking(said)).stream_chat("Who wrote it?")
-    assert notes.told == 5 * expected(SimpleChatEngine)
+    response = StreamingAgentChatResponse(response=ANSWER, is_writing_to_memory=True, exception=error)
+    response.is_done = error is None
+    Recorder(notes).answered(Asked("1", "Who?", {}), response, lambda: TEXTS)
+    assert notes.told == [("Who?", TEXTS, answer)]
 
 
-def test_chats_at_the_same_time_each_have_their_own_answer(notes):
+async def test_chats_at_the_same_time_each_have_their_own_answer(notes):
     async def turn(i):
         chat = make(ContextChatEngine, Speaking(f"Answer {i}.", pause=0.002))
         response = await chat.astream_chat(f"Question {i}?")
-        answer = "".join([word async for word in response.async_response_gen()])
-        assert answer == f"Answer {i}."
+        assert "".join([word async for word in response.async_response_gen()]) == f"Answer {i}."
 
-    async def main():
-        await asyncio.gather(*map(turn, range(8)))
-
-    asyncio.run(main())
+    await asyncio.gather(*map(turn, range(8)))
+    notes.wait(8)
     assert sorted(notes.told) == [(f"Question {i}?", TEXTS, f"Answer {i}.") for i in range(8)]

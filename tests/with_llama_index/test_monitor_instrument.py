@@ -2,13 +2,11 @@
 
 import asyncio
 import copy
-import gc
 import inspect
 import os
 import pickle
 import subprocess
 import sys
-import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,13 +14,12 @@ import pytest
 from llama_index.core.query_engine import CustomQueryEngine
 from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index_instrumentation import root_dispatcher
-from llama_index_instrumentation.dispatcher import instrument_tags
 from llama_index_instrumentation.span import active_span_id
 from llama_index_instrumentation.span_handlers import SimpleSpanHandler
 
 import ragstone
 import ragstone_llama_index
-from ragstone_llama_index import JUDGE_TAG, MonitorCallbackHandler, instrument, uninstrument
+from ragstone_llama_index import MonitorCallbackHandler, instrument, uninstrument
 from ragstone_llama_index import runs as runs_module
 from ragstone_llama_index.recorder import Recorder
 from ragstone_llama_index.runs import Asked
@@ -44,52 +41,33 @@ def handlers():
 def test_the_same_monitor_twice_is_once(notes):
     before = handlers()
     instrument(notes)
-    instrument(notes)
+    in_threads(*[lambda: instrument(notes)] * 16)
     assert len(handlers()) == len(before) + 1
     engine().query("Who?")
     assert notes.told == [DONE]
 
 
-def test_instrumenting_from_many_threads_at_once_is_once(notes):
+def test_what_is_refused(notes):
     before = handlers()
-    in_threads(*[lambda: instrument(notes)] * 16)
-    assert len(handlers()) == len(before) + 1
-
-
-@pytest.mark.parametrize("where", [True, "RetrieverQueryEngine", 7])
-def test_what_is_refused(notes, where):
-    instrument(Notes())
-    before = handlers()
-    with pytest.raises(TypeError, match="where: is "):
-        instrument(notes, where=where)
+    with pytest.raises(TypeError, match="where: is str; "):
+        instrument(notes, where="RetrieverQueryEngine")
     for wrong in (None, "monitor", object()):
-        with pytest.raises(TypeError, match="monitor: is .*; pass a ragstone.Monitor"):
-            instrument(wrong)
-        with pytest.raises(TypeError, match="monitor: is .*; pass a ragstone.Monitor"):
-            MonitorCallbackHandler(wrong)
+        for call in (instrument, MonitorCallbackHandler):
+            with pytest.raises(TypeError, match="monitor: is .*; pass a ragstone.Monitor"):
+                call(wrong)
     assert handlers() == before
 
 
 def test_copies_of_handlers_are_at_work_on_the_same_runs(notes):
     """Apps are copied, at times with all that they hold, and sent to other processes."""
     instrument(notes)
-    for handler in (root_dispatcher.span_handlers[0], MonitorCallbackHandler(notes)):
-        assert recorder_of(copy.deepcopy(handler)) is recorder_of(handler)
-    handler = MonitorCallbackHandler(notes)
-    there = pickle.loads(pickle.dumps(handler))
-    assert recorder_of(there) is not recorder_of(handler)
-    assert recorder_of(there).monitor is not notes
-
-
-def test_each_monitor_has_its_own(notes):
-    other = Notes()
-    instrument(notes)
-    instrument(other)
-    engine().query("Who?")
-    assert notes.told == other.told == [DONE]
-    uninstrument(notes)
-    engine().query("Who?")
-    assert (len(notes.told), len(other.told)) == (1, 2)
+    handler = MonitorCallbackHandler(notes, metadata_mode="llm")
+    for one in (root_dispatcher.span_handlers[0], handler):
+        assert recorder_of(copy.deepcopy(one)) is recorder_of(one)
+    there = recorder_of(pickle.loads(pickle.dumps(handler)))
+    assert there is not recorder_of(handler)
+    assert there.monitor is not notes
+    assert there.mode == "llm"
 
 
 def test_taking_it_away_leaves_others_in_place(notes):
@@ -115,13 +93,6 @@ def test_a_stream_that_is_read_after_it_was_taken_away(notes):
     response = engine(streaming=True).query("Who?")
     uninstrument(notes)
     assert "".join(response.response_gen) == ANSWER
-    assert notes.told == [DONE]
-
-
-def test_it_hears_an_app_that_was_built_before(notes):
-    app = engine()
-    instrument(notes)
-    app.query("Who?")
     assert notes.told == [DONE]
 
 
@@ -186,19 +157,6 @@ def test_what_fails_in_the_handler_is_counted_and_no_trouble_of_the_app(notes):
     assert kept_by_handlers() == 0
 
 
-@pytest.mark.parametrize("stream", [False, True])
-def test_a_monitor_that_fails_is_no_trouble_of_the_app(notes, stream):
-    def submit(sample):
-        raise MemoryError("full")
-
-    notes.submit = submit
-    instrument(notes)
-    response = engine(streaming=stream).query("Who?")
-    assert ("".join(response.response_gen) if stream else str(response)) == ANSWER
-    assert [type(error) for _, error in notes.errors] == [MemoryError]
-    assert kept_by_handlers() == 0
-
-
 class MuteError(Exception):
     def __str__(self):
         raise RuntimeError("no words")
@@ -208,36 +166,6 @@ def test_an_error_without_words(notes):
     Recorder(notes).failed(Asked("1", "Who?", {}), ["a", "b", "a"], MuteError())
     assert notes.told == [("Who?", ("a", "b"), None)]
     assert notes.samples[0].metadata == {"error": "MuteError: ?"}
-
-
-# -------------------------------------------------------------------------------- at the same time
-
-
-def test_queries_at_the_same_time_in_one_loop(notes):
-    instrument(notes)
-
-    async def main():
-        apps = [engine(f"Answer {i}.", texts=[f"Text {i}."], pause=0.002) for i in range(16)]
-        await asyncio.gather(*(app.aquery(f"Question {i}?") for i, app in enumerate(apps)))
-
-    asyncio.run(main())
-    assert sorted(notes.told) == sorted((f"Question {i}?", (f"Text {i}.",), f"Answer {i}.") for i in range(16))
-    assert kept_by_handlers() == 0
-
-
-def test_queries_at_the_same_time_in_threads(notes):
-    instrument(notes)
-    apps = [engine(f"Answer {i}.", texts=[f"Text {i}."]) for i in range(8)]
-
-    def many(i):
-        for _ in range(25):
-            apps[i].query(f"Question {i}?")
-
-    in_threads(*(lambda i=i: many(i) for i in range(8)))
-    expected = [(f"Question {i}?", (f"Text {i}.",), f"Answer {i}.") for i in range(8)]
-    assert sorted(notes.told) == sorted(expected * 25)
-    assert len({one.id for one in notes.samples}) == 200
-    assert kept_by_handlers() == 0
 
 
 class Pooling(CustomQueryEngine):
@@ -253,20 +181,6 @@ def test_threads_that_lose_the_context_make_runs_of_their_own(notes):
     instrument(notes)
     Pooling(inner=engine()).query("Both?")
     assert sorted(one.user_input for one in notes.samples) == ["Both?", "One?", "Two?"]
-
-
-def test_judge_calls_are_known_by_their_tag_with_all_beneath_them(notes):
-    instrument(notes)
-
-    class Retagging(CustomQueryEngine):
-        def custom_query(self, query_str):
-            with instrument_tags({}):
-                return str(engine().query("Inner?"))
-
-    with instrument_tags({JUDGE_TAG: True}):
-        Retagging().query("Outer?")
-    assert notes.told == []
-    assert kept_by_handlers() == 0
 
 
 # -------------------------------------------------------------------------------- runs that never end
@@ -288,30 +202,23 @@ def handler_of(notes):
     return root_dispatcher.span_handlers[0]
 
 
-def test_ten_thousand_runs_that_never_end(notes):
-    """They are forgotten at last, oldest first, and memory stays flat."""
+def test_runs_that_never_end_are_forgotten_oldest_first(notes, monkeypatch):
     handler = handler_of(notes)
-    for i in range(runs_module.MOST_OPEN):
+    monkeypatch.setattr(handler.recorder.runs._runs, "_most", 100)
+    for i in range(100):
         begin(handler, i)
     assert notes.skipped == {}
     full = len(handler.recorder)
-    gc.collect()
-    tracemalloc.start()
-    for i in range(runs_module.MOST_OPEN, 2 * runs_module.MOST_OPEN):
+    for i in range(100, 1000):
         begin(handler, i)
-    gc.collect()
-    first, _ = tracemalloc.get_traced_memory()
-    for i in range(2 * runs_module.MOST_OPEN, 3 * runs_module.MOST_OPEN):
-        begin(handler, i)
-    gc.collect()
-    second, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
     assert len(handler.recorder) == full
-    assert notes.skipped == {"never_ended": 2 * runs_module.MOST_OPEN}
-    assert second < 1.1 * first
+    assert notes.skipped == {"never_ended": 900}
     engine().query("Who?")
     assert notes.told == [DONE]
+    handler.span_exit(f"RetrieverQueryEngine.query-{999:036}", BOUND, ENGINE, None)
+    assert len(notes.told) == 2
     assert notes.errors == []
+    assert runs_module.MOST_OPEN == 10_000
 
 
 def test_runs_that_are_too_old(notes, monkeypatch):
@@ -348,14 +255,14 @@ def test_a_run_that_ends_before_what_it_began(notes):
     assert kept_by_handlers() == 0
 
 
-@pytest.mark.parametrize("id_", ["", "-", ".query", "RetrieverQueryEngine.query", "query-" + "0" * 36, "x" * 10_000])
-def test_spans_of_others_with_ids_of_their_own(notes, id_):
+def test_spans_of_others_with_ids_of_their_own(notes):
     handler = handler_of(notes)
-    for parent in (None, "", id_, "unknown"):
-        handler.span_enter(id_, BOUND, object(), parent, {})
-        handler.span_exit(id_, BOUND, object(), "result")
-        handler.span_drop(id_, BOUND, None, None)
-        handler.span_drop(id_, BOUND, None, ValueError())
+    for id_ in ("", "-", ".query", "RetrieverQueryEngine.query", "query-" + "0" * 36, "x" * 10_000):
+        for parent in (None, "", id_, "unknown"):
+            handler.span_enter(id_, BOUND, object(), parent, {})
+            handler.span_exit(id_, BOUND, object(), "result")
+            handler.span_drop(id_, BOUND, None, None)
+            handler.span_drop(id_, BOUND, None, ValueError())
     assert (notes.told, notes.errors, len(handler.recorder)) == ([], [], 0)
 
 
@@ -371,37 +278,30 @@ def test_a_span_id_that_was_left_behind_in_the_context(notes):
 
 
 FORK = """
-import os, sys, threading
+import os, sys
 sys.path[:0] = {roots!r}
-import llama_index.core
-from ragstone_llama_index import instrument
 from llama_index.core import MockEmbedding, VectorStoreIndex
 from llama_index.core.llms import MockLLM
 from llama_index.core.schema import TextNode
 from llama_index_instrumentation import root_dispatcher
+from ragstone_llama_index import instrument
 
 class Notes:
-    samples, skipped, errors = [], [], []
+    samples = []
     def submit(self, sample): self.samples.append(sample.user_input)
-    def skip(self, reason): self.skipped.append(reason)
-    def failed(self, place, error): self.errors.append(error)
 
-notes = Notes()
-instrument(notes)
+instrument(Notes())
 app = VectorStoreIndex([TextNode(text="a")], embed_model=MockEmbedding(embed_dim=2)).as_query_engine(llm=MockLLM())
 recorder = root_dispatcher.span_handlers[0].recorder
-app.query("before")
 recorder.runs.begin("another thread's", None)
 with recorder._lock, recorder.runs._lock:  # as if another thread had them at this moment
     child = os.fork()
     if child == 0:
         app.query("child")
-        assert len(recorder) == 0, len(recorder)
-        assert notes.samples == ["before", "child"] and not notes.errors, notes.errors
-        os._exit(0)
+        os._exit(0 if Notes.samples == ["child"] and len(recorder) == 0 else 1)
 _, status = os.waitpid(child, 0)
 app.query("after")
-assert notes.samples == ["before", "after"] and len(recorder) == 2, len(recorder)
+assert Notes.samples == ["after"] and len(recorder) == 2, (Notes.samples, len(recorder))
 print("status", status)
 """
 
@@ -409,10 +309,8 @@ print("status", status)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_process_that_is_forked_in_the_midst():
     roots = [str(Path(module.__file__).parents[1]) for module in (ragstone, ragstone_llama_index)]
-    script = FORK.format(roots=roots)
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, check=False, timeout=120
-    )
+    command = [sys.executable, "-W", "ignore", "-c", FORK.format(roots=roots)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.stdout.strip() == "status 0", done.stderr
 
 

@@ -14,46 +14,43 @@ BRACES = 'Mine. {context_str} {"a": 1} %s'
 GIVEN = {"query": SAMPLE.user_input, "response": SAMPLE.response, "contexts": list(SAMPLE.retrieved_contexts)}
 
 
-@pytest.mark.parametrize("index", range(8))
-def test_they_are_the_metric_s_instructions_by_step(index: int) -> None:
-    metric = metrics(truth)[index]
-    shown = MetricEvaluator(metric).get_prompts()
-    assert {name: prompt.get_template() for name, prompt in shown.items()} == dict(metric.prompts)
+def templates(evaluator: MetricEvaluator) -> dict[str, str]:
+    return {name: prompt.get_template() for name, prompt in evaluator.get_prompts().items()}
 
 
-@pytest.mark.parametrize("text", ["Only sentences with a number are needed.", BRACES])
-def test_a_changed_prompt_is_what_the_judge_reads_and_shows_in_the_version(text: str) -> None:
+@pytest.mark.parametrize("asking", ["together", "one_by_one"])
+def test_they_are_the_metric_s_instructions_by_step_and_every_one_can_be_changed(asking: str) -> None:
+    for metric in metrics(truth, asking):
+        evaluator = MetricEvaluator(metric)
+        assert templates(evaluator) == dict(metric.prompts)
+        evaluator.update_prompts({name: PromptTemplate(f"Mine: {name}.") for name in metric.prompts})
+        evaluator.evaluate(**GIVEN)
+        assert metric.llm.requests
+        for request in metric.llm.requests:
+            assert request.system.startswith(f"Mine: {step(request)}.")
+        assert MetricEvaluator(metric).metric.version == type(metric).version  # it stays with that evaluator
+
+
+def test_a_changed_prompt_is_what_the_judge_reads_and_shows_in_the_version() -> None:
     judge = FakeLLM(truth)
     evaluator = ContextRelevancyEvaluator(judge)
     before = evaluator.evaluate(**GIVEN)
-    evaluator.update_prompts({"sentences": PromptTemplate(text)})
+    evaluator.update_prompts({"sentences": PromptTemplate(BRACES)})
     after = evaluator.evaluate(**GIVEN)
     first, second = judge.requests
-    assert second.system.startswith(f"{text}\n")
+    assert second.system.startswith(f"{BRACES}\n")
     assert second.user == first.user, "data, reminder and form of the reply are not the prompt's"
     assert after.version.startswith(f"{before.version}+")
-    assert evaluator.get_prompts()["sentences"].get_template() == text
+    assert templates(evaluator)["sentences"] == BRACES
 
 
 def test_a_prompt_that_is_filled_in_part_is_read_with_what_fills_it() -> None:
     judge = FakeLLM(truth)
-    evaluator = ContextRelevancyEvaluator(judge)
+    evaluator = ContextRelevancyEvaluator(judge, instructions={"sentences": "Mine."})
+    assert templates(evaluator)["sentences"] == "Mine."
     evaluator.update_prompts({"sentences": PromptTemplate("Be {tone}. {other}").partial_format(tone="strict")})
     evaluator.evaluate(**GIVEN)
     assert judge.requests[0].system.startswith("Be strict. {other}\n")
-
-
-def test_instructions_can_be_given_when_it_is_made() -> None:
-    evaluator = ContextRelevancyEvaluator(FakeLLM(truth), instructions={"sentences": "Mine."})
-    assert evaluator.get_prompts()["sentences"].get_template() == "Mine."
-
-
-def test_it_stays_with_that_evaluator() -> None:
-    metric = metrics(truth)[6]
-    changed, other = MetricEvaluator(metric), MetricEvaluator(metric)
-    changed.update_prompts({"sentences": PromptTemplate("Mine.")})
-    assert other.metric is metric
-    assert metric.version == type(metric).version == other.evaluate(**GIVEN).version
 
 
 def test_one_after_another_and_back_again() -> None:
@@ -61,26 +58,10 @@ def test_one_after_another_and_back_again() -> None:
     own = evaluator.get_prompts()
     evaluator.update_prompts({"questions": PromptTemplate("Q.")})
     evaluator.update_prompts({"answers": PromptTemplate("A.")})
-    assert {name: p.get_template() for name, p in evaluator.get_prompts().items()} == {
-        "questions": "Q.",
-        "answers": "A.",
-    }
+    assert templates(evaluator) == {"questions": "Q.", "answers": "A."}
     evaluator.update_prompts(own)
-    assert evaluator.metric.version == SummarizationScore.version
     evaluator.update_prompts({})
     assert evaluator.metric.version == SummarizationScore.version
-
-
-@pytest.mark.parametrize("asking", ["together", "one_by_one"])
-@pytest.mark.parametrize("index", range(8))
-def test_every_step_can_be_changed(index: int, asking: str) -> None:
-    metric = metrics(truth, asking)[index]
-    evaluator = MetricEvaluator(metric)
-    evaluator.update_prompts({name: PromptTemplate(f"Mine: {name}.") for name in metric.prompts})
-    evaluator.evaluate(**GIVEN)
-    assert metric.llm.requests
-    for request in metric.llm.requests:
-        assert request.system.startswith(f"Mine: {step(request)}.")
 
 
 @pytest.mark.parametrize(
@@ -95,6 +76,7 @@ def test_every_step_can_be_changed(index: int, asking: str) -> None:
         ),
         ({"sentences": ChatPromptTemplate([])}, TypeError, "sentences: is ChatPromptTemplate; pass a PromptTemplate"),
     ],
+    ids=["no step", "blank", "mappings", "chat"],
 )
 def test_a_wrong_one_is_refused_at_once(prompts, error, message) -> None:
     evaluator = ContextRelevancyEvaluator(FakeLLM(truth))

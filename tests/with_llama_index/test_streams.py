@@ -1,4 +1,4 @@
-"""Streams that the user reads while they are evaluated: each gets every piece, and the source is read once."""
+"""Streams that the user reads before, while or after they are evaluated: the source is read once, and by all."""
 
 import asyncio
 import threading
@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 
 import pytest
 from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
-from llama_index.core.schema import MetadataMode, NodeWithScore, TextNode
+from llama_index.core.schema import MetadataMode
 
 from ragstone.testing import FakeLLM
 from ragstone_llama_index import AlignmentCoverageEvaluator
@@ -14,9 +14,9 @@ from ragstone_llama_index.responses import aread_response, read_response
 
 from .models import truth
 
-FACTS = [NodeWithScore(node=TextNode(text="Jane Austen wrote Emma."))]
 PIECES = ["Jane Austen ", "", "wrote Emma."]
 WHOLE = "".join(PIECES)
+GONE = "its stream broke off (ConnectionError: gone)"
 
 
 def read(response):
@@ -41,8 +41,6 @@ class Source:
         self.paused.set()
         self.go_on.wait(30)
         yield from PIECES[1:]
-        if self.error:
-            raise self.error
 
     async def asynchronous(self):
         self.begun += 1
@@ -75,113 +73,75 @@ async def aprint(response):
     return response.response_txt
 
 
-AWAYS = pytest.mark.parametrize("use", [aiterate, aiterate_by_method, aget, aprint])
-
-
 async def evaluated(source):
     """Return a response whose evaluation waits for the second piece, and that evaluation."""
-    response = AsyncStreamingResponse(source.asynchronous(), FACTS)
+    response = AsyncStreamingResponse(source.asynchronous())
     task = asyncio.create_task(aread(response))
     await source.paused.wait()
     return response, task
 
 
-@AWAYS
-def test_the_user_reads_an_async_stream_while_it_is_evaluated(use):
-    async def app():
-        source = Source(asyncio.Event)
-        response = AsyncStreamingResponse(source.asynchronous(), FACTS)
-        evaluator = AlignmentCoverageEvaluator(FakeLLM(truth))
-        tasks = [
-            asyncio.create_task(evaluator.aevaluate_response(query="Who wrote Emma?", response=response))
-            for _ in range(2)
-        ]
-        await source.paused.wait()
-        user = asyncio.create_task(use(response))
-        await asyncio.sleep(0)
-        tasks.append(asyncio.create_task(evaluator.aevaluate_response(query="Who wrote Emma?", response=response)))
-        await asyncio.sleep(0)
-        source.go_on.set()
-        assert await user == WHOLE
-        assert [(result.score, result.response) for result in await asyncio.gather(*tasks)] == [(1.0, WHOLE)] * 3
-        assert (source.begun, response.response_txt, str(response), await aget(response)) == (1, WHOLE, WHOLE, WHOLE)
-
-    asyncio.run(app())
+async def begun(coroutine):
+    task = asyncio.create_task(coroutine)
+    await asyncio.sleep(0)
+    return task
 
 
-def test_what_the_user_takes_first_the_evaluator_gets_as_well():
-    async def app():
-        source = Source(asyncio.Event)
-        response, task = await evaluated(source)
-        assert await anext(response.response_gen) == PIECES[0]
-        source.go_on.set()
-        assert (await task).text == WHOLE
-        assert [piece async for piece in response.response_gen] == PIECES[1:]
-        assert response.response_txt == WHOLE
-
-    asyncio.run(app())
+@pytest.mark.parametrize("use", [aiterate, aiterate_by_method, aget, aprint])
+async def test_the_user_reads_an_async_stream_while_it_is_evaluated(use):
+    source = Source(asyncio.Event)
+    response, first = await evaluated(source)
+    user, second = await begun(use(response)), await begun(aread(response))
+    source.go_on.set()
+    assert await user == WHOLE
+    assert [(await first).text, (await second).text] == [WHOLE] * 2
+    assert (source.begun, response.response_txt, str(response), await aget(response)) == (1, WHOLE, WHOLE, WHOLE)
 
 
-@AWAYS
-def test_an_async_stream_that_breaks_off_does_so_for_the_user_and_the_evaluator(use):
-    async def app():
-        source = Source(asyncio.Event, ConnectionError("gone"))
-        response, task = await evaluated(source)
-        user = asyncio.create_task(use(response))
-        await asyncio.sleep(0)
-        source.go_on.set()
-        with pytest.raises(ConnectionError, match="gone"):
-            await user
-        assert (await task).problem == "its stream broke off (ConnectionError: gone)"
-
-    asyncio.run(app())
+async def test_an_async_stream_that_breaks_off_does_so_for_the_user_and_the_evaluator():
+    source = Source(asyncio.Event, ConnectionError("gone"))
+    response, task = await evaluated(source)
+    user = await begun(aiterate(response))
+    source.go_on.set()
+    with pytest.raises(ConnectionError, match="gone"):
+        await user
+    assert [(await task).problem, (await aread(response)).problem] == [GONE] * 2
 
 
 @pytest.mark.parametrize("closed", [True, False])
-def test_a_user_who_stops_reading_an_async_stream_harms_no_evaluator(closed):
-    async def app():
-        source = Source(asyncio.Event)
-        response, task = await evaluated(source)
-        assert await anext(response.response_gen) == PIECES[0]
-        if closed:
-            await response.response_gen.aclose()
-        else:
-            user = asyncio.create_task(aiterate(response))
-            await asyncio.sleep(0)
-            user.cancel()
-            await asyncio.wait([user])
-        source.go_on.set()
-        assert (await task).text == response.response_txt == WHOLE
-
-    asyncio.run(app())
+async def test_a_user_who_stops_reading_an_async_stream_harms_no_evaluator(closed):
+    source = Source(asyncio.Event)
+    response, task = await evaluated(source)
+    assert await anext(response.response_gen) == PIECES[0]
+    if closed:
+        await response.response_gen.aclose()
+    else:
+        user = await begun(aiterate(response))
+        user.cancel()
+        await asyncio.wait([user])
+    source.go_on.set()
+    assert (await task).text == response.response_txt == WHOLE
 
 
-def test_an_evaluator_that_gives_up_harms_no_user_of_an_async_stream():
-    async def app():
-        source = Source(asyncio.Event)
-        response, task = await evaluated(source)
-        user = asyncio.create_task(aiterate(response))
-        await asyncio.sleep(0)
-        task.cancel()
-        await asyncio.wait([task])
-        source.go_on.set()
-        return await user
-
-    assert asyncio.run(app()) == WHOLE
+async def test_an_evaluator_that_gives_up_harms_neither_the_user_nor_another_evaluator():
+    source = Source(asyncio.Event)
+    response, task = await evaluated(source)
+    user = await begun(aiterate(response))
+    task.cancel()
+    await asyncio.wait([task])
+    source.go_on.set()
+    assert (await user, (await aread(response)).text) == (WHOLE, WHOLE)
 
 
-def test_an_async_stream_cannot_be_waited_for_on_another_loop_and_is_whole_after_that():
-    async def app():
-        source = Source(asyncio.Event)
-        response, task = await evaluated(source)
-        with pytest.raises(RuntimeError):  # LlamaIndex' own words: "Detected nested async"
-            str(response)  # reads on a loop of its own, and holds this one up meanwhile
-        source.go_on.set()
-        assert (await task).text == WHOLE
-        assert str(response) == WHOLE
-        return await aiterate(response)
-
-    assert asyncio.run(app()) == WHOLE
+async def test_an_async_stream_is_read_on_one_loop_and_is_whole_after_that():
+    source = Source(asyncio.Event)
+    response, task = await evaluated(source)
+    with pytest.raises(RuntimeError):  # LlamaIndex' own words: "Detected nested async"
+        str(response)  # reads on a loop of its own, and holds this one up meanwhile
+    with pytest.raises(ValueError, match="being read on another event loop"):
+        await asyncio.to_thread(lambda: asyncio.run(aread(response)))
+    source.go_on.set()
+    assert (await task).text == str(response) == await aiterate(response) == WHOLE
 
 
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
@@ -204,7 +164,15 @@ def test_an_async_stream_whose_loop_went_away_does_not_pass_for_a_whole_one(came
 
     asyncio.run(app())
     asyncio.run(later())
-    assert asyncio.run(aread(response)).problem.endswith("reading it was cancelled)")
+    assert asyncio.run(aread(response)).problem == "its stream broke off (RuntimeError: reading it was cancelled)"
+
+
+async def test_an_unread_async_stream_wants_the_async_method():
+    response = AsyncStreamingResponse(waits())
+    with pytest.raises(ValueError, match="await aevaluate_response"):
+        AlignmentCoverageEvaluator(FakeLLM(truth)).evaluate_response(response=response)
+    await aread(response)
+    assert read(response).text == WHOLE
 
 
 # --- half-read ---------------------------------------------------------------------------------------------------
@@ -233,43 +201,46 @@ async def waits():
         yield piece
 
 
-FRESH = pytest.mark.parametrize(
-    "fresh", [closure, waits, lambda: App().stream(*PIECES), lambda: (piece async for piece in waits())]
+def check_half_read(answer):
+    assert answer.text is None
+    assert "was read before" in answer.problem
+
+
+@pytest.mark.parametrize(
+    "fresh",
+    [closure, waits, lambda: App().stream(*PIECES), lambda: (piece async for piece in waits())],
+    ids=["closure", "function", "method", "expression"],
 )
+async def test_an_async_stream_is_read_if_it_is_fresh_and_else_said_to_be_half_read(fresh):
+    assert (await aread(AsyncStreamingResponse(fresh()))).text == WHOLE
+    for taken in (1, 3):
+        response = AsyncStreamingResponse(fresh())
+        pieces = [await anext(response.response_gen) for _ in range(taken)]
+        check_half_read(await aread(response))
+        check_half_read(await aread(response))
+        assert pieces + [piece async for piece in response.response_gen] == PIECES
 
 
-@FRESH
 @pytest.mark.parametrize("taken", [1, 3])
-def test_an_async_stream_that_was_half_read_is_said_to_be_as_a_sync_one(fresh, taken):
-    async def app():
-        response = AsyncStreamingResponse(fresh(), FACTS)
-        got = [await anext(response.response_gen) for _ in range(taken)]
-        answers = [await aread(response) for _ in range(2)]
-        return got + [piece async for piece in response.response_gen], answers
-
-    half = StreamingResponse(piece for piece in PIECES)
-    next(half.response_gen)
-    got, answers = asyncio.run(app())
-    assert got == PIECES
-    assert [(answer.text, answer.problem) for answer in answers] == [(None, read(half).problem)] * 2
-    assert "was read before" in answers[0].problem
+def test_a_stream_that_was_half_read_is_said_to_be(taken):
+    response = StreamingResponse(piece for piece in PIECES)
+    for _ in range(taken):
+        next(response.response_gen)
+    check_half_read(read(response))
+    check_half_read(asyncio.run(aread(response)))
 
 
-def test_an_async_stream_whose_first_piece_the_user_awaits_is_the_users():
-    async def app():
-        response = AsyncStreamingResponse(waits())
-        user = asyncio.create_task(aiterate(response))
-        await asyncio.sleep(0)
-        return (await aread(response)).problem, await user
-
-    problem, text = asyncio.run(app())
-    assert "was read before" in problem
-    assert text == WHOLE
-
-
-@FRESH
-def test_a_fresh_async_stream_is_read(fresh):
-    assert asyncio.run(aread(AsyncStreamingResponse(fresh()))).text == WHOLE
+async def test_an_async_stream_that_the_user_is_reading_is_the_users():
+    response = AsyncStreamingResponse(waits())
+    user = await begun(aiterate(response))  # waits for the first piece
+    check_half_read(await aread(response))
+    assert await user == WHOLE
+    response = AsyncStreamingResponse(waits())
+    reading = response.async_response_gen()
+    assert await anext(reading) == PIECES[0]
+    assert "being read by others" in (await aread(response)).problem
+    assert [piece async for piece in reading] == PIECES[1:]
+    assert (await aread(response)).text == WHOLE
 
 
 # --- sync --------------------------------------------------------------------------------------------------------
@@ -288,19 +259,16 @@ def print_it(response):
     return response.response_txt
 
 
-WAYS = pytest.mark.parametrize("use", [iterate, get, str, print_it])
-
-
 @pytest.fixture
 def threads():
     with ThreadPoolExecutor(4) as pool:
         yield pool
 
 
-@WAYS
+@pytest.mark.parametrize("use", [iterate, get, str, print_it])
 def test_the_user_reads_a_stream_while_it_is_evaluated(use, threads):
     source = Source(threading.Event)
-    response = StreamingResponse(source.sync(), FACTS)
+    response = StreamingResponse(source.sync())
     evaluators = [threads.submit(read, response)]
     source.paused.wait(30)
     evaluators.append(threads.submit(read, response))
@@ -312,61 +280,59 @@ def test_the_user_reads_a_stream_while_it_is_evaluated(use, threads):
     assert (source.begun, response.response_txt, str(response), get(response)) == (1, WHOLE, WHOLE, WHOLE)
 
 
-def test_a_piece_that_has_come_does_not_wait_for_the_next(threads):
+@pytest.mark.parametrize("closes", [True, False])
+def test_a_piece_that_has_come_does_not_wait_for_the_next_and_a_user_may_stop_there(closes, threads):
     source = Source(threading.Event)
     response = StreamingResponse(source.sync())
     evaluator = threads.submit(read, response)
     source.paused.wait(30)
     assert next(response.response_gen) == PIECES[0]
+    if closes:
+        response.response_gen.close()
     source.go_on.set()
-    assert list(response.response_gen) == PIECES[1:]
-    assert evaluator.result().text == WHOLE
-
-
-@WAYS
-def test_a_stream_that_breaks_off_does_so_for_the_user_and_the_evaluator(use, threads):
-    source = Source(threading.Event, ConnectionError("gone"))
-    response = StreamingResponse(source.sync())
-    evaluator = threads.submit(read, response)
-    source.paused.wait(30)
-    user = threads.submit(use, response)
-    wait([user], 0.02)
-    source.go_on.set()
-    with pytest.raises(ConnectionError, match="gone"):
-        user.result()
-    assert evaluator.result().problem == "its stream broke off (ConnectionError: gone)"
-
-
-def test_a_user_who_closes_a_stream_harms_no_evaluator(threads):
-    source = Source(threading.Event)
-    response = StreamingResponse(source.sync())
-    evaluator = threads.submit(read, response)
-    source.paused.wait(30)
-    next(response.response_gen)
-    response.response_gen.close()
-    source.go_on.set()
+    assert list(response.response_gen) == ([] if closes else PIECES[1:])
     assert evaluator.result().text == response.response_txt == WHOLE
 
 
-def test_the_user_reads_a_stream_whose_evaluator_gave_up_before_its_thread_began():
-    async def app(response):
-        busy = threading.Event()
-        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
-        blocked = asyncio.ensure_future(asyncio.to_thread(busy.wait, 30))
-        await asyncio.sleep(0)
-        evaluator = asyncio.create_task(aread(response))
-        await asyncio.sleep(0)
-        user = response.response_gen
-        evaluator.cancel()
-        await asyncio.wait([evaluator])
-        first = next(user)
-        busy.set()
-        await blocked
-        return [first, *user], await aread(response)
+def test_a_stream_that_breaks_off_does_so_for_the_evaluator_and_then_the_user():
+    def broken():
+        yield from PIECES
+        raise ConnectionError("gone")
 
-    got, answer = asyncio.run(app(StreamingResponse(iter(PIECES))))
-    assert got == PIECES
-    assert answer.text == WHOLE
+    response = StreamingResponse(broken())
+    assert [read(response).problem, asyncio.run(aread(response)).problem] == [GONE] * 2
+    pieces = []
+    with pytest.raises(ConnectionError, match="gone"):
+        pieces.extend(response.response_gen)
+    assert pieces == PIECES
+
+
+def test_a_sync_stream_does_not_hold_up_the_loop():
+    threads = []
+
+    def stream():
+        threads.append(threading.current_thread() is threading.main_thread())
+        yield from PIECES
+
+    assert read(StreamingResponse(stream())).text == WHOLE
+    assert asyncio.run(aread(StreamingResponse(stream()))).text == WHOLE
+    assert threads == [True, False]
+
+
+async def test_the_user_reads_a_stream_whose_evaluator_gave_up_before_its_thread_began():
+    response = StreamingResponse(iter(PIECES))
+    busy = threading.Event()
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+    blocked = await begun(asyncio.to_thread(busy.wait, 30))
+    evaluator = await begun(aread(response))
+    user = response.response_gen
+    evaluator.cancel()
+    await asyncio.wait([evaluator])
+    first = next(user)
+    busy.set()
+    await blocked
+    assert [first, *user] == PIECES
+    assert (await aread(response)).text == WHOLE
 
 
 def test_an_interrupt_is_its_threads_own_and_the_stream_does_not_pass_for_a_whole_one():
@@ -383,20 +349,7 @@ def test_an_interrupt_is_its_threads_own_and_the_stream_does_not_pass_for_a_whol
         next(response.response_gen)
 
 
-# --- both --------------------------------------------------------------------------------------------------------
-
-
 def test_pieces_that_are_no_text_reach_the_user_and_are_said_to_be_none():
-    async def nothing():
-        yield None
-
-    async def app():
-        response = AsyncStreamingResponse(nothing())
-        return (await aread(response)).problem, [piece async for piece in response.response_gen]
-
     response = StreamingResponse(iter([None]))
     assert "TypeError" in read(response).problem
     assert list(response.response_gen) == [None]
-    problem, got = asyncio.run(app())
-    assert "TypeError" in problem
-    assert got == [None]
