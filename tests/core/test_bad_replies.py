@@ -83,7 +83,7 @@ TOGETHER = {
     "response_relevancy.questions": [
         questions(2),
         questions(4),
-        questions(3, " "),
+        {"questions": questions(2)["questions"] + questions(1, " ")["questions"]},
         questions(3, flag="false"),
         questions(3, flag=0),
     ],

@@ -129,6 +129,13 @@ def test_what_does_not_fit_one_prompt_goes_out_in_batches_in_one_round(limit, se
     assert all(("needle" in v.text) == (v.verdict == "relevant") for v in outcome.verdicts)
 
 
+def test_a_batch_ends_before_the_sentence_that_would_not_fit():
+    contexts = [f"{'word ' * 300}{i}." for i in range(4)]  # some 375 tokens each
+    llm = FakeLLM(truth)
+    outcome = ContextRelevancy(llm=llm, max_input_tokens=900).score(Sample(user_input="?", retrieved_contexts=contexts))
+    assert (outcome.usage.llm_calls, len(outcome.verdicts)) == (4, 4)
+
+
 SIXTY = Sample(user_input="x?", retrieved_contexts=[f"Sentence number {i} of a chunk." for i in range(60)])
 
 

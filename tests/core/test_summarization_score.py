@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragstone import Sample, Score, SummarizationScore
+from ragstone import LLMReply, Sample, Score, SummarizationScore
 from ragstone.testing import FakeLLM
 
 from .judges import ASKS, graded, script, truth
@@ -130,6 +130,14 @@ def test_one_by_one_with_probabilities(scoring):
     assert outcome.breakdown["qa_expected"] == pytest.approx((0.9 + 0.6 + 0.2) / 3)
     assert outcome.value == outcome.breakdown["qa" if scoring == "count" else "qa_expected"]
     assert [v.probability for v in outcome.verdicts] == pytest.approx([0.9, 0.6, 0.2])
+
+
+def test_probabilities_of_some_questions_only_give_no_expectation():
+    def reply(request):
+        return LLMReply("yes", probabilities={"yes": 0.9, "no": 0.1} if "A?" in request.user else None)
+
+    metric = SummarizationScore(llm=FakeLLM(reply, asking="one_by_one"), questions=["A?", "B?"])
+    assert set(metric.score(XY).breakdown) == {"qa", "conciseness"}
 
 
 @pytest.mark.parametrize(("threshold", "passed"), [(None, None), (0.5, True), (0.51, False)])
