@@ -105,7 +105,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("choice_begun", "if len(begun) == 1:", "if begun:"),
         ("choice_share", "value / total", "value"),
     ],
-    ("core/ragstone/asking/prompt.py", "core/test_prompts.py core/test_injection.py"): [
+    ("core/ragstone/asking/prompt.py", "core/test_bad_input.py core/test_injection.py core/test_instructions.py"): [
         ("fence_nonce", "if not any(nonce in text.lower()", "if not any(nonce == text.lower()"),
         ("fence_sendable", "{name: sendable(text) for", "{name: text for"),
         ("prompt_one_line", '_LINE_BREAKS.sub(" ", text).strip()', "text.strip()"),

@@ -132,7 +132,9 @@ def test_what_does_not_fit_one_prompt_goes_out_in_batches_in_one_round(limit, se
 def test_a_batch_ends_before_the_sentence_that_would_not_fit():
     contexts = [f"{'word ' * 300}{i}." for i in range(4)]  # some 375 tokens each
     llm = FakeLLM(truth)
-    outcome = ContextRelevancy(llm=llm, max_input_tokens=900).score(Sample(user_input="?", retrieved_contexts=contexts))
+    outcome = ContextRelevancy(llm=llm, max_input_tokens=900).score(
+        Sample(user_input="word?", retrieved_contexts=contexts)
+    )
     assert (outcome.usage.llm_calls, len(outcome.verdicts)) == (4, 4)
 
 
