@@ -73,21 +73,6 @@ def test_bad_row_is_named(tmp_path, row, message):
     assert path.exists()
 
 
-def test_odd_folders(tmp_path):
-    with pytest.raises(DataError, match=r"holds no \.jsonl file"):
-        read_folder(tmp_path)
-    write(tmp_path / "a" / "x.jsonl", [GOOD])
-    write(tmp_path / "b" / "x.jsonl", [GOOD])
-    with pytest.raises(DataError, match="second file of the name x"):
-        read_folder(tmp_path)
-    with pytest.raises(DataError, match="stands twice"):
-        read_folder(write(tmp_path / "c" / "twice.jsonl", [GOOD, GOOD]))
-    with pytest.raises(DataError, match="make a file of each"):
-        read_folder(write(tmp_path / "d" / "mixed.jsonl", [GOOD, summary_row(1, 1, coverage=1)]))
-    with pytest.raises(DataError, match="cannot be read"):
-        read_folder(tmp_path / "none.jsonl")
-
-
 def test_rows_of_two_responses_are_left_out_and_said(tmp_path):
     two = {"id": "x", "user_input": "Why?", "response_a": "So.", "response_b": "Because.", "use": {"target": "a"}}
     write(tmp_path / "twos.jsonl", [two, two])

@@ -85,31 +85,6 @@ def test_systems_side_by_side(out):
     assert "TimeoutError 1" in markdown
 
 
-def test_parts_get_rows_of_their_own(out):
-    coverage = {i: (i % 3) / 2 for i in range(9)}
-    lines = [
-        {
-            "file": "summaries",
-            "id": f"d{i}",
-            "metric": "alignment_coverage",
-            "value": 0.5,
-            "parts": {"coverage": coverage[i], "alignment": 1.0 - (i % 2) / 2},
-        }
-        for i in range(9)
-    ]
-    put(out, "ragstone", lines)
-    _, content = table(out)
-    within = {
-        (entry["reading"], entry["label"]): entry["systems"][0]["estimate"]
-        for entry in content["table"]
-        if entry["statistic"] == "rho within documents"
-    }
-    assert within["coverage", "coverage"]["value"] == pytest.approx(1.0)
-    assert within["alignment", "alignment"]["value"] == pytest.approx(-1.0)
-    assert within["value", "coverage"]["value"] == 0.0  # a constant ranks nothing
-    assert ("coverage_expected", "coverage") not in within
-
-
 @pytest.mark.parametrize(
     "line", ["3", '{"file": "f", "id": "i", "metric": "m", "value": NaN}']
 )  # fmt: skip

@@ -110,15 +110,6 @@ def test_a_claim_points_to_the_sentences_that_show_it():
     assert "[1] One thing is true." in request.user, "claims are checked against the original itself"
 
 
-def test_the_answer_counts_not_whether_there_is_one():
-    """DeepEval counts a summary that says the opposite as covering: it can answer the question."""
-    fact = "The door is open."
-    sample = Sample(user_input=fact, response=f"Not so: {fact}")
-    outcome = AlignmentCoverage(llm=FakeLLM(truth), n_questions=1).score(sample)
-    assert [v.verdict for v in outcome.verdicts if v.kind == "summary_answer"] == ["no"]
-    assert outcome.breakdown["coverage"] == 0.0
-
-
 def test_evidence_numbers_repeated_or_unsorted_are_one_each_in_order():
     shown = {"verdicts": {"1": {"evidence": [2, 1, 2], "verdict": "supported"}}}
     outcome = score([S], [Y], [Y], verdicts=shown)

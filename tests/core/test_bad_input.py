@@ -78,9 +78,11 @@ def test_any_sample_gives_an_outcome(sample, asking):
             assert outcome.reason in ("missing_input", "empty_input")
             assert not metric.llm.requests
             assert outcome.detail.split(":")[0] in metric.required_fields
-        else:
-            low, high = metric.bounds
-            assert low <= outcome.value <= high
+            continue
+        low, high = metric.bounds
+        assert low <= outcome.value <= high
+        for shown in (shown for verdict in outcome.verdicts for shown in verdict.evidence):
+            assert sample.texts(shown.field)[shown.chunk or 0][shown.start : shown.end] == shown.text
     assert sample.model_dump() == before
 
 
@@ -129,20 +131,6 @@ def test_the_judge_sees_the_data_and_only_within_the_fence(sample):
             lines = shown["sentences"]["sentences"].split("\n")
             numbers = [int(re.match(r"\[(\d+)\]", line).group(1)) for line in lines if line]
             assert numbers == list(range(1, len(outcome.verdicts) + 1)), "a numbered item is one line"
-
-
-@pytest.mark.parametrize("text", NASTY, ids=range(len(NASTY)))
-def test_each_nasty_text_is_judged_as_the_text_it_is_and_offsets_slice_it(text):
-    sample = Sample(user_input=text, retrieved_contexts=[text, f"Before. {text} After.", f"\n {text}"], response=text)
-    for metric in metrics(truth):
-        outcome = metric.score(sample)
-        if isinstance(outcome, Unscored):
-            assert outcome.reason == "undefined"  # the truthful judge found no claim in it
-            continue
-        check_requests(metric)
-        for shown in (shown for verdict in outcome.verdicts for shown in verdict.evidence):
-            whole = sample.texts(shown.field)[shown.chunk or 0]
-            assert whole[shown.start : shown.end] == shown.text
 
 
 @pytest.mark.parametrize("value", [3, float("nan"), True, b"bytes", ["a"], {"a": 1}], ids=str)
@@ -243,11 +231,6 @@ def test_two_megabytes_are_over_budget_before_anything_is_spent(field):
             assert (outcome.reason, metric.llm.requests, outcome.usage.embed_calls) == ("over_budget", [], 0)
         else:
             assert isinstance(outcome, Score)
-
-
-def test_a_megabyte_of_text_fits_a_judge_with_room_for_it():
-    metric = SummarizationScore(llm=FakeLLM(obliging), max_input_tokens=10**6)
-    assert isinstance(metric.score(Sample(**FULL | {"retrieved_contexts": ["Fact is here. " * 70_000]})), Score)
 
 
 @pytest.mark.parametrize("questions", [["Is \ud800 there?"], ["{x.__class__} %s?", "Line\nbreak?"], ["A?"] * 500])

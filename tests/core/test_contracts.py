@@ -105,20 +105,6 @@ class OwnLoop(SyncLLM):
             return asyncio.run(later)
 
 
-class KeepsLoop(BaseLLM):
-    """Keeps something of the first loop it saw."""
-
-    model = "keeps"
-    loop = None
-
-    def generate(self, request, /):
-        return LLMReply(REPLY)
-
-    async def agenerate(self, request, /):
-        self.loop = self.loop or asyncio.get_running_loop()
-        return await self.loop.run_in_executor(None, self.generate, request)
-
-
 class OneAtATime(SyncLLM):
     """Breaks when two threads are in it at once."""
 
@@ -137,12 +123,6 @@ class OneAtATime(SyncLLM):
             self.inside.release()
 
 
-class ChangesSchema(SyncLLM):
-    def generate(self, request, /):
-        request.schema["title"] = "mine"
-        return LLMReply(REPLY)
-
-
 def replying(reply):
     return type("Replying", (SyncLLM,), {"generate": lambda self, request, /: reply})()
 
@@ -155,7 +135,6 @@ def replying(reply):
         (replying(REPLY), "test_both_halves_answer"),
         (replying(LLMReply(REPLY, -1, 1)), "test_both_halves_answer"),
         (OwnLoop(), "test_sync_works_inside_a_running_loop"),
-        (KeepsLoop(), "test_one_loop_after_another"),
         (OneAtATime(), "test_many_at_once"),
         (
             replying(LLMReply("yes", probabilities={"yes": 0.9, "maybe": 0.1})),
@@ -165,9 +144,9 @@ def replying(reply):
             replying(LLMReply("yes", probabilities={"yes": 0.9, "no": 0.9})),
             "test_probabilities_are_those_of_the_choices",
         ),
-        (ChangesSchema(), "test_it_changes_no_request"),
+        (FakeLLM(lambda request: request.schema.update(title="mine") or REPLY), "test_it_changes_no_request"),
     ],
-    ids=range(10),
+    ids=range(9),
 )
 def test_an_llm_that_breaks_the_contract_fails_it(llm, breach):
     assert breach in breaches(llm_contract(llm))
