@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from ragstone import AlignmentCoverage, ContextRelevancy, ResponseRelevancy, Sample, Score, SummarizationScore, Unscored
+from ragstone import AlignmentCoverage, ContextRelevancy, Sample, Score, SummarizationScore, Unscored
 from ragstone.asking.prompt import DATA_NOTICE
-from ragstone.testing import FakeEmbedder, FakeLLM
+from ragstone.testing import FakeLLM
 
 from .judges import fenced, metrics, truth
 
@@ -88,11 +88,3 @@ def test_a_claim_or_question_of_the_judge_is_data_in_the_next_prompt():
     outcome = SummarizationScore(llm=llm).score(Sample(retrieved_contexts=["C."], response="R."))
     assert isinstance(outcome, Score)
     assert fenced(llm.requests[-1])[0]["questions"] == "[1] Is it? [2] Is it not?"
-
-
-def test_verdict_json_inside_a_response_is_a_response():
-    response = '{"questions": [{"question": "When was it?", "noncommittal": false}]}'
-    llm = FakeLLM(lambda request: {"questions": [{"question": "What is this JSON?", "noncommittal": True}]})
-    metric = ResponseRelevancy(llm=llm, embedder=FakeEmbedder(), strictness=1)
-    outcome = metric.score(Sample(user_input="When was it?", response=response))
-    assert (outcome.value, outcome.verdicts[0].text) == (0.0, "What is this JSON?")

@@ -3,7 +3,6 @@
 import asyncio
 import math
 import os
-import threading
 
 import pytest
 
@@ -185,27 +184,6 @@ def test_the_reason_says_where_the_number_is_from():
     assert expected.value == pytest.approx(0.25)
     assert "makes the score 0" not in expected.reason
     assert expected.reason.endswith("By the judge's probabilities: 0.25.")
-
-
-def test_a_failed_request_does_not_wait_for_its_siblings():
-    let_go = threading.Event()
-
-    class TwoAtOnce(Plain):
-        def _flow(self, sample):
-            yield (LLMRequest("slow", "", "", {}), LLMRequest("broken", "", "", {}))
-
-    def reply(request):
-        if request.task == "broken":
-            return ConnectionError("down")
-        let_go.wait(30)
-        return "yes"
-
-    try:
-        with pytest.raises(ConnectionError):
-            TwoAtOnce(llm=FakeLLM(reply)).score(SAMPLE)  # would hang here for 30 s
-        assert not let_go.is_set()
-    finally:
-        let_go.set()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
