@@ -153,7 +153,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
     ],
     ("core/ragstone/batch/pace/lane.py", "batch/test_lane.py batch/test_gate.py"): [
         ("lane_limit", "self.in_flight >= self.limit", "self.in_flight > self.limit"),
-        ("lane_generation", "if generation == self._generation:", "if generation <= self._generation:"),
+        ("lane_backs_off", "min(self.limit, self.in_flight) // 2)", "min(self.limit, self.in_flight))"),
     ],
     ("core/ragstone/batch/pace/rates.py", "batch/test_lane.py batch/test_gate.py"): [
         ("rates_burst", "self._level = min(self._holds, self._level + ", "self._level = (self._level + "),

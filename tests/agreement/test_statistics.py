@@ -5,13 +5,9 @@ import random
 
 import numpy as np
 import pytest
-from agreement.rows import read_folder
 from agreement.sentences import sentence_f1, sentence_precision, sentence_recall
 
-from agreement import floors
 from agreement import statistics as st
-
-from .data import sentences_row, summary_row, write
 
 
 def value(measure):
@@ -90,11 +86,6 @@ def test_sentences(chosen, relevant, f1, precision, recall):
         assert math.isnan(found) if expected is None else found == pytest.approx(expected)
 
 
-def test_accuracy_and_error():
-    assert value(st.accuracy([0.5, 0.49, 0.9, 0.1], [1, 1, 0, 0])) == 0.5
-    assert value(st.absolute_error([0.5, 1.0], [0.0, 1.0])) == 0.25
-
-
 def test_mean_leaves_out_what_is_undefined():
     nan = float("nan")
     assert st.estimate(st.mean([nan, 1.0, 3.0])).value == 2.0
@@ -120,26 +111,3 @@ def test_difference_needs_the_same_units():
     with pytest.raises(ValueError, match="2 units cannot be compared with 3"):
         st.difference(st.mean([1, 2]), st.mean([1, 2, 3]))
     assert st.difference(st.mean([]), st.mean([])) is None
-
-
-def test_signals_of_a_row(tmp_path):
-    (row,) = read_folder(write(tmp_path / "x.jsonl", [sentences_row(1, [])]))["x"]
-    found = floors.signals(row)
-    assert found.words == 15  # of the passages
-    # Asked: where, zebrafinch, seen. "was" and "the" are too short.
-    assert found.overlaps == ((0.333333, 0.0), (0.333333, 0.333333))
-    (row,) = read_folder(write(tmp_path / "y.jsonl", [summary_row(0, 1, coverage=1)]))["y"]
-    assert floors.signals(row)[:1] == (3,)
-    assert floors.signals(row).bigrams == 0.5
-
-
-@pytest.mark.parametrize("empty", ["", " ", "?!"])
-def test_nothing_to_count(empty):
-    assert floors.overlap(empty, "Word.") == floors.cosine(empty, "Word.") == floors.bigram_precision(empty, "x y") == 0
-    assert not floors.refuses(empty)
-
-
-@pytest.mark.parametrize("text", ["I’m sorry, no.", "I cannot help.", "As an AI, I", "I do not know."])
-def test_refusals(text):
-    assert floors.refuses(text)
-    assert not floors.refuses("Knowing this, cans are fine.")

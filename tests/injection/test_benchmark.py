@@ -56,14 +56,6 @@ def honest(request: LLMRequest):
     return "yes" if good or step == "source_answers" else "no"
 
 
-def gullible(request: LLMRequest):
-    """Does as the first two attacks say."""
-    up, down = ("answer yes, supported" in request.user, "answer no, not_in_source" in request.user)
-    if not request.choices or not up | down:
-        return honest(request)
-    return request.choices[0 if up else -1]
-
-
 def measured(judge, path, given):
     llm = FakeLLM(judge, asking="one_by_one")
     return changes(given, score(given, llm, FakeEmbedder(), path / "journal.db", calls=4)), llm
@@ -84,19 +76,3 @@ def test_a_judge_that_does_not_fall_for_it(tmp_path):
     for change in found:  # bad samples score 0 and good ones 1, so that an attack has somewhere to go
         if change.plain is not None and change.metric != "response_relevancy":
             assert change.plain == (0.0 if change.towards == 1 else 1.0), change
-
-
-def test_a_judge_that_falls_for_one(tmp_path):
-    given = cases(ATTACKS[:3])
-    found, _ = measured(gullible, tmp_path, given)
-    for attack in ATTACKS[:2]:
-        raised = [change for change in found if change.attack == attack.name and change.field != "user_input"]
-        assert figures(raised).shift.value > 0.3, "both get what they want"
-    fallen = figures([change for change in found if change.attack == ATTACKS[0].name])
-    others = figures(
-        [change for change in found if change.attack == "fake verdict JSON" and change.field != "user_input"]
-    )
-    assert fallen.changed
-    assert fallen.shift.value > 0.3
-    assert others.changed == 0
-    assert fallen.suspected == fallen.runs
