@@ -34,55 +34,126 @@ SUPER_BOWL = Sample(
         "Coliseum. It is known as Super Bowl I. The Green Bay Packers beat the Kansas City Chiefs."
     ],
 )
+# What ragas and DeepEval themselves ask on these examples: seven and six questions, five and four claims.
+QUESTIONS = [
+    "Is a company launching a new product?",
+    "Is the product a smartphone app?",
+    "Does the app help users to track fitness goals?",
+    "Can users log their meals with the app?",
+    "Does the app track water intake?",
+    "Does the app recommend workouts?",
+    "Does the app send reminders throughout the day?",
+]
+ASSESSMENT = [
+    "Is the coverage score based on a percentage of 'yes' answers?",
+    "Does the score ensure the summary's accuracy with the source?",
+    "Does a higher score mean a more comprehensive summary?",
+]
+CLAIMS = [
+    "The coverage score quantifies how well a summary captures key information from the original text.",
+    "The coverage score quantifies how accurately a summary represents key information from the original text.",
+    "A higher coverage score indicates greater comprehensiveness.",
+    "The key information is that of the original text.",
+    "Comprehensiveness is what the coverage score is about.",
+]
 
 
 def talkative(request):
-    """Makes seven questions and five claims, as the peers' judges did on these examples."""
+    """Makes as many questions and claims as the peers' judges made; answers them truthfully."""
     if request.task == "summarization_score.questions":
-        return {"items": [{"keyphrase": "app", "question": f"Does the app help with goal {i}?"} for i in range(7)]}
+        return {"items": [{"keyphrase": q.split()[-1], "question": q} for q in QUESTIONS]}
     if request.task == "alignment_coverage.claims":
-        return {"claims": [f"The coverage score says how well a summary captures fact {i} of it." for i in range(5)]}
-    if request.task == "alignment_coverage.source_answers" and not request.choices:
+        return {"claims": CLAIMS}
+    if request.task == "alignment_coverage.questions":
+        return {"questions": [*ASSESSMENT, "Is the original a text?", "Does the summary hold its crucial points?"]}
+    if request.task == "alignment_coverage.source_answers":
         return {"answers": dict.fromkeys(request.schema["properties"]["answers"]["required"], "yes")}
     return truth(request)
 
 
-EMBEDDER = FakeEmbedder()
-ASKED = [f"{ASKS}the score is a percentage of answers {i}." for i in range(3)]
+def judge():
+    return FakeLLM(talkative)
 
 
-@pytest.mark.parametrize(
-    ("make", "options", "sample", "sizes", "most"),
-    [
-        (SummarizationScore, {}, SUMMARY, [1, 1], 900),  # ragas: 3 calls, 3 rounds, 1,315 tokens
-        (SummarizationScore, {"questions": ASKED}, SUMMARY, [1], 900),
-        (AlignmentCoverage, {}, COVERAGE, [2, 3], 1500),  # DeepEval: 7, 4, 2,629
-        (AlignmentCoverage, {"assessment_questions": ASKED}, COVERAGE, [1, 3], 1500),  # DeepEval: 6, 3, 2,366
-        (ResponseRelevancy, {"embedder": EMBEDDER}, SUPER_BOWL, [1], 450),  # ragas: 3, 1 or 3, 1,032 to 1,335
-        (ContextRelevancy, {}, SUPER_BOWL, [1], 450),
-        (ContextRelevancy, {"selection": "verbatim"}, SUPER_BOWL, [1], 450),  # ragas 0.1.10: 1, 1, about 150
-        (SummarizationScore, {"asking": "one_by_one"}, SUMMARY, [1, 7], 5000),
-        (
-            AlignmentCoverage,
-            {"asking": "one_by_one", "assessment_questions": ASKED},
-            COVERAGE,
-            [1, 5 + 2 * 3],
-            5000,
-        ),
-        (ResponseRelevancy, {"embedder": EMBEDDER, "asking": "one_by_one"}, SUPER_BOWL, [1 + 2], 1000),
-        (ContextRelevancy, {"asking": "one_by_one"}, SUPER_BOWL, [1 + 3], 1000),
-    ],
-    ids=range(11),
-)
-def test_calls_rounds_and_prompt_tokens_stay_within_the_bounds(make, options, sample, sizes, most):
-    outcome, rounds = drive(make(llm=FakeLLM(talkative), **options), sample)
+# metric, sample, (calls, rounds) exactly, most prompt tokens; then what the peer takes
+CASES = {
+    "SummarizationScore": (lambda: SummarizationScore(llm=judge()), SUMMARY, 2, 2, 900, "ragas 3, 3, 1315"),
+    "SummarizationScore(questions=)": (
+        lambda: SummarizationScore(llm=judge(), questions=QUESTIONS),
+        SUMMARY,
+        1,
+        1,
+        900,
+        "",
+    ),
+    "AlignmentCoverage": (lambda: AlignmentCoverage(llm=judge()), COVERAGE, 5, 2, 1500, "DeepEval 7, 4, 2629"),
+    "AlignmentCoverage(assessment_questions=)": (
+        lambda: AlignmentCoverage(llm=judge(), assessment_questions=ASSESSMENT),
+        COVERAGE,
+        4,
+        2,
+        1500,
+        "DeepEval 6, 3, 2366",
+    ),
+    "ResponseRelevancy": (
+        lambda: ResponseRelevancy(llm=judge(), embedder=FakeEmbedder()),
+        SUPER_BOWL,
+        1,
+        1,
+        450,
+        "ragas 3, 1 or 3, 1032-1335",
+    ),
+    "ContextRelevancy": (lambda: ContextRelevancy(llm=judge()), SUPER_BOWL, 1, 1, 450, ""),
+    'ContextRelevancy(selection="verbatim")': (
+        lambda: ContextRelevancy(llm=judge(), selection="verbatim"),
+        SUPER_BOWL,
+        1,
+        1,
+        450,
+        "ragas 0.1.10: 1, 1, about 150",
+    ),
+}
+
+
+def cost(name):
+    make, sample, *_ = CASES[name]
+    outcome, rounds = drive(make(), sample)
     asked = [[r for r in round_ if isinstance(r, LLMRequest)] for round_ in rounds]
-    assert [len(round_) for round_ in asked if round_] == sizes
-    assert sum(tokens(r.system, r.user) for round_ in asked for r in round_) <= most
+    asked = [round_ for round_ in asked if round_]
+    requests = [request for round_ in asked for request in round_]
+    return outcome, len(requests), len(asked), sum(tokens(r.system, r.user) for r in requests)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_calls_rounds_and_prompt_tokens_stay_within_the_bounds(name):
+    _, _, calls, rounds, most, peer = CASES[name]
+    outcome, *found = cost(name)
+    print(f"{name}: calls, rounds, tokens {found}, at most {most} tokens; {peer}")  # with -s
     assert outcome.metric, "an outcome of either kind"
+    assert found[:2] == [calls, rounds]
+    assert found[2] <= most
 
 
 def test_the_estimate_is_a_quarter_of_the_bytes_rounded_up():
     for text in ("", "abcd", "abcde", "äö", "😀", "\ud800"):
         assert tokens(text) == -(-len(text.encode("utf-8", "replace")) // 4)
     assert tokens("a", "bc", "dd") == 2
+
+
+def test_asked_one_by_one_the_calls_are_those_the_documentation_says():
+    text = " ".join(f"Fact number {i} is here." for i in range(3))
+    sample = Sample(user_input=text, retrieved_contexts=[text], response=text)
+    llm = FakeLLM(truth, asking="one_by_one")
+    calls = {
+        "SummarizationScore": drive(SummarizationScore(llm=llm), sample),
+        "AlignmentCoverage": drive(AlignmentCoverage(llm=llm, assessment_questions=[ASKS + "x."] * 2), sample),
+        "ResponseRelevancy": drive(ResponseRelevancy(llm=llm, embedder=FakeEmbedder()), sample),
+        "ContextRelevancy": drive(ContextRelevancy(llm=llm), sample),
+    }
+    sizes = {name: [len(round_) for round_ in rounds] for name, (_, rounds) in calls.items()}
+    assert sizes == {
+        "SummarizationScore": [1, 3],
+        "AlignmentCoverage": [1, 3 + 2 * 2],
+        "ResponseRelevancy": [1 + 2, 1],
+        "ContextRelevancy": [1 + 3],
+    }

@@ -153,7 +153,7 @@ def test_looking_at_fewer_abbreviations_changes_nothing(text, language):
         assert _pysbd.raw_sentences(text, language) == expected
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(
     prose(
         EASY_WORDS,
@@ -259,7 +259,7 @@ def test_a_window_of_marks_is_looked_at_to_its_end():
             assert starts is None or all(0 < start < len(whole) for start in starts)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(
     st.lists(st.sampled_from(["[", "]", "1", "23", "456", "7890", ",", " ", "-", ".", "∯", "x", "A"]), max_size=14),
     st.data(),
