@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-LONGEST = 600  # seconds of one run of tests; a mutant that hangs is seen, too
+LONGEST = 240  # seconds of one run of tests; a mutant that hangs is seen, too
 
 
 class Mutant(NamedTuple):
@@ -46,7 +46,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("cosine_nan", "if not np.isfinite(rows).all():", "if np.isnan(rows).all():"),
         ("cosine_zero_vector", "if not largest.all():", "if not largest.any():"),
     ],
-    ("core/ragstone/metrics/context_relevancy.py", "core/test_context_relevancy.py"): [
+    ("core/ragstone/metrics/context_relevancy.py", "core/test_context_relevancy.py core/test_bad_replies.py"): [
         ("context_chunk_share", '"chunk": len(hit) / chunks', '"chunk": len(hit) / len(sentences)'),
         ("context_granularity", "value = breakdown[self.granularity]", 'value = breakdown["sentence"]'),
         ("context_ids_of_a_batch", "if not first <= i <= last:", "if not 1 <= i <= last:"),
@@ -56,7 +56,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("context_best_of_chunk", "max(best.get(sentence.chunk, 0.0), probability or 0.0)", "probability or 0.0"),
         ("context_against_best", 'given["yes"] * best["no"], given["no"] * best["yes"]', 'given["yes"], given["no"]'),
     ],
-    ("core/ragstone/metrics/response_relevancy.py", "core/test_response_relevancy.py"): [
+    ("core/ragstone/metrics/response_relevancy.py", "core/test_response_relevancy.py core/test_bad_replies.py"): [
         ("response_mean", "mean = sum(cosines) / len(cosines)", "mean = max(cosines)"),
         ("response_majority", "2 * flagged > n", "2 * flagged >= n"),
         ("response_expected", "else mean * (1.0 - probability)", "else mean * probability"),
@@ -64,7 +64,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("response_blank_question", "if any(not q.question.strip()", "if all(not q.question.strip()"),
         ("response_too_many", "if len(questions) != self.n:", "if len(questions) < self.n:"),
     ],
-    ("core/ragstone/metrics/alignment_coverage.py", "core/test_alignment_coverage.py"): [
+    ("core/ragstone/metrics/alignment_coverage.py", "core/test_alignment_coverage.py core/test_bad_replies.py"): [
         ("alignment_min", "result = min(breakdown.values())", "result = max(breakdown.values())"),
         ("alignment_coverage_of_yes", 'sum(a == "yes" for a, _ in pairs)', "len(pairs)"),
         ("alignment_undefined", "if not asked:", "if asked is None:"),
@@ -77,7 +77,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("summary_conciseness", "min(summary_characters, source_characters)", "summary_characters"),
         ("summary_no_question", "if not questions:", "if questions is None:"),
     ],
-    ("core/ragstone/metrics/closed_questions.py", "core/test_summarization_score.py core/test_alignment_coverage.py"): [
+    ("core/ragstone/metrics/closed_questions.py", "core/test_summarization_score.py core/test_bad_replies.py"): [
         ("closed_expected_of_all", "if known and len(known) == len(probabilities)", "if known"),
         ("closed_word", "if answers[i] not in choices:", "if not answers[i]:"),
     ],
@@ -105,7 +105,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("choice_begun", "if len(begun) == 1:", "if begun:"),
         ("choice_share", "value / total", "value"),
     ],
-    ("core/ragstone/asking/prompt.py", "core/test_prompts.py core/test_injection.py"): [
+    ("core/ragstone/asking/prompt.py", "core/test_bad_input.py core/test_injection.py core/test_instructions.py"): [
         ("fence_nonce", "if not any(nonce in text.lower()", "if not any(nonce == text.lower()"),
         ("fence_sendable", "{name: sendable(text) for", "{name: text for"),
         ("prompt_one_line", '_LINE_BREAKS.sub(" ", text).strip()', "text.strip()"),
@@ -144,7 +144,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
     ],
     ("core/ragstone/batch/journal/writer.py", "batch/test_journal.py"): [
         ("journal_fork", "if self._pid != os.getpid():", "if self._pid < 0:"),
-        ("journal_exit", "atexit.register(self._at_exit)", "self._at_exit()"),
+        ("journal_exit", "atexit.register(self._at_exit)", "atexit.unregister(self._at_exit)"),
         ("journal_failed_write", "self._leaving.add(self._waiting)", "self._leaving = self._waiting"),
     ],
     ("core/ragstone/batch/journal/file.py", "batch/test_journal.py"): [
@@ -153,7 +153,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
     ],
     ("core/ragstone/batch/pace/lane.py", "batch/test_lane.py batch/test_gate.py"): [
         ("lane_limit", "self.in_flight >= self.limit", "self.in_flight > self.limit"),
-        ("lane_generation", "if generation == self._generation:", "if generation <= self._generation:"),
+        ("lane_backs_off", "min(self.limit, self.in_flight) // 2)", "min(self.limit, self.in_flight))"),
     ],
     ("core/ragstone/batch/pace/rates.py", "batch/test_lane.py batch/test_gate.py"): [
         ("rates_burst", "self._level = min(self._holds, self._level + ", "self._level = (self._level + "),

@@ -3,19 +3,15 @@
 import doctest
 import importlib
 import json
-import os
-import signal
 import subprocess
 import sys
-import threading
-import time
 
 import pytest
 from agreement.lines import read_lines
 
-from ..support.openai_server import HANG, embeddings  # noqa: TID252
+from ..support.openai_server import embeddings  # noqa: TID252
 from .conftest import BENCHMARK
-from .data import tiny, write
+from .data import tiny
 
 ALL_AT_ONCE = {
     "ids": {"ids": [1]},
@@ -51,61 +47,24 @@ def run(*arguments):
 def test_whole_command(tmp_path, openai_server):
     server = openai_server(reply)
     folder, out = tiny(tmp_path / "data"), tmp_path / "out"
-    arguments = (folder, "--judge", f"test-model@{server.url}", "--out", out)
+    arguments = (folder, "--judge", f"test-model@{server.url}", "--out", out, "--limit", 1)
     done = run(*arguments)
     assert done.returncode == 0, done.stderr
     lines = read_lines(out / "scores" / "ragstone.jsonl")
-    assert [line.unscored for line in lines] == [None] * 38
+    assert {line.unscored for line in lines} == {None}
     shown = (out / "table.md").read_text()
-    for word in ("judge test-model", "pairwise accuracy", "sentence F1", "rho within documents", "take all"):
+    for word in ("judge test-model", "pairwise accuracy", "sentence F1", "take all"):
         assert word in shown
     asked = len(server.bodies)
     assert run(*arguments).returncode == 0
     assert [body for body in server.bodies[asked:] if body] == []  # a look at the models, and nothing else
-    (out / "table.md").unlink()
-    done = run("table", out)
-    assert (done.returncode, (out / "table.md").read_text()) == (0, shown)
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="kill -9")
-def test_killed_and_run_again(tmp_path, openai_server):
-    answered, stuck, back = [], threading.Event(), threading.Event()
-
-    def stops(body):
-        if not back.is_set() and len(answered) == 14:
-            stuck.set()
-            return HANG
-        answered.append(json.dumps(body, sort_keys=True))
-        return reply(body)
-
-    server = openai_server(stops)
-    folder, out = tiny(tmp_path / "data"), tmp_path / "out"
-    arguments = (folder, "--judge", f"test-model@{server.url}", "--out", out, "--max-concurrency", 1)
-    process = subprocess.Popen(command(*arguments), stderr=subprocess.PIPE, text=True)
-    try:
-        assert stuck.wait(120)
-        time.sleep(0.5)  # the journal writes what came up to 0.05 s ago
-    finally:
-        os.kill(process.pid, signal.SIGKILL)
-        process.communicate()
-    before = [text for text in answered if "messages" in text]  # embeddings are not kept, being cheap
-    back.set()
-    done = run(*arguments)
-    assert done.returncode == 0, done.stderr
-    assert len(before) > 5
-    assert all(answered.count(text) == 1 for text in before)
-    assert len(read_lines(out / "scores" / "ragstone.jsonl")) == 38
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("--judge", "nobody"), "--judge nobody: is none of local,"),
-        (("--judge", "local:none.gguf"), "none.gguf"),
         (("--judge", "local", "--name", "../x"), "--name ../x: is no file name"),
-        (("--judge", "local", "--calibration", __file__), "test_command.py: "),
-        (("--judge", "local", "--limit", "0"), "0 is not in the range"),
-        (("--judge", "local", "--metric", "faithfulness"), "'faithfulness' is not one of"),
         (("--judge", "local", "--set", "context_relevancy.colour=red"), "has no option 'colour'"),
     ],
 )
@@ -117,28 +76,21 @@ def test_bad_arguments(tmp_path, arguments, message):
     assert not (tmp_path / "out").exists()
 
 
-def test_bad_row(tmp_path):
-    write(tmp_path / "data" / "x.jsonl", [{"id": "a"}])
-    done = run(tmp_path / "data", "--out", tmp_path / "out", "--judge", "local")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.strip().endswith("x.jsonl, line 1: use: is missing; it has to be an object")
+NAMES = [
+    "rows",
+    "gold",
+    "statistics",
+    "floors",
+    "labels",
+    "lines",
+    "fields",
+    "comparison",
+    "sentences",
+    "readings",
+    "facts",
+]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "rows",
-        "gold",
-        "statistics",
-        "floors",
-        "labels",
-        "lines",
-        "fields",
-        "comparison",
-        "sentences",
-        "readings",
-        "facts",
-    ],
-)
-def test_examples(name):
-    assert doctest.testmod(importlib.import_module(f"agreement.{name}")).failed == 0
+def test_examples():
+    for name in NAMES:
+        assert doctest.testmod(importlib.import_module(f"agreement.{name}")).failed == 0

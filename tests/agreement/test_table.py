@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from agreement.labels import Label, keep_labels, read_labels
-from agreement.lines import Line, read_lines, together, write_lines
+from agreement.labels import Label, keep_labels
+from agreement.lines import Line, read_lines, together
 from agreement.rows import DataError, read_folder
 from agreement.table import write_table
 
@@ -85,89 +85,8 @@ def test_systems_side_by_side(out):
     assert "TimeoutError 1" in markdown
 
 
-def test_a_peer_alone(out):
-    put(out, "peer", [pair_line(2 * i + t, t) for i in range(4) for t in (0, 1)])
-    _, content = table(out)
-    assert found(content, "pairwise accuracy", "peer")[1]["estimate"]["value"] == 1.0
-
-
-def test_parts_get_rows_of_their_own(out):
-    coverage = {i: (i % 3) / 2 for i in range(9)}
-    lines = [
-        {
-            "file": "summaries",
-            "id": f"d{i}",
-            "metric": "alignment_coverage",
-            "value": 0.5,
-            "parts": {"coverage": coverage[i], "alignment": 1.0 - (i % 2) / 2},
-        }
-        for i in range(9)
-    ]
-    put(out, "ragstone", lines)
-    _, content = table(out)
-    within = {
-        (entry["reading"], entry["label"]): entry["systems"][0]["estimate"]
-        for entry in content["table"]
-        if entry["statistic"] == "rho within documents"
-    }
-    assert within["coverage", "coverage"]["value"] == pytest.approx(1.0)
-    assert within["alignment", "alignment"]["value"] == pytest.approx(-1.0)
-    assert within["value", "coverage"]["value"] == 0.0  # a constant ranks nothing
-    assert ("coverage_expected", "coverage") not in within
-
-
-def test_noncommittal_by_score_or_by_part(out):
-    def line(number, value, **parts):
-        return {"file": "refusals", "id": f"r{number}", "metric": "response_relevancy", "value": value, "parts": parts}
-
-    # Targets by id modulo 3: 0 -> 0, 1 -> 1.
-    put(out, "ragstone", [line(0, 0.7, noncommittal=0.0), line(1, 0.4, noncommittal=1.0), line(3, 0.6), line(4, 0.0)])
-    _, content = table(out)
-    assert found(content, "accuracy")[1]["estimate"]["value"] == 1.0
-    assert found(content, "AUROC")[1]["rows"] == 4
-
-
-def test_sentences_of_peers_without_probabilities(out):
-    lines = [
-        {
-            "file": "sentences",
-            "id": f"s{i}",
-            "metric": "ContextRelevancy",
-            "value": 0.5,
-            "sentences": [[0, 0, False, None], [0, 1, False, None], [1, 0, True, None], [1, 1, True, None]],
-        }
-        for i in range(6)
-    ]
-    put(out, "ragas-0.1.10", lines)
-    _, content = table(out)
-    # Two rows need nothing (F1 0), four need one of the two that were chosen (F1 2/3).
-    assert found(content, "sentence F1", "ragas-0.1.10")[1]["estimate"]["value"] == pytest.approx(4 / 6 * 2 / 3)
-    assert found(content, "sentence F1, answerable rows", "ragas-0.1.10")[1]["estimate"]["value"] == pytest.approx(
-        2 / 3
-    )
-    assert found(content, "sentence recall", "ragas-0.1.10")[1]["estimate"]["value"] == 1.0
-    assert found(content, "sentence F1", "ragas-0.1.10")[0]["floors"]["take all"] == pytest.approx(4 / 6 * 2 / 5)
-    assert "AUROC of sentences" not in {entry["statistic"] for entry in content["table"]}
-
-
-def test_lines_of_unknown_rows_do_not_count(out):
-    put(out, "ragstone", [pair_line(0, 1.0), pair_line(99, 1.0), pair_line(1, 0.5) | {"file": "elsewhere"}])
-    _, content = table(out)
-    assert [(cost["rows"], cost["calls"]) for cost in content["cost"]] == [(1, 2)]
-
-
-def test_nothing_to_show(out):
-    with pytest.raises(DataError, match="holds no scores"):
-        write_table(out)
-    with pytest.raises(DataError, match="holds no labels"):
-        write_table(out / "nowhere")
-
-
 @pytest.mark.parametrize(
-    "line", ["3", "{}", "[", '{"file": "f", "id": "i", "metric": "m", "value": null}',
-             '{"file": "f", "id": "i", "metric": "m", "value": NaN}',
-             '{"file": "f", "id": "i", "metric": "m", "value": 1, "unscored": "why"}',
-             '{"file": "f", "id": "i", "metric": "m", "value": 1, "sentences": [[1]]}']
+    "line", ["3", '{"file": "f", "id": "i", "metric": "m", "value": NaN}']
 )  # fmt: skip
 def test_lines_of_another_form_are_named(out, line):
     path = put(out, "peer", [pair_line(0, 1.0)])
@@ -180,21 +99,6 @@ def test_a_line_that_a_kill_cut_short_is_passed_over(out):
     path = put(out, "peer", [pair_line(0, 1.0)])
     path.write_text(path.read_text() + '{"file": "pai')
     assert [line.id for line in read_lines(path)] == ["r0"]
-
-
-def test_lines_come_back_as_they_were(out):
-    line = Line(
-        file="f", id="i", metric="m", value=0.5, parts={"a": 1.0}, sentences=((0, 1, True, 0.25),), calls=1, draw=2,
-        version="1+cal:ab",
-    )  # fmt: skip
-    write_lines(out / "x.jsonl", [line])
-    assert read_lines(out / "x.jsonl") == [line]
-
-
-def test_labels_come_back_as_they_were(out):
-    labels = read_labels(out / "rows.jsonl")
-    keep_labels(out / "rows.jsonl", [label for label in labels if label.file == "pairs"])
-    assert read_labels(out / "rows.jsonl") == labels
 
 
 def test_draws_are_averaged():

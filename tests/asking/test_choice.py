@@ -65,6 +65,7 @@ def test_choose(text, choices, chosen):
         # tokens that begin several: told apart only if they hardly matter
         ([token("n", 0.9, ("n", 0.9), ("none", 0.1))], ("no", "none"), None),
         ([token("no", 0.97, ("no", 0.97), ("n", 0.03))], ("no", "none"), {"no": 1.0, "none": 0.0}),
+        ([token("no", 0.8, ("no", 0.8), ("n", 0.2))], ("no", "none"), None),
         # only the first word counts
         ([token("The", 0.9), token("yes", 1.0)], YES_NO, None),
         ([token("yes", 1.0, ("yes", 1.0), ("no", 0.0))], YES_NO, {"yes": 1.0, "no": 0.0}),

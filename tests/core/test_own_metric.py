@@ -1,84 +1,34 @@
-"""What someone who writes a metric, a judge or an embedder of her own is told when it is wrong."""
+"""What someone who makes a metric, or writes one, a judge or an embedder of her own, is told when it is wrong."""
 
+import asyncio
+import math
 import os
-import threading
 
 import pytest
 
-from ragstone import BaseLLM, LLMReply, LLMRequest, Metric, ResponseRelevancy, Sample, SummarizationScore
-from ragstone.asking import ask
+from ragstone import (
+    AlignmentCoverage,
+    BaseLLM,
+    ContextRelevancy,
+    LLMReply,
+    LLMRequest,
+    Metric,
+    ResponseRelevancy,
+    Sample,
+    SummarizationScore,
+)
+from ragstone.asking import ask, embed
+from ragstone.errors import ascore_safely, score_safely
 from ragstone.testing import FakeEmbedder, FakeLLM
+
+from .judges import step, truth
 
 SAMPLE = Sample(response="Yes.")
 REQUEST = LLMRequest("demo", "", "", {})
 
 
-class Plain(Metric):
-    name, version, required_fields = "plain", "1", ("response",)
-    value = 0.5
-
-    def _flow(self, sample):
-        yield from ask(REQUEST, lambda reply: reply.text)
-        return self._score(self.value, "So.")
-
-
 def yes() -> FakeLLM:
     return FakeLLM(lambda request: "yes")
-
-
-def test_a_metric_of_ones_own_scores():
-    assert Plain(llm=yes(), threshold=0.5).score(SAMPLE).passed
-
-
-@pytest.mark.parametrize(
-    ("attributes", "message"),
-    [
-        ({"required_fields": "response"}, "required_fields"),
-        ({"required_fields": ("answer",)}, "required_fields"),
-    ],
-)
-def test_facts_are_checked_when_it_is_made(attributes, message):
-    with pytest.raises(TypeError, match=message):
-        type("Wrong", (Plain,), attributes)(llm=yes())
-
-
-@pytest.mark.parametrize("missing", ["name", "version"])
-def test_a_fact_is_missing(missing):
-    facts = {"name": "own", "version": "1", "required_fields": ("response",), "_flow": Plain._flow}
-    del facts[missing]
-    with pytest.raises(TypeError, match=f"needs the class attribute {missing}"):
-        type("Own", (Metric,), facts)(llm=yes())
-
-
-@pytest.mark.parametrize("value", [5.0, -0.1, float("nan"), float("inf")])
-def test_a_value_outside_the_bounds_is_no_score(value):
-    with pytest.raises(ValueError, match="plain: the value .* is outside the metric's bounds 0.0 to 1.0"):
-        type("Wrong", (Plain,), {"value": value})(llm=yes()).score(SAMPLE)
-
-
-def flow_that_is_no_generator(self, sample):
-    return self._score(0.5, "So.")
-
-
-def flow_that_returns_nothing(self, sample):
-    yield from ask(REQUEST, lambda reply: reply.text)
-
-
-def flow_that_yields_a_bare_request(self, sample):
-    yield REQUEST
-
-
-@pytest.mark.parametrize(
-    ("flow", "message"),
-    [
-        (flow_that_is_no_generator, "_flow must be a generator"),
-        (flow_that_returns_nothing, "must return self._score"),
-        (flow_that_yields_a_bare_request, "must yield a tuple of requests, not LLMRequest"),
-    ],
-)
-def test_a_flow_of_the_wrong_form(flow, message):
-    with pytest.raises(TypeError, match=message):
-        type("Wrong", (Plain,), {"_flow": flow})(llm=yes()).score(SAMPLE)
 
 
 class OnlyGenerate:
@@ -86,6 +36,49 @@ class OnlyGenerate:
 
     def generate(self, request):
         return LLMReply("yes")
+
+
+@pytest.mark.parametrize(
+    ("metric", "option", "value", "error"),
+    [
+        (SummarizationScore, "coeff", 1.7, ValueError),
+        (SummarizationScore, "coeff", -0.1, ValueError),
+        (SummarizationScore, "coeff", math.nan, ValueError),
+        (SummarizationScore, "coeff", None, ValueError),
+        (SummarizationScore, "coeff_weights", "both", ValueError),
+        (SummarizationScore, "length_penalty", "no", ValueError),
+        (SummarizationScore, "questions", [], ValueError),
+        (SummarizationScore, "questions", ["A?", "  "], ValueError),
+        (SummarizationScore, "questions", "A?", TypeError),
+        (SummarizationScore, "questions", ["A?", 3], TypeError),
+        (SummarizationScore, "threshold", 1.5, ValueError),
+        (SummarizationScore, "threshold", "0.5", ValueError),
+        (SummarizationScore, "threshold", True, ValueError),
+        (SummarizationScore, "asking", "nicely", ValueError),
+        (SummarizationScore, "max_characters", 0, ValueError),
+        (SummarizationScore, "scoring", "best", ValueError),
+        (SummarizationScore, "scoring", "expected", ValueError),  # which only asking one by one gives
+        (SummarizationScore, "max_input_tokens", 0, ValueError),
+        (SummarizationScore, "llm", "gpt", TypeError),
+        (AlignmentCoverage, "n_questions", 0, ValueError),
+        (AlignmentCoverage, "source", "response", ValueError),
+        (AlignmentCoverage, "coverage_rule", "answerable", ValueError),
+        (AlignmentCoverage, "assessment_questions", [], ValueError),
+        (AlignmentCoverage, "language", "xx", ValueError),
+        (ContextRelevancy, "selection", "both", ValueError),
+        (ContextRelevancy, "granularity", "word", ValueError),
+        (ContextRelevancy, "language", "xx", ValueError),
+        (ResponseRelevancy, "strictness", 0, ValueError),
+        (ResponseRelevancy, "sampling", "n", ValueError),
+        (ResponseRelevancy, "noncommittal", "some", ValueError),
+        (ResponseRelevancy, "parts", "yes", ValueError),
+        (ResponseRelevancy, "threshold", -1.1, ValueError),
+    ],
+)
+def test_an_option_out_of_its_range_is_refused_by_name(metric, option, value, error):
+    extra = {"embedder": FakeEmbedder()} if metric is ResponseRelevancy else {}
+    with pytest.raises(error, match=option):
+        metric(**{"llm": yes(), **extra, option: value})
 
 
 def test_what_a_judge_lacks_is_named():
@@ -99,18 +92,81 @@ def test_what_a_judge_lacks_is_named():
         SummarizationScore(llm=FakeLLM(lambda request: "yes", asking="one-by-one"))
 
 
+class Plain(Metric):
+    name, version, required_fields = "plain", "1", ("response",)
+    value = 0.5
+
+    def _flow(self, sample):
+        yield from ask(REQUEST, lambda reply: reply.text)
+        return self._score(self.value, "So.")
+
+
+def no_generator(self, sample):
+    return self._score(0.5, "So.")
+
+
+def returns_nothing(self, sample):
+    yield from ask(REQUEST, lambda reply: reply.text)
+
+
+def yields_a_bare_request(self, sample):
+    yield REQUEST
+
+
+def embeds_without_an_embedder(self, sample):
+    yield from embed([sample.response])
+
+
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("attributes", "error", "message"),
     [
-        ({"threshold": "0.5"}, "threshold: '0.5' is not a number"),
-        ({"threshold": True}, "threshold: True is not a number"),
-        ({"coeff": None}, "coeff: None is not a number"),
-        ({"length_penalty": "no"}, "length_penalty: 'no' is not True or False"),
+        ({"required_fields": "response"}, TypeError, "required_fields"),
+        ({"required_fields": ("answer",)}, TypeError, "required_fields"),
+        ({"value": 5.0}, ValueError, "plain: the value .* is outside the metric's bounds 0.0 to 1.0"),
+        ({"value": math.nan}, ValueError, "outside the metric's bounds"),
+        ({"_flow": no_generator}, TypeError, "_flow must be a generator"),
+        ({"_flow": returns_nothing}, TypeError, "must return self._score"),
+        ({"_flow": yields_a_bare_request}, TypeError, "must yield a tuple of requests, not LLMRequest"),
+        ({"_flow": embeds_without_an_embedder}, TypeError, "name an embedder"),
     ],
+    ids=range(8),
 )
-def test_options_are_checked_when_it_is_made(options, message):
-    with pytest.raises(ValueError, match=message):
-        SummarizationScore(llm=yes(), **options)
+def test_a_metric_of_the_wrong_form(attributes, error, message):
+    with pytest.raises(error, match=message):
+        type("Wrong", (Plain,), attributes)(llm=yes()).score(SAMPLE)
+
+
+def test_a_fact_is_missing():
+    facts = {"name": "own", "required_fields": ("response",), "_flow": Plain._flow}
+    with pytest.raises(TypeError, match="needs the class attribute version"):
+        type("Own", (Metric,), facts)(llm=yes())
+
+
+def test_a_metric_of_ones_own_gets_everything():
+    class Politeness(Metric):
+        name, version, required_fields = "politeness", "7", ("response",)
+
+        def _flow(self, sample):
+            request = self.choice("polite", "Is it?", {"response": sample.response}, "yes or no", ("yes", "no"))
+            answer = yield from self.ask_choice(request)
+            return self._score(float(answer.choice == "yes"), f"The judge said {answer.choice}.")
+
+    said = iter(["well, yes", "yes"])
+    metric = Politeness(llm=FakeLLM(lambda request: next(said)), threshold=1.0)
+    outcome = metric.score(SAMPLE)
+    assert (outcome.metric, outcome.version, outcome.value, outcome.passed) == ("politeness", "7", 1.0, True)
+    assert outcome.usage.llm_calls == 2
+    assert metric.score(Sample()).reason == "missing_input"
+    with pytest.raises(ValueError, match="'a' is no step; there are none to replace"):
+        Politeness(llm=yes(), instructions={"a": "b"})
+
+
+def test_an_adapter_that_returns_no_reply_is_named():
+    wrong = type("Wrong", (BaseLLM,), {"model": "wrong", "generate": lambda self, request, /: "yes"})
+    metric = Plain(llm=wrong())
+    for score in (metric.score, lambda sample: asyncio.run(metric.ascore(sample))):
+        with pytest.raises(TypeError, match="Wrong: .*LLMReply, not str"):
+            score(SAMPLE)
 
 
 def test_the_reason_says_where_the_number_is_from():
@@ -131,27 +187,6 @@ def test_the_reason_says_where_the_number_is_from():
     assert expected.reason.endswith("By the judge's probabilities: 0.25.")
 
 
-def test_a_failed_request_does_not_wait_for_its_siblings():
-    let_go = threading.Event()
-
-    class TwoAtOnce(Plain):
-        def _flow(self, sample):
-            yield (LLMRequest("slow", "", "", {}), LLMRequest("broken", "", "", {}))
-
-    def reply(request):
-        if request.task == "broken":
-            return ConnectionError("down")
-        let_go.wait(30)
-        return "yes"
-
-    try:
-        with pytest.raises(ConnectionError):
-            TwoAtOnce(llm=FakeLLM(reply)).score(SAMPLE)  # would hang here for 30 s
-        assert not let_go.is_set()
-    finally:
-        let_go.set()
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_half_a_judge_works_on_in_a_forked_process():
@@ -167,3 +202,33 @@ def test_half_a_judge_works_on_in_a_forked_process():
     if child == 0:
         os._exit(0 if llm.generate(REQUEST).text == "yes" else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.parametrize(
+    ("error", "reason", "detail"),
+    [
+        (ConnectionError("refused"), "judge_error", "ConnectionError: refused"),
+        (TimeoutError("no reply in 5 s"), "timeout", "TimeoutError: no reply in 5 s"),
+        (ValueError("x" * 9_999), "judge_error", "ValueError: " + "x" * 500),
+    ],
+    ids=["error", "timeout", "long"],
+)
+def test_what_a_judge_raises_becomes_an_outcome_that_knows_what_was_spent(error, reason, detail):
+    def second_round_fails(request):
+        return truth(request) if step(request) in ("claims", "questions") else error
+
+    sample = Sample(user_input="It is so.", response="It is so.")
+    metric = AlignmentCoverage(llm=FakeLLM(second_round_fails))
+    for outcome in (score_safely(metric, sample), asyncio.run(ascore_safely(metric, sample))):
+        assert (outcome.reason, outcome.detail) == (reason, detail)
+        assert outcome.usage.llm_calls == 5
+    good = AlignmentCoverage(llm=FakeLLM(truth))
+    assert score_safely(good, sample).value == asyncio.run(ascore_safely(good, sample)).value == 1.0
+
+
+def test_what_is_no_exception_is_not_swallowed():
+    def stop(request):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        score_safely(Plain(llm=FakeLLM(stop)), SAMPLE)

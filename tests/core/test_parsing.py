@@ -14,6 +14,7 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(), inner, max_size=5),
     max_leaves=30,
 )
+LONG = "{" + ", ".join(f'"{i}": 0' for i in range(50_000)) + ', "x": 1, "x": 2}'
 
 
 @given(VALUES, st.booleans(), st.sampled_from([None, 1]))
@@ -25,11 +26,8 @@ def test_it_reads_what_json_reads(value, ascii_only, indent):
 
 
 @given(st.text(max_size=40) | VALUES.map(json.dumps).flatmap(lambda t: st.integers(0, len(t)).map(lambda n: t[:n])))
-@example("1e400")
 @example("-1e400")
-@example("[1e999]")
 @example("\ufeff{}")
-@example("Infinity")
 def test_it_reads_nothing_that_json_does_not(text):
     try:
         read = parse_json(text)
@@ -42,22 +40,27 @@ def test_it_reads_nothing_that_json_does_not(text):
     ("text", "said"),
     [
         ("", "empty"),
-        ("  \n", "empty"),
+        (" \n\t", "empty"),
         ("{} {}", "more than one value"),
-        ("{} and", "more than one value"),
-        ("Sure: {}", "not bare JSON"),
+        ("{}\nHope that helps!", "more than one value"),
+        ("Here it is: {}", "not bare JSON"),
+        ("<html>502 Bad Gateway</html>", "not bare JSON"),
+        ("```json\n{}\n```", "not bare JSON"),
         ('{"a": 1', "not bare JSON"),
+        ('{"a": 1,}', "not bare JSON"),
+        ("{'a': 1}", "not bare JSON"),
+        ("\x00", "not bare JSON"),
+        ("\ufeff{}", "not bare JSON"),
         ('{"a": NaN}', "NaN is not JSON"),
-        ("[Infinity]", "Infinity is not JSON"),
         ("[-Infinity]", "-Infinity is not JSON"),
         ("[1e400]", "too large"),
-        ('{"a": 1, "a": 2}', "'a' stands twice"),
         ('{"b": {"a": 1, "c": 0, "a": 1}}', "'a' stands twice"),
+        ('{"\\ud800": 1, "\\ud801": 2}', "stands twice"),
         ("[" * 100_000, "nested too deeply"),
         ("9" * 5000, "not usable JSON"),
-        ('{"\\ud800": 1, "\\ud801": 2}', "stands twice"),
-        ('["\x01"]', "not bare JSON"),
+        (LONG, "'x' stands twice"),
     ],
+    ids=lambda value: value if len(value) < 30 else value[:12],
 )
 def test_it_says_what_is_wrong(text, said):
     with pytest.raises(BadReply, match=re.escape(said)):
@@ -67,25 +70,15 @@ def test_it_says_what_is_wrong(text, said):
 @pytest.mark.parametrize(
     ("text", "read"),
     [
-        ('"\\ud800"', "\ufffd"),
         ('"\ud800"', "\ufffd"),
-        ('{"a\\udfffb": ["\\ud83d!"]}', {"a\ufffdb": ["\ufffd!"]}),
+        ('{"a\\udfffb": ["\\ud83d!", 1.5]}', {"a\ufffdb": ["\ufffd!", 1.5]}),
         ('"\\ud83d\\ude00"', "😀"),
         ('"\\\\ud800"', "\\ud800"),
-        (
-            '["\\ud800", 1.5, true, null, "é", 12345678901234567890]',
-            ["\ufffd", 1.5, True, None, "é", 12345678901234567890],
-        ),
     ],
+    ids=range(4),
 )
 def test_half_characters_are_replaced_whole_ones_kept(text, read):
     assert parse_json(text) == read
-
-
-def test_a_key_said_twice_among_very_many_is_found_at_once():
-    keys = ", ".join(f'"{i}": 0' for i in range(50_000))
-    with pytest.raises(BadReply, match="'x' stands twice"):
-        parse_json(f'{{{keys}, "x": 1, "x": 2}}')
 
 
 class Form(Reply):
@@ -99,10 +92,13 @@ def test_a_form_is_exact():
         ('{"number": "1", "words": []}', "number: "),
         ('{"number": true, "words": []}', "number: "),
         ('{"number": 1.0, "words": []}', "number: "),
+        ('{"number": null, "words": []}', "number: "),
         ('{"number": 1, "words": [1]}', "words.0: "),
         ('{"number": 1}', "words: "),
         ('{"number": 1, "words": [], "more": 1}', "more: "),
-        ("[]", "the whole: "),
+        ('[{"number": 1, "words": []}]', "the whole: "),
+        ('"{}"', "the whole: "),
+        ("null", "the whole: "),
     ]:
         with pytest.raises(BadReply, match=re.escape(said)):
             parse_reply(text, Form)
@@ -125,58 +121,25 @@ def test_ids_are_answered_exactly():
         exactly(["1", "3"], ["1"], "answer")
 
 
-@given(st.text(st.characters(exclude_categories=["Cs"])))
-def test_a_message_wrapped_in_a_fence_is_unwrapped(text):
-    if "```" in text or text.startswith("`") or text.endswith("`"):
-        return
-    for mark in ("```", "```json"):
-        assert unfence(f"{mark}\n{text}\n```") == unfence(f"  {mark}\n{text}\n```\n\n")
-        assert unfence(f"{mark}\n{text}\n```").rstrip(" \t\r") == text.rstrip(" \t\r")
+FENCED = {
+    '```json\n{"a": 1}\n```': '{"a": 1}',
+    ' ```\r\n{"a": 1}\r\n```\n\n': '{"a": 1}',
+    "```json \n{}```": "{}",
+    "```\n\n```": "",
+    "```\na\n\n```": "a\n",
+}
+LEFT = ["", "{}", "```json", "``` ```", "Here: ```json\n{}\n```", "```\n{}\n``` done", "```\na\n```\n```\nb\n```"]
 
 
-@pytest.mark.parametrize(
-    ("text", "inside"),
-    [
-        ('```json\n{"a": 1}\n```', '{"a": 1}'),
-        ('```\r\n{"a": 1}\r\n```', '{"a": 1}'),
-        ("```json \n{}```", "{}"),
-        ("```\n```", ""),
-        ("```\n\n```", ""),
-        ("```\na\n\n```", "a\n"),
-    ],
-)
-def test_unfenced(text, inside):
-    assert unfence(text) == inside
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "{}",
-        "```",
-        "```json",
-        "``` ```",
-        "``````",
-        "Here: ```json\n{}\n```",
-        "```\n{}\n``` done",
-        "```\na\n```\n```\nb\n```",
-    ],
-)
-def test_left_as_it_is(text):
-    assert unfence(text) == text
-
-
-def test_an_endless_blank_reply_is_read_in_linear_time():
-    blank = "```json\n" + " " * 200_000
+def test_a_message_wrapped_in_one_fence_is_unwrapped_and_no_other():
+    assert {text: unfence(text) for text in FENCED} == FENCED
+    assert [unfence(text) for text in LEFT] == LEFT
+    blank = "```json\n" + " " * 200_000  # read in linear time
     assert unfence(blank) == blank
     assert unfence(blank + "\n\t" * 100_000 + "x```").endswith("x")
 
 
 @given(st.lists(st.text(st.characters(codec=None, categories=None), max_size=20), max_size=6), st.integers(1, 99))
 def test_one_line_per_item(items, first):
-    text = numbered(items, first)
-    lines = text.splitlines()
-    assert len(lines) == len(items)
-    for i, (line, item) in enumerate(zip(lines, items, strict=True), first):
-        assert line == f"[{i}] {one_line(item)}"
+    lines = numbered(items, first).splitlines()
+    assert lines == [f"[{i}] {one_line(item)}" for i, item in enumerate(items, first)]

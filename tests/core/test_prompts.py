@@ -95,33 +95,6 @@ def test_a_changed_prompt_has_a_changed_version(metric):
 
 
 @pytest.mark.parametrize("metric", OPTIONS, ids=lambda metric: metric.__name__)
-def test_prompts_are_the_same_in_every_process_and_run(metric):
-    assert requests_of(metric) == requests_of(metric)
-
-
-def test_every_step_of_every_metric_is_held():
-    tasks = {request[0] for metric in OPTIONS for request in requests_of(metric)}
-    assert tasks == {
-        "summarization_score.questions",
-        "summarization_score.answers",
-        "alignment_coverage.claims",
-        "alignment_coverage.questions",
-        "alignment_coverage.verdicts",
-        "alignment_coverage.verdict",
-        "alignment_coverage.source_answers",
-        "alignment_coverage.summary_answers",
-        "response_relevancy.questions",
-        "response_relevancy.noncommittal",
-        "response_relevancy.parts",
-        "response_relevancy.answered",
-        "context_relevancy.sentences",
-        "context_relevancy.copies",
-        "context_relevancy.sentence",
-        "context_relevancy.passage",
-    }
-
-
-@pytest.mark.parametrize("metric", OPTIONS, ids=lambda metric: metric.__name__)
 def test_every_step_has_its_instructions_on_show(metric):
     steps = {}
     for task, system, *_ in requests_of(metric):

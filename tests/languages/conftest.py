@@ -6,7 +6,7 @@ import pytest
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks/languages"
 sys.path.insert(0, str(FOLDER))  # its modules import one another by their own names, as when it is run
 
-collect_ignore = [] if FOLDER.is_dir() else ["test_set.py", "test_run.py"]
+collect_ignore = [] if FOLDER.is_dir() else ["test_set.py"]
 
 
 @pytest.fixture(scope="session")

