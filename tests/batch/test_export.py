@@ -68,11 +68,11 @@ def test_only_texts_that_would_run_change(cell):
         assert found is cell
 
 
-@pytest.mark.parametrize("before", ["", " ", "\t", "\r", "\n", "\u3000", "\ufeff", " \ufeff "])
 @pytest.mark.parametrize("sign", "=+-@\uff1d\uff0b\uff0d\uff20")
-def test_every_form_of_a_formula_is_defused(before, sign):
-    assert neutral(f"{before}{sign}1+1") == f"'{before}{sign}1+1"
-    assert neutral(f"a{before}{sign}1") == f"a{before}{sign}1"
+def test_every_form_of_a_formula_is_defused(sign):
+    for before in ("", " ", "\t", "\r", "\n", "\u3000", "\ufeff", " \ufeff "):
+        assert neutral(f"{before}{sign}1+1") == f"'{before}{sign}1+1"
+        assert neutral(f"a{before}{sign}1") == f"a{before}{sign}1"
 
 
 def test_csv_of_any_text(tmp_path):

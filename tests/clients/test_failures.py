@@ -6,7 +6,6 @@ import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from email.utils import formatdate
 
 import openai
 import pytest
@@ -19,7 +18,6 @@ from ..support.openai_server import (  # noqa: TID252 - under importlib mode tes
     HANG,
     Answer,
     chat,
-    embeddings,
     error,
 )
 
@@ -27,9 +25,12 @@ PLAIN = LLMRequest("demo.ask", "sys", "user", {"type": "object", "properties": {
 CHOICE = LLMRequest("demo.ask", "sys", "user", {}, choices=("yes", "no"))
 
 
-@pytest.fixture(params=["sync", "async"])
+BOTH = pytest.mark.parametrize("ask", ["sync", "async"], indirect=True)
+
+
+@pytest.fixture
 def ask(request):
-    """Asks by one of the two paths and closes."""
+    """Asks by one of the two paths and closes; by the asynchronous one, unless the test is marked with BOTH."""
 
     def sync(llm, what=PLAIN):
         with llm:
@@ -39,7 +40,9 @@ def ask(request):
         async with llm:
             return await llm.agenerate(what)
 
-    return sync if request.param == "sync" else lambda llm, what=PLAIN: asyncio.run(asynchronous(llm, what))
+    if getattr(request, "param", "async") == "sync":
+        return sync
+    return lambda llm, what=PLAIN: asyncio.run(asynchronous(llm, what))
 
 
 @pytest.fixture
@@ -55,21 +58,16 @@ def scripted(openai_server):
     return start
 
 
-def test_late(scripted, ask):
-    _, llm = scripted(Answer(chat("late"), delay=0.3))
-    assert ask(llm).text == "late"
-
-
+@BOTH
 @pytest.mark.parametrize(
     "bad",
     [
         Answer({"error": {"message": "slow down"}}, status=429, headers={"Retry-After-Ms": "20"}),
-        Answer(b"oops", status=500, headers={"Retry-After-Ms": "20"}),
         Answer(b"", status=503, headers={"Retry-After-Ms": "20"}),
         Answer(chat("half"), missing=100),
         CLOSE,
     ],
-    ids=["429", "500", "503", "truncated", "closes"],
+    ids=["429", "503", "truncated", "closes"],
 )
 def test_retried(scripted, ask, bad):
     server, llm = scripted(bad, "good")
@@ -77,26 +75,16 @@ def test_retried(scripted, ask, bad):
     assert len(server.seen) == 2
 
 
-@pytest.mark.parametrize(
-    ("header", "least"),
-    [
-        ({"Retry-After": "1"}, 1.0),
-        ({"Retry-After": lambda: formatdate(time.time() + 2, usegmt=True)}, 0.9),  # whole seconds, cut
-        ({}, 0.37),  # the package's own 0.5 s, less up to a quarter
-    ],
-    ids=["seconds", "date", "none"],
-)
-def test_waits_at_least_as_told(openai_server, header, least):
+def test_waits_at_least_as_told(openai_server):
     times = []
 
     def reply(_):
         times.append(time.monotonic())
-        values = {name: value() if callable(value) else value for name, value in header.items()}
-        return Answer({}, status=429, headers=values) if len(times) == 1 else "good"
+        return Answer({}, status=429, headers={"Retry-After": "1"}) if len(times) == 1 else "good"
 
     with OpenAICompatible("m", base_url=openai_server(reply).url) as llm:
         assert llm.generate(PLAIN).text == "good"
-    assert times[1] - times[0] >= least
+    assert times[1] - times[0] >= 1.0
 
 
 @pytest.mark.skipif(int(openai.__version__.split(".")[0]) < 3, reason="older releases come back too early")
@@ -109,23 +97,10 @@ def test_a_longer_wait_than_two_minutes_is_an_error_at_once(scripted, ask):
     assert len(server.seen) == 1
 
 
-def test_errors_after_the_retries(scripted, ask):
-    server, llm = scripted(Answer(b"", status=500, headers={"Retry-After-Ms": "10"}))
-    with pytest.raises(openai.InternalServerError):
-        ask(llm)
-    assert len(server.seen) == 3
-
-
+@BOTH
 def test_hangs(scripted, ask):
-    server, llm = scripted(HANG, timeout=0.2, max_retries=1)
+    server, llm = scripted(HANG, timeout=0.2, max_retries=1)  # sent, and never answered
     with pytest.raises(openai.APITimeoutError, match=r"no answer from http://127.0.0.1:\d+/v1 within 0.2 s"):
-        ask(llm)
-    assert len(server.seen) == 2
-
-
-def test_closes_every_time(scripted, ask):
-    server, llm = scripted(CLOSE, max_retries=1)
-    with pytest.raises(openai.APIConnectionError, match=r"no answer from http://127.0.0.1:\d+/v1 \(.+\): is the"):
         ask(llm)
     assert len(server.seen) == 2
 
@@ -143,42 +118,15 @@ def test_nobody_there(ask):
     ("body", "message"),
     [
         (json.dumps(chat("caf\xe9"), ensure_ascii=False).encode("latin-1"), "not UTF-8"),
-        (b"<html>welcome</html>", "not JSON"),
-        (b'{"choices": [{"mess', "not JSON"),
         ({"error": {"message": "no credit"}}, "no credit"),
     ],
-    ids=["latin-1", "html", "cut", "error with 200"],
+    ids=["latin-1", "error with 200"],
 )
 def test_answers_that_are_none(scripted, ask, body, message):
     server, llm = scripted(Answer(body))
     with pytest.raises(AnswerError, match=message):
         ask(llm)
     assert len(server.seen) == 1
-
-
-def test_odd_content_types_and_characters(scripted, ask):
-    body = json.dumps(chat("\0 \ud800 é"), ensure_ascii=True).encode()
-    _, llm = scripted(Answer(body, headers={"Content-Type": "text/plain; charset=latin-1"}))
-    assert ask(llm).text == "\0 \ud800 é"
-
-
-def test_no_usage_and_no_content(scripted, ask):
-    _, llm = scripted(chat(None, usage=None))
-    reply = ask(llm)
-    assert (reply.text, reply.input_tokens, reply.output_tokens) == ("", None, None)
-
-
-def test_fenced(scripted, ask):
-    _, llm = scripted('```json\n{"a": 1}\n```')
-    assert ask(llm).text == '{"a": 1}'
-
-
-def test_log_probabilities(scripted, ask):
-    top = [{"token": " yes", "logprob": -0.105}, {"token": "No", "logprob": -2.303}]
-    _, llm = scripted(chat("Yes.", logprobs={"content": [{"token": " yes", "logprob": -0.105, "top_logprobs": top}]}))
-    reply = ask(llm, CHOICE)
-    assert reply.text == "yes"
-    assert reply.probabilities == pytest.approx({"yes": 0.9, "no": 0.1}, abs=1e-3)
 
 
 REFUSALS = {
@@ -189,7 +137,7 @@ REFUSALS = {
 }
 
 
-@pytest.mark.parametrize("refused", [["response_format"], ["temperature"], ["seed"], ["logprobs"], list(REFUSALS)])
+@pytest.mark.parametrize("refused", [["response_format"], list(REFUSALS)], ids=["one", "all"])
 def test_a_refused_parameter_costs_one_request_once(openai_server, ask, caplog, refused):
     def picky(request):
         return next((REFUSALS[name] for name in refused if name in request), "yes")
@@ -225,13 +173,7 @@ def test_calls_in_flight_at_the_first_refusal_all_go_on(openai_server, caplog):
     assert len([record for record in caplog.records if record.name.startswith("ragstone")]) == 1
 
 
-def test_what_is_no_refusal_is_an_error(scripted, ask):
-    server, llm = scripted(error(404, "The model `m` does not exist"))
-    with pytest.raises(openai.NotFoundError, match="does not exist"):
-        ask(llm)
-    assert len(server.seen) == 1
-
-
+@BOTH
 def test_no_message_has_the_key(scripted, ask, caplog):
     key = "sk-very-secret"
     answers = [
@@ -251,12 +193,3 @@ def test_no_message_has_the_key(scripted, ask, caplog):
     ours = [record.getMessage() for record in caplog.records if record.name.startswith("ragstone")]
     assert key not in "".join(said + ours)
     assert ours
-
-
-def test_embedding_errors(openai_server):
-    replies = [embeddings([[1.0]]), Answer({}, status=500, headers={"Retry-After-Ms": "10"}), embeddings([[1.0]] * 2)]
-    server = openai_server(lambda _: replies.pop(0))
-    with OpenAICompatible("m", base_url=server.url) as embedder:
-        with pytest.raises(AnswerError, match="1 embeddings for 2 texts"):
-            embedder.embed(["a", "b"])
-        assert embedder.embed(["a", "b"]).shape == (2, 1)
