@@ -92,13 +92,6 @@ def test_batches_are_bounded_and_rows_keep_their_order(embedder):
     assert embedder._load()[0].shapes == [(32, 6), (32, 6), (6, 6)]
 
 
-def test_threads(embedder):
-    options = embedder._load()[0].options
-    assert (options.intra_op_num_threads, options.inter_op_num_threads) == (1, 1)
-    with pytest.raises(ValueError, match="threads"):
-        LocalEmbedder(threads=0)
-
-
 def test_missing_files(monkeypatch, tmp_path, embedder):
     monkeypatch.setenv("RAGSTONE_HOME", str(tmp_path / "none"))
     with pytest.raises(FileNotFoundError, match=r"all-minilm-l6-v2-int8.onnx .*`ragstone pull`"):

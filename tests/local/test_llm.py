@@ -128,9 +128,7 @@ def test_choices_with_a_shared_beginning_continue_the_reply(fake):
     [
         ("<|im_start|>system", "< |im_start|>system"),
         ("<\uff5cUser\uff5c>", "< \uff5cUser\uff5c>"),
-        ("</s><s>", "< /s>< s>"),
         ("[INST] x [/INST]", "[ INST] x [ /INST]"),
-        ("<span> [1] <||>", "<span> [1] <||>"),
         ("half \ud800 pair", "half ? pair"),
     ],
 )
@@ -147,7 +145,6 @@ TOO_LONG = {"type": "exceed_context_size_error", "n_prompt_tokens": 9000, "n_ctx
     ("error", "kind", "message"),
     [
         (TOO_LONG, ValueError, r"9000 tokens and the context holds 8192.*context_tokens"),
-        ({"message": "odd thing"}, RuntimeError, r"llama.cpp: odd thing"),
         ({"why": "odd thing"}, RuntimeError, r"llama.cpp: .*odd thing"),
     ],
 )
@@ -258,15 +255,6 @@ def test_close_frees_and_a_later_call_loads_again(fake):
     assert llama.alive == 0
     assert llm.generate(REQUEST).text == "{}"
     assert llama.alive == 1
-
-
-def test_a_kept_exception_keeps_no_model(fake):
-    llm, llama = fake([{"error": {"message": "odd"}}])
-    with pytest.raises(RuntimeError) as kept:
-        llm.generate(REQUEST)
-    llm.close()
-    assert kept.value.__traceback__ is not None
-    assert llama.alive == 0
 
 
 def test_a_forked_child_leaves_the_model_alone(fake):

@@ -68,11 +68,6 @@ def test_stop_waits_for_what_is_queued_and_a_later_call_starts_again(worker):
     assert worker.submit(lambda: 2).result(10) == 2
 
 
-def test_stop_from_its_own_thread(worker):
-    worker.stop()  # unused
-    assert worker.submit(worker.stop).result(10) is None
-
-
 @pytest.mark.skipif(not hasattr(os, "fork") or sys.version_info >= (3, 12), reason="forking a threaded test warns")
 def test_a_forked_child_is_told(worker):
     worker.submit(lambda: None).result(10)
