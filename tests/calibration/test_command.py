@@ -88,24 +88,6 @@ def test_the_whole_way(run, file, tmp_path):
     assert sum(line["value"] for line in lines) < uncalibrated
 
 
-def test_signals_of_an_embedder_are_used_again(run, file, tmp_path, server):
-    rows = [json.loads(line) for line in file.read_text().splitlines()]
-    for i, row in enumerate(rows):  # nothing but the words tells which is needed
-        row["user_input"] = f"Ann did {i} p0.6."
-        row["retrieved_contexts"] = [f"Ann did {i} p0.6. Something else p0.6."]
-        row["labels"] = [True, False]
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    out = tmp_path / "c.json"
-    done = run("calibrate", file, *RELEVANCY, "--embedder", server.url, "--out", out)
-    assert done.exit_code == 0, done.output
-    found = Calibration.load(out)
-    assert found.embedder == MODEL
-    assert found.weights.keys() <= {"cosine", "cosine_gap"}  # the judge says 0.6 of all
-    assert found.agreement[0].difference.low > 0.0
-    done = run("score", file, *RELEVANCY, "--calibration", out)
-    assert done.exit_code == 0, done.output
-
-
 def test_a_journal_keeps_what_the_judge_said(run, file, tmp_path, server):
     given = ("calibrate", file, *RELEVANCY, "--journal", tmp_path / "journal", "--out", tmp_path / "c.json")
     assert run(*given).exit_code == 0
@@ -134,21 +116,17 @@ def test_votes_of_a_judge_without_probabilities(openai_server, file, tmp_path):
     done = run("calibrate", file, *RELEVANCY, "--out", tmp_path / "c.json", "--repeat", 5)
     assert done.exit_code == 0, done.output
     assert Calibration.load(tmp_path / "c.json").votes == 5
-    before = len(silent.seen)
-    assert run("score", file, *RELEVANCY, "--calibration", tmp_path / "c.json").exit_code == 0
-    assert sum(seen.path.endswith("/chat/completions") for seen in silent.seen[before:]) == 5 * (24 + 96)
+    given = ("score", file, *RELEVANCY, "--calibration", tmp_path / "c.json", "--dry-run")
+    done = run(*given)
+    assert done.exit_code == 0, done.output
+    assert f"{5 * (24 + 96)}" in done.output
 
 
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
         ([], "no line has one"),
-        ([{"user_input": "Q", "contexts": ["A p0.5. B p0.5."], "labels": [1, 0]}], "too few"),
         ([{"user_input": "Q", "contexts": ["A p0.5. B p0.5."], "labels": [1]}], "line 1: labels: 1 for 2 sentences"),
-        (
-            [{"user_input": f"Q{i}", "contexts": ["A p0.5. B p0.5."], "labels": [1, 1]} for i in range(9)],
-            "all 18 are yes",
-        ),
     ],
 )
 def test_labels_that_fit_nothing(run, tmp_path, rows, said):
@@ -162,8 +140,6 @@ def test_labels_that_fit_nothing(run, tmp_path, rows, said):
 
 def test_options_that_cannot_be(run, file, tmp_path):
     for more, said in (
-        (("--map", "labels"), "write NAME=KEY"),
-        (("--out", tmp_path / "none" / "c.json"), "no such folder"),
         (("--out", file), "FILE itself"),
         (("--map", "colour=x"), "NAME one of labels"),
         (("--field", "labels=x"), "NAME one of user_input"),
@@ -183,17 +159,5 @@ def test_score_refuses_a_calibration_of_something_else(run, file, tmp_path):
     assert (done.exit_code, "is the second one" in done.output) == (2, True)
     done = run("score", file, *RELEVANCY, "--calibration", out, "--asking", "together")
     assert (done.exit_code, "asking: made 'one_by_one'" in done.output) == (2, True)
-    out.write_text(out.read_text().replace('"threshold": 0', '"threshold": 1'))
-    done = run("score", file, *RELEVANCY, "--calibration", out)
-    assert done.exit_code == 2
     done = run("score", file, *RELEVANCY, "--calibration", file)
     assert (done.exit_code, "calibration" in done.output) == (2, True)
-
-
-def test_a_dry_run_needs_no_judge(file, tmp_path, run):
-    out = tmp_path / "c.json"
-    assert run("calibrate", file, *RELEVANCY, "--out", out).exit_code == 0
-    given = ["score", str(file), *RELEVANCY, "--calibration", str(out), "--dry-run", "--llm", "http://127.0.0.1:9"]
-    done = CliRunner().invoke(cli, given)
-    assert done.exit_code == 0, done.output
-    assert "120" in done.output

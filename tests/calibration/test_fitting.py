@@ -8,7 +8,6 @@ from ragstone.calibration import CalibrationError
 from ragstone.calibration.agreement import accuracy, changed, f1, samples_needed, squared_error
 from ragstone.calibration.fitting import best_threshold, find
 from ragstone.calibration.labelled import Labelled, folds
-from ragstone.calibration.learning import fit
 from ragstone.calibration.signals import sigmoid
 
 WITH = ("judge", "cosine", "cosine_gap")
@@ -35,18 +34,10 @@ def test_it_mends_a_judge_who_says_yes_too_readily(method):
     assert f1_.before.value < f1_.after.value
     assert not found.warnings
     assert found.method == method
+    assert all(weight > 0.0 for weight in found.fitted.weights.values())
 
 
-def test_the_method_goes_by_the_labels():
-    assert find(rows(40), "sentence", ("judge",)).method == "platt"
-    assert find(rows(40, items=30), "sentence", ("judge",)).method == "isotonic"
-
-
-def test_the_same_labels_give_the_same_calibration():
-    assert find(rows(20), "sentence", WITH) == find(rows(20), "sentence", WITH)
-
-
-@pytest.mark.parametrize("most", [2, 5, 10, 1000])
+@pytest.mark.parametrize("most", [5, 10])
 def test_a_group_is_never_on_both_sides(most):
     groups = [f"g{i % 7}" for i in range(50)]
     tested = []
@@ -61,10 +52,10 @@ def memorable(copies):
     """Noise labels. Each question stands there `copies` times, told from the others by its cosine alone."""
     chance = random.Random(5)
     made = []
-    for i in range(60):
+    for i in range(40):
         label = float(chance.random() < 0.5)
         for _ in range(copies):
-            made.append((f"question {i}", Labelled(f"question {i}", [i / 60], [label])))
+            made.append((f"question {i}", Labelled(f"question {i}", [i / 40], [label])))
     return made
 
 
@@ -86,32 +77,17 @@ def test_noise_is_not_sold_as_agreement():
     assert any("helps" in told or "worse" in told for told in found.warnings)
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 4])
-def test_too_few_labels_are_refused(count):
-    with pytest.raises(CalibrationError, match="too few"):
-        find(rows(count), "sentence", ("judge",))
-
-
-def test_many_labels_of_one_question_are_too_few():
+def test_labels_that_are_too_few_or_alike_are_refused():
     one = [Labelled("q", each.judged, each.labels) for each in rows(30)]
-    with pytest.raises(CalibrationError, match="in 1 independent"):
-        find(one, "sentence", ("judge",))
-
-
-@pytest.mark.parametrize(("label", "word"), [(0.0, "no"), (1.0, "yes")])
-def test_labels_of_one_kind_are_refused(label, word):
-    alike = [Labelled(each.group, each.judged, [label] * 6) for each in rows(30)]
-    with pytest.raises(CalibrationError, match=f"all 180 are {word}"):
-        find(alike, "sentence", ("judge",))
-
-
-def test_one_label_of_the_other_kind_is_fitted_and_warned_of():
-    labels = [[0.0] * 6 for _ in range(30)]
-    labels[3][2] = 1.0
-    found = find(
-        [Labelled(r.group, r.judged, y) for r, y in zip(rows(30), labels, strict=True)], "sentence", ("judge",)
-    )
-    assert any("only 1 labels are yes" in told for told in found.warnings)
+    alike = [Labelled(each.group, each.judged, [1.0] * 6) for each in rows(30)]
+    for made, said in (
+        (rows(0), "too few"),
+        (rows(4), "too few"),
+        (one, "in 1 independent"),
+        (alike, "all 180 are yes"),
+    ):
+        with pytest.raises(CalibrationError, match=said):
+            find(made, "sentence", ("judge",))
 
 
 def test_a_judge_who_says_always_the_same_leaves_the_share_of_yes():
@@ -155,23 +131,6 @@ def test_scores_between_no_and_yes(method):
     assert mapped == sorted(mapped)
 
 
-def test_cosines_help_where_the_judge_knows_nothing():
-    chance = random.Random(9)
-    made = []
-    for i in range(60):
-        cosines = [chance.random() for _ in range(6)]
-        labels = [float(chance.random() < sigmoid(8 * (c - 0.6))) for c in cosines]
-        made.append(Labelled(f"q{i}", [chance.random() for _ in cosines], labels, cosines))
-    alone, fused = (find(made, "sentence", signals).agreement[0].after.value for signals in (("judge",), WITH))
-    assert fused > alone + 0.1
-
-
-def test_weights_rise():
-    for seed in range(5):
-        fitted = fit(rows(15, seed), WITH, "platt")
-        assert all(weight >= 0.0 for weight in fitted.weights.values())
-
-
 def test_f1_by_hand():
     assert f1([True, False, True], [1.0, 1.0, 0.0]) == pytest.approx(0.5)
     assert f1([False, False], [1.0, 0.0]) == 0.0
@@ -179,6 +138,7 @@ def test_f1_by_hand():
     assert f1([True, False], [0.0, 0.0]) == 0.0
     assert accuracy([True, False], [1.0, 1.0]) == 0.5
     assert squared_error([0.5], [1.0]) == 0.25
+    assert (samples_needed(39, 0.2, 0.05), samples_needed(39, 0.0, 0.05)) == (624, 39)
 
 
 def test_the_interval_draws_whole_groups():
@@ -189,28 +149,8 @@ def test_the_interval_draws_whole_groups():
     assert (copied.value, copied.low, copied.high) == (single.value, single.low, single.high)
 
 
-def test_samples_needed_by_hand():
-    assert samples_needed(39, 0.2, 0.05) == 624
-    assert samples_needed(39, 0.0, 0.05) == 39
-
-
 def test_a_threshold_may_take_all_or_none():
     samples = [Labelled(str(i), [0.2, 0.8], [1.0, 1.0]) for i in range(3)]
     assert best_threshold([each.judged for each in samples], samples, f1) < 0.2
     nothing = [Labelled(str(i), [0.2, 0.8], [0.0, 0.0]) for i in range(3)]
     assert best_threshold([each.judged for each in nothing], nothing, f1) > 0.8
-
-
-def test_harm_is_called_harm():
-    # Labels that cannot be known, and a judge who happens to be right: whatever is fitted is worse.
-    chance = random.Random(8)
-    made = []
-    for i in range(40):
-        label = float(i % 2)
-        made.append(Labelled(f"q{i}", [0.5001 if label else 0.4999 - chance.random() * 1e-9], [label]))
-    found = find(made, "noncommittal", ("judge",))
-    assert found.agreement[0].before.value == 1.0
-    if found.agreement[0].difference.high < 0.0:
-        assert any("do not use it" in told for told in found.warnings)
-    else:
-        assert any("may be 0" in told for told in found.warnings)

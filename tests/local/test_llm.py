@@ -4,7 +4,6 @@ import asyncio
 import gc
 import json
 import math
-import subprocess
 import sys
 import threading
 import types
@@ -12,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-import ragstone.judge
 from ragstone.judge import LLMRequest
 from ragstone.local import LocalLLM
 
@@ -86,13 +84,6 @@ def fake(monkeypatch, tmp_path):
         llm.close()
 
 
-def test_is_an_llm(fake):
-    llm, _ = fake([])
-    assert isinstance(llm, ragstone.judge.LLM)
-    assert (llm.model, llm.asking, llm.max_input_tokens) == ("local:some-model", "one_by_one", 7168)
-    assert LocalLLM().model == "local:qwen2.5-coder-1.5b-instruct-q4_k_m"
-
-
 def test_ordinary_request(fake):
     llm, llama = fake([PROGRESS, *text('{"a"', ": 1}"), USAGE])
     request = LLMRequest("t", "the system", "the user", {"type": "object"}, temperature=0.5, sample_index=3)
@@ -107,13 +98,6 @@ def test_ordinary_request(fake):
     assert (body["temperature"], body["seed"], body["max_tokens"], body["cache_prompt"]) == (0.5, 3, 1024, True)
 
 
-def test_no_schema_no_constraint(fake):
-    llm, llama = fake([*text("hi"), USAGE], cache_prompt=False)
-    assert llm.generate(LLMRequest("t", "", "", {})).text == "hi"
-    assert "response_format" not in llama.bodies[0]
-    assert llama.bodies[0]["cache_prompt"] is False
-
-
 def test_choices(fake):
     llm, llama = fake([tokens(Yes=0.5, yes=0.1, No=0.2), USAGE])
     reply = llm.generate(LLMRequest("t", "s", "u", {}, temperature=0.7, choices=("yes", "no")))
@@ -123,36 +107,29 @@ def test_choices(fake):
     assert (body["max_tokens"], body["temperature"], body["logprobs"]) == (1, 0.0, True)
 
 
-def test_choices_with_a_shared_beginning_continue_the_reply(fake):
-    def reply(body):
-        deeper = body["messages"][-1] == {"role": "assistant", "content": "con"}
-        return [tokens(sistent=0.1, tradicted=0.3) if deeper else tokens(con=0.9), USAGE]
-
-    llm, _ = fake(reply)
-    reply = llm.generate(LLMRequest("t", "s", "u", {}, choices=("consistent", "contradicted")))
-    assert reply.probabilities == pytest.approx({"consistent": 0.25, "contradicted": 0.75})
-    assert (reply.input_tokens, reply.output_tokens) == (20, 4)
-
-
 def test_choices_that_the_model_would_not_say(fake):
     llm, _ = fake(lambda body: [*text("no"), USAGE] if "grammar" in body else [tokens(Hm=1.0), USAGE])
     reply = llm.generate(LLMRequest("t", "s", "u", {}, choices=("yes", "no")))
     assert (reply.text, reply.probabilities) == ("no", None)
 
 
+def test_choices_with_a_shared_beginning_continue_the_reply(fake):
+    def reply(body):
+        deeper = body["messages"][-1] == {"role": "assistant", "content": "con"}
+        return [tokens(sistent=0.1, tradicted=0.3) if deeper else tokens(con=0.9), USAGE]
+
+    reply = fake(reply)[0].generate(LLMRequest("t", "s", "u", {}, choices=("consistent", "contradicted")))
+    assert reply.probabilities == pytest.approx({"consistent": 0.25, "contradicted": 0.75})
+    assert (reply.input_tokens, reply.output_tokens) == (20, 4)
+
+
 @pytest.mark.parametrize(
     ("given", "sent"),
     [
-        ("a <|im_end|> b", "a < |im_end|> b"),
         ("<|im_start|>system", "< |im_start|>system"),
         ("<\uff5cUser\uff5c>", "< \uff5cUser\uff5c>"),
-        ("</s><s>", "< /s>< s>"),
-        ("<end_of_turn>", "< end_of_turn>"),
         ("[INST] x [/INST]", "[ INST] x [ /INST]"),
-        ("a < b | c > d", "a < b | c > d"),
-        ("<span> [1] <||>", "<span> [1] <||>"),
         ("half \ud800 pair", "half ? pair"),
-        ("nul \0", "nul \0"),
     ],
 )
 def test_data_cannot_end_their_message(fake, given, sent):
@@ -161,34 +138,32 @@ def test_data_cannot_end_their_message(fake, given, sent):
     assert [message["content"] for message in llama.bodies[0]["messages"]] == [sent, sent]
 
 
-def test_prompt_too_long(fake):
-    error = {"type": "exceed_context_size_error", "n_prompt_tokens": 9000, "n_ctx": 8192, "message": "m"}
+TOO_LONG = {"type": "exceed_context_size_error", "n_prompt_tokens": 9000, "n_ctx": 8192, "message": "m"}
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "message"),
+    [
+        (TOO_LONG, ValueError, r"9000 tokens and the context holds 8192.*context_tokens"),
+        ({"why": "odd thing"}, RuntimeError, r"llama.cpp: .*odd thing"),
+    ],
+)
+def test_errors_of_the_engine(fake, error, kind, message):
     llm, _ = fake([{"error": error}])
-    with pytest.raises(ValueError, match=r"9000 tokens and the context holds 8192.*context_tokens"):
+    with pytest.raises(kind, match=message):
         llm.generate(REQUEST)
 
 
-@pytest.mark.parametrize("error", [{"message": "odd thing"}, {"why": "odd thing"}])
-def test_other_errors(fake, error):
-    llm, _ = fake([{"error": error}])
-    with pytest.raises(RuntimeError, match=r"llama.cpp: .*odd thing"):
-        llm.generate(REQUEST)
-
-
-def test_loaded_once_and_quietly(fake):
-    llm, llama = fake([*text("{}"), USAGE], threads=3, context_tokens=4096)
+def test_loaded_once_and_nobody_can_connect(fake):
+    llm, llama = fake([*text("{}"), USAGE], threads=3, context_tokens=4096, cache_prompt=False)
     llm.load()
     llm.load()
-    llm.generate(REQUEST)
+    llm.generate(LLMRequest("t", "", "", {}))
+    assert "response_format" not in llama.bodies[0]
+    assert llama.bodies[0]["cache_prompt"] is False
     (params,) = llama.params
     assert (params.n_ctx, params.cpuparams.n_threads, params.cpuparams_batch.n_threads) == (4096, 3, 3)
     assert (params.verbosity, params.cache_ram_mib, params.n_parallel) == (-1, 0, 1)
-
-
-def test_nobody_can_connect(fake, tmp_path, monkeypatch):
-    llm, llama = fake([])
-    llm.load()
-    (params,) = llama.params
     assert len(params.api_keys[0]) > 30
     (address,) = params.hostnames
     if sys.platform != "win32":
@@ -196,47 +171,22 @@ def test_nobody_can_connect(fake, tmp_path, monkeypatch):
         assert not Path(address).parent.exists()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="no Unix sockets there anyway")
-def test_temporary_folder_too_deep_for_a_socket(fake, tmp_path, monkeypatch):
-    deep = tmp_path / ("d" * 100)
-    deep.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(deep))
-    llm, llama = fake([])
-    llm.load()
-    assert llama.params[0].hostnames == ["127.0.0.1"]
-
-
-def test_broken_file(fake, tmp_path):
+def test_what_is_missing_or_wrong_is_said(fake, monkeypatch, tmp_path):
     llm, _ = fake([])
-    (tmp_path / "some-model.gguf").write_bytes(b"broken")
-    with pytest.raises(RuntimeError, match=r"cannot load .*some-model.gguf: not a whole GGUF file"):
-        llm.load()
-
-
-def test_missing_default_file(monkeypatch, tmp_path):
-    monkeypatch.setenv("RAGSTONE_HOME", str(tmp_path))
-    llm = LocalLLM()
-    for call in (llm.load, lambda: llm.generate(REQUEST), lambda: asyncio.run(llm.agenerate(REQUEST))):
-        with pytest.raises(FileNotFoundError, match=r"`ragstone pull`"):
-            call()
-
-
-def test_missing_given_file(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no such model file: .*none.gguf"):
         LocalLLM(tmp_path / "none.gguf").load()
-
-
-def test_missing_extra(fake, monkeypatch):
-    llm, _ = fake([])
+    (tmp_path / "broken.gguf").write_bytes(b"broken")
+    with pytest.raises(RuntimeError, match=r"cannot load .*broken.gguf: not a whole GGUF file"):
+        LocalLLM(tmp_path / "broken.gguf").load()
+    monkeypatch.setenv("RAGSTONE_HOME", str(tmp_path))
+    with pytest.raises(FileNotFoundError, match=r"`ragstone pull`"):
+        asyncio.run(LocalLLM().agenerate(REQUEST))
+    for name, value in (("threads", 0), ("context_tokens", 2047)):
+        with pytest.raises(ValueError, match=name):
+            LocalLLM(**{name: value})
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
     with pytest.raises(ImportError, match=r'xllamacpp: pip install "ragstone\[local\]"'):
         llm.generate(REQUEST)
-
-
-@pytest.mark.parametrize("settings", [{"threads": 0}, {"context_tokens": 2047}])
-def test_bad_settings(settings):
-    with pytest.raises(ValueError, match=next(iter(settings))):
-        LocalLLM(**settings)
 
 
 class Endless:
@@ -279,22 +229,6 @@ def test_cancelled_call_is_stopped(fake):
     assert endless.ended.wait(10)
 
 
-def test_timed_out_call_leaves_the_queue(fake):
-    endless = Endless()
-    llm, llama = fake(endless)
-
-    async def main():
-        first = asyncio.create_task(llm.agenerate(ENDLESS))
-        with pytest.raises(asyncio.TimeoutError):
-            await asyncio.wait_for(llm.agenerate(REQUEST), 0.05)
-        first.cancel()
-        await asyncio.gather(first, return_exceptions=True)
-
-    asyncio.run(main())
-    llm.close()
-    assert len(llama.bodies) == 1
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="raise_signal")
 @pytest.mark.usefixtures("untraced")
 def test_ctrl_c_stops_the_call(fake):
@@ -312,21 +246,6 @@ def test_ctrl_c_stops_the_call(fake):
     assert endless.ended.wait(10)
 
 
-def test_calls_do_not_mix(fake):
-    def reply(body):
-        for piece in body["messages"][1]["content"]:
-            threading.Event().wait(0.001)
-            yield from text(piece)
-        yield USAGE
-
-    llm, _ = fake(reply)
-
-    async def main():
-        return await asyncio.gather(*(llm.agenerate(LLMRequest("t", "s", f"{n}-abc", {})) for n in range(20)))
-
-    assert [r.text for r in asyncio.run(main())] == [f"{n}-abc" for n in range(20)]
-
-
 def test_close_frees_and_a_later_call_loads_again(fake):
     llm, llama = fake([*text("{}"), USAGE])
     with llm:
@@ -338,38 +257,9 @@ def test_close_frees_and_a_later_call_loads_again(fake):
     assert llama.alive == 1
 
 
-def test_a_kept_exception_keeps_no_model(fake):
-    llm, llama = fake([{"error": {"message": "odd"}}])
-    with pytest.raises(RuntimeError) as kept:
-        llm.generate(REQUEST)
-    llm.close()
-    assert kept.value.__traceback__ is not None
-    assert llama.alive == 0
-
-
 def test_a_forked_child_leaves_the_model_alone(fake):
     llm, llama = fake([])
     llm.load()
     llm._engine._pid = -1  # as in a child
     llm.close()
     assert llama.alive == 1
-
-
-def test_dropped_object_frees(fake, tmp_path):
-    _, llama = fake([*text("{}"), USAGE])
-    llm = LocalLLM(tmp_path / "some-model.gguf")
-    llm.generate(REQUEST)
-    assert llama.alive == 1
-    del llm
-    gc.collect()
-    assert llama.alive == 0
-
-
-def test_importing_loads_nothing_heavy():
-    heavy = "xllamacpp onnxruntime tokenizers huggingface_hub numpy platformdirs tqdm"
-    code = f"import sys, ragstone.local; print([m for m in '{heavy}'.split() if m in sys.modules])"
-    core = str(Path(__file__).parents[2] / "core")
-    done = subprocess.run(
-        [sys.executable, "-c", f"import sys; sys.path.insert(0, {core!r}); {code}"], capture_output=True, text=True
-    )
-    assert done.stdout.strip() == "[]", done.stderr

@@ -4,7 +4,6 @@ import asyncio
 import json
 import math
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -69,18 +68,8 @@ def test_choices_have_probabilities_that_mean_something(llm):
     assert true.probabilities["yes"] > 0.7 > 0.3 > false.probabilities["yes"]
     assert true.input_tokens > 40
     assert true.output_tokens == 1
-
-
-def test_choices_that_share_their_first_token(llm):
-    reply = llm.generate(claim("The lighthouse was built in 1950.", ("consistent", "contradicted")))
-    assert sum(reply.probabilities.values()) == pytest.approx(1)
-    assert reply.text == "contradicted"
-
-
-def test_choices_of_three(llm):
-    reply = llm.generate(claim("The lighthouse was built in 1950.", ("yes", "no", "not_mentioned")))
-    assert sum(reply.probabilities.values()) == pytest.approx(1)
-    assert reply.text == "no"
+    shared = llm.generate(claim("The lighthouse was built in 1950.", ("consistent", "contradicted")))
+    assert shared.text == "contradicted"
 
 
 def test_schema_is_obeyed_reason_before_verdict(llm):
@@ -114,18 +103,6 @@ def test_event_loop_runs_on_and_a_cancelled_call_ends(llm):
     assert cancelled
 
 
-@pytest.mark.usefixtures("untraced")
-def test_ctrl_c_is_still_python_s(llm):
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-    def ctrl_c():
-        os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(5)
-
-    with pytest.raises(KeyboardInterrupt):
-        ctrl_c()
-
-
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="reads /proc")
 def test_no_port_is_open(llm):
     inodes = set()
@@ -143,7 +120,7 @@ def test_no_port_is_open(llm):
     assert not inodes & listening
 
 
-@pytest.mark.parametrize("ending", ["pass", "raise SystemExit(3)", "busy()", "fork()"])
+@pytest.mark.parametrize("ending", ["busy()", "fork()"])
 def test_interpreter_exits_cleanly_without_close(ending):
     needed(0)
     pytest.importorskip("xllamacpp")
@@ -180,7 +157,7 @@ def fork():
     assert time.monotonic() - start < 60
 
 
-@pytest.mark.parametrize("content", [b"", b"GGUF but not really"])
+@pytest.mark.parametrize("content", [b"GGUF but not really"])
 def test_file_that_is_no_model(tmp_path, content, capfd):
     pytest.importorskip("xllamacpp")
     path = tmp_path / "bad.gguf"
@@ -206,7 +183,3 @@ def test_embedding_does_not_depend_on_its_company(embedder):
     assert np.isfinite(together).all()
     np.testing.assert_array_equal(together, np.concatenate([embedder.embed([text]) for text in texts]))
     np.testing.assert_array_equal(together, asyncio.run(embedder.aembed(texts)))
-
-
-def test_embedding_nothing(embedder):
-    assert embedder.embed([]).shape == (0, 384)

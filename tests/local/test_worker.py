@@ -27,24 +27,6 @@ def test_first_in_first_out(worker):
     assert order == list(range(20))
 
 
-def test_never_two_at_once(worker):
-    inside = threading.Lock()
-
-    def call() -> bool:
-        got = inside.acquire(blocking=False)
-        threading.Event().wait(0.001)
-        inside.release()
-        return got
-
-    callers = [threading.Thread(target=lambda: results.append(worker.submit(call).result(10))) for _ in range(8)]
-    results: list[bool] = []
-    for caller in callers:
-        caller.start()
-    for caller in callers:
-        caller.join()
-    assert results == [True] * 8
-
-
 def test_an_exception_reaches_the_caller_and_the_next_call_runs(worker):
     def fail() -> None:
         raise KeyError("mine")
@@ -84,16 +66,6 @@ def test_stop_waits_for_what_is_queued_and_a_later_call_starts_again(worker):
     worker.stop()
     assert done == [1]
     assert worker.submit(lambda: 2).result(10) == 2
-
-
-def test_stop_from_its_own_thread(worker):
-    assert worker.submit(worker.stop).result(10) is None
-
-
-def test_stop_unused_and_twice():
-    worker = Worker("unused")
-    worker.stop()
-    worker.stop()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork") or sys.version_info >= (3, 12), reason="forking a threaded test warns")
