@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
+from ragstone.batch.journal.file import JournalError
 from ragstone.batch.pace.watch import in_daemon
 from ragstone.batch.scoring import Outcomes
 
@@ -106,7 +108,8 @@ class Claiming(Generic[J]):
         for call in self._calls:
             if not call.cancelled() and call.exception() is None:
                 self._ahead |= call.result()
-        self._journal.release([*self._ahead, *self._begun])
+        with suppress(JournalError):  # it has been said, or will be when the journal is closed
+            self._journal.release([*self._ahead, *self._begun])
 
     async def _claim(self) -> None:
         keys = dict.fromkeys([*self._asked, *self._in_line(_AHEAD)])
