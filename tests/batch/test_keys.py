@@ -93,18 +93,12 @@ def test_keys_of_another_process_are_those_that_they_always_were(tmp_path):
 
 def test_every_text_of_a_sample_counts_and_nothing_else():
     others = [
-        {},
-        {"user_input": None},
-        {"user_input": ""},
-        {"response": None},
-        {"response": "Thus. "},
-        {"retrieved_contexts": ["So.", "Because."]},
-        {"retrieved_contexts": ["Because.So."]},
-        {"retrieved_contexts": ["Because.", "So.", ""]},
+        {}, {"user_input": None}, {"user_input": ""}, {"response": None}, {"response": "Thus. "},
+        {"user_input": "Thus.", "response": "Why?"}, {"retrieved_contexts": ["So.", "Because."]},
+        {"retrieved_contexts": ["Because.So."]}, {"retrieved_contexts": ["Because.", "So.", ""]},
         {"retrieved_contexts": []},  # "empty_input"
         {"retrieved_contexts": None},  # "missing_input"
-        {"user_input": "Thus.", "response": "Why?"},
-    ]
+    ]  # fmt: skip
     assert len({sample_key(Sample(**TEXTS | other)) for other in others}) == len(others)
     assert sample_key(Sample(response="A.", retrieved_contexts=None)) == sample_key(Sample(response="A."))
     other = Sample(**dict(reversed(TEXTS.items())), id="x", metadata={"a": object()})
@@ -142,39 +136,16 @@ def split(text, language):
 
 COMMON = {"threshold": 0.25, "asking": "one_by_one", "max_input_tokens": 77}
 OPTIONS = {
-    SummarizationScore: {
-        "length_penalty": False,
-        "coeff": 0.3,
-        "coeff_weights": "qa",
-        "questions": ["Is it?"],
-        "instructions": {"questions": "Other."},
-    },
-    AlignmentCoverage: {
-        "source": "retrieved_contexts",
-        "assessment_questions": ["Is it?"],
-        "n_questions": 6,
-        "coverage_rule": "agreement",
-        "language": "de",
-        "splitter": split,
-        "instructions": {"claims": "Other."},
-    },
-    ResponseRelevancy: {
-        "strictness": 4,
-        "sampling": "n_calls",
-        "noncommittal": "any",
-        "parts": True,
-        "embedder": FakeEmbedder(dim=5),
-        "instructions": {"questions": "Other."},
-    },
-    ContextRelevancy: {
-        "selection": "verbatim",
-        "granularity": "chunk",
-        "language": "de",
-        "splitter": split,
-        "embedder": FakeEmbedder(dim=5),
-        "instructions": {"sentence": "Other."},
-    },
-}
+    SummarizationScore: {"length_penalty": False, "coeff": 0.3, "coeff_weights": "qa", "questions": ["Is it?"],
+                         "instructions": {"questions": "Other."}},
+    AlignmentCoverage: {"source": "retrieved_contexts", "assessment_questions": ["Is it?"], "n_questions": 6,
+                        "coverage_rule": "agreement", "language": "de", "splitter": split,
+                        "instructions": {"claims": "Other."}},
+    ResponseRelevancy: {"strictness": 4, "sampling": "n_calls", "noncommittal": "any", "parts": True,
+                        "embedder": FakeEmbedder(dim=5), "instructions": {"questions": "Other."}},
+    ContextRelevancy: {"selection": "verbatim", "granularity": "chunk", "language": "de", "splitter": split,
+                       "embedder": FakeEmbedder(dim=5), "instructions": {"sentence": "Other."}},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", OPTIONS, ids=lambda kind: kind.name)
@@ -356,18 +327,11 @@ def test_sample_metric_and_draw_count():
 def test_all_of_a_request_counts_and_so_do_judge_and_draw():
     """Two draws of one request are two answers: one must never stand for the other."""
     others = [
-        {"task": "demo.other"},
-        {"system": "Answer!"},
-        {"user": "Is it?\x00"},
-        {"schema": {"type": "string"}},
+        {"task": "demo.other"}, {"system": "Answer!"}, {"user": "Is it?\x00"}, {"temperature": 0.6}, {"sample_index": 3},
+        {"choices": ()}, {"choices": ("yes", "no")}, {"choices": ("no", "yes")}, {"schema": {"type": "string"}},
         {"schema": {"a": 1, "b": 2}},  # a judge writes in that order: evidence first is another question
         {"schema": {"b": 2, "a": 1}},
-        {"temperature": 0.6},
-        {"sample_index": 3},
-        {"choices": ()},
-        {"choices": ("yes", "no")},
-        {"choices": ("no", "yes")},
-    ]
+    ]  # fmt: skip
     keys = {reply_key(replace(REQUEST, **other), "m") for other in others}
     keys |= {reply_key(replace(REQUEST, sample_index=i), m, d) for i in (0, 1) for m in ("m", "n") for d in (0, 1, 2)}
     assert len(keys) == len(others) + 12
