@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import cast
 
-from ragstone.asking.values import as_count
+from ragstone.asking.values import as_count, as_dict
 from ragstone.identity import settings_of
 
 _NAMES = ("model_name", "model", "model_id", "deployment_name", "repo_id")
@@ -44,7 +44,7 @@ def identity_settings(model: object) -> dict[str, object]:
     identifying = [_attribute(layer, "_identifying_params") for layer in _layers(model)]
     return {
         "settings": settings_of(model, follow),
-        "identifying": [settings_of(cast("object", each), follow) for each in identifying if isinstance(each, Mapping)],
+        "identifying": [settings_of(each, follow) for each in map(as_dict, identifying) if each],
     }
 
 

@@ -2,8 +2,6 @@
 
 import subprocess
 import textwrap
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 from ragstone import Score, Unscored
@@ -37,19 +35,11 @@ def start(script: str, path: Path, number: int = 0) -> subprocess.Popen:
     return programs.start(COMMON + READY + textwrap.dedent(script), str(path), str(number))
 
 
-def run_alone(script: str, path: Path) -> str:
-    """Run a script to its end and return what it printed."""
-    return finish(start(script, path))
-
-
 def run_together(script: str, path: Path, count: int) -> list[str]:
-    """Run a script several times at once; it says `ready()` before what matters."""
+    """Run a script several times at once to its end; it says `ready()` before what matters."""
     return finish_together([start(script, path, number) for number in range(count)])
 
 
-def wait_until(condition: Callable[[], object]) -> None:
-    """Wait for what must come; fail after a minute."""
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end, "it did not come"
-        time.sleep(0.01)
+def run_alone(script: str, path: Path) -> str:
+    """Run a script to its end and return what it printed."""
+    return finish(start(script, path))

@@ -1,4 +1,4 @@
-"""Keys of outcomes and replies: what is in them, what is not, and that they stay the same for years."""
+"""Keys: the same for the same, different for what could change an outcome, and the same for years."""
 
 import dataclasses
 import enum
@@ -29,7 +29,8 @@ from ragstone.batch.journal.keys import NoKeyError, metric_key, outcome_key, rep
 from ragstone.testing import FakeEmbedder, FakeLLM
 
 LLM = FakeLLM(lambda request: "yes")
-SAMPLE = Sample(user_input="Why?", retrieved_contexts=["Because.", "So."], response="Thus.")
+TEXTS = {"user_input": "Why?", "retrieved_contexts": ["Because.", "So."], "response": "Thus."}
+SAMPLE = Sample(**TEXTS)
 REQUEST = LLMRequest(
     task="demo.ask", system="Answer.", user="Is it?", schema={"type": "object"}, temperature=0.5, sample_index=2
 )
@@ -48,8 +49,6 @@ class Own(Metric):
 def own(option):
     return metric_key(Own(llm=LLM, option=option))
 
-
-# --- as they always were --------------------------------------------------------------------------------------------
 
 GOLDEN = """
 from ragstone import *
@@ -74,12 +73,11 @@ class Own(Metric):
 """
 
 
-@pytest.mark.parametrize("seed", ["0", "1", "random"])
-def test_keys_of_another_process_are_those_that_they_always_were(tmp_path, seed):
+def test_keys_of_another_process_are_those_that_they_always_were(tmp_path):
     """A journal of today must serve the ragstone of next year: these change only with a reason, and the changelog."""
     (tmp_path / "tests_option.py").write_text(OPTION)
     paths = os.pathsep.join([str(Path(ragstone.__file__).parents[1]), str(tmp_path)])
-    environ = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": paths}
+    environ = os.environ | {"PYTHONHASHSEED": "1", "PYTHONPATH": paths}
     done = subprocess.run([sys.executable, "-c", GOLDEN], env=environ, capture_output=True, text=True, check=True)
     assert done.stdout.split() == [
         "ad41f04773899c7515279bfbe27dddbc",
@@ -90,67 +88,38 @@ def test_keys_of_another_process_are_those_that_they_always_were(tmp_path, seed)
     ]
 
 
-def test_a_key_is_32_hex_digits():
-    keys = [sample_key(SAMPLE), metric_key(Own(llm=LLM)), outcome_key(SAMPLE, Own(llm=LLM)), reply_key(REQUEST, "m")]
-    assert all(re.fullmatch("[0-9a-f]{32}", key) for key in keys)
-    assert len(set(keys)) == 4
-
-
 # --- samples --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"user_input": "Why"},
-        {"user_input": None},
-        {"user_input": ""},
-        {"response": None},
-        {"response": "Thus. "},
-        {"retrieved_contexts": ["So.", "Because."]},
-        {"retrieved_contexts": ["Because.So."]},
-        {"retrieved_contexts": ["Because.", "So.", ""]},
-        {"retrieved_contexts": []},
-        {"retrieved_contexts": None},
-        {"user_input": "Thus.", "response": "Why?"},
-    ],
-)
-def test_every_text_counts(other):
-    assert sample_key(
-        Sample(**SAMPLE.model_dump(include={"user_input", "response", "retrieved_contexts"}) | other)
-    ) != (sample_key(SAMPLE))
-
-
-def test_contexts_that_are_empty_are_not_contexts_that_are_missing():
-    """The one is "empty_input", the other "missing_input"."""
-    assert sample_key(Sample(response="A.", retrieved_contexts=[])) != sample_key(Sample(response="A."))
+def test_every_text_of_a_sample_counts_and_nothing_else():
+    others = [
+        {}, {"user_input": None}, {"user_input": ""}, {"response": None}, {"response": "Thus. "},
+        {"user_input": "Thus.", "response": "Why?"}, {"retrieved_contexts": ["So.", "Because."]},
+        {"retrieved_contexts": ["Because.So."]}, {"retrieved_contexts": ["Because.", "So.", ""]},
+        {"retrieved_contexts": []},  # "empty_input"
+        {"retrieved_contexts": None},  # "missing_input"
+    ]  # fmt: skip
+    assert len({sample_key(Sample(**TEXTS | other)) for other in others}) == len(others)
     assert sample_key(Sample(response="A.", retrieved_contexts=None)) == sample_key(Sample(response="A."))
-
-
-def test_names_and_order_do_not_count():
-    other = Sample.model_validate(
-        dict(reversed(SAMPLE.model_dump().items())) | {"id": "x", "metadata": {"a": object()}}
-    )
+    other = Sample(**dict(reversed(TEXTS.items())), id="x", metadata={"a": object()})
     assert sample_key(other) == sample_key(SAMPLE)
 
 
-TEXTS = st.text(st.characters() | st.sampled_from('\x00\ud83d\udc4d"\\[],'), max_size=6)
+HOSTILE = st.text(st.characters() | st.sampled_from('\x00\ud83d\udc4d"\\[],'), max_size=6)
 SAMPLES = st.builds(
     Sample.model_construct,
-    user_input=st.none() | TEXTS,
-    retrieved_contexts=st.lists(TEXTS, max_size=3).map(tuple),
-    response=st.none() | TEXTS,
+    user_input=st.none() | HOSTILE,
+    retrieved_contexts=st.lists(HOSTILE, max_size=3).map(tuple),
+    response=st.none() | HOSTILE,
 )
 
 
 @given(SAMPLES, SAMPLES)
 def test_different_texts_have_different_keys(one, other):
-    same = (one.user_input, one.retrieved_contexts, one.response) == (
-        other.user_input,
-        other.retrieved_contexts,
-        other.response,
-    )
-    assert (sample_key(one) == sample_key(other)) == same
+    def texts(sample):
+        return sample.user_input, sample.retrieved_contexts, sample.response
+
+    assert (sample_key(one) == sample_key(other)) == (texts(one) == texts(other))
 
 
 def test_two_halves_of_a_character_are_not_the_character():
@@ -160,82 +129,38 @@ def test_two_halves_of_a_character_are_not_the_character():
 
 # --- metrics --------------------------------------------------------------------------------------------------------
 
+
+def split(text, language):
+    return [(text, 0, len(text))]
+
+
 COMMON = {"threshold": 0.25, "asking": "one_by_one", "max_input_tokens": 77, "max_characters": 77}
 OPTIONS = {
-    SummarizationScore: {
-        "length_penalty": False,
-        "coeff": 0.3,
-        "coeff_weights": "qa",
-        "questions": ["Is it?"],
-        "instructions": {"questions": "Other."},
-    },
-    AlignmentCoverage: {
-        "source": "retrieved_contexts",
-        "assessment_questions": ["Is it?"],
-        "n_questions": 6,
-        "coverage_rule": "agreement",
-        "language": "de",
-        "splitter": None,
-        "instructions": {"claims": "Other."},
-    },
-    ResponseRelevancy: {
-        "strictness": 4,
-        "sampling": "n_calls",
-        "noncommittal": "any",
-        "parts": True,
-        "embedder": FakeEmbedder(dim=5),
-        "instructions": {"questions": "Other."},
-    },
-    ContextRelevancy: {
-        "selection": "verbatim",
-        "granularity": "chunk",
-        "language": "de",
-        "splitter": None,
-        "embedder": FakeEmbedder(dim=5),
-        "instructions": {"sentence": "Other."},
-    },
-}
-
-
-def base(kind):
-    return kind(llm=LLM, **({"embedder": FakeEmbedder()} if kind is ResponseRelevancy else {}))
+    SummarizationScore: {"length_penalty": False, "coeff": 0.3, "coeff_weights": "qa", "questions": ["Is it?"],
+                         "instructions": {"questions": "Other."}},
+    AlignmentCoverage: {"source": "retrieved_contexts", "assessment_questions": ["Is it?"], "n_questions": 6,
+                        "coverage_rule": "agreement", "language": "de", "splitter": split,
+                        "instructions": {"claims": "Other."}},
+    ResponseRelevancy: {"strictness": 4, "sampling": "n_calls", "noncommittal": "any", "parts": True,
+                        "embedder": FakeEmbedder(dim=5), "instructions": {"questions": "Other."}},
+    ContextRelevancy: {"selection": "verbatim", "granularity": "chunk", "language": "de", "splitter": split,
+                       "embedder": FakeEmbedder(dim=5), "instructions": {"sentence": "Other."}},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", OPTIONS, ids=lambda kind: kind.name)
 def test_every_option_counts(kind):
-    def split(text, language):
-        return [(text, 0, len(text))]
-
-    given = COMMON | OPTIONS[kind]
-    if "splitter" in given:
-        given["splitter"] = split
+    options = COMMON | OPTIONS[kind]
     # A calibration is of one metric: tests/calibration has it.
     fields = {field.name for field in dataclasses.fields(kind)} - {"llm", "scoring", "calibration"}
-    assert fields == given.keys(), "an option was added: say here how it changes"
-    metric = base(kind)
-    keys = {metric_key(metric), *(metric_key(replace(metric, **{name: value})) for name, value in given.items())}
-    assert len(keys) == 1 + len(given)
+    assert fields == options.keys(), "an option was added: say here how it changes"
+    metric = kind(llm=LLM, **({"embedder": FakeEmbedder()} if kind is ResponseRelevancy else {}))
+    keys = {metric_key(metric), *(metric_key(replace(metric, **{name: value})) for name, value in options.items())}
+    keys.add(metric_key(replace(metric, asking="one_by_one", scoring="expected")))
+    assert len(keys) == 2 + len(options)
 
 
-def test_scoring_counts():
-    metric = ContextRelevancy(llm=LLM, asking="one_by_one")
-    assert metric_key(metric) != metric_key(replace(metric, scoring="expected"))
-
-
-def test_the_judge_counts_by_its_identity_and_by_what_suits_it():
-    def judged(**facts):
-        return metric_key(Own(llm=FakeLLM(lambda request: "another function", **facts)))
-
-    assert judged() == metric_key(Own(llm=LLM))
-    assert len({judged(), judged(model="other"), judged(asking="one_by_one")}) == 3
-
-
-def test_what_is_asked_one_by_one_is_so_whoever_decided_it():
-    small = FakeLLM(lambda request: "yes", asking="one_by_one")
-    assert metric_key(Own(llm=small)) != metric_key(Own(llm=LLM))
-
-
-def test_class_name_and_version_count():
+def test_class_name_version_and_judge_count():
     class Own2(Own):
         pass
 
@@ -246,7 +171,12 @@ def test_class_name_and_version_count():
         version = "2"
 
     Renamed.__qualname__ = Newer.__qualname__ = Own.__qualname__
-    assert len({metric_key(kind(llm=LLM)) for kind in (Own, Own2, Renamed, Newer)}) == 4
+    judges = [FakeLLM(lambda request: "", **facts) for facts in ({"model": "other"}, {"asking": "one_by_one"})]
+    keys = [metric_key(kind(llm=LLM)) for kind in (Own, Own2, Renamed, Newer)] + [
+        metric_key(Own(llm=judge)) for judge in judges
+    ]
+    assert len(set(keys)) == 6
+    assert metric_key(Own(llm=FakeLLM(lambda request: "another function"))) == keys[0]
 
 
 def test_what_a_metric_was_given_beside_its_fields_counts_and_what_it_computed_does_not():
@@ -282,9 +212,6 @@ class Named:
     def __init__(self, cache_key):
         self.cache_key = cache_key
 
-    def __call__(self):
-        pass
-
     def method(self):
         pass
 
@@ -301,6 +228,11 @@ def with_default(a=1):
     return a
 
 
+@functools.wraps(one_function)
+def wrapped():
+    return 2 * one_function()
+
+
 def make(n, extra=None):
     def made():
         return n, extra
@@ -309,58 +241,13 @@ def make(n, extra=None):
 
 
 DIFFERENT = [
-    None,
-    True,
-    1,
-    1.5,
-    "1",
-    "",
-    b"1",
-    [],
-    {},
-    set(),
-    [1],
-    [[1]],
-    ["1"],
-    {"1": 1},
-    {1: 1},
-    {1},
-    [None],
-    float("inf"),
-    Colour.RED,
-    Colour.BLUE,
-    "RED",
-    Part(1),
-    Part(2),
-    Part(1, 2),
-    Path("1"),
-    re.compile("a"),
-    re.compile("a", re.IGNORECASE),
-    Part,
-    Named,
-    Named("1"),
-    Named("2"),
-    Named("1").method,
-    Named("2").method,
-    one_function,
-    other_function,
-    with_default,
-    make(1),
-    make(2),
-    make(1, [2]),
-    functools.partial(one_function, 1),
-    functools.partial(one_function, 2),
-    functools.partial(one_function, a=1),
-    len,
-    max,
-    re.escape,
-    np.array([1, 2]),
-    LLM,
-    FakeLLM(lambda request: "", model="another"),
-    FakeEmbedder(dim=3),
-    Sample(response="1"),
-    {"a": {"b": [1, {"c": 2}]}},
-]
+    None, True, 1, 1.5, "1", "", b"1", [], {}, set(), [1], [[1]], ["1"], {"1": 1}, {1: 1}, {1}, [None], float("inf"),
+    Colour.RED, Colour.BLUE, "RED", Part(1), Part(2), Part(1, 2), Path("1"), re.compile("a"), re.compile("a", re.I),
+    Part, Named, Named("1"), Named("2"), Named("1").method, Named("2").method, one_function, other_function, wrapped,
+    with_default, make(1), make(2), make(1, [2]), functools.partial(one_function, 1), len, max, re.escape,
+    functools.partial(one_function, 2), functools.partial(one_function, a=1), np.array([1, 2]), LLM, SAMPLE,
+    FakeLLM(one_function, model="another"), FakeEmbedder(dim=3), {"a": {"b": [1, {"c": 2}]}},
+]  # fmt: skip
 
 
 def test_different_options_have_different_keys():
@@ -369,29 +256,17 @@ def test_different_options_have_different_keys():
     assert keys == [own(option) for option in DIFFERENT]
 
 
-@pytest.mark.parametrize(
-    ("one", "same"),
-    [
-        ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
+def test_equal_options_have_one_key():
+    for one, same in [
         ({"x": {"a": 1, "b": 2}}, {"x": {"b": 2, "a": 1}}),
         ({"b", "a", "c"}, {"c", "b", "a"}),
         ([1, 2], (1, 2)),
-        (np.int64(1), 1),
         (np.float64(1.5), 1.5),
         (np.array([1, 2]), [1, 2]),
         (make(1), make(1)),
         (Named("1"), Named("1")),
-    ],
-)
-def test_equal_options_have_one_key(one, same):
-    assert own(one) == own(same)
-
-
-def test_instructions_in_another_order_are_the_same():
-    texts = {"claims": "A.", "questions": "B."}
-    one = AlignmentCoverage(llm=LLM, instructions=texts)
-    other = AlignmentCoverage(llm=LLM, instructions=dict(reversed(texts.items())))
-    assert metric_key(one) == metric_key(other)
+    ]:
+        assert own(one) == own(same)
 
 
 def test_functions_of_one_name_are_told_apart_by_their_source(tmp_path):
@@ -406,22 +281,14 @@ def test_functions_of_one_name_are_told_apart_by_their_source(tmp_path):
     assert len(set(keys)) == 2
 
 
-def test_a_function_wrapped_by_another_is_not_the_same():
-    @functools.wraps(one_function)
-    def wrapped():
-        return 2 * one_function()
-
-    assert own(wrapped) != own(one_function)
-
-
 def never_set():
     def inner():
         return later
 
-    found = inner
-    if not found:
+    function = inner
+    if not function:
         later = 1
-    return found
+    return function
 
 
 def itself():
@@ -431,27 +298,11 @@ def itself():
     return inner
 
 
-@pytest.mark.parametrize(
-    "option",
-    [
-        lambda: 1,
-        object(),
-        [object()],
-        {"a": object()},
-        iter([]),
-        never_set(),
-        itself(),
-        "x".join,
-        functools.lru_cache(len),
-    ],
-    ids=["lambda", "object", "in-list", "in-dict", "iterator", "unset", "itself", "bound-builtin", "lru-cache"],
-)
-def test_what_no_other_process_could_know_is_refused(option):
-    with pytest.raises(NoKeyError, match=r"^own\.option.*: is .*cache_key"):
-        own(option)
-
-
-def test_the_refusal_says_where_it_is():
+def test_what_no_other_process_could_know_is_refused():
+    refused = [lambda: 1, object(), iter([]), never_set(), itself(), "x".join, functools.lru_cache(len)]
+    for option in refused:
+        with pytest.raises(NoKeyError, match=r"^own\.option: is .*cache_key|^own\.option\..*: is .*cache_key"):
+            own(option)
     with pytest.raises(NoKeyError, match=r"own\.option\['a'\]\[1\]: is object"):
         own({"a": [1, object()]})
 
@@ -460,56 +311,33 @@ def test_the_refusal_says_where_it_is():
 
 
 def test_sample_metric_and_draw_count():
-    other = Sample(response="Other.")
     keys = {
         outcome_key(s, m, d)
-        for s in (SAMPLE, other)
-        for m in (Own(llm=LLM), base(ContextRelevancy))
+        for s in (SAMPLE, Sample(response="Other."))
+        for m in (Own(llm=LLM), ContextRelevancy(llm=LLM))
         for d in (0, 1, 12)
     }
     assert len(keys) == 12
-
-
-def test_parts_that_were_made_before_give_the_same():
-    metric = base(ContextRelevancy)
+    assert all(re.fullmatch("[0-9a-f]{32}", key) for key in keys)
+    metric = Own(llm=LLM)
     assert outcome_key(sample_key(SAMPLE), metric_key(metric), 2) == outcome_key(SAMPLE, metric, 2)
     assert outcome_key(SAMPLE, metric) == outcome_key(SAMPLE, metric, 0)
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"task": "demo.other"},
-        {"system": "Answer!"},
-        {"user": "Is it?\x00"},
-        {"schema": {"type": "string"}},
-        {"schema": {}},
-        {"temperature": 0.6},
-        {"sample_index": 3},
-        {"choices": ()},
-        {"choices": ("yes", "no")},
-        {"choices": ("no", "yes")},
-    ],
-)
-def test_all_of_a_request_counts(other):
-    assert reply_key(replace(REQUEST, **other), "m") != reply_key(REQUEST, "m")
-
-
-def test_judge_and_draw_count():
+def test_all_of_a_request_counts_and_so_do_judge_and_draw():
     """Two draws of one request are two answers: one must never stand for the other."""
-    keys = {reply_key(replace(REQUEST, sample_index=i), m, d) for i in range(3) for m in ("m", "n") for d in range(3)}
-    assert len(keys) == 18
+    others = [
+        {"task": "demo.other"}, {"system": "Answer!"}, {"user": "Is it?\x00"}, {"temperature": 0.6}, {"sample_index": 3},
+        {"choices": ()}, {"choices": ("yes", "no")}, {"choices": ("no", "yes")}, {"schema": {"type": "string"}},
+        {"schema": {"a": 1, "b": 2}},  # a judge writes in that order: evidence first is another question
+        {"schema": {"b": 2, "a": 1}},
+    ]  # fmt: skip
+    keys = {reply_key(replace(REQUEST, **other), "m") for other in others}
+    keys |= {reply_key(replace(REQUEST, sample_index=i), m, d) for i in (0, 1) for m in ("m", "n") for d in (0, 1, 2)}
+    assert len(keys) == len(others) + 12
 
 
-def test_the_order_of_a_schema_counts():
-    """A judge writes in that order: evidence before the verdict is another question than the verdict first."""
-    one, other = {"a": 1, "b": 2}, {"b": 2, "a": 1}
-    assert reply_key(replace(REQUEST, schema=one), "m") != reply_key(replace(REQUEST, schema=other), "m")
-
-
-@given(TEXTS, TEXTS, TEXTS, TEXTS)
+@given(HOSTILE, HOSTILE, HOSTILE, HOSTILE)
 def test_where_one_text_ends_and_the_next_begins_counts(a, b, c, d):
-    same = (a, b) == (c, d)
-    assert (
-        reply_key(replace(REQUEST, system=a, user=b), "m") == reply_key(replace(REQUEST, system=c, user=d), "m")
-    ) == same
+    keys = [reply_key(replace(REQUEST, system=system, user=user), "m") for system, user in ((a, b), (c, d))]
+    assert (keys[0] == keys[1]) == ((a, b) == (c, d))

@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
+from ragstone.batch.journal.file import JournalError
 from ragstone.batch.pace.watch import in_daemon
 from ragstone.batch.scoring import Outcomes
 
@@ -46,6 +48,7 @@ class Claiming(Generic[J]):
         self._begun: set[str] = set()
         self._asked: dict[str, None] = {}
         self._waiting: dict[str, list[J]] = {}
+        self._some_wait = asyncio.Event()
         self._turn = asyncio.Lock()
         self._calls: set[asyncio.Future[set[str]]] = set()
 
@@ -78,6 +81,7 @@ class Claiming(Generic[J]):
     def wait(self, key: str, job: J) -> None:
         """Keep an evaluation until its outcome is there, or this run's to make."""
         self._waiting.setdefault(key, []).append(job)
+        self._some_wait.set()
 
     def forget(self) -> None:
         """Wait for nothing any more."""
@@ -91,14 +95,17 @@ class Claiming(Generic[J]):
         """
         pause = _FIRST_PAUSE
         while True:
+            if not self._waiting:
+                self._some_wait.clear()
+                await self._some_wait.wait()
+                pause = _FIRST_PAUSE
             await asyncio.sleep(pause)
             keys = list(self._waiting)
-            if keys:
-                taken = await self._call(keys, _MOST_AT_ONCE)
-                self._ahead |= taken
-                ready = taken | await in_daemon(partial(self._there, keys))
-                self._again([job for key in ready for job in self._waiting.pop(key, [])])
-                pause = _FIRST_PAUSE if ready else min(2 * pause, _LONGEST_PAUSE)
+            taken = await self._call(keys, _MOST_AT_ONCE)
+            self._ahead |= taken
+            ready = taken | await in_daemon(partial(self._there, keys))
+            self._again([job for key in ready for job in self._waiting.pop(key, [])])
+            pause = _FIRST_PAUSE if ready else min(2 * pause, _LONGEST_PAUSE)
 
     async def close(self) -> None:
         """Give up what was claimed and is not made."""
@@ -106,7 +113,8 @@ class Claiming(Generic[J]):
         for call in self._calls:
             if not call.cancelled() and call.exception() is None:
                 self._ahead |= call.result()
-        self._journal.release([*self._ahead, *self._begun])
+        with suppress(JournalError):  # it has been said, or will be when the journal is closed
+            self._journal.release([*self._ahead, *self._begun])
 
     async def _claim(self) -> None:
         keys = dict.fromkeys([*self._asked, *self._in_line(_AHEAD)])

@@ -66,7 +66,7 @@ def evaluate(
         sample_timeout: Seconds for one sample by one metric in which its calls are in flight. The time in which they
             wait for their turn is not counted.
         journal: A file, made if need be, where each outcome and reply is kept as it comes, and looked for before a
-            judge is asked; or a `Journal`.
+            judge is asked; or a `Journal`. Runs that use it at the same time share the work.
         share_replies: Whether requests that are the same share one reply: samples of one source are then asked the
             same questions, for one call. Draws of `repeat` never share. Without it, a journal keeps outcomes only.
         progress: Whether to show a bar; "auto": on a terminal and in a notebook.

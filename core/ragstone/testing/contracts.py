@@ -10,6 +10,7 @@ import copy
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from ragstone.identity import identity_json
 from ragstone.judge import LLM, Embedder, LLMReply, LLMRequest
 
 _SCHEMA: dict[str, Any] = {
@@ -38,11 +39,12 @@ class LLMContract:
         return LLMRequest(**(plain | changes))
 
     def test_it_is_an_llm(self) -> None:
-        """It has the protocol's members, a name and a known way of asking."""
+        """It has the protocol's members, a name, a known way of asking and, if any, an identity that JSON can hold."""
         llm = self.llm()
         assert isinstance(llm, LLM)
         assert llm.model
         assert llm.asking in ("together", "one_by_one")
+        assert identity_json(llm) == identity_json(llm)
 
     def test_both_halves_answer(self) -> None:
         """Sync and async give a reply of the same form."""
@@ -108,9 +110,11 @@ class EmbedderContract:
         raise NotImplementedError
 
     def test_it_is_an_embedder(self) -> None:
-        """It has the protocol's members and a name."""
-        assert isinstance(self.embedder(), Embedder)
-        assert self.embedder().model
+        """It has the protocol's members, a name and, if any, an identity that JSON can hold."""
+        embedder = self.embedder()
+        assert isinstance(embedder, Embedder)
+        assert embedder.model
+        assert identity_json(embedder) == identity_json(embedder)
 
     def test_one_row_per_text_in_order(self) -> None:
         """Both halves place the same texts at the same place, one row each."""

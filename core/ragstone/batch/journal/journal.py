@@ -21,9 +21,9 @@ class Journal:
 
     What is put is written in groups, by a thread of the journal's own, at most 50 ms later; until then it can be read
     back all the same. What is written is safe when the process is killed. (When the machine loses its power the last
-    moments may be missing; the file stays whole.) Several processes may use one file, each with a `Journal` of its
-    own; of two outcomes that are put under one key, the first stays. A `Journal` can be pickled, and goes on in a
-    forked process; what was put before the fork, the parent writes.
+    moments may be missing; the file stays whole.) Several processes of one machine may use one file, each with a
+    `Journal` of its own, and share the work by `claim`; of two outcomes that are put under one key, the first stays. A
+    `Journal` can be pickled, and goes on in a forked process; what was put before the fork, the parent writes.
 
     Args:
         path: The file; made when it is not there. On a local disk: SQLite's locks are not reliable on network ones.
