@@ -1,14 +1,10 @@
 """Files that hold an app's texts: new ones are readable by their owner alone, whatever the umask."""
 
 import os
-import threading
+import secrets
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
-
-_making = threading.Lock()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_making.acquire, after_in_parent=_making.release, after_in_child=_making.release)
 
 
 def open_private(path: str | os.PathLike[str], mode: str, *, buffering: int = -1) -> IO[Any]:
@@ -29,10 +25,18 @@ def make_private(path: Path) -> None:
 
     A file that exists stays as it is. Where none can be made, SQLite will say why.
     """
-    # Closing a database's file frees all locks that this process holds on it. So only a new file is opened, and no
-    # other thread connects to it before it is closed.
-    with _making, suppress(OSError):
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    target = Path(os.path.realpath(path))
+    # Closing a database's file frees all locks that this process has on it, such as those of another thread. So the
+    # file is closed before it gets its name.
+    unnamed = target.with_name(f".ragstone-{secrets.token_hex(6)}")
+    with suppress(OSError):
+        if target.exists():
+            return
+        os.close(os.open(unnamed, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        try:
+            os.link(unnamed, target)  # fails where another was quicker, or where a disk has no links, and no modes
+        finally:
+            unnamed.unlink()
 
 
 def make_private_folder(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`ragstone doctor` and `ragstone pull`."""
+"""`ragstone doctor` and `ragstone pull`; and the embedded model, where its files have been pulled."""
 
 import importlib.metadata
 
@@ -7,7 +7,8 @@ import pytest
 import ragstone.local
 
 from ..support.openai_server import error  # noqa: TID252 - under importlib mode tests are no package
-from .conftest import MODEL, judge
+from .conftest import MODEL, row
+from .test_score import results, table
 
 NOBODY = "http://127.0.0.1:9"
 
@@ -25,38 +26,24 @@ def test_all_is_well(run, server):
     assert placed.startswith(f"embedder default: {MODEL} answers with 8 dimensions (")
 
 
-def test_a_judge_without_probabilities(run, openai_server):
-    server = openai_server(lambda body: judge(body) if "input" in body else "yes")
-    assert "answers 'yes', gives no probabilities" in run("doctor", "--llm", server.url).stdout
-
-
-def test_nobody_is_there(run, server):
+def test_nobody_is_there(run, server, tmp_path, monkeypatch):
+    monkeypatch.setenv("RAGSTONE_HOME", str(tmp_path))
     done = run("doctor", "--llm", NOBODY, "--embedder", server.url)
     assert done.exit_code == 1
     judged, placed = done.stdout.splitlines()[-2:]
     assert judged.startswith(f"judge: --llm {NOBODY}: cannot ask")
     assert placed.startswith(f"embedder {server.url}: {MODEL} answers with 8 dimensions")
+    pytest.importorskip("xllamacpp")
+    assert run("doctor").stdout.count("fetch it once with `ragstone pull`") == 2
 
 
-def test_a_server_that_does_not_embed(run, openai_server):
-    server = openai_server(lambda body: error(400, "no\x1b[1membeddings") if "input" in body else judge(body))
+def test_a_server_without_probabilities_that_does_not_embed(run, openai_server):
+    server = openai_server(lambda body: error(400, "no\x1b[1membeddings") if "input" in body else "yes")
     done = run("doctor", "--llm", server.url)
     assert done.exit_code == 1
+    assert "answers 'yes', gives no probabilities" in done.stdout
     assert "embedder default: does not answer: BadRequestError: " in done.stdout
     assert "no\ufffd[1membeddings" in done.stdout
-
-
-def test_what_is_missing(run, server, monkeypatch):
-    monkeypatch.setattr("ragstone.cli.doctor._EXTRAS", {"local": ("no-such-package", "numpy")})
-    assert "ragstone[local]: no-such-package missing, numpy 2" in run("doctor", "--llm", server.url).stdout
-
-
-def test_nothing_is_pulled(run, tmp_path, monkeypatch):
-    pytest.importorskip("xllamacpp")
-    monkeypatch.setenv("RAGSTONE_HOME", str(tmp_path))
-    done = run("doctor")
-    assert done.exit_code == 1
-    assert done.stdout.count("fetch it once with `ragstone pull`") == 2
 
 
 class TestPull:
@@ -64,25 +51,21 @@ class TestPull:
     def _home(self, tmp_path, monkeypatch):
         monkeypatch.setenv("RAGSTONE_HOME", str(tmp_path / "home"))
 
-    def test_a_file_that_is_another(self, run, tmp_path):
-        wrong = tmp_path / "model.gguf"
-        wrong.write_bytes(b"GGUF")
-        done = run("pull", "--llm", wrong)
-        assert done.exit_code == 1
-        assert "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf: " in done.stderr
-
-    def test_a_path_to_nothing(self, run):
+    def test_a_file_that_is_another_or_none(self, run, tmp_path):
+        (tmp_path / "model.gguf").write_bytes(b"GGUF")
+        done = run("pull", "--llm", tmp_path / "model.gguf")
+        assert (done.exit_code, "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf: " in done.stderr) == (1, True)
         done = run("pull", "--llm", "none.gguf")
-        assert done.exit_code == 2
-        assert "'none.gguf' does not exist" in done.stderr
+        assert (done.exit_code, "'none.gguf' does not exist" in done.stderr) == (2, True)
 
     @pytest.mark.parametrize(
         ("raised", "code", "message"),
         [
-            (ImportError('the embedded models need platformdirs: pip install "ragstone[local]"'), 2, "ragstone[local]"),
+            (ImportError("the embedded models need platformdirs"), 2, "the embedded models need platformdirs"),
             (ragstone.local.PullError("a.gguf: the disk is full"), 1, "a.gguf: the disk is full\n"),
             (KeyboardInterrupt(), 130, "Interrupted: run it again to go on from here.\n"),
         ],
+        ids=["import", "pull", "interrupt"],
     )
     def test_what_goes_wrong(self, run, monkeypatch, raised, code, message):
         def fetch(*paths):
@@ -93,11 +76,23 @@ class TestPull:
         assert done.exit_code == code
         assert message in done.stderr
 
-    def test_the_paths_are_printed(self, run, tmp_path, monkeypatch):
-        given = []
-        monkeypatch.setattr(
-            ragstone.local, "pull", lambda *paths: given.extend(paths) or (tmp_path / "a", tmp_path / "b")
-        )
-        done = run("pull", "--tokenizer", tmp_path)
-        assert done.stdout == f"{tmp_path / 'a'}\n{tmp_path / 'b'}\n"
-        assert given == [None, None, tmp_path]
+
+@pytest.mark.model
+@pytest.mark.skipif(
+    not all(file.path.is_file() for file in ragstone.local.model_files()),
+    reason="needs the model files: `ragstone pull`",
+)
+def test_the_embedded_model(run, rows, tmp_path):
+    pytest.importorskip("xllamacpp")
+    done = run("doctor")
+    assert done.exit_code == 0
+    assert "judge local: local:qwen2.5-coder-1.5b-instruct-q4_k_m answers 'yes', gives probabilities" in done.stdout
+    assert "embedder default: local:all-minilm-l6-v2-int8 answers with 384 dimensions" in done.stdout
+    given = rows(row(1, retrieved_contexts=["Ann wrote book 1. It rains."]))
+    metrics = ("--metric", "context_relevancy", "--metric", "response_relevancy")
+    done = run("score", given, *metrics, "--set", "response_relevancy.strictness=1", "--out", tmp_path / "out.jsonl")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert [cells["scored"] for cells in table(done.stdout).values()] == ["1/1", "1/1"]
+    context, _ = (outcome for _, _, outcome in results(tmp_path / "out.jsonl"))
+    assert len(context.verdicts) == 2
+    assert all(0.0 < verdict.probability < 1.0 for verdict in context.verdicts)

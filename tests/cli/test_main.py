@@ -21,31 +21,11 @@ def test_it_starts(monkeypatch, capsys, start):
     assert capsys.readouterr().out == f"ragstone, version {__version__}\n"
 
 
-def test_importing_the_main_module_runs_nothing():
-    assert runpy.run_module("ragstone", run_name="ragstone.__main__")["main"] is main
-
-
-def test_a_stream_without_encoding_is_left_alone(monkeypatch):
-    class Plain:
-        def write(self, text):
-            return len(text)
-
-        def flush(self):
-            pass
-
-    monkeypatch.setattr(sys, "argv", ["ragstone", "--version"])
-    monkeypatch.setattr(sys, "stdout", Plain())
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 0
-
-
 @pytest.mark.parametrize(
     ("raised", "code", "message"),
     [
         (KeyboardInterrupt(), 130, ""),
         (BrokenPipeError(errno.EPIPE, "Broken pipe"), 141, ""),
-        (OSError(errno.ENOSPC, "No space left on device"), 2, "Error: [Errno 28] No space left on device\n"),
         (OSError(errno.EIO, "Input/output error", "rows.jsonl"), 2, "Input/output error: 'rows.jsonl'\n"),
         (click.UsageError("--db postgresql://me:pw1@db/x: none"), 2, "--db postgresql://me:[hidden]@db/x: none\n"),
     ],

@@ -7,7 +7,6 @@ import pty
 import re
 import signal
 import struct
-import sys
 import termios
 from pathlib import Path
 
@@ -24,11 +23,7 @@ FULL = Path("/dev/full")
 @pytest.fixture
 def stuck(openai_server):
     """A judge that answers on books 0 to 2 and never on any other."""
-
-    def reply(body):
-        return judge(body) if re.search(r"book [0-2]\?", str(body)) else HANG
-
-    return openai_server(reply)
+    return openai_server(lambda body: judge(body) if re.search(r"book [0-2]\?", str(body)) else HANG)
 
 
 def one_by_one(path):
@@ -42,8 +37,7 @@ def test_a_reader_that_leaves_ends_it_quietly(process, server, rows):
     command.stdout.close()
     assert command.wait() == 141
     errors = command.stderr.read().decode()
-    assert "Traceback" not in errors
-    assert "BrokenPipe" not in errors
+    assert not re.search("Traceback|BrokenPipe", errors)
     assert len(server.seen) < 200
 
 
@@ -62,7 +56,6 @@ def test_results_are_complete_where_nobody_reads_standard_output(process, server
     assert closed_run("--out", out, "--report", page) == (0, "")
     assert [json.loads(line)["line"] for line in out.read_text().splitlines()] == [1, 2, 3, 4, 5, 6]
     assert page.exists()
-    assert closed_run("--report", page, "--threshold", "1")[0] == 1
     status, errors = closed_run()
     assert (status, errors) == (without_file, "" if closed == "pipe" else "Error: standard output is closed\n")
 
@@ -79,18 +72,9 @@ def test_two_processes_do_not_write_one_result_file(process, stuck, score, rows,
     assert said in second.output
     first.kill()
     first.wait()
+    assert [json.loads(line)["line"] for line in out.read_text().splitlines()] == [1, 2, 3], "whole lines"
     assert score(one, *ONE, "--out", out).exit_code == 0
     assert out.read_bytes().count(b"\n") == 1
-
-
-def test_explain_into_a_closed_pipe(process, score, rows, tmp_path):
-    out = tmp_path / "out.jsonl"
-    score(rows(row(1)), *ONE, "--out", out)
-    out.write_bytes(out.read_bytes() * 2000)
-    command = process("explain", out)
-    command.stdout.readline()
-    command.stdout.close()
-    assert (command.wait(), command.stderr.read()) == (141, b"")
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
@@ -101,20 +85,10 @@ def test_a_full_standard_output(process, server, six):
     assert (command.returncode, errors) == (2, b"Error: [Errno 28] No space left on device\n")
 
 
-def test_the_input_is_not_overwritten_where_it_is_piped(process, server, six):
-    before = six.read_bytes()
-    with six.open("rb") as piped:
-        command = process("score", "-", *ONE, "--out", six, "--llm", server.url, stdin=piped)
-        _, errors = command.communicate()
-    assert (command.returncode, six.read_bytes()) == (2, before)
-    assert errors.endswith(b": is the input FILE itself; name another file\n")
-
-
-def test_a_second_ctrl_c_does_not_wait_for_the_judge(process, stuck, rows, tmp_path):
+def test_a_second_ctrl_c_does_not_wait_for_the_judge(process, stuck, rows):
     command = process(*one_by_one(rows(*(row(i) for i in range(9)))), "-", "--llm", stuck.url)
     read = [json.loads(command.stdout.readline()) for _ in range(3)]
-    while "book 3?" not in str(stuck.bodies[-1]):
-        assert command.poll() is None
+    soon(lambda: "book 3?" in str(stuck.bodies[-1]))
     command.send_signal(signal.SIGINT)
     said = command.stderr.readline()
     assert said == b"Finishing 1 judge call(s) in flight; Ctrl-C again stops at once.\n"
@@ -138,52 +112,41 @@ def test_ctrl_c_while_a_pipe_has_no_next_line(process, server):
     assert b"Fatal" not in errors
 
 
-def test_kill_leaves_whole_lines(process, stuck, rows, run, tmp_path):
-    out = tmp_path / "out.jsonl"
-    command = process(*one_by_one(rows(*(row(i) for i in range(9)))), out, "--llm", stuck.url)
-    while not out.exists() or out.read_bytes().count(b"\n") < 3:
-        assert command.poll() is None
-    command.kill()
-    command.wait()
-    lines = out.read_text().split("\n")
-    assert [json.loads(line)["line"] for line in lines[:-1]] == [1, 2, 3]
-    assert run("explain", out, "3").exit_code == 0
-
-
-@pytest.mark.parametrize(
-    "settings", [{"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}, {"PYTHONIOENCODING": "ascii"}]
-)
-def test_a_terminal_without_unicode(process, server, rows, settings):
+def test_a_terminal_without_unicode(process, server, rows):
     given = rows(row(1, retrieved_contexts=["é 中 😀."], id="中"))
-    environ = {**os.environ, **settings}
+    environ = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     shown, errors = process("score", given, *ONE, "--explain", "--llm", server.url, env=environ).communicate()
     assert errors == b""
     assert shown.startswith((b"\\u4e2d  context_relevancy  ", "中  context_relevancy  ".encode()))
-    written, _ = process("score", given, *ONE, "--out", "-", "--llm", server.url, env=environ).communicate()
-    value = json.loads(written)
-    assert (value["id"], value["verdicts"][0]["text"]) == ("中", "é 中 😀.")
 
 
-def on_a_terminal(process, *args):
-    """Everything that a command shows on a terminal 80 columns wide, and how it ends."""
+def terminal():
+    """Both ends of a terminal with 80 columns."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    command = process(*args, stdin=theirs, stdout=theirs, stderr=theirs, env={**os.environ, "TERM": "xterm"})
-    os.close(theirs)
+    return ours, theirs
+
+
+def everything(terminal):
     shown = b""
     try:
-        while block := os.read(ours, 4096):
+        while block := os.read(terminal, 4096):
             shown += block
     except OSError:  # how Linux says that the other end is closed
         pass
-    os.close(ours)
-    return shown.decode(), command.wait()
+    os.close(terminal)
+    return shown.decode()
 
 
 def test_progress_on_a_terminal(process, server, rows):
     given = rows(b"", row(1), b"[]", b"", row(2, id="\x1b[31m"), b"")
-    shown, code = on_a_terminal(process, "score", given, *ONE, "--explain", "--llm", server.url)
-    assert code == 2
+    ours, theirs = terminal()
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), theirs)
+    environ = {**os.environ, "TERM": "xterm"}
+    command = process("score", given, *ONE, "--explain", "--llm", server.url, env=environ, **streams)
+    os.close(theirs)
+    shown = everything(ours)
+    assert command.wait() == 2
     assert "| 0/6 [" in shown
     assert re.search(r"83%\|\S+ *\| 5/6 \[.*0 in flight, 36 tokens, 0 unscored\]", shown)
     assert "line 3: is an array" in shown
@@ -192,16 +155,12 @@ def test_progress_on_a_terminal(process, server, rows):
 
 
 def test_progress_of_a_pipe_has_no_end(process, server, six):
-    code = f"import os; os.execv('/bin/sh', ['sh', '-c', 'cat {six} | {sys.executable} -m ragstone \"$@\"', 'sh', "
-    code += f"'score', '-', '--metric', 'context_relevancy', '--llm', '{server.url}'])"
-    ours, theirs = pty.openpty()
-    command = process(code=code, stderr=theirs, env={**os.environ, "COLUMNS": "80"})
+    ours, theirs = terminal()
+    command = process("score", "-", *ONE, "--llm", server.url, stderr=theirs)
     os.close(theirs)
-    shown = command.stdout.read().decode()
-    command.wait()
-    bar = os.read(ours, 1 << 16).decode()
-    os.close(ours)
-    assert "6/6" in shown
+    assert b"6/6" in command.communicate(six.read_bytes())[0]
+    bar = everything(ours)
+    assert "lines" in bar
     assert "%|" not in bar
 
 
@@ -220,9 +179,7 @@ main()
 @pytest.mark.parametrize(
     ("missing", "spec", "message"),
     [
-        ("openai", "http://127.0.0.1:9", 'the openai package is missing: pip install "ragstone[openai]"'),
         ("openai", "openai:gpt-5", 'the openai package is missing: pip install "ragstone[openai]"'),
-        ("platformdirs", "local", 'the embedded models need platformdirs: pip install "ragstone[local]"'),
         ("xllamacpp", "local:{file}", 'the embedded models need xllamacpp: pip install "ragstone[local]"'),
     ],
 )
@@ -242,11 +199,8 @@ def test_doctor_without_any_extra(process):
     shown, errors = command.communicate()
     assert (command.returncode, errors) == (1, b"")
     judged, placed = shown.decode().splitlines()[-2:]
-    assert judged.startswith("judge: --llm local: the embedded models need ")
-    assert 'pip install "ragstone[local]"' in judged
-    assert placed == (
-        'embedder: --embedder http://127.0.0.1:9: the openai package is missing: pip install "ragstone[openai]"'
-    )
+    assert re.match(r'judge: --llm local: the embedded models need .*pip install "ragstone\[local\]"', judged)
+    assert placed.endswith('9: the openai package is missing: pip install "ragstone[openai]"')
 
 
 def test_nothing_is_left_open(process, server, six):

@@ -4,7 +4,6 @@ import re
 import signal
 import sqlite3
 import sys
-import time
 from contextlib import closing
 from pathlib import Path
 
@@ -18,12 +17,13 @@ from ragstone.monitor.sampling import Choice
 from ragstone.sinks import Record, SQLiteSink
 from ragstone.testing import FakeLLM
 
-from ..support.openai_server import HANG, error  # noqa: TID252 - under importlib mode tests are no package
-from .conftest import judge as answers
+from ..support.openai_server import error  # noqa: TID252 - under importlib mode tests are no package
+from ..support.waiting import soon  # noqa: TID252
 from .conftest import row
 
 APP = """
-import sys
+import time
+from pathlib import Path
 from ragstone import ContextRelevancy, Monitor
 from ragstone.sinks import SQLiteSink
 from ragstone.testing import FakeLLM
@@ -31,11 +31,23 @@ from ragstone.testing import FakeLLM
 class Mine(ContextRelevancy):
     name = "mine"
 
+class Pausing(Monitor):
+    def pause(self):
+        super().pause()
+        Path("paused").touch()
+
 def judge(request):
+    return {"ids": [1]}
+
+def slow_judge(request):
+    Path("asked").touch()
+    while not Path("go").exists():
+        time.sleep(0.01)
     return {"ids": [1]}
 
 metrics = [ContextRelevancy(llm=FakeLLM(judge)), Mine(llm=FakeLLM(judge))]
 monitor = Monitor(metrics, sinks=SQLiteSink("mine.db"), outbox="outbox.db")
+slow = Pausing(ContextRelevancy(llm=FakeLLM(slow_judge)), sinks=SQLiteSink("mine.db"), outbox="outbox.db")
 no_outbox = Monitor(metrics)
 other_outbox = Monitor(metrics, outbox="other.db")
 number = 7
@@ -49,6 +61,7 @@ def broken():
 class Holder:
     monitor = monitor
 """
+ALL_SCORED = (0, "scored 3, unscored 0, left 0\n", "")
 
 
 @pytest.fixture(autouse=True)
@@ -60,27 +73,28 @@ def _folder(tmp_path, monkeypatch):
     sys.modules.pop("their_app", None)
 
 
+def opened():
+    return closing(Outbox(Path("outbox.db").absolute()))
+
+
 def left(n, *metrics, first=0, attempts=0, wait=0.0):
     """An outbox in which an app left samples."""
-    outbox = Outbox(Path("outbox.db").absolute())
     todo = [
         Choice(name, version, 1.0, "rate")
         for name, version in metrics or [("context_relevancy", ContextRelevancy.version)]
     ]
-    with outbox.transaction():
+    with opened() as outbox, outbox.transaction():
         for i in range(first, first + n):
             job = Job(Sample(id=f"s{i}", **row(i)), f"s{i}", 1.0, list(todo))
             outbox.put_off(job, wait, attempts=attempts)
-    outbox.close()
 
 
-def keep(sink):
-    """An outbox in which an outcome waits for a sink."""
-    outbox = Outbox(Path("outbox.db").absolute())
+def keep(*sinks):
+    """An outbox in which an outcome waits for each of the sinks."""
     outcome = Unscored(metric="context_relevancy", reason="undefined", detail="", version="1")
-    with outbox.transaction():
-        outbox.keep(Record(sample_id="s0", outcome=outcome, judge="j", submitted_at=0.0, scored_at=1.0), [sink])
-    outbox.close()
+    with opened() as outbox, outbox.transaction():
+        for sink in sinks:
+            outbox.keep(Record(sample_id="s0", outcome=outcome, judge="j", submitted_at=0.0, scored_at=1.0), [sink])
 
 
 def rows(path, query="SELECT sample_id, metric, status FROM outcomes ORDER BY 1, 2"):
@@ -102,16 +116,8 @@ def change(path, statement):
         connection.execute(statement)
 
 
-def files():
-    return sorted(path.name for path in Path().iterdir())
-
-
-def until(true):
-    end = time.monotonic() + 60
-    while not (found := true()):
-        assert time.monotonic() < end
-        time.sleep(0.01)
-    return found
+def end(done):
+    return done.exit_code, done.stdout, done.stderr
 
 
 @pytest.fixture
@@ -121,55 +127,36 @@ def worker(run, server):
 
 
 @pytest.fixture
-def with_app(run):
-    return lambda *args, name="monitor": run("worker", "--outbox", "outbox.db", "--monitor", f"their_app:{name}", *args)
+def start(process, server):
+    """Starts it as a process."""
+    return lambda *args: process("worker", "--outbox", "outbox.db", *(args or ("--llm", server.url)))
 
 
-def test_scores_what_is_left(worker):
-    left(20)
-    done = worker()
-    assert (done.exit_code, done.stdout, done.stderr) == (0, "scored 20, unscored 0, left 0\n", "")
-    assert rows("ragstone.db") == sorted((f"s{i}", "context_relevancy", "scored") for i in range(20))
+def test_scores_what_is_left_also_what_was_put_off(worker):
+    left(2)
+    left(1, first=2, attempts=4, wait=3_000.0)
+    assert end(worker("--store-text")) == ALL_SCORED
+    assert rows("ragstone.db") == [(f"s{i}", "context_relevancy", "scored") for i in range(3)]
+    assert "Who wrote book 0?" in rows("ragstone.db", "SELECT sample FROM outcomes ORDER BY sample_id")[0][0]
     assert waiting() == []
-    again = worker()
-    assert (again.exit_code, again.stdout) == (0, "outbox.db: nothing in it\n")
+    assert end(worker("--db", "other.db")) == (0, "outbox.db: nothing in it\n", "")
+    assert not Path("other.db").exists()
+    left(1)
+    assert worker("--db", "other.db").exit_code == 0
+    assert rows("other.db", "SELECT sample FROM outcomes") == [(None,)]
 
 
-def test_all_metrics_that_the_samples_wait_for(worker):
-    left(2, ("context_relevancy", "1"), ("response_relevancy", ResponseRelevancy.version))
-    left(2, ("summarization_score", "1"), first=2)
-    done = worker("--set", "response_relevancy.strictness=1")
-    assert (done.exit_code, done.stdout) == (0, "scored 6, unscored 0, left 0\n")
+def test_all_metrics_that_the_samples_wait_for_or_only_some(worker):
+    left(2, ("context_relevancy", ContextRelevancy.version), ("response_relevancy", ResponseRelevancy.version))
+    left(1, ("summarization_score", "1"), first=2)
+    some = worker("--metric", "context_relevancy")
+    assert (some.exit_code, some.stdout) == (1, "scored 2, unscored 0, left 3\n")
+    assert "2 wait to be scored by response_relevancy (version " in some.stderr
+    assert end(worker("--set", "response_relevancy.strictness=1")) == ALL_SCORED
     assert [metric for _, metric, _ in rows("ragstone.db")] == [
         *["context_relevancy", "response_relevancy"] * 2,
-        *["summarization_score"] * 2,
+        "summarization_score",
     ]
-
-
-def test_only_some(worker):
-    left(3, ("context_relevancy", ContextRelevancy.version), ("summarization_score", "1"))
-    done = worker("--metric", "context_relevancy")
-    assert (done.exit_code, done.stdout) == (1, "scored 3, unscored 0, left 3\n")
-    assert done.stderr == "3 wait to be scored by summarization_score (version 1)\n"
-    done = worker()
-    assert (done.exit_code, done.stdout) == (0, "scored 3, unscored 0, left 0\n")
-
-
-def test_another_database_and_the_texts(worker):
-    left(1)
-    assert worker("--db", "other.db", "--store-text").exit_code == 0
-    ((text,),) = rows("other.db", "SELECT sample FROM outcomes")
-    assert "Who wrote book 0?" in text
-    left(1)
-    assert worker("--db", "without.db").exit_code == 0
-    assert rows("without.db", "SELECT sample FROM outcomes") == [(None,)]
-
-
-def test_a_url(worker):
-    pytest.importorskip("sqlalchemy")
-    left(2)
-    assert worker("--db", "sqlite:///by_url.db").exit_code == 0
-    assert len(rows("by_url.db")) == 2
 
 
 def test_outcomes_that_were_not_delivered_need_no_judge(worker):
@@ -181,7 +168,7 @@ def test_outcomes_that_were_not_delivered_need_no_judge(worker):
     monitor = Monitor(metric, sinks=Down("ragstone.db"), outbox="outbox.db")
     for i in range(5):
         monitor.submit(Sample(id=f"s{i}", **row(i)))
-    until(lambda: rows("outbox.db", "SELECT count(*) FROM records") == [(5,)])
+    soon(lambda: rows("outbox.db", "SELECT count(*) FROM records") == [(5,)])
     monitor.close(0.1)
     done = worker("--db", "elsewhere.db", llm="http://127.0.0.1:9")
     assert (done.exit_code, done.stdout) == (1, "scored 0, unscored 0, left 5\n")
@@ -190,77 +177,49 @@ def test_outcomes_that_were_not_delivered_need_no_judge(worker):
         f"5 outcomes wait for sqlite:{wanted}",
         f"sqlite:{wanted}: to deliver what waits for it: ragstone worker --outbox outbox.db --db {wanted}",
     ]
-    done = worker(llm="http://127.0.0.1:9")
-    assert (done.exit_code, done.stdout) == (0, "scored 0, unscored 0, left 0\n")
+    assert end(worker(llm="http://127.0.0.1:9")) == (0, "scored 0, unscored 0, left 0\n", "")
     assert len(rows("ragstone.db")) == 5
 
 
-@pytest.mark.parametrize(
-    ("sink", "way"),
-    [
-        (
-            "sql:postgresql+psycopg://me@db.test/rag",
-            "--db postgresql+psycopg://me@db.test/rag (add the password, if it",
-        ),
-        (
-            "call:print",
-            "to deliver what waits for it, start the app, or name the app's monitor (--monitor MODULE:NAME)",
-        ),
-        ("sqlite:/a b.db", "ragstone worker --outbox outbox.db --db '/a b.db'"),
-        ("unreadable: sqlite:/a.db", "what waits for it cannot be read"),
-    ],
-)
-def test_what_delivers_to_another_sink_is_said(worker, sink, way):
-    keep(sink)
+def test_what_delivers_to_other_sinks_is_said(worker):
+    ways = {
+        "sql:postgresql+psycopg://me@db.test/rag": "--db postgresql+psycopg://me@db.test/rag (add the password, if it",
+        "call:print": "start the app, or name the app's monitor (--monitor MODULE:NAME)",
+        "sqlite:/a b.db": "ragstone worker --outbox outbox.db --db '/a b.db'",
+        "unreadable: sqlite:/a.db": "what waits for it cannot be read",
+    }
+    keep(*ways)
     done = worker()
-    assert (done.exit_code, done.stdout) == (1, "scored 0, unscored 0, left 1\n")
-    first, second = done.stderr.splitlines()
-    assert first == f"1 outcomes wait for {sink}"
-    assert second.startswith(f"{sink}: ")
-    assert way in second
+    assert (done.exit_code, done.stdout) == (1, "scored 0, unscored 0, left 4\n")
+    said = done.stderr.splitlines()
+    for sink, way in ways.items():
+        assert f"1 outcomes wait for {sink}" in said
+        assert [line for line in said if line.startswith(f"{sink}: ") and way in line]
 
 
-def test_what_a_sample_lacks_is_an_outcome_like_any_other(worker):
-    outbox = Outbox(Path("outbox.db").absolute())
-    with outbox.transaction():
-        job = Job(Sample(response="x"), "s1", 1.0, [Choice("context_relevancy", "1", 1.0, "rate")])
-        outbox.put_off(job, 0.0, attempts=0)
-    outbox.close()
-    done = worker()
-    assert (done.exit_code, done.stdout) == (0, "scored 0, unscored 1 (missing_input 1), left 0\n")
-
-
-def test_a_judge_that_is_down_leaves_it_for_later(run, openai_server):
+def test_a_judge_that_is_down_leaves_it_for_later_until_the_last_try(run, openai_server):
     left(3)
+    left(2, first=3, attempts=10)
+    left(1, ("response_relevancy", ResponseRelevancy.version), first=5)
+    change("outbox.db", "UPDATE samples SET body = replace(body, 'Ann 5 did.', '') WHERE id = 's5'")
     down = openai_server(lambda body: error(400, "down"))
     done = run("worker", "--outbox", "outbox.db", "--llm", f"m@{down.url}")
-    assert (done.exit_code, done.stdout) == (1, "scored 0, unscored 0, left 3\n")
+    assert done.exit_code == 1
+    reasons = re.fullmatch(r"scored 0, unscored 3 \((.*)\), left 3\n", done.stdout)
+    assert sorted(reasons[1].split(", ")) == ["empty_input 1", "judge_error 2"]
     assert "3 wait to be scored by context_relevancy" in done.stderr
     assert rows("outbox.db", "SELECT DISTINCT attempts FROM samples") == [(1,)]
-
-
-def test_what_was_put_off_is_tried_now(worker):
-    left(3, attempts=4, wait=3_000.0)
-    done = worker()
-    assert (done.exit_code, done.stdout) == (0, "scored 3, unscored 0, left 0\n")
-
-
-def test_the_last_try_ends_in_an_outcome(run, openai_server):
-    left(2, attempts=10)
-    down = openai_server(lambda body: error(400, "down"))
-    done = run("worker", "--outbox", "outbox.db", "--llm", f"m@{down.url}")
-    assert (done.exit_code, done.stdout) == (1, "scored 0, unscored 2 (judge_error 2), left 0\n")
-    assert [status for *_, status in rows("ragstone.db")] == ["unscored"] * 2
+    assert [status for *_, status in rows("ragstone.db")] == ["unscored"] * 3
 
 
 def test_a_judge_that_keeps_failing_is_given_up(run, openai_server):
-    left(400)
+    left(250)
     down = openai_server(lambda body: error(400, "down"))
     done = run("worker", "--outbox", "outbox.db", "--llm", f"m@{down.url}")
     assert done.exit_code == 1
     assert "Gave up: the judge failed 100 times in a row." in done.stderr
-    assert len(down.seen) < 400
-    assert len(waiting()) == 400
+    assert len(down.seen) < 250
+    assert len(waiting()) == 250
 
 
 def test_a_database_that_refuses_is_given_up(worker, monkeypatch):
@@ -273,43 +232,27 @@ def test_a_database_that_refuses_is_given_up(worker, monkeypatch):
     assert (done.exit_code, done.stdout) == (1, "scored 3, unscored 0, left 3\n")
     assert "no more" in done.stderr
     assert f"sqlite:{wanted}: to deliver what waits for it, run this again when it takes outcomes" in done.stderr
-    done = worker("--db", "good.db")
-    assert f"3 outcomes wait for sqlite:{wanted}" in done.stderr
     change("results.db", "DROP TRIGGER no")
-    (command,) = re.findall(r"to deliver what waits for it: ragstone worker --outbox outbox.db (.*)", done.stderr)
-    done = worker(*command.split())
-    assert (done.exit_code, done.stdout) == (0, "scored 0, unscored 0, left 0\n")
+    assert end(worker("--db", "results.db")) == (0, "scored 0, unscored 0, left 0\n", "")
     assert len(rows("results.db")) == 3
 
 
-def test_outcomes_that_wait_for_what_is_no_database_are_delivered_when_it_is_moved_away(worker):
+@pytest.mark.parametrize("db", ["s.jsonl", "sqlite:///s.jsonl"])
+def test_a_file_that_is_no_database_costs_nothing(worker, server, db):
+    left(3)
     keep(f"sqlite:{Path('s.jsonl').absolute()}")
     Path("s.jsonl").write_text("no database" * 100)
-    done = worker("--db", "s.jsonl")
-    assert done.exit_code == 2
-    assert "1 outcomes wait for it and go to no other: mend it or move it away, and run this again" in done.stderr
-    Path("s.jsonl").rename("away")
-    done = worker("--db", "s.jsonl")
-    assert (done.exit_code, done.stdout) == (0, "scored 0, unscored 0, left 0\n")
-    assert len(rows("s.jsonl")) == 1
-
-
-@pytest.mark.parametrize("url", [False, True], ids=["file", "url"])
-def test_a_file_that_is_no_database_costs_nothing(worker, server, url):
-    if url:
-        pytest.importorskip("sqlalchemy")
-    left(3)
-    Path("s.jsonl").write_text("no database" * 100)
-    done = worker("--db", "sqlite:///s.jsonl" if url else "s.jsonl")
+    done = worker("--db", db)
     assert (done.exit_code, done.stdout) == (2, "")
-    assert "Error: --db " in done.stderr
-    assert "s.jsonl: " in done.stderr
-    assert "not a database" in done.stderr
+    assert re.search(r"^Error: --db .*s\.jsonl: .*not a database", done.stderr)
+    mend = "1 outcomes wait for it and go to no other: mend it or move it away, and run this again"
+    assert (mend in done.stderr) == (db == "s.jsonl")
     assert not [seen for seen in server.seen if seen.path.endswith("/chat/completions")]
     assert waiting() == ["s0", "s1", "s2"]
-    done = worker("--db", "new.db")
-    assert (done.exit_code, done.stdout, done.stderr) == (0, "scored 3, unscored 0, left 0\n", "")
-    assert rows("new.db", "SELECT count(*) FROM spending") == [(0,)], "what was tried before was not entered"
+    Path("s.jsonl").rename("away")
+    assert end(worker("--db", "s.jsonl")) == ALL_SCORED
+    assert len(rows("s.jsonl")) == 4
+    assert rows("s.jsonl", "SELECT count(*) FROM spending") == [(0,)], "what was tried before was not entered"
 
 
 def test_another_version_is_said(worker):
@@ -321,194 +264,111 @@ def test_another_version_is_said(worker):
     )
 
 
-# --- the app's own monitor ------------------------------------------------------------------------------------
+# --- the app's own monitor, and options that do not go together
 
 
-@pytest.mark.parametrize("name", ["monitor", "make", "Holder.monitor"])
-def test_the_apps_own_monitor(with_app, name):
+@pytest.mark.parametrize("name", ["make", "Holder.monitor"])
+def test_the_apps_own_monitor(run, name):
     left(3, ("context_relevancy", "1"), ("mine", "1"))
-    done = with_app(name=name)
-    assert (done.exit_code, done.stdout) == (0, "scored 6, unscored 0, left 0\n")
+    done = run("worker", "--outbox", "outbox.db", "--monitor", f"their_app:{name}")
+    assert end(done) == (0, "scored 6, unscored 0, left 0\n", "")
     assert [metric for _, metric, _ in rows("mine.db")] == ["context_relevancy", "mine"] * 3
     assert not Path("ragstone.db").exists()
 
 
-def test_a_metric_that_ragstone_does_not_have(worker):
-    left(1, ("mine", "1"))
-    done = worker()
-    assert done.exit_code == 2
-    assert "samples wait for mine, which ragstone does not have; name the app's monitor" in done.stderr
-    assert "--monitor MODULE:NAME" in done.stderr
-    assert waiting() == ["s0"]
-
-
 @pytest.mark.parametrize(
-    ("name", "says"),
+    ("arguments", "says"),
     [
-        ("no_outbox", "it has none; --outbox names "),
-        ("other_outbox", "its outbox is "),
-        ("number", "is int, no Monitor nor a function that returns one"),
-        ("missing", "AttributeError: module 'their_app' has no attribute 'missing'"),
-        ("broken", "RuntimeError: no key"),
-        ("judge", "TypeError: judge() missing 1 required positional argument"),
+        ("--monitor their_app:no_outbox", "it has none; --outbox names "),
+        ("--monitor their_app:other_outbox", "its outbox is "),
+        ("--monitor their_app:number", "is int, no Monitor nor a function that returns one"),
+        ("--monitor their_app:missing", "AttributeError: module 'their_app' has no attribute 'missing'"),
+        ("--monitor their_app:broken", "RuntimeError: no key"),
+        ("--monitor their_app:", "write MODULE:NAME"),
+        ("--monitor no_such_app:monitor", "No module named 'no_such_app'"),
+        ("--monitor their_app:monitor --db x.db", "--db: --monitor says that already"),
+        ("--monitor their_app:monitor --metric context_relevancy", "--metric: --monitor says that already"),
+        ("--llm local:mine", "samples wait for mine, which ragstone does not have; name the app's monitor"),
+        ("--db none/x.db --metric context_relevancy", "--db none/x.db: there is no folder"),
+        ("--db . --metric context_relevancy", "--db .: is a folder"),
+        ("--db nonsense://x --metric context_relevancy", "--db nonsense://x: url: "),
+        ("--db ./outbox.db --metric context_relevancy", "--db ./outbox.db: is --outbox outbox.db itself"),
+        ("--db sqlite:///outbox.db --metric context_relevancy", "--db outbox.db: is --outbox outbox.db itself"),
     ],
 )
-def test_a_monitor_that_is_none(with_app, name, says):
-    left(1)
-    done = with_app(name=name)
+def test_options_that_cannot_be(run, arguments, says):
+    left(1, ("mine", "1"))
+    done = run("worker", "--outbox", "outbox.db", *arguments.split())
     assert done.exit_code == 2
     assert says in done.stderr
     assert waiting() == ["s0"]
 
 
-@pytest.mark.parametrize("spec", ["their_app", "their_app:", ":monitor", "no_such_app:monitor"])
-def test_a_spec_that_is_none(run, spec):
-    left(1)
-    done = run("worker", "--outbox", "outbox.db", "--monitor", spec)
-    assert done.exit_code == 2
-    assert "write MODULE:NAME" in done.stderr or "No module named 'no_such_app'" in done.stderr
+# --- outboxes that are none, or not as they should be
 
 
-@pytest.mark.parametrize(
-    "more", [("--db", "x.db"), ("--llm", "local"), ("--metric", "context_relevancy"), ("--store-text",)]
-)
-def test_the_apps_monitor_says_all_else(with_app, more):
-    left(1)
-    done = with_app(*more)
-    assert done.exit_code == 2
-    assert f"{more[0]}: --monitor says that already" in done.stderr
+def test_what_is_no_outbox(run, worker):
+    def wrong(path):
+        done = run("worker", "--outbox", path)
+        assert done.exit_code == 2
+        return done.stderr
 
-
-# --- outboxes that are none -----------------------------------------------------------------------------------
-
-
-def test_no_such_file_is_not_made(worker):
-    done = worker()
-    assert done.exit_code == 2
-    assert "outbox.db: there is no such file; name the file that the app's monitor has as outbox=" in done.stderr
-    assert files() == ["their_app.py"]
-
-
-def test_a_folder(run):
-    assert "is a folder" in run("worker", "--outbox", ".").stderr
-
-
-def test_no_outbox(worker):
-    Path("outbox.db").write_text("garbage" * 1000)
-    done = worker()
-    assert done.exit_code == 2
-    assert "outbox.db: is no SQLite file" in done.stderr
-    assert files() == ["outbox.db", "their_app.py"]
-
-
-def test_the_results_in_place_of_the_outbox(run, worker):
+    assert "none.db: there is no such file; name the file that the app's monitor has as outbox=" in wrong("none.db")
+    assert not Path("none.db").exists()
+    assert "is a folder" in wrong(".")
+    Path("garbage.db").write_text("garbage" * 1000)
+    assert "garbage.db: is no SQLite file" in wrong("garbage.db")
     left(1)
     worker()
-    done = run("worker", "--outbox", "ragstone.db")
-    assert done.exit_code == 2
-    assert "ragstone.db: is another program's database" in done.stderr
-
-
-def test_a_newer_version(worker):
-    left(1)
-    with closing(sqlite3.connect("outbox.db")) as connection:
-        connection.execute("PRAGMA user_version = 9")
-    done = worker()
-    assert done.exit_code == 2
-    assert "was made by a newer ragstone (outbox version 9, this one knows 1)" in done.stderr
-
-
-def test_an_outbox_without_a_word(worker):
-    Outbox(Path("outbox.db").absolute()).close()
-    done = worker()
-    assert (done.exit_code, done.stdout) == (0, "outbox.db: nothing in it\n")
-    assert not Path("ragstone.db").exists()
+    assert "ragstone.db: is another program's database" in wrong("ragstone.db")
+    change("outbox.db", "PRAGMA user_version = 9")
+    assert "was made by a newer ragstone (outbox version 9, this one knows 1)" in wrong("outbox.db")
 
 
 def test_following_an_empty_outbox_needs_a_metric(worker):
-    Outbox(Path("outbox.db").absolute()).close()
+    with opened():
+        pass
     done = worker("--follow")
     assert done.exit_code == 2
     assert "outbox.db is empty: say what to score by (--metric, or --monitor MODULE:NAME)" in done.stderr
 
 
-@pytest.mark.parametrize("db", ["none/x.db", ".", "nonsense://x"])
-def test_a_database_that_cannot_be(worker, db):
-    left(1)
-    done = worker("--db", db)
-    assert done.exit_code == 2
-    assert f"--db {db}" in done.stderr
-    assert waiting() == ["s0"]
-
-
-@pytest.mark.parametrize("db", ["outbox.db", "./outbox.db", "sqlite:///outbox.db"])
-def test_the_outbox_in_place_of_the_database(worker, server, db):
-    left(1)
-    done = worker("--db", db)
-    assert done.exit_code == 2
-    assert f"--db {db.removeprefix('sqlite:///')}: is --outbox outbox.db itself; name another file" in done.stderr
-    assert waiting() == ["s0"]
-    assert "/v1/chat/completions" not in [seen.path for seen in server.seen]
-
-
-def test_samples_in_another_processs_hands(worker):
-    outbox = Outbox(Path("outbox.db").absolute())
-    with outbox.transaction():
-        job = Job(Sample(**row(1)), "theirs", 1.0, [Choice("context_relevancy", "1", 1.0, "rate")])
-        outbox.add(job, mine=True)
-    left(2)
-    done = worker()
-    assert (done.exit_code, done.stdout) == (0, "scored 2, unscored 0, left 0\n")
-    assert done.stderr == "1 samples are in the hands of another process\n"
-    assert waiting() == ["theirs"]
-    outbox.close()
+def test_samples_in_another_processs_hands_and_some_that_cannot_be_read(worker):
+    with opened() as outbox:
+        with outbox.transaction():
+            job = Job(Sample(**row(1)), "theirs", 1.0, [Choice("context_relevancy", "1", 1.0, "rate")])
+            outbox.add(job, mine=True)
+        left(3)
+        change("outbox.db", "UPDATE samples SET body = 'spoiled' WHERE id = 's1'")
+        done = worker()
+        assert (done.exit_code, done.stdout) == (1, "scored 2, unscored 0, left 0\n")
+        assert done.stderr == "1 samples are in the hands of another process\n1 samples cannot be read\n"
+        assert "theirs" in waiting()
     assert worker().stdout == "scored 1, unscored 0, left 0\n"
 
 
-def test_samples_that_cannot_be_read(worker):
-    left(3)
-    with closing(sqlite3.connect("outbox.db", isolation_level=None)) as connection:
-        connection.execute("UPDATE samples SET body = 'spoiled' WHERE id = 's1'")
-    done = worker()
-    assert (done.exit_code, done.stdout) == (1, "scored 2, unscored 0, left 0\n")
-    assert done.stderr == "1 samples cannot be read\n"
+# --- as a process
 
 
-# --- as a process ---------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def stuck(openai_server):
-    """A judge that answers on books 0 to 2 and never on any other."""
-    return openai_server(lambda body: answers(body) if re.search(r"book [0-2]\?", str(body)) else HANG)
-
-
-@pytest.mark.parametrize(("how", "status"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
-def test_following_until_told_to_stop(process, server, how, status):
-    left(5)
-    command = process("worker", "--outbox", "outbox.db", "--llm", server.url, "--follow")
-    until(lambda: len(rows("ragstone.db")) == 5)
-    left(5, first=5)
-    until(lambda: len(rows("ragstone.db")) == 10)
-    command.send_signal(how)
+def test_following_until_told_to_stop(start, server):
+    left(1)
+    command = start("--llm", server.url, "--follow")
+    soon(lambda: len(rows("ragstone.db")) == 1)
+    left(9, first=1)
+    soon(lambda: len(rows("ragstone.db")) == 10)
+    command.send_signal(signal.SIGTERM)
     out, errors = command.communicate(timeout=60)
-    assert (command.returncode, out) == (status, b"scored 10, unscored 0, left 0\n")
+    assert (command.returncode, out) == (0, b"scored 10, unscored 0, left 0\n")
     assert errors == b"Stopped: what was in hand was finished.\n"
 
 
 @pytest.mark.parametrize(("how", "status"), [(signal.SIGTERM, 1), (signal.SIGINT, 130)])
-def test_what_is_in_hand_is_finished_and_the_rest_is_left(process, tmp_path, how, status):
+def test_what_is_in_hand_is_finished_and_the_rest_is_left(start, how, status):
     left(50)
-    (tmp_path / "slow_app.py").write_text(
-        "import time\nfrom pathlib import Path\n"
-        + APP.replace('    return {"ids": [1]}', "    Path('asked').touch()\n    while not Path('go').exists():\n"
-                      "        time.sleep(0.01)\n    return {'ids': [1]}").replace("[ContextRelevancy(llm=FakeLLM(judge)), Mine(llm=FakeLLM(judge))]", "ContextRelevancy(llm=FakeLLM(judge))")
-    )  # fmt: skip
-    command = process("worker", "--outbox", "outbox.db", "--monitor", "slow_app:monitor")
-    until(lambda: Path("asked").exists())
+    command = start("--monitor", "their_app:slow")
+    soon(lambda: Path("asked").exists())
     command.send_signal(how)
-    time.sleep(0.5)
-    assert command.poll() is None, "it waits for the judge"
+    soon(lambda: Path("paused").exists())
     Path("go").touch()
     out, errors = command.communicate(timeout=60)
     scored = len(rows("mine.db"))
@@ -519,41 +379,23 @@ def test_what_is_in_hand_is_finished_and_the_rest_is_left(process, tmp_path, how
     assert rows("outbox.db", "SELECT max(attempts) FROM samples") == [(0,)]
 
 
-def test_a_second_ctrl_c_ends_it_at_once(process, stuck):
+def test_a_second_ctrl_c_ends_it_at_once(start):
     left(8)
-    command = process("worker", "--outbox", "outbox.db", "--llm", stuck.url)
-    until(lambda: len(rows("ragstone.db")) == 3)
-    until(lambda: len(stuck.seen) >= 7)
+    command = start("--monitor", "their_app:slow")
+    soon(lambda: Path("asked").exists())
     command.send_signal(signal.SIGINT)
-    time.sleep(0.3)
+    soon(lambda: Path("paused").exists())
     command.send_signal(signal.SIGINT)
     command.communicate(timeout=60)
     assert command.returncode == 130
-    assert len(waiting()) == 5
+    assert len(waiting()) == 8
 
 
-def test_killed_and_run_again(process, stuck, worker):
-    left(8)
-    command = process("worker", "--outbox", "outbox.db", "--llm", stuck.url)
-    until(lambda: len(rows("ragstone.db")) == 3)
-    command.kill()
-    command.wait()
-    assert worker().stdout == "scored 5, unscored 0, left 0\n"
-    assert [name for name, *_ in rows("ragstone.db")] == [f"s{i}" for i in range(8)]
-
-
-def test_two_workers_share_what_is_left(process, server):
-    left(300)
-    both = [process("worker", "--outbox", "outbox.db", "--llm", server.url) for _ in range(2)]
+def test_two_workers_share_what_is_left(start, server):
+    left(200)
+    both = [start(), start()]
     outs = [command.communicate(timeout=60)[0].decode() for command in both]
     scored = [int(found[1]) if (found := re.match(r"scored (\d+)", out)) else 0 for out in outs]
-    assert sum(scored) == 300
-    assert len(rows("ragstone.db")) == 300
+    assert sum(scored) == len(rows("ragstone.db")) == 200
     asked = [seen for seen in server.seen if seen.path.endswith("/chat/completions")]
-    assert len(asked) == 300, "none was judged twice"
-
-
-def test_its_help_names_both_ways(run):
-    text = run("worker", "--help").stdout
-    for word in ("--monitor MODULE:NAME", "--follow", "--llm JUDGE", "--db PATH|URL", "130"):
-        assert word in text
+    assert len(asked) == 200, "none was judged twice"

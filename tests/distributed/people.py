@@ -10,26 +10,17 @@ from ragstone.judge import LLMReply
 from ragstone.testing import FakeEmbedder, FakeLLM
 
 
-def row(i):
-    return {"id": f"q{i}", "user_input": f"Who is person {i}?", "retrieved_contexts": [f"Ann {i}. It rains."]}
-
-
 def rows(n, first=0):
-    return [row(i) for i in range(first, first + n)]
+    return [
+        {"id": f"q{i}", "user_input": f"Who is person {i}?", "retrieved_contexts": [f"Ann {i}. It rains."]}
+        for i in range(first, first + n)
+    ]
 
 
 def asked(server):
     """How often the judge was asked about each person."""
     texts = [str(seen.body["messages"]) for seen in server.seen if seen.path.endswith("/chat/completions")]
     return Counter(re.search(r"Who is person (\d+)\?", text)[1] for text in texts)
-
-
-def plain(report):
-    """Results without the time they took and what was found in a journal."""
-    return [
-        (r.row, r.sample_id, r.draw, r.judge, r.outcome.model_dump(exclude={"usage": {"seconds"}}))
-        for r in report.results()
-    ]
 
 
 def judge():

@@ -17,7 +17,7 @@ from ragstone.distributed import Spec, SpecError, score_chunk, score_on_dask
 
 from ..support.openai_server import Answer, chat  # noqa: TID252 - under importlib mode tests are no package
 from ..support.waiting import soon  # noqa: TID252
-from .people import asked, plain, rows
+from .people import asked, rows
 
 YES = '{"ids": [1]}'
 
@@ -26,8 +26,15 @@ def spec(server, **more):
     return Spec(metrics=["context_relevancy"], judge=f"m@{server.url}", **more)
 
 
-@pytest.fixture(scope="module")
-def client():
+def plain(report):
+    """Results without the time they took and what was found in a journal."""
+    return [
+        (r.row, r.sample_id, r.draw, r.judge, r.outcome.model_dump(exclude={"usage": {"seconds"}}))
+        for r in report.results()
+    ]
+
+
+def clients():
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
         Client(cluster) as client,
@@ -35,22 +42,29 @@ def client():
         yield client
 
 
+client = pytest.fixture(scope="module")(clients)
+short_lived = pytest.fixture(clients)
+
+
 def slowly(seconds):
     return lambda body: Answer(chat(YES), delay=seconds)
 
 
 def test_report_is_that_of_evaluate_and_both_workers_judge(client, openai_server):
-    server = openai_server(slowly(0.1))
+    def reply(body):
+        odd = int(str(body["messages"]).partition("Who is person ")[2].partition("?")[0]) % 2
+        return Answer({"error": {"message": "no"}}, status=400) if odd else Answer(chat(YES), delay=0.1)
+
+    server = openai_server(reply)
     named = spec(server, max_concurrency=8, repeat=2)
-    source = [*rows(70), {"response": 5}, {**rows(1, 70)[0], "id": None, "metadata": {"a": object()}}]
+    source = [*rows(40), {"response": 5}, {**rows(1, 70)[0], "id": None, "metadata": {"a": object()}}]
     report = score_on_dask(source, named, client, chunk_rows=8, name="two")
-    assert len(asked(server)) == 71
-    assert set(asked(server).values()) == {2}
-    assert server.max_in_flight > 4  # one worker's share
-    assert server.max_in_flight <= 8
+    assert (len(asked(server)), set(asked(server).values())) == (41, {2})
+    assert 4 < server.max_in_flight <= 8, "more than one worker's share"
     expected = evaluate(source, named.build(), repeat=2, progress=False)
     assert plain(report) == plain(expected)
     assert report.bad_rows == expected.bad_rows
+    assert report.summary()["context_relevancy"].failures == {"judge_error": 40}
     assert (report.name, report.metrics) == ("two", expected.metrics)
     assert report.sample(3).user_input == "Who is person 3?"
     assert "divided among 2 workers; each has 4 calls in flight" in str(report)
@@ -68,42 +82,22 @@ def test_share_of_the_limits_is_said(client, openai_server, caplog):
         score_on_dask(rows(2), spec(server, max_concurrency=1), client)
 
 
-def test_failures_are_data(client, openai_server):
-    def reply(body):
-        odd = int(str(body["messages"]).partition("Who is person ")[2].partition("?")[0]) % 2
-        return Answer({"error": {"message": "no", "type": "invalid_request_error"}}, status=400) if odd else YES
-
-    report = score_on_dask(rows(20), spec(openai_server(reply)), client, chunk_rows=5)
-    assert [r.outcome.metric for r in report.results()] == ["context_relevancy"] * 20
-    found = report.summary()["context_relevancy"]
-    assert (found.scored, found.failures) == (10, {"judge_error": 10})
-
-
-def test_what_no_worker_can_have_is_raised(client):
-    with pytest.raises(SpecError, match="nowhere:judge cannot be imported"):
-        score_on_dask(rows(4), Spec(metrics=["context_relevancy"], judge="nowhere:judge"), client)
-
-
-def test_asynchronous_sources_are_refused(client):
-    async def source():
+def test_what_cannot_be_scored_is_raised(client, openai_server):
+    async def endless():
         yield rows(1)[0]
 
-    with pytest.raises(TypeError, match="asynchronous iterable"):
-        score_on_dask(source(), Spec(metrics=["context_relevancy"], judge="local"), client)
-
-
-def test_source_that_fails_is_raised_and_calls_off_the_rest(client, openai_server):
-    def source():
+    def torn():
         yield from rows(10)
         raise OSError("the disk is gone")
 
+    with pytest.raises(SpecError, match="nowhere:judge cannot be imported"):
+        score_on_dask(rows(4), Spec(metrics=["context_relevancy"], judge="nowhere:judge"), client)
+    local = Spec(metrics=["context_relevancy"], judge="local")
+    with pytest.raises(TypeError, match="asynchronous iterable"):
+        score_on_dask(endless(), local, client)
     with pytest.raises(OSError, match="the disk is gone"):
-        score_on_dask(source(), spec(openai_server(lambda body: YES)), client, chunk_rows=5)
-
-
-def test_no_rows(client):
-    report = score_on_dask([], Spec(metrics=["context_relevancy"], judge="local"), client)
-    assert list(report.results()) == []
+        score_on_dask(torn(), spec(openai_server(lambda body: YES)), client, chunk_rows=5)
+    assert list(score_on_dask([], local, client).results()) == []
 
 
 def test_results_that_stay_on_the_cluster(client, openai_server):
@@ -113,29 +107,24 @@ def test_results_that_stay_on_the_cluster(client, openai_server):
     assert [each["id"] for each in found.compute(scheduler=client)] == [f"q{i}" for i in range(10)]
 
 
-def test_killed_worker_loses_nothing_and_only_calls_in_flight_are_made_again(tmp_path, openai_server):
+@pytest.mark.slow
+def test_killed_worker_loses_nothing_and_only_calls_in_flight_are_made_again(tmp_path, openai_server, short_lived):
     server = openai_server(slowly(0.02))
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
-        Client(cluster) as client,
-    ):
-        victim = next(iter(client.run(os.getpid).values()))
+    victim = next(iter(short_lived.run(os.getpid).values()))
 
-        def kill():
-            soon(lambda: len(server.seen) > 100)
-            os.kill(victim, signal.SIGKILL)
+    def kill():
+        soon(lambda: len(server.seen) > 100)
+        os.kill(victim, signal.SIGKILL)
 
-        killer = threading.Thread(target=kill)
-        killer.start()
-        report = score_on_dask(
-            rows(400), spec(server, max_concurrency=8, journal=str(tmp_path)), client, chunk_rows=100
-        )
-        killer.join()
+    killer = threading.Thread(target=kill)
+    killer.start()
+    named = spec(server, max_concurrency=8, journal=str(tmp_path))
+    report = score_on_dask(rows(400), named, short_lived, chunk_rows=100)
+    killer.join()
     assert [r.sample_id for r in report.results()] == [f"q{i}" for i in range(400)]
     assert report.summary()["context_relevancy"].scored == 400
-    calls = asked(server)
-    assert len(calls) == 400
-    assert 400 <= calls.total() <= 400 + 4  # the killed worker's share of the calls in flight
+    assert len(asked(server)) == 400
+    assert asked(server).total() <= 400 + 4  # the killed worker's share of the calls in flight
 
 
 _RUN = """
@@ -144,38 +133,37 @@ from distributed import Client, LocalCluster
 from ragstone.distributed import Spec, score_on_dask
 
 if __name__ == "__main__":
-    url, journal = sys.argv[1:]
-    rows = [
-        {"id": f"q{i}", "user_input": f"Who is person {i}?", "retrieved_contexts": [f"Ann {i}. It rains."]}
-        for i in range(300)
-    ]
+    url, journal, people = sys.argv[1:]
+    sys.path.append(people)
+    from people import rows
     spec = Spec(metrics=["context_relevancy"], judge=f"m@{url}", max_concurrency=8, journal=journal)
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster, Client(cluster) as client:
-        score_on_dask(rows, spec, client, chunk_rows=50)
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster:
+        score_on_dask(rows(300), spec, Client(cluster), chunk_rows=50)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="process groups of POSIX")
 def test_run_that_was_killed_goes_on_and_one_that_is_done_asks_nobody(client, tmp_path, openai_server):
     server = openai_server(slowly(0.02))
     script, journal = tmp_path / "run.py", tmp_path / "journal"
     script.write_text(_RUN)
-    run = subprocess.Popen([sys.executable, str(script), server.url, str(journal)], start_new_session=True)
+    command = [sys.executable, str(script), server.url, str(journal), str(Path(__file__).parent)]
+    run = subprocess.Popen(command, start_new_session=True)
     try:
         soon(lambda: len(server.seen) > 80)
     finally:
         os.killpg(run.pid, signal.SIGKILL)  # the client, the scheduler, the workers and who looks after them
         run.wait()
     soon(lambda: server.open_connections == 0)
-    before = len(server.seen)
-    assert before < 300
+    assert len(server.seen) < 300
     named = spec(server, max_concurrency=8, journal=str(journal))
     first = score_on_dask(rows(300), named, client, chunk_rows=70)
     calls = asked(server)
     assert len(calls) == 300
     assert calls.total() <= 300 + 8
-    files = sorted(path.name for path in Path(journal).iterdir())
+    files = sorted(journal.iterdir())
     again = score_on_dask(rows(300), named, client)
     assert asked(server) == calls
     assert plain(again) == plain(first)
-    assert sorted(path.name for path in Path(journal).iterdir()) == files
+    assert sorted(journal.iterdir()) == files

@@ -1,7 +1,6 @@
 """A spec is JSON, checked where it is made, and makes its metrics where it is read."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -36,21 +35,18 @@ def spec(**more):
     return Spec(**{"metrics": ["context_relevancy"], "judge": "people:judge", **more})
 
 
-def test_survives_json():
+def test_survives_json_and_builds_metrics_over_one_judge():
     made = Spec(**FULL)
     text = made.to_json()
     assert Spec.from_json(text) == made
     assert Spec.from_json(text).to_json() == text
     assert {name: json.loads(text)[name] for name in FULL} == FULL
-
-
-def test_builds_metrics_over_one_judge():
-    context, response = Spec(**FULL).build()
+    context, response = made.build()
     assert isinstance(context, ContextRelevancy)
-    assert (context.granularity, context.threshold) == ("chunk", 0.5)
+    assert (context.granularity, context.threshold, context.llm.model) == ("chunk", 0.5, "scripted")
     assert context.llm is response.llm
-    assert context.llm.model == "scripted"
     assert response.embedder.model == "fake-8"
+    assert spec(metrics=["people:Renamed"]).build()[0].name == "renamed"
 
 
 def test_what_was_handed_in_may_change_later():
@@ -60,17 +56,9 @@ def test_what_was_handed_in_may_change_later():
     assert made.build()[0].granularity == "chunk"
 
 
-def test_own_metric_by_entry_point():
-    assert spec(metrics=["people:Renamed"]).build()[0].name == "renamed"
-
-
-def test_judge_by_url_asks_the_server_for_its_model(openai_server):
+def test_judge_by_url_asks_the_server_for_its_model_and_embeds_too(openai_server):
     server = openai_server(lambda body: "yes", models=["the-model"])
     assert spec(judge=server.url).build()[0].llm.model == "the-model"
-    assert spec(judge=f"named@{server.url}").build()[0].llm.model == "named"
-
-
-def test_server_is_embedder_too_where_none_is_named():
     metric = spec(metrics=["response_relevancy"], judge="m@http://127.0.0.1:9").build()[0]
     assert metric.embedder is metric.llm
 
@@ -86,11 +74,9 @@ def test_openai_takes_the_key_of_the_machine_it_is_made_on(monkeypatch):
     assert "secret" not in named.to_json()
 
 
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
+def test_what_cannot_be_is_refused_when_it_is_made():
+    for wrong, said in (
         ({"metrics": []}, "names no metric"),
-        ({"metrics": "context_relevancy"}, "names no metric"),
         ({"metrics": ["faithfulness"]}, "no metric 'faithfulness'; there are summarization_score"),
         ({"metrics": ["context_relevancy", "context_relevancy"]}, "one name twice"),
         ({"metrics": ["people:Renamed", "people:Nothing"]}, "people:Nothing cannot be imported"),
@@ -102,8 +88,7 @@ def test_openai_takes_the_key_of_the_machine_it_is_made_on(monkeypatch):
         ({"metrics": {"context_relevancy": {"splitter": str}}}, "are no JSON"),
         ({"metrics": {"context_relevancy": 3}}, "no mapping but 3"),
         ({"judge": object()}, "judge: is object, not text"),
-        ({"judge": "gpt-5"}, "judge: 'gpt-5' is none of local"),
-        ({"judge": "openai:"}, "is none of local"),
+        ({"judge": "openai:"}, "judge: 'openai:' is none of local"),
         ({"judge": "https://me:secret@judge.test/v1"}, "holds a password"),
         ({"embedder": "bge"}, "embedder: 'bge' is none of"),
         ({"fields": {"response": 3}}, "fields: is no mapping of texts"),
@@ -113,57 +98,44 @@ def test_openai_takes_the_key_of_the_machine_it_is_made_on(monkeypatch):
         ({"sample_timeout": float("nan")}, "sample_timeout: nan"),
         ({"journal": Path("x")}, "journal: is"),
         ({"share_replies": "no"}, "share_replies: 'no'"),
-    ],
-)
-def test_what_cannot_be_is_refused_when_it_is_made(wrong, said):
-    with pytest.raises(SpecError) as caught:
-        spec(**wrong)
-    assert said in str(caught.value)
-    assert "secret" not in str(caught.value)
+    ):
+        with pytest.raises(SpecError) as caught:
+            spec(**wrong)
+        assert said in str(caught.value)
+        assert "secret" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
+def test_json_that_is_no_spec():
+    for text, said in (
         ("{", "is no JSON"),
         ("[]", "a list and not an object"),
         ('{"judge": "local"}', "metrics: is missing"),
         ('{"metrics": ["context_relevancy"], "judge": "local", "budget": 3}', "budget: is no part of a spec"),
         ('{"metrics": ["context_relevancy"], "judge": "local", "spec": 2}', "2 is of a newer ragstone"),
-    ],
-)
-def test_json_that_is_no_spec(text, said):
-    with pytest.raises(SpecError) as caught:
-        Spec.from_json(text)
-    assert said in str(caught.value)
+    ):
+        with pytest.raises(SpecError) as caught:
+            Spec.from_json(text)
+        assert said in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("judge", "said"),
-    [
-        ("nowhere.to.be:found", "nowhere.to.be:found cannot be imported"),
-        ("people:broken", "no licence on this machine"),
-        ("people:text", "gave a str, which is no judge"),
-        ("http://127.0.0.1:9", "cannot ask"),
-    ],
-)
-def test_judge_that_this_machine_does_not_have(judge, said):
-    named = spec(judge=judge)  # another machine may have it
-    with pytest.raises(SpecError) as caught:
-        named.build()
-    assert said in str(caught.value)
-
-
-def test_judge_that_does_not_embed():
-    with pytest.raises(SpecError, match="does not embed; name an embedder"):
-        spec(metrics=["response_relevancy"]).build()
+def test_judge_that_this_machine_does_not_have():
+    for more, said in (
+        ({"judge": "nowhere.to.be:found"}, "nowhere.to.be:found cannot be imported"),
+        ({"judge": "people:broken"}, "no licence on this machine"),
+        ({"judge": "people:text"}, "gave a str, which is no judge"),
+        ({"judge": "http://127.0.0.1:9"}, "cannot ask"),
+        ({"metrics": ["response_relevancy"]}, "does not embed; name an embedder"),
+    ):
+        named = spec(**more)  # another machine may have it
+        with pytest.raises(SpecError) as caught:
+            named.build()
+        assert said in str(caught.value)
 
 
 def test_limits_are_divided_and_never_exceeded():
     share = Spec(**FULL).divided(4)
     assert (share.max_concurrency, share.requests_per_minute, share.tokens_per_minute) == (2, 22.5, 250.125)
     assert share.limits() == "2 calls in flight, 22.5 requests per minute, 250.125 tokens per minute"
-    assert spec(max_concurrency=7).divided(2).limits() == "3 calls in flight"
     with pytest.raises(SpecError, match="16 calls in flight cannot be divided among 17 workers"):
         spec().divided(17)
     with pytest.raises(ValueError, match="workers: 0"):
@@ -173,10 +145,6 @@ def test_limits_are_divided_and_never_exceeded():
 def test_import_loads_no_engine():
     code = (
         "import sys, ragstone.distributed; "
-        "heavy = {'dask', 'distributed', 'ray', 'pyarrow', 'pandas', 'sqlite3', 'openai'}; "
-        "print(sorted(heavy & set(sys.modules)))"
+        "print({'dask', 'distributed', 'ray', 'pyarrow', 'pandas', 'sqlite3', 'openai'} & set(sys.modules))"
     )
-    found = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ}
-    ).stdout
-    assert found.strip() == "[]"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout == b"set()\n"
