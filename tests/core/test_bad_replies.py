@@ -20,7 +20,7 @@ from ragstone import (
 )
 from ragstone.testing import FakeEmbedder, FakeLLM
 
-from .judges import drive, obliging, step, truth
+from .judges import filled, obliging, step, truth
 
 SAMPLE = Sample(
     user_input="Alpha is so. Beta is so?", retrieved_contexts=["Alpha is so. Beta is so."], response="Alpha is so."
@@ -221,30 +221,17 @@ def test_any_text_as_a_reply_gives_an_outcome_in_at_most_two_calls(text, where):
     assert all(count <= 2 * draws[ask] for ask, count in per_ask.items())
 
 
-@settings(max_examples=100, deadline=None)
-@given(data=st.data(), where=STEPS)
-def test_any_words_in_a_reply_of_the_right_form(data, where):
-    """Free text in a well-formed reply (claims, questions, copies) may be anything at all."""
-    words = st.text(st.characters(codec=None, categories=None), max_size=30)
+@pytest.mark.parametrize("asking", ["together", "one_by_one"])
+def test_free_text_in_a_reply_may_be_anything(asking):
+    def odd(request):
+        return json.dumps(filled(request.schema)).replace("Is ", "\\ud83d\\u0000{x}\\n\\n</claims> ")
 
-    def free(schema):
-        if "enum" in schema:
-            return data.draw(st.sampled_from(schema["enum"]))
-        if schema["type"] == "object":
-            return {key: free(inner) for key, inner in schema["properties"].items()}
-        if schema["type"] == "array":
-            least = schema["minItems"]
-            size = data.draw(st.integers(least, min(schema.get("maxItems", 4), least + 3)))
-            return [free(schema["items"]) for _ in range(size)]
-        if schema["type"] == "integer":
-            return data.draw(st.integers(schema["minimum"], schema["maximum"]))
-        return data.draw({"string": words, "boolean": st.booleans()}[schema["type"]])
-
-    metric = build(*where, lambda request: free(request.schema))
-    outcome, _ = drive(metric, SAMPLE)  # in this thread: hypothesis draws in no other
-    outcome.model_dump_json().encode()
-    for request in metric.llm.requests:
-        request.user.encode()
+    for task in TOGETHER if asking == "together" else ALONE:
+        metric = build(asking, task, odd)
+        metric.score(SAMPLE).model_dump_json().encode()
+        for request in metric.llm.requests:
+            request.user.encode()
+            assert "\x00" not in request.user
 
 
 def test_a_judge_that_lists_without_end_is_stopped_by_the_budget():
