@@ -1,7 +1,6 @@
 """What the tests of a monitor without an outbox share: judges that can be held, a sink that can fail, and the sum."""
 
 import threading
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -118,15 +117,6 @@ def adds_up(stats: Stats) -> bool:
         if fate not in ("scored", "pending")
     )
     return stats.accepted == sum(getattr(stats, fate) for fate in FATES) and stats.pending >= 0 and by_reason
-
-
-def until(true: Callable[[], Any]) -> Any:
-    """Wait for an event, with a generous deadline."""
-    end = time.monotonic() + PATIENCE
-    while not (found := true()):
-        assert time.monotonic() < end, "what was waited for did not come"
-        time.sleep(0.002)
-    return found
 
 
 def ours(monitor: Monitor) -> list[threading.Thread]:

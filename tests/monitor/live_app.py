@@ -1,5 +1,7 @@
 """An app with a monitor, for tests of the outbox: used in the test's process and, by `APP + code`, in one of its own."""
 
+import itertools
+import math
 import os
 import re
 import sqlite3
@@ -16,7 +18,10 @@ from ragstone.judge import LLMRequest
 from ragstone.sinks import CallableSink, Record, SQLiteSink
 from ragstone.testing import FakeLLM
 
-APP = f"import os, sys, time\nsys.path.insert(0, {str(Path(__file__).parent)!r})\nfrom live_app import *\n"
+from ..support.waiting import soon  # noqa: TID252
+
+ROOT = Path(__file__).parents[2]
+APP = f"import os, sys, time\nsys.path.insert(0, {str(ROOT)!r})\nfrom tests.monitor.live_app import *\n"
 OUTBOX, RESULTS, CALLS = "outbox.db", "results.db", "calls.txt"
 PATIENCE = 60.0
 
@@ -49,13 +54,14 @@ def asked(request: LLMRequest) -> int:
     return int(found[1])
 
 
-def judge(delay: float = 0.0, reply: Callable[[LLMRequest], Any] | None = None) -> FakeLLM:
-    """A judge that writes down in CALLS what it is asked about, and then answers."""
+def judge(delay: float = 0.0, reply: Callable[[LLMRequest], Any] | None = None, answers: float = math.inf) -> FakeLLM:
+    """A judge that writes down in CALLS what it is asked about, and then answers, but hangs after so many answers."""
+    numbers = itertools.count(1)
     calls = os.open(CALLS, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
     def answer(request: LLMRequest) -> Any:
         os.write(calls, b"%d\n" % asked(request))
-        time.sleep(delay)
+        time.sleep(delay if next(numbers) <= answers else 10_000)
         return {"ids": [1]} if reply is None else reply(request)
 
     return FakeLLM(answer)
@@ -65,10 +71,15 @@ def hangs(request: LLMRequest) -> Any:
     time.sleep(10_000)
 
 
-def live(delay: float = 0.0, reply: Callable[[LLMRequest], Any] | None = None, **options: Any) -> Monitor:
+def live(
+    delay: float = 0.0,
+    reply: Callable[[LLMRequest], Any] | None = None,
+    answers: float = math.inf,
+    **options: Any,
+) -> Monitor:
     """A monitor of the current folder: with an outbox, and a SQLite file for the results."""
     settings = {"sinks": SQLiteSink(RESULTS), "outbox": OUTBOX, **options}
-    metrics = settings.pop("metrics", None) or ContextRelevancy(llm=judge(delay, reply))
+    metrics = settings.pop("metrics", None) or ContextRelevancy(llm=judge(delay, reply, answers))
     return Monitor(metrics, **settings)
 
 
@@ -82,16 +93,7 @@ def kept(monitor: Monitor, numbers: Iterable[int]) -> None:
     before = len(waiting())
     numbers = list(numbers)
     submit(monitor, numbers)
-    until(lambda: len(waiting()) >= before + len(numbers))
-
-
-def until(true: Callable[[], Any], what: str = "what was waited for") -> Any:
-    """Wait for an event, with a generous deadline."""
-    end = time.monotonic() + PATIENCE
-    while not (found := true()):
-        assert time.monotonic() < end, f"{what} did not come"
-        time.sleep(0.005)
-    return found
+    soon(lambda: len(waiting()) >= before + len(numbers))
 
 
 def rows(path: str | Path, query: str, *values: Any) -> list[Any]:
@@ -178,8 +180,8 @@ __all__ = [
     "rows",
     "sample",
     "say",
+    "soon",
     "submit",
     "undelivered",
-    "until",
     "waiting",
 ]

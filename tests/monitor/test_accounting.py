@@ -15,7 +15,7 @@ from ragstone.monitor.delivery import Delivery
 from ragstone.monitor.purse import Purse
 from ragstone.testing import FakeLLM
 
-from .kit import PATIENCE, Held, Kept, Second, adds_up, in_threads, live, metric, sample, until, yes
+from .kit import PATIENCE, Held, Kept, Second, adds_up, in_threads, live, metric, sample, soon, yes
 
 
 def moody(request: Any) -> Any:
@@ -225,7 +225,7 @@ def test_closing_with_too_little_time_counts_the_rest() -> None:
     monitor = live([metric(held), Second(llm=metric().llm)], sinks=(sink := Kept()), workers=2)
     for i in range(50):
         monitor.submit(sample(i))
-    until(lambda: held.asked == 2)
+    soon(lambda: held.asked == 2)
     left = monitor.flush(0.01)
     assert (left.remaining, left.done, bool(left)) == (100, False, False)
     result = monitor.close(0.01)
@@ -254,7 +254,7 @@ def test_what_gave_way_by_a_rule_is_not_left() -> None:
     held = Held()
     monitor = live(metric(held), workers=1, max_queue=1, where=lambda given: given.id != "s9")
     monitor.submit(sample(1))
-    until(lambda: held.asked)
+    soon(lambda: held.asked)
     for i in range(2, 10):
         monitor.submit(sample(i))
     held.let_go()
@@ -267,7 +267,7 @@ def test_closing_between_two_metrics_of_a_sample_keeps_the_first() -> None:
     held = Held()
     monitor = live([metric(), Second(llm=FakeLLM(held))], sinks=(sink := Kept()), workers=1)
     monitor.submit(sample(1))
-    until(lambda: held.asked)
+    soon(lambda: held.asked)
     monitor.close(0.01)
     stats = monitor.stats()
     assert (stats.scored, stats.dropped, stats.pending) == (1, 1, 0)

@@ -20,7 +20,7 @@ from ragstone.monitor.purse import Purse
 from ragstone.sinks import SQLiteSink
 from ragstone.testing import FakeLLM
 
-from .kit import PATIENCE, Held, Kept, Rounds, adds_up, live, metric, ours, sample, until, yes
+from .kit import PATIENCE, Held, Kept, Rounds, adds_up, live, metric, ours, sample, soon, yes
 
 
 class Clock:
@@ -133,7 +133,7 @@ def test_an_evaluation_counts_in_the_minute_in_which_it_starts() -> None:
     monitor, ledger = budgeted(Budget(calls_per_minute=2), rounds(llm, 1, 1), clock, workers=2)
     with monitor:
         monitor.submit(sample(1))
-        until(lambda: held.asked)
+        soon(lambda: held.asked)
         clock.now += 2
         held.let_go()
         assert monitor.flush(PATIENCE)
@@ -315,7 +315,7 @@ def test_an_account_that_cannot_be_reached_is_waited_for(granted: int) -> None:
     monitor, sink, llm = unreachable(ledger, timeout=0.3)
     for i in range(20):
         monitor.submit(sample(i))
-    until(lambda: monitor.stats().errors.get("budget", 0) >= 10)  # in all longer than the timeout
+    soon(lambda: monitor.stats().errors.get("budget", 0) >= 10)  # in all longer than the timeout
     stats = monitor.stats()
     assert (stats.pending, stats.reasons) == (20, {"pending": {"ledger": 2}})
     assert (adds_up(stats), len(llm.requests)) == (True, granted)
@@ -330,12 +330,12 @@ def test_closing_while_the_account_cannot_be_reached(kept: bool, tmp_path: Path)
     monitor, sink, llm = unreachable(Unreachable(lambda _: False), **options)
     for i in range(10):
         monitor.submit(sample(i))
-    until(lambda: monitor.stats().errors.get("budget", 0) >= 2)
+    soon(lambda: monitor.stats().errors.get("budget", 0) >= 2)
     assert monitor.close(0.1).remaining == 10
     stats = monitor.stats()
     assert stats.reasons == ({"spooled": {"outbox": 10}} if kept else {"dropped": {"closed": 10}})
     assert (adds_up(stats), len(llm.requests)) == (True, 0)
-    until(lambda: not ours(monitor))
+    soon(lambda: not ours(monitor))
     if kept:
         with live(rounds(llm, 1, 1), sinks=sink, **options) as again:
             again.flush(PATIENCE)
@@ -351,7 +351,7 @@ def test_an_account_that_hangs_holds_up_no_outcome() -> None:
     monitor = live(rounds(llm, 1), budget=budget, sinks=sink, workers=1, timeout=0.1)
     monitor._process._purse = Purse(budget, ledger)
     monitor.submit(sample(1))
-    until(lambda: sink.ids)
+    soon(lambda: sink.ids)
     free.set()
     assert monitor.close()
     assert (monitor.stats().scored, spent(ledger, "tokens_per_day")) == (1, 9_005)

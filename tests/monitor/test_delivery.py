@@ -14,7 +14,7 @@ from ragstone import Monitor
 from ragstone.monitor import delivery
 from ragstone.sinks import CallableSink, Record, SQLiteSink
 
-from .kit import PATIENCE, Kept, adds_up, live, metric, ours, sample, until
+from .kit import PATIENCE, Kept, adds_up, live, metric, ours, sample, soon
 
 
 @pytest.fixture(autouse=True)
@@ -51,8 +51,8 @@ def test_a_sink_that_fails_holds_up_no_other() -> None:
     monitor = live(sinks=[bad, good])
     for i in range(300):
         monitor.submit(sample(i))
-    until(lambda: len(good.ids) == 300)
-    until(lambda: monitor.stats().sinks["bad"].failures > 10)
+    soon(lambda: len(good.ids) == 300)
+    soon(lambda: monitor.stats().sinks["bad"].failures > 10)
     result = monitor.flush(0.1)
     assert (result.remaining, result.undelivered, result.done) == (0, 300, False)
     standing = monitor.stats().sinks["bad"]
@@ -92,7 +92,7 @@ def test_an_error_without_words() -> None:
     down = Down(NoWords())
     monitor = live(sinks=(sink := Kept("a", down)))
     monitor.submit(sample(1))
-    until(lambda: monitor.stats().sinks["a"].failures)
+    soon(lambda: monitor.stats().sinks["a"].failures)
     down.over = True
     assert monitor.close().done
     assert sink.ids == {"s1"}
@@ -103,11 +103,11 @@ def test_a_record_that_a_sink_refuses_is_given_up_and_no_other() -> None:
     monitor = live(sinks=sink)
     for i in range(50):
         monitor.submit(sample(i))
-    until(lambda: len(sink.ids) == 49)
+    soon(lambda: len(sink.ids) == 49)
     for i in range(50, 60):  # others that it takes prove that it is the record
         monitor.submit(sample(i))
-        until(lambda i=i: f"s{i}" in sink.ids)
-    until(lambda: monitor.stats().sinks["a"].lost)
+        soon(lambda i=i: f"s{i}" in sink.ids)
+    soon(lambda: monitor.stats().sinks["a"].lost)
     assert monitor.flush(PATIENCE)
     standing = monitor.stats().sinks["a"]
     assert (standing.written, standing.waiting, standing.lost) == (59, 0, 1)
@@ -120,10 +120,10 @@ def test_many_records_that_are_refused_keep_none_of_the_others() -> None:
     monitor = live(sinks=sink)
     for i in range(10):  # these come first, and would fill every batch
         monitor.submit(sample(i))
-    until(lambda: monitor.stats().sinks["a"].failures > 3)
+    soon(lambda: monitor.stats().sinks["a"].failures > 3)
     for i in range(10, 500):
         monitor.submit(sample(i))
-    until(lambda: len(sink.ids) == 490)
+    soon(lambda: len(sink.ids) == 490)
     monitor.close(1.0)
     standing = monitor.stats().sinks["a"]
     assert (standing.written, standing.waiting, standing.lost) == (490, 0, 10)
@@ -134,7 +134,7 @@ def test_a_sink_that_is_down_gives_up_no_record() -> None:
     monitor = live(sinks=(sink := Kept("a", down)))
     for i in range(5):
         monitor.submit(sample(i))
-    until(lambda: monitor.stats().sinks["a"].failures > 50)
+    soon(lambda: monitor.stats().sinks["a"].failures > 50)
     assert monitor.stats().sinks["a"].lost == 0
     down.over = True
     assert monitor.flush(PATIENCE)
@@ -146,7 +146,7 @@ def test_what_a_sink_never_took_is_counted_as_lost_at_the_end() -> None:
     monitor = live(sinks=[Kept("a", Down()), good := Kept("b")])
     for i in range(30):
         monitor.submit(sample(i))
-    until(lambda: len(good.ids) == 30)
+    soon(lambda: len(good.ids) == 30)
     result = monitor.close(0.1)
     assert (result.remaining, result.undelivered, result.done) == (0, 30, False)
     standing = monitor.stats().sinks["a"]
@@ -167,7 +167,7 @@ def test_beyond_what_may_wait_the_oldest_are_lost(monkeypatch: pytest.MonkeyPatc
     monitor = live(sinks=(sink := Kept("a", down)), workers=1)
     for i in range(200):
         monitor.submit(sample(i))
-    until(lambda: monitor.stats().scored == 200)
+    soon(lambda: monitor.stats().scored == 200)
     standing = monitor.stats().sinks["a"]
     assert standing.waiting <= 50 + 200
     down.over = True
@@ -191,7 +191,7 @@ def test_a_sink_that_hangs_holds_up_neither_others_nor_the_end(when: str) -> Non
     monitor = live(sinks=[bad, good])
     for i in range(10):
         monitor.submit(sample(i))
-    until(lambda: len(good.ids) == 10)
+    soon(lambda: len(good.ids) == 10)
     closed = threading.Event()
     threading.Thread(target=lambda: (monitor.close(0.2), closed.set())).start()
     assert closed.wait(30)
@@ -199,7 +199,7 @@ def test_a_sink_that_hangs_holds_up_neither_others_nor_the_end(when: str) -> Non
     assert good.closed == 1
     assert adds_up(monitor.stats())
     free.set()
-    until(lambda: not ours(monitor))
+    soon(lambda: not ours(monitor))
 
 
 def test_what_hung_and_came_back_adds_up() -> None:
@@ -213,13 +213,13 @@ def test_what_hung_and_came_back_adds_up() -> None:
     monitor = live(sinks=sink)
     for i in range(10):
         monitor.submit(sample(i))
-    until(hangs.is_set)
-    until(lambda: monitor.stats().scored == 10)
+    soon(hangs.is_set)
+    soon(lambda: monitor.stats().scored == 10)
     assert monitor.close(0.1).undelivered == 10
     before = monitor.stats().sinks["a"]
     assert before.written + before.waiting + before.lost == 10
     free.set()
-    until(lambda: not ours(monitor))
+    soon(lambda: not ours(monitor))
     after = monitor.stats().sinks["a"]
     assert (after.written + after.lost, after.waiting) == (10, 0)
     assert after.written == len(sink.ids) >= 1
@@ -283,7 +283,7 @@ def test_a_locked_database_beside_a_function(tmp_path: Path) -> None:
         monitor = live(sinks=[SQLiteSink(path), CallableSink(kept.extend, name="f")])
         for i in range(20):
             monitor.submit(sample(i))
-        until(lambda: len(kept) == 20)
+        soon(lambda: len(kept) == 20)
         assert monitor.flush(0.2).undelivered == 20
         other.execute("ROLLBACK")
     assert monitor.close(PATIENCE).done

@@ -5,7 +5,7 @@ import signal
 import pytest
 
 from .apps import app, ran
-from .live_app import OUTBOX, calls, change, live, results, rows, sample, undelivered, until, waiting
+from .live_app import OUTBOX, calls, change, live, results, rows, sample, soon, undelivered, waiting
 
 # The judge hangs, so that nothing but what is in the outbox can be scored later.
 HANGING = "monitor = live(reply=hangs)\n"
@@ -52,7 +52,7 @@ def test_what_was_judged_before_is_not_judged_again():
     code = """
 monitor = live(reply=lambda request: {"ids": [1]} if asked(request) < 50 else hangs(request), workers=2)
 submit(monitor, range(200))
-until(lambda: sum(calls().values()) >= 52)
+soon(lambda: sum(calls().values()) >= 52)
 """
     assert ran(code) == (0, "")
     finish(200)
@@ -66,7 +66,7 @@ def test_the_judge_works_on_while_threads_of_the_app_do():
 import threading
 monitor = live(0.001, workers=2)
 submit(monitor, range(300))
-threading.Thread(target=lambda: until(lambda: len(results()) >= 300)).start()
+threading.Thread(target=lambda: soon(lambda: len(results()) >= 300)).start()
 """
     assert ran(code) == (0, "")
     assert results() == list(range(300))
@@ -107,7 +107,7 @@ def test_closed_is_closed():
     with live() as monitor:
         monitor.submit(sample(0))
     with live(reply=lambda request: ConnectionError("down")) as other:
-        until(lambda: other.flush() is not None)
+        soon(lambda: other.flush() is not None)
         for i in range(1, 4):
             other.submit(sample(i))
     change(OUTBOX, "UPDATE samples SET not_before = 0")

@@ -22,7 +22,7 @@ from ragstone.monitor import Budget
 from ragstone.sinks import JSONLSink, SQLiteSink
 from ragstone.testing import FakeLLM
 
-from .kit import PATIENCE, Held, Kept, adds_up, live, metric, ours, sample, until, yes
+from .kit import PATIENCE, Held, Kept, adds_up, live, metric, ours, sample, soon, yes
 
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 
@@ -67,7 +67,7 @@ def test_a_child_starts_anew_and_leaves_what_is_its_parents(tmp_path: Path) -> N
     monitor = live(metric(held), sinks=SQLiteSink(path), workers=2)
     for i in range(10):
         monitor.submit(sample(i))
-    until(lambda: held.asked == 2)
+    soon(lambda: held.asked == 2)
 
     def child() -> None:
         stats = monitor.stats()

@@ -10,7 +10,7 @@ import pytest
 from ragstone import ContextRelevancy, Monitor
 from ragstone.testing import FakeLLM
 
-from .kit import PATIENCE, Held, Kept, Second, adds_up, in_threads, live, metric, sample, until
+from .kit import PATIENCE, Held, Kept, Second, adds_up, in_threads, live, metric, sample, soon
 
 
 def filled(**options: Any) -> tuple[Monitor, Kept, Held]:
@@ -18,7 +18,7 @@ def filled(**options: Any) -> tuple[Monitor, Kept, Held]:
     held = Held()
     monitor = live(metric(held), sinks=(sink := Kept()), workers=1, max_queue=5, **options)
     monitor.submit(sample(0))
-    until(lambda: held.asked)
+    soon(lambda: held.asked)
     for i in range(1, 6):
         monitor.submit(sample(i))
     assert monitor.stats().dropped == 0
@@ -52,9 +52,9 @@ def test_an_old_one_that_gives_way_keeps_what_it_has() -> None:
     metrics = [metric(held), Second(llm=FakeLLM(held))]
     monitor = live(metrics, sinks=(sink := Kept()), workers=1, max_queue=1, when_full="drop_oldest", timeout=0.2)
     monitor.submit(sample(1))
-    until(lambda: held.asked == 2)  # the second metric, in another thread: the first has timed out
+    soon(lambda: held.asked == 2)  # the second metric, in another thread: the first has timed out
     monitor.pause()
-    until(lambda: monitor.stats().unscored == 2)
+    soon(lambda: monitor.stats().unscored == 2)
     monitor.close(0.0)
     assert {record.outcome.metric for record in sink.records.values()} == {"context_relevancy", "second"}
     assert adds_up(monitor.stats())
@@ -85,7 +85,7 @@ def test_waiting_for_room_ends_when_the_monitor_closes() -> None:
     threads = [threading.Thread(target=monitor.submit, args=(sample(6 + i),)) for i in range(4)]
     for thread in threads:
         thread.start()
-    until(lambda: monitor.stats().pending == 10)
+    soon(lambda: monitor.stats().pending == 10)
     assert monitor.close(0.05).remaining == 10
     for thread in threads:
         thread.join(60)
@@ -134,11 +134,11 @@ def test_a_queue_that_is_full_in_bytes(when_full: Any, ids: list[int], tmp_path:
         metric(held), sinks=(sink := Kept()), workers=1, when_full=when_full, max_queue_bytes=250_000, **options
     ) as monitor:
         monitor.submit(sample(0, retrieved_contexts=[TEXT]))
-        until(lambda: held.asked)
+        soon(lambda: held.asked)
         assert monitor.stats().queued_bytes == 0
         for i in (1, 2):
             monitor.submit(sample(i, retrieved_contexts=["Here."], metadata={"page": [TEXT]}))
-        until(lambda: 200_000 < monitor.stats().queued_bytes < 202_000)
+        soon(lambda: 200_000 < monitor.stats().queued_bytes < 202_000)
         monitor.submit(sample("huge", retrieved_contexts=[TEXT] * 3))
         assert monitor.stats().reasons == {"dropped": {"too_large": 1}}
         others = threading.Thread(target=lambda: [monitor.submit(sample(i, response=TEXT)) for i in (3, 4)])
@@ -147,7 +147,7 @@ def test_a_queue_that_is_full_in_bytes(when_full: Any, ids: list[int], tmp_path:
             others.join(0.1)
             assert others.is_alive()
         elif when_full == "spool":
-            until(lambda: monitor.stats().spooled == 2)
+            soon(lambda: monitor.stats().spooled == 2)
         else:
             others.join(PATIENCE)
             assert monitor.stats().reasons == {"dropped": {"queue_full": 2, "too_large": 1}}

@@ -26,9 +26,9 @@ from .live_app import (
     results,
     rows,
     sample,
+    soon,
     submit,
     undelivered,
-    until,
     waiting,
 )
 
@@ -65,7 +65,7 @@ def test_locked_for_a_while(impatient):
     assert monitor.flush()
     with locked():
         submit(monitor, range(10, 200))
-        until(lambda: len(results()) == 200)  # from memory, while the file is held
+        soon(lambda: len(results()) == 200)  # from memory, while the file is held
         assert monitor.stats().errors["outbox"] >= 1
     submit(monitor, range(200, 300))
     assert monitor.flush()
@@ -89,7 +89,7 @@ def test_locked_for_seven_seconds():
             i += 1
             monitor.submit(sample(i))
             time.sleep(0.01)
-        until(lambda: len(results()) > i / 2)
+        soon(lambda: len(results()) > i / 2)
     assert monitor.flush()
     assert monitor.close()
     all_scored_once(i + 1)
@@ -104,8 +104,8 @@ def test_locked_when_what_it_has_is_done(impatient):
     kept(monitor, range(50))
     with locked():
         gate.set()
-        until(lambda: len(results()) == 50)
-    until(lambda: not waiting())
+        soon(lambda: len(results()) == 50)
+    soon(lambda: not waiting())
     assert monitor.close()
     all_scored_once(50)
     accounted(monitor)
@@ -125,14 +125,14 @@ def test_locked_when_the_judge_fails(impatient, monkeypatch):
     kept(monitor, range(20))
     with locked():
         submit(monitor, range(20, 40))
-        until(lambda: not monitor._process._keeper.arrived)
+        soon(lambda: not monitor._process._keeper.arrived)
         gate.set()
-        until(lambda: len(results("unscored")) == 20)
+        soon(lambda: len(results("unscored")) == 20)
         assert results("unscored") == list(range(20, 40))
-        until(lambda: monitor.stats().pending == 0)
+        soon(lambda: monitor.stats().pending == 0)
         assert monitor.stats().reasons == {"unscored": {"judge_error": 20}, "spooled": {"outbox": 20}}
         down[0] = False
-    until(lambda: len(results()) == 20)
+    soon(lambda: len(results()) == 20)
     assert results() == list(range(20))
     assert monitor.close()
     accounted(monitor)
@@ -162,7 +162,7 @@ def test_locked_from_the_start(impatient):
     with locked():
         monitor = live()
         submit(monitor, range(50))
-        until(lambda: len(results()) == 50)
+        soon(lambda: len(results()) == 50)
     assert monitor.close()
     all_scored_once(50)
     accounted(monitor)
@@ -261,7 +261,7 @@ def test_spooling_to_an_outbox_that_is_none(impatient):
     gate = threading.Event()
     monitor = live(reply=lambda request: gate.wait() and {"ids": [1]}, when_full="spool", max_queue=5, workers=1)
     submit(monitor, range(100))
-    until(lambda: not monitor._process._keeper.arrived)
+    soon(lambda: not monitor._process._keeper.arrived)
     gate.set()
     assert monitor.close()
     stats = monitor.stats()
@@ -278,7 +278,7 @@ def test_a_file_that_is_deleted_while_it_is_used():
     for path in Path().glob(f"{OUTBOX}*"):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     submit(monitor, range(10, 20))
-    until(lambda: len(waiting()) == 10)  # in a new one
+    soon(lambda: len(waiting()) == 10)  # in a new one
     gate.set()
     assert monitor.close()
     all_scored_once(20)
@@ -320,10 +320,10 @@ def test_a_full_disk(small_disk, impatient):
     gate = threading.Event()
     monitor = live(reply=lambda request: gate.wait() and {"ids": [1]}, outbox=small_disk / OUTBOX)
     submit(monitor, range(10))
-    until(lambda: len(rows(small_disk / OUTBOX, "SELECT id FROM samples")) == 10)
+    soon(lambda: len(rows(small_disk / OUTBOX, "SELECT id FROM samples")) == 10)
     for i in range(10, 300):
         monitor.submit(sample(i, metadata={"large": "x" * 2_000}))
-    until(lambda: monitor.stats().errors.get("outbox"))
+    soon(lambda: monitor.stats().errors.get("outbox"))
     assert 10 <= len(rows(small_disk / OUTBOX, "SELECT id FROM samples")) < 300
     gate.set()
     assert monitor.close()
@@ -340,17 +340,17 @@ def test_a_full_disk_that_is_freed(small_disk, impatient):
     with pytest.raises(OSError, match="No space"):
         ballast.write_bytes(b"x" * 300_000)
     submit(monitor, range(1, 400))
-    until(lambda: len(results()) == 400)
+    soon(lambda: len(results()) == 400)
     ballast.unlink()
     # And enough of it that SQLite's log of many small transactions, which a busy machine makes, does not fill it again.
     subprocess.run(["mount", "-o", "remount,size=8m", small_disk], check=True)
-    until(lambda: time.monotonic() > monitor._process._keeper._use_at)
+    soon(lambda: time.monotonic() > monitor._process._keeper._use_at)
     gate = threading.Event()
     monitor._settings.metrics["context_relevancy", ContextRelevancy.version].llm._reply = lambda request: (
         gate.wait() and {"ids": [1]}
     )
     submit(monitor, range(400, 420))
-    until(lambda: len(rows(small_disk / OUTBOX, "SELECT id FROM samples")) >= 20)
+    soon(lambda: len(rows(small_disk / OUTBOX, "SELECT id FROM samples")) >= 20)
     gate.set()
     assert monitor.close()
     assert results() == list(range(420))
@@ -384,7 +384,7 @@ monitor = live(reply=lambda request: gate.wait() and {"ids": [1]}, sinks=Callabl
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 for i in range(200):
     monitor.submit(sample(i, metadata={"large": "x" * 2_000}))
-until(lambda: monitor.stats().errors.get("outbox"))
+soon(lambda: monitor.stats().errors.get("outbox"))
 gate.set()
 assert monitor.close()
 assert sorted(int(record.sample_id[1:]) for record in collected) == list(range(200))
@@ -425,7 +425,7 @@ def test_several_monitors_on_one_outbox():
         submit(monitor, range(n * 100, n * 100 + 100))
     for monitor in monitors:
         monitor.flush()
-    until(lambda: len(results()) == 400)
+    soon(lambda: len(results()) == 400)
     for monitor in monitors:
         monitor.close()
         accounted(monitor)

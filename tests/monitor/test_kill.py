@@ -9,40 +9,29 @@ from pathlib import Path
 import pytest
 
 from .apps import app, ran
-from .live_app import OUTBOX, RESULTS, calls, results, rows, undelivered, until, waiting
+from .live_app import OUTBOX, RESULTS, calls, results, rows, soon, undelivered, waiting
 
-# Between the judge's answer and the outbox's knowing of it lie the workers and the keeper's next transaction.
-PLACE = Path(__file__).parent
-IN_HAND = 60
+# Between the judge's answer and the outbox's knowing of it lie the workers and the keeper's next transaction, which a
+# busy disk may hold up: so many answers a judge gives beyond the results that a kill waits for, and then it hangs.
+BEYOND = 50
+WORKERS = 4
+ROOT = Path(__file__).parents[2]
 NEXT_START = "with live(0.002) as monitor: say(monitor.flush().done)"
 pytestmark = pytest.mark.usefixtures("own_folder")
 
 
-def keep_all(n):
-    """An app that has put n samples into the outbox and judges them, until it is killed."""
-    return app(
-        f"monitor = live(0.003); monitor.pause(); kept(monitor, range({n})); say('kept'); monitor.resume(); hear()"
-    )
-
-
-def killed(process, how, after):
-    """Kill an app once some more results are there."""
-    goal = len(results()) + after
-    until(lambda: len(results()) >= goal or process.poll() is not None)
-    process.send_signal(how)
-    process.wait()
-
-
 def interrupted(n, kills, how=signal.SIGKILL):
-    """Start, kill, start again, kill again."""
+    """Start an app that has n samples in the outbox and kill it once it has some results; start again, kill again."""
     chance = random.Random(n)
-    with keep_all(n) as process:
-        assert process.hear() == "kept"
-        assert len(waiting()) == n
-        killed(process, how, chance.randrange(1, n // 5))
-    for _ in range(kills - 1):
-        with app("live(0.003).flush()") as process:
-            killed(process, how, chance.randrange(1, n // 5))
+    for kill in range(kills):
+        more = chance.randrange(1, n // 5)
+        start = f"monitor = live(0.003, answers={more + BEYOND}); "
+        keep = f"monitor.pause(); kept(monitor, range({n})); monitor.resume(); " if not kill else ""
+        with app(start + keep + "monitor.flush()") as process:
+            before = len(results())
+            soon(lambda goal=before + more: len(results()) >= goal or process.poll() is not None)
+            process.send_signal(how)
+            process.wait()
     assert len(results()) < n
     assert len(waiting()) + undelivered() > 0
 
@@ -52,10 +41,10 @@ def complete(n, kills):
     assert (waiting(), undelivered()) == ([], 0)
     asked = calls()
     assert set(asked) == set(range(n))
-    assert sum(asked.values()) - n <= kills * IN_HAND, "more was judged again than what was in hand"
+    assert sum(asked.values()) - n <= kills * (BEYOND + WORKERS), "more was judged again than what was in hand"
 
 
-@pytest.mark.parametrize("n", [1_000, pytest.param(5_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [500, pytest.param(5_000, marks=pytest.mark.slow)])
 def test_the_next_start_finishes(n):
     interrupted(n, kills=3)
     assert ran(NEXT_START) == (0, "")
@@ -63,22 +52,19 @@ def test_the_next_start_finishes(n):
 
 
 def test_sigterm_is_like_kill():
-    interrupted(500, kills=1, how=signal.SIGTERM)
+    interrupted(300, kills=1, how=signal.SIGTERM)
     assert ran(NEXT_START) == (0, "")
-    complete(500, kills=1)
+    complete(300, kills=1)
 
 
-@pytest.mark.parametrize("n", [1_000, pytest.param(5_000, marks=pytest.mark.slow)])
-def test_the_worker_finishes(n, tmp_path):
-    interrupted(n, kills=2)
-    (tmp_path / "my_app.py").write_text(
-        "import sys\nfrom tests_live_app import live\nmonitor = live(0.002)\n".replace("tests_live_app", "live_app")
-    )
-    code = f"import sys; sys.path.insert(0, {str(PLACE)!r}); from ragstone.cli import main; main()"
+def test_the_worker_finishes(tmp_path):
+    interrupted(500, kills=2)
+    (tmp_path / "my_app.py").write_text("from tests.monitor.live_app import live\nmonitor = live(0.002)\n")
+    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from ragstone.cli import main; main()"
     command = [sys.executable, "-c", code, "worker", "--outbox", OUTBOX, "--monitor", "my_app:monitor"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    complete(n, kills=2)
+    complete(500, kills=2)
 
 
 def test_killed_before_anything_was_judged():
@@ -95,7 +81,7 @@ def test_killed_between_kept_and_delivered():
     code = """
 monitor = live(sinks=Down(RESULTS))
 submit(monitor, range(100))
-until(lambda: undelivered() == 100)
+soon(lambda: undelivered() == 100)
 say("kept")
 hear()
 """
@@ -114,8 +100,8 @@ import ragstone.monitor.keeper
 ragstone.monitor.keeper.Keeper.taken = lambda self, rows: None
 monitor = live()
 submit(monitor, range(100))
-until(lambda: len(results()) == 100)
-until(lambda: not waiting())
+soon(lambda: len(results()) == 100)
+soon(lambda: not waiting())
 say("kept")
 hear()
 """
@@ -134,7 +120,7 @@ def test_what_was_done_is_not_judged_again_when_a_later_metric_was_in_hand():
 metrics = [ContextRelevancy(llm=judge()), SecondMetric(llm=judge(reply=hangs))]
 monitor = live(metrics=metrics)
 kept(monitor, [7])
-until(lambda: len(calls()) and calls()[7] == 2)
+soon(lambda: len(calls()) and calls()[7] == 2)
 say("kept")
 hear()
 """

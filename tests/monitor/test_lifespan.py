@@ -8,7 +8,7 @@ import pytest
 
 from ragstone import Monitor
 
-from .kit import Held, Kept, live, metric, ours, sample, until
+from .kit import Held, Kept, live, metric, ours, sample, soon
 
 
 def test_leaving_the_block_closes() -> None:
@@ -125,4 +125,4 @@ def test_a_bare_asgi_app() -> None:
     asyncio.run(_served(app, lambda: monitor.submit(sample(1))))
     assert sink.ids == {"s1"}
     assert monitor.close().done
-    until(lambda: not ours(monitor))
+    soon(lambda: not ours(monitor))

@@ -10,7 +10,7 @@ import pytest
 from ragstone.monitor.owner import Owner
 
 from .apps import app
-from .live_app import until
+from .live_app import soon
 
 HOLD = "from pathlib import Path; from ragstone.monitor.owner import Owner; owner = Owner(Path('owners')); "
 pytestmark = pytest.mark.usefixtures("own_folder")
@@ -93,7 +93,7 @@ def test_a_program_that_the_process_starts_does_not_hold_its_name(me):
         name = process.hear()
         process.kill()
         process.wait()
-        until(lambda: not me.lives(name))
+        soon(lambda: not me.lives(name))
 
 
 def test_a_file_taken_away_while_it_was_made_is_made_again(tmp_path, monkeypatch):

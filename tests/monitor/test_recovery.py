@@ -26,9 +26,9 @@ from .live_app import (
     results,
     rows,
     sample,
+    soon,
     submit,
     undelivered,
-    until,
     waiting,
 )
 
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.usefixtures("own_folder")
 
 
 @pytest.fixture
-def soon(monkeypatch):
+def due_at_once(monkeypatch):
     """What was put off is due at once."""
     monkeypatch.setattr(keeper, "_FIRST_WAIT", 0.01)
     monkeypatch.setattr(keeper, "_LONGEST_WAIT", 0.02)
@@ -59,14 +59,14 @@ class Fickle:
 # --- the judge ------------------------------------------------------------------------------------------------
 
 
-def test_a_judge_that_is_down_for_a_while(soon):
+def test_a_judge_that_is_down_for_a_while(due_at_once):
     fickle = Fickle()
     monitor = live(reply=fickle)
     submit(monitor, range(20))
-    until(lambda: fickle.times >= 40)
+    soon(lambda: fickle.times >= 40)
     assert results("unscored") == []
     fickle.down = False
-    until(lambda: len(results()) == 20)
+    soon(lambda: len(results()) == 20)
     assert monitor.close()
     assert (monitor.stats().scored, monitor.stats().spooled, monitor.stats().accepted) == (20, 0, 20)
     assert waiting() == []
@@ -80,14 +80,14 @@ def test_it_waits_longer_each_time(monkeypatch):
     monitor = live(reply=Fickle())
     monitor.submit(sample(1))
     for attempt in range(1, keeper.MOST_ATTEMPTS):
-        until(lambda n=attempt: rows(OUTBOX, "SELECT 1 FROM samples WHERE attempts = ? AND owner IS NULL", n))
+        soon(lambda n=attempt: rows(OUTBOX, "SELECT 1 FROM samples WHERE attempts = ? AND owner IS NULL", n))
         ((due,),) = rows(OUTBOX, "SELECT not_before FROM samples")
         waits.append(due - now)
         now = due - 1
         monitor.flush()
         assert rows(OUTBOX, "SELECT attempts FROM samples") == [(attempt,)], "not before its time"
         now = due + 1
-    until(lambda: results("unscored"))
+    soon(lambda: results("unscored"))
     assert waits == [30, 60, 120, 240, 480, 960, 1920, 3600, 3600, 3600]
     assert 4 * 3600 < sum(waits) < 4.1 * 3600, "about four hours, as the documentation says"
     assert rows(RESULTS, "SELECT reason, detail FROM outcomes") == [("judge_error", "ConnectionError: refused")]
@@ -97,7 +97,7 @@ def test_it_waits_longer_each_time(monkeypatch):
     assert waiting() == []
 
 
-def test_a_judge_that_hangs_is_tried_again(soon):
+def test_a_judge_that_hangs_is_tried_again(due_at_once):
     gate = threading.Event()
 
     def hangs_once(request):
@@ -107,20 +107,20 @@ def test_a_judge_that_hangs_is_tried_again(soon):
 
     monitor = live(reply=hangs_once, timeout=0.2, workers=2)
     submit(monitor, range(4))
-    until(lambda: len(results()) == 4)
+    soon(lambda: len(results()) == 4)
     assert monitor.close()
     gate.set()
     assert monitor.stats().scored == 4
 
 
-def test_only_the_metric_that_failed_is_tried_again(soon):
+def test_only_the_metric_that_failed_is_tried_again(due_at_once):
     fickle, reliable = Fickle(), Fickle()
     reliable.down = False
     monitor = live(metrics=[ContextRelevancy(llm=judge(0, reliable)), SecondMetric(llm=judge(0, fickle))])
     submit(monitor, range(5))
-    until(lambda: fickle.times >= 15)
+    soon(lambda: fickle.times >= 15)
     fickle.down = False
-    until(lambda: len(results()) == 10)
+    soon(lambda: len(results()) == 10)
     assert reliable.times == 5
     assert monitor.close()
     assert (monitor.stats().accepted, monitor.stats().scored) == (10, 10)
@@ -205,7 +205,7 @@ def test_a_spoiled_row_does_not_keep_the_others():
     monitor = live()
     monitor.pause()
     submit(monitor, range(5))
-    until(lambda: len(waiting()) == 5)
+    soon(lambda: len(waiting()) == 5)
     monitor.close()
     change(OUTBOX, "UPDATE samples SET body = '{}' WHERE id = 's2'")
     with live() as monitor:
@@ -217,11 +217,11 @@ def test_a_spoiled_row_does_not_keep_the_others():
 # --- a sink ---------------------------------------------------------------------------------------------------
 
 
-def test_a_sink_that_is_down_for_a_while(soon):
+def test_a_sink_that_is_down_for_a_while(due_at_once):
     sink = Down(RESULTS)
     monitor = live(sinks=sink)
     submit(monitor, range(500))
-    until(lambda: undelivered() == 500)
+    soon(lambda: undelivered() == 500)
     assert waiting() == []
     sink.down = False
     assert monitor.flush()
@@ -234,7 +234,7 @@ def test_a_sink_that_is_down_for_a_while(soon):
 def test_a_sink_that_is_down_across_a_restart():
     with live(sinks=Down(RESULTS)) as monitor:
         submit(monitor, range(100))
-        until(lambda: undelivered() == 100)
+        soon(lambda: undelivered() == 100)
         monitor.close(0.1)
     assert monitor.close().undelivered == 0, "the outbox has them"
     assert monitor.stats().sinks[f"sqlite:{SQLiteSink(RESULTS).path}"].lost == 0
@@ -250,29 +250,29 @@ def test_a_sink_that_is_down_across_a_restart():
 def test_what_is_left_is_taken_up_at_the_start_with_no_new_sample(entered):
     with live(delay=30.0) as monitor:
         submit(monitor, range(20))
-        until(lambda: len(waiting()) == 20)
+        soon(lambda: len(waiting()) == 20)
         monitor.close(0.0)
 
     async def served(monitor):
         async with monitor.lifespan():
-            await asyncio.to_thread(until, lambda: results() == list(range(20)))
+            await asyncio.to_thread(soon, lambda: results() == list(range(20)))
 
     monitor = live()
     if entered == "lifespan":
         asyncio.run(served(monitor))
     else:
         with monitor:
-            until(lambda: results() == list(range(20)))
+            soon(lambda: results() == list(range(20)))
 
 
 @pytest.mark.parametrize("restart", [False, True])
-def test_more_than_memory_holds(soon, monkeypatch, restart):
+def test_more_than_memory_holds(due_at_once, monkeypatch, restart):
     monkeypatch.setattr(keeper, "MOST_WAITING", 50)
     monkeypatch.setattr("ragstone.monitor.delivery.MOST_WAITING", 50)
     sink = Down(RESULTS)
     monitor = live(sinks=sink)
     submit(monitor, range(1_000))
-    until(lambda: undelivered() == 1_000)
+    soon(lambda: undelivered() == 1_000)
     assert sum(each.waiting for each in monitor.stats().sinks.values()) <= 50
     if restart:
         monitor.close(0.1)
@@ -288,12 +288,12 @@ def test_more_than_memory_holds(soon, monkeypatch, restart):
     assert all(each.lost == 0 for each in monitor.stats().sinks.values())
 
 
-def test_one_sink_down_and_one_not(soon):
+def test_one_sink_down_and_one_not(due_at_once):
     sink, others = Down(RESULTS), []
     monitor = live(sinks=[sink, CallableSink(others.extend, name="list")])
     submit(monitor, range(200))
-    until(lambda: len(others) == 200)
-    until(lambda: undelivered() == 200)
+    soon(lambda: len(others) == 200)
+    soon(lambda: undelivered() == 200)
     assert results() == []
     sink.down = False
     assert monitor.close()
@@ -301,7 +301,7 @@ def test_one_sink_down_and_one_not(soon):
     assert len(others) == 200, "none was handed to it twice"
 
 
-def test_a_record_that_a_sink_never_takes_does_not_keep_the_others(soon):
+def test_a_record_that_a_sink_never_takes_does_not_keep_the_others(due_at_once):
     class Picky(SQLiteSink):
         def write(self, records):
             if any(record.sample_id == "s7" for record in records):
@@ -310,10 +310,10 @@ def test_a_record_that_a_sink_never_takes_does_not_keep_the_others(soon):
 
     monitor = live(sinks=Picky(RESULTS))
     submit(monitor, range(20))
-    until(lambda: len(results()) == 19)
+    soon(lambda: len(results()) == 19)
     for i in range(20, 30):  # it is given up when it was refused three times while others were taken
         submit(monitor, [i])
-        until(lambda n=i: n in results())
+        soon(lambda n=i: n in results())
     assert monitor.close()
     assert undelivered() == 0
     (sink,) = monitor.stats().sinks.values()
@@ -323,7 +323,7 @@ def test_a_record_that_a_sink_never_takes_does_not_keep_the_others(soon):
 def test_a_spoiled_record_does_not_keep_the_others():
     with live(sinks=Down(RESULTS)) as monitor:
         submit(monitor, range(10))
-        until(lambda: undelivered() == 10)
+        soon(lambda: undelivered() == 10)
         monitor.close(0.1)
     change(OUTBOX, "UPDATE records SET body = '{}' WHERE seq = 4")
     with live() as monitor:
@@ -337,7 +337,7 @@ def test_the_texts_come_through_a_restart():
     hostile = "NUL \x00, half \ud83d, \u202e, " + "x" * 1_000_000
     with live(sinks=Down(RESULTS), store_text=True) as monitor:
         monitor.submit(sample(1, metadata={"text": hostile, hostile[:10]: [hostile[:20]]}))
-        until(lambda: undelivered() == 1)
+        soon(lambda: undelivered() == 1)
         monitor.close(0.1)
     with live(store_text=True) as monitor:
         assert monitor.flush()
@@ -357,17 +357,17 @@ def test_what_was_over_budget_is_not_kept():
     accounted(monitor)
 
 
-def test_a_start_long_after(soon):
+def test_a_start_long_after(due_at_once):
     """A process that was killed while its judge was down: tried again by the next one, its attempts counted on."""
     with app("monitor = live(reply=lambda request: ConnectionError()); submit(monitor, range(5)); "
-             "until(lambda: monitor.stats().spooled == 5); say('put off'); hear()") as process:  # fmt: skip
+             "soon(lambda: monitor.stats().spooled == 5); say('put off'); hear()") as process:  # fmt: skip
         process.hear()
         process.kill()
     change(OUTBOX, "UPDATE samples SET not_before = not_before - 3600")
     fickle = Fickle()
     monitor = live(reply=fickle)
     monitor.flush(0.1)
-    until(lambda: fickle.times >= 5)
+    soon(lambda: fickle.times >= 5)
     fickle.down = False
-    until(lambda: len(results()) == 5)
+    soon(lambda: len(results()) == 5)
     assert monitor.close()

@@ -22,9 +22,9 @@ from .live_app import (
     results,
     rows,
     sample,
+    soon,
     submit,
     undelivered,
-    until,
     waiting,
 )
 
@@ -46,7 +46,7 @@ def test_they_wait_on_disk_not_in_memory():
     monitor = live(reply=lambda request: gate.wait() and {"ids": [1]}, when_full="spool", max_queue=10, workers=2)
     kept(monitor, range(500))
     assert monitor._process._queue.qsize() <= 10
-    until(lambda: monitor.stats().pending == 12)
+    soon(lambda: monitor.stats().pending == 12)
     assert monitor.stats().spooled == 500 - 10 - 2
     gate.set()
     assert monitor.close()
@@ -62,8 +62,8 @@ def test_memory_stays_flat():
     try:
         for i in range(300):  # 30 MB
             monitor.submit(sample(i, metadata={"large": f"{i} {large}"}))
-            until(lambda: not monitor._process._keeper.busy())
-        until(lambda: len(waiting()) == 300)
+            soon(lambda: not monitor._process._keeper.busy())
+        soon(lambda: len(waiting()) == 300)
         held, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -88,7 +88,7 @@ def test_a_burst_beyond_what_may_wait_to_be_written_is_counted(monkeypatch):
 def test_an_id_that_is_in_the_outbox_is_a_duplicate():
     monitor = live(reply=lambda request: ConnectionError("down"))
     submit(monitor, [1])
-    until(lambda: monitor.stats().spooled == 1)
+    soon(lambda: monitor.stats().spooled == 1)
     monitor.submit(sample(1))
     monitor.close()
     assert monitor.stats().reasons["duplicate"] == {"same_id": 1}
@@ -179,7 +179,7 @@ def test_what_a_killed_process_had_is_adopted_by_one_that_lives(monkeypatch):
     down = """
 monitor = live(sinks=Down(RESULTS))
 submit(monitor, range(1, 50))
-until(lambda: undelivered() == 49)
+soon(lambda: undelivered() == 49)
 monitor.pause()
 kept(monitor, range(50, 100))
 say("kept")
@@ -195,7 +195,7 @@ hear()
         assert results() == [0], "it only sleeps"
         other.kill()
         other.wait()
-        until(lambda: len(results()) == 100)
+        soon(lambda: len(results()) == 100)
     assert monitor.close()
     assert set(calls().values()) == {1}
     assert (waiting(), undelivered()) == ([], 0)
@@ -214,13 +214,13 @@ say(monitor.flush().done)
 hear()
 """
     with app("monitor = live(reply=hangs, max_queue=50); monitor.flush()") as doomed:
-        until(lambda: rows(OUTBOX, "SELECT 1 FROM samples WHERE owner IS NOT NULL"))
+        soon(lambda: rows(OUTBOX, "SELECT 1 FROM samples WHERE owner IS NOT NULL"))
         with app(survivor) as other:
             assert other.hear() == "True"
             assert 0 < len(results()) < 200
             doomed.kill()
             doomed.wait()
-            until(lambda: len(results()) == 200)
+            soon(lambda: len(results()) == 200)
     assert results() == list(range(200))
 
 
@@ -237,7 +237,7 @@ kept(monitor, range(100))
 child = os.fork()
 if child == 0:
     monitor.submit(sample(1_000))
-    until(lambda: 1_000 in results())
+    soon(lambda: 1_000 in results())
     submit(monitor, range(1_001, 1_050))
     done = monitor.close()
     os._exit(0 if done and monitor.stats().scored == 50 else 1)
@@ -302,16 +302,16 @@ monitor.flush()
 child = os.fork()
 if not child:
     kept(monitor, range(100, 120))
-    until(lambda: os.path.exists("closed"))
+    soon(lambda: os.path.exists("closed"))
     submit(monitor, range(120, 140))
-    until(lambda: not monitor._process._keeper.busy() and monitor.stats().pending == 40)
+    soon(lambda: not monitor._process._keeper.busy() and monitor.stats().pending == 40)
     time.sleep(0.2)
     open("written", "w").close()
     hear()
-until(lambda: len(waiting()) == 20)
+soon(lambda: len(waiting()) == 20)
 assert monitor.close()
 open("closed", "w").close()
-until(lambda: os.path.exists("written"))
+soon(lambda: os.path.exists("written"))
 os.kill(child, signal.SIGKILL)
 """
     with app(code, "-W", "ignore") as process:
@@ -346,7 +346,7 @@ def test_a_child_of_multiprocessing(tmp_path, method):
     if sys.platform == "win32" and method == "fork":
         pytest.skip("needs fork")
     (tmp_path / "work.py").write_text(
-        "from live_app import *\ndef work(numbers):\n    monitor = live(reply=hangs)\n    kept(monitor, numbers)\n"
+        "from tests.monitor.live_app import *\ndef work(numbers):\n    monitor = live(reply=hangs)\n    kept(monitor, numbers)\n"
     )
     code = f"""
 import multiprocessing
@@ -363,7 +363,7 @@ if __name__ == "__main__":
     import ragstone.monitor.keeper as k
     k._SECONDS_BETWEEN_ADOPTIONS = 0.0
     monitor._process._keeper._adopt_at = -1.0
-    until(lambda: len(results()) == 40)
+    soon(lambda: len(results()) == 40)
     assert monitor.close()
 """
     with app(code, "-W", "ignore") as process:

@@ -22,7 +22,7 @@ from ragstone.monitor import Budget
 from ragstone.monitor.recent import Recent
 from ragstone.sinks import CallableSink
 
-from .kit import Held, Kept, Second, adds_up, in_threads, live, metric, ours, sample, until, yes
+from .kit import Held, Kept, Second, adds_up, in_threads, live, metric, ours, sample, soon, yes
 
 
 class NoWords(Exception):  # noqa: N818
@@ -124,7 +124,7 @@ def test_threads_are_bounded_and_end() -> None:
         assert len(ours(monitor)) == 3 + 1 + 2
         assert monitor.flush()
         assert len(ours(monitor)) == 3 + 1 + 2
-    until(lambda: not ours(monitor))
+    soon(lambda: not ours(monitor))
 
 
 def test_the_judge_sees_nothing_of_the_apps_context_and_no_event_loop() -> None:
@@ -421,7 +421,7 @@ def test_a_signal_handler_may_submit_look_and_close() -> None:
     try:
         for i in range(3_000):
             monitor.submit(sample(i))
-        until(lambda: len(seen) == 100)
+        soon(lambda: len(seen) == 100)
         assert monitor.flush()
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
@@ -586,11 +586,11 @@ def test_a_sample_that_was_on_its_way_when_the_monitor_closed_is_counted() -> No
     assert monitor.close(0.0).remaining == 1
     go.set()
     thread.join()
-    until(lambda: not monitor.stats().pending)
+    soon(lambda: not monitor.stats().pending)
     assert monitor.stats().reasons == {"dropped": {"closed": 1}}
     assert adds_up(monitor.stats())
     assert monitor.close().remaining == 1
-    until(lambda: not ours(monitor))
+    soon(lambda: not ours(monitor))
 
 
 def test_memory_is_flat_while_samples_are_dropped() -> None:

@@ -14,7 +14,7 @@ from ragstone import ContextRelevancy, Score, Unscored
 from ragstone.monitor import workers
 from ragstone.testing import FakeLLM
 
-from .kit import PATIENCE, Held, Kept, Rounds, Second, adds_up, live, metric, ours, sample, until, yes
+from .kit import PATIENCE, Held, Kept, Rounds, Second, adds_up, live, metric, ours, sample, soon, yes
 
 
 def hanging_on(word: str) -> Held:
@@ -43,7 +43,7 @@ def test_a_judge_that_hangs_costs_one_evaluation() -> None:
         "the judge did not answer within 0.3 s (the monitor's timeout)",
     )
     held.let_go()  # what it says now is too late
-    until(lambda: len([thread for thread in ours(monitor) if thread.name == "ragstone-judge"]) == 1)
+    soon(lambda: len([thread for thread in ours(monitor) if thread.name == "ragstone-judge"]) == 1)
     assert monitor.close().done
     assert monitor.stats().reasons == stats.reasons
     assert sink.records["s3", "context_relevancy", ContextRelevancy.version].outcome == outcome
@@ -53,7 +53,7 @@ def test_calls_of_one_round_that_hang_are_given_up_together() -> None:
     held = Held()
     with live(Rounds(llm=FakeLLM(held), sizes=(5, 2)), sinks=(sink := Kept()), timeout=0.3) as monitor:
         monitor.submit(sample(1))
-        until(lambda: held.asked == 5)
+        soon(lambda: held.asked == 5)
         assert monitor.flush(PATIENCE)
     assert sink.only().outcome.reason == "timeout"  # type: ignore[union-attr]
     held.let_go()
@@ -68,7 +68,7 @@ def test_all_workers_hang_and_others_take_their_place(monkeypatch: pytest.Monkey
         for i in range(20):
             monitor.submit(sample(i))
         assert monitor.flush(PATIENCE)
-        until(lambda: len(ours(monitor)) == 2 + 4 + 2)
+        soon(lambda: len(ours(monitor)) == 2 + 4 + 2)
     assert sum(isinstance(record.outcome, Score) for record in sink.records.values()) == 20
     held.let_go()
 
@@ -80,8 +80,8 @@ def test_threads_that_hang_are_bounded_and_come_back(monkeypatch: pytest.MonkeyP
     monitor = live(metric(held), workers=2, timeout=0.1)
     for i in range(20):
         monitor.submit(sample(i))
-    until(lambda: monitor.stats().unscored >= 5)
-    until(lambda: held.asked >= 6)
+    soon(lambda: monitor.stats().unscored >= 5)
+    soon(lambda: held.asked >= 6)
     time.sleep(0.5)
     judges = [thread for thread in ours(monitor) if thread.name == "ragstone-judge"]
     assert len(judges) <= 2 * 2 + 2 + 1
@@ -91,7 +91,7 @@ def test_threads_that_hang_are_bounded_and_come_back(monkeypatch: pytest.MonkeyP
     stats = monitor.stats()
     assert stats.scored + stats.unscored == 20
     assert stats.scored >= 10
-    until(lambda: len([thread for thread in ours(monitor) if thread.name == "ragstone-judge"]) == 2)
+    soon(lambda: len([thread for thread in ours(monitor) if thread.name == "ragstone-judge"]) == 2)
     for i in range(20, 40):
         monitor.submit(sample(i))
     assert monitor.close(PATIENCE).done
@@ -125,10 +125,10 @@ def test_what_is_being_judged_goes_on_in_a_pause() -> None:
     monitor = live(metric(held), sinks=(sink := Kept()), workers=1)
     monitor.submit(sample(1))
     monitor.submit(sample(2))
-    until(lambda: held.asked)
+    soon(lambda: held.asked)
     monitor.pause()
     held.let_go()
-    until(lambda: sink.ids == {"s1"})
+    soon(lambda: sink.ids == {"s1"})
     time.sleep(0.1)
     assert sink.ids == {"s1"}
     monitor.resume()
@@ -209,10 +209,10 @@ def test_close_returns_in_time_although_the_judge_hangs() -> None:
     held = Held()
     monitor = live(metric(held))
     monitor.submit(sample(1))
-    until(lambda: held.asked)
+    soon(lambda: held.asked)
     closed = threading.Event()
     threading.Thread(target=lambda: (monitor.close(0.1), closed.set())).start()
     assert closed.wait(20)
     assert monitor.stats().reasons == {"dropped": {"closed": 1}}
     held.let_go()
-    until(lambda: not ours(monitor))
+    soon(lambda: not ours(monitor))
