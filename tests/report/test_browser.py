@@ -65,14 +65,6 @@ def asked(browser):
     return [url for url in browser.requests if "report.test" in url or "evil" in url]
 
 
-def test_the_browser_would_run_and_fetch_what_it_could(browser):
-    attack = ATTACK.replace("alert(1);", "")  # which would wait for a click
-    seen = browser.measure(f"<title>before</title><p>{attack}</p>", 800)
-    assert seen["title"] == "owned"
-    assert "http://evil.example/a.png" in browser.requests
-    assert "script" in seen["elements"]
-
-
 def test_what_comes_from_outside_stays_text(browser, hostile):
     seen = browser.measure(hostile, 1280, opened=True)
     assert seen["title"] == "ragstone report"
@@ -82,39 +74,12 @@ def test_what_comes_from_outside_stays_text(browser, hostile):
     assert asked(browser) == ["http://report.test/measure", "http://report.test/page"]
 
 
-def test_from_a_file_too(browser, hostile, tmp_path):
-    path = tmp_path / "report.html"
-    path.write_text(hostile, encoding="utf-8")
-    dom = browser.dom(path)
-    assert "<title>ragstone report</title>" in dom
-    assert "&lt;script&gt;alert(1)" in dom
-    assert "<script" not in dom
-    assert asked(browser) == []
-
-
 @pytest.mark.parametrize("width", [400, 1280])
-@pytest.mark.parametrize("opened", [False, True], ids=["closed", "opened"])
-def test_nothing_sticks_out(browser, real, hostile, width, opened):
+def test_nothing_sticks_out(browser, real, hostile, width):
     for page in (real, hostile):
-        seen = browser.measure(page, width, opened=opened)
+        seen = browser.measure(page, width, opened=True)
         assert seen["wide"] == []
         assert seen["content"] <= seen["width"] <= width
-
-
-def test_what_sticks_out_is_seen(browser):
-    seen = browser.measure("<title>x</title><p style='width:900px'>x</p>", 400)
-    assert seen["wide"] == ["P.null"]
-    assert seen["content"] > seen["width"]
-
-
-def test_it_is_drawn_in_light_and_dark(browser, real, tmp_path):
-    path = tmp_path / "report.html"
-    path.write_text(real, encoding="utf-8")
-    light = browser.picture(path, tmp_path / "light.png", dark=False)
-    dark = browser.picture(path, tmp_path / "dark.png", dark=True)
-    assert light[:4] == dark[:4] == b"\x89PNG"
-    assert min(len(light), len(dark)) > 50_000
-    assert light != dark
 
 
 def test_the_page_names_no_place_to_fetch_from(real):

@@ -18,7 +18,6 @@ from ragstone.report.figures import (
     bin_of,
     bucket_start,
     bucket_width,
-    round_up,
     t_quantile,
     ticks,
 )
@@ -31,32 +30,12 @@ def mean_of(values, weights=None):
     return mean
 
 
-@pytest.mark.parametrize(
-    ("freedom", "quantile"),
-    [
-        (1, 12.706),
-        (2, 4.303),
-        (5, 2.571),
-        (10, 2.228),
-        (30, 2.042),
-        (31, 2.040),
-        (40, 2.021),
-        (60, 2.000),
-        (120, 1.980),
-    ],
-)
-def test_students_t(freedom, quantile):  # printed in every textbook
-    assert t_quantile(freedom) == pytest.approx(quantile, abs=6e-4)
+def test_students_t():  # printed in every textbook
+    table = {1: 12.706, 2: 4.303, 5: 2.571, 10: 2.228, 30: 2.042, 31: 2.040, 60: 2.000, 120: 1.980, 10**9: 1.960}
+    assert {freedom: t_quantile(freedom) for freedom in table} == pytest.approx(table, abs=6e-4)
 
 
-def test_students_t_only_falls():
-    quantiles = [t_quantile(freedom) for freedom in range(1, 400)]
-    assert quantiles == sorted(quantiles, reverse=True)
-    assert t_quantile(10**9) == pytest.approx(statistics.NormalDist().inv_cdf(0.975), abs=1e-5)
-
-
-@pytest.mark.parametrize("n", [2, 3, 30, 1_000])
-@pytest.mark.parametrize("weight", [1.0, 1 / 0.3, 1e-6])
+@pytest.mark.parametrize(("n", "weight"), [(2, 1.0), (30, 1 / 0.3), (1_000, 1e-6)])
 def test_equal_weights_are_the_textbook_interval(n, weight):
     values = [random.Random(n).random() for _ in range(n)]
     found = mean_of(values, [weight] * n).estimate()
@@ -78,15 +57,10 @@ def test_different_weights():
     assert found.high - found.mean == pytest.approx(t_quantile(freedom) * error)
 
 
-def test_weights_give_the_mean_of_the_whole_traffic():
-    # A fifth of the traffic fails and scores 0.2; all of that is chosen, and a tenth of the rest, which scores 0.8.
-    assert mean_of([0.2] * 200 + [0.8] * 80, [1.0] * 200 + [10.0] * 80).estimate().mean == pytest.approx(0.68)
-
-
 def test_the_interval_covers_the_truth_as_often_as_it_says():
     draw = random.Random(3)
     hits = 0
-    for _ in range(2_000):
+    for _ in range(500):
         chosen, weights = [], []
         for _ in range(60):
             value = draw.random() ** 0.5  # mean 2/3
@@ -96,7 +70,7 @@ def test_the_interval_covers_the_truth_as_often_as_it_says():
                 weights.append(1 / rate)
         found = mean_of(chosen, weights).estimate()
         hits += found.low <= 2 / 3 <= found.high
-    assert 0.93 <= hits / 2_000 <= 0.975
+    assert 0.92 <= hits / 500 <= 0.98
 
 
 def test_none_one_and_equal():
@@ -106,32 +80,14 @@ def test_none_one_and_equal():
         assert mean_of([value] * 1_000).estimate() == Estimate(1_000, value, value, value)
 
 
-def test_close_numbers_far_from_zero_keep_their_digits():
-    values = [1e9 + i / 10 for i in range(10)]
-    found = mean_of(values).estimate()
-    half = t_quantile(9) * statistics.stdev(values) / math.sqrt(10)
-    assert found.high - found.mean == pytest.approx(half, rel=1e-4)
-
-
 def test_an_interval_stays_within_the_bounds_of_the_scores():
     found = mean_of([0.0, 0.1, 1.0]).estimate((0.0, 1.0))
     assert (found.low, found.high) == (0.0, pytest.approx(1.0))
 
 
-@pytest.mark.parametrize(
-    ("span", "width"),
-    [
-        (0, 60),
-        (3 * HOUR, 60),
-        (3 * HOUR + 1, HOUR),
-        (4 * DAY, HOUR),
-        (4 * DAY + 1, DAY),
-        (90 * DAY, DAY),
-        (91 * DAY, WEEK),
-    ],
-)
-def test_bucket_width(span, width):
-    assert bucket_width(1e9, 1e9 + span) == width
+def test_bucket_width():
+    widths = {0: 60, 3 * HOUR: 60, 3 * HOUR + 1: HOUR, 4 * DAY: HOUR, 4 * DAY + 1: DAY, 90 * DAY: DAY, 91 * DAY: WEEK}
+    assert {span: bucket_width(1e9, 1e9 + span) for span in widths} == widths
 
 
 def test_buckets_begin_on_the_hour_at_midnight_and_on_monday():
@@ -145,7 +101,7 @@ def test_buckets_begin_on_the_hour_at_midnight_and_on_monday():
 
 def test_axes_hold_their_values():
     draw = random.Random(5)
-    for _ in range(2_000):
+    for _ in range(300):
         scale = 10.0 ** draw.randint(-6, 80)
         low, high = sorted(draw.uniform(-scale, scale) for _ in range(2))
         start, end = axis(low, high)
@@ -167,8 +123,3 @@ def test_bins_are_those_of_numpy():
             counts[bin_of(value, low, high)] += 1
         edges = np.round(bin_edges(low, high), 9)
         assert counts == np.histogram(np.round(values, 9), bins=edges)[0].tolist()
-
-
-def test_round_up():
-    for value in (1e-9, 0.03, 0.35, 0.999, 1, 1.5, 7, 99, 101, 12_345, 1e80):
-        assert value * (1 - 1e-6) <= round_up(value) <= 2.001 * value

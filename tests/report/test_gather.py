@@ -7,13 +7,13 @@ import tracemalloc
 
 import pytest
 
-from ragstone import Score, Unscored, Usage
+from ragstone import Sample, Score, Unscored, Usage
 from ragstone.report import report
 from ragstone.report.facts import Bin
 from ragstone.report.gather import gather
 from ragstone.sinks import Health, Record
 
-from .data import NOON, bare, database, health, records
+from .data import NOON, database, health, records
 
 
 def record(i=0, value=None, *, at=NOON, metric="mine", version="1", judge="j", rate=1.0, reason="timeout", **usage):
@@ -31,13 +31,9 @@ def found(tmp_path):
     return lambda given, *processes, since=None: gather(database(tmp_path / "a.db", given, *processes), since)
 
 
-def test_an_empty_database(found):
+def test_nothing_and_one_score(found):
     empty = found([], health())
-    assert (empty.groups, empty.outcomes, empty.first, empty.costs) == ((), 0, None, {})
-    assert len(empty.queues) == 1
-
-
-def test_one_score(found):
+    assert (empty.groups, empty.outcomes, empty.first, empty.costs, len(empty.queues)) == ((), 0, None, {}, 1)
     one = found([record(value=0.5)])
     (group,) = one.groups
     assert (group.scored, group.unscored, group.estimate.mean, group.estimate.low) == (1, 0, 0.5, None)
@@ -84,22 +80,12 @@ def test_samples_weigh_as_many_as_they_stand_for(found):
     assert group.series[0].estimate.mean == pytest.approx(100 / 110)
 
 
-def test_one_rate_for_all_weighs_nothing(found):
-    (group,) = found(record(i, i / 3, rate=0.1) for i in range(4)).groups
-    assert not group.weighted
-    assert group.estimate.mean == pytest.approx(0.5)
-
-
 def test_since_leaves_out_what_was_submitted_before(found):
     given = [record(i, i / 10, at=NOON + i) for i in range(10)]
     kept = found(given, since=NOON + 5)
     assert kept.outcomes == 5
     assert kept.groups[0].estimate.mean == pytest.approx(0.7)
     assert (kept.first, kept.since) == (NOON + 5, NOON + 5)
-
-
-def test_since_nothing(found):
-    assert found([record(value=0.5)], health(), since=NOON + 10).groups == ()
 
 
 def test_figures_are_those_of_the_records(found):
@@ -129,14 +115,7 @@ def test_the_lowest_are_ten_and_of_equal_ones_the_latest(found):
     assert [low.sample_id for low in group.lowest] == [f"s{i}" for i in range(39, 19, -2)]
 
 
-def test_nothing_cost_a_full_score(found):
-    given = [record(0, 1.0, metric="context_relevancy"), record(1, 0.5, metric="context_relevancy")]
-    assert [low.sample_id for low in found(given).groups[0].lowest] == ["s1"]
-
-
-@pytest.mark.parametrize(
-    ("values", "axis"), [([0.2, 0.9], (0, 1)), ([-0.1, 0.9], (-1, 1)), ([1.0, 4.6], (1, 5)), ([0.0], (0, 1))]
-)
+@pytest.mark.parametrize(("values", "axis"), [([0.2, 0.9], (0, 1)), ([-0.1, 0.9], (-1, 1)), ([1.0, 4.6], (1, 5))])
 def test_the_axis_is_that_of_the_scores(found, values, axis):
     assert found(record(i, value) for i, value in enumerate(values)).groups[0].axis == axis
 
@@ -178,38 +157,30 @@ def change(path, sql, *values):
     connection.close()
 
 
-@pytest.mark.parametrize(
-    ("column", "value"),
-    [
-        ("value", "high"), ("value", float("inf")), ("value", None), ("value", 1e308), ("submitted_at", 1e18),
-        ("scored_at", -5), ("scored_at", "noon"), ("rate", 0), ("rate", -1), ("rate", "half"), ("rate", 1e-320),
-        ("llm_calls", -3), ("input_tokens", "many"), ("passed", 7), ("verdicts", "{"), ("verdicts", '[{"id": 1}]'),
-        ("verdicts", "[" * 100_000), ("breakdown", "[1]"), ("breakdown", '{"a": "b", "c": NaN}'), ("sample", "[]"),
-        ("sample", '{"response": 5}'), ("sample", '{"response": "\\ud83d \\u0000"}'), ("reason", b"\xff\xfe"),
-        ("judge", b"\xff"), ("status", "odd"), ("sample_id", b"\x00\xff"),
-    ],
-)  # fmt: skip
-def test_what_a_hand_has_changed_stops_nothing(tmp_path, column, value):
-    path = database(tmp_path / "a.db", records(10), health())
-    change(path, f"UPDATE outcomes SET {column} = ? WHERE sample_id = 'run-00003'", value)
+CHANGED = [
+    ("value", "high"), ("value", float("inf")), ("value", None), ("value", 1e308), ("submitted_at", 1e18),
+    ("scored_at", "noon"), ("rate", 0), ("rate", "half"), ("rate", 1e-320), ("llm_calls", -3),
+    ("input_tokens", "many"), ("passed", 7), ("verdicts", "{"), ("verdicts", '[{"id": 1}]'),
+    ("verdicts", "[" * 100_000), ("breakdown", "[1]"), ("breakdown", '{"a": "b", "c": NaN}'), ("sample", "[]"),
+    ("sample", '{"response": 5}'), ("sample", '{"response": "\\ud83d \\u0000"}'), ("reason", b"\xff\xfe"),
+    ("judge", b"\xff"), ("status", "odd"), ("sample_id", b"\x00\xff"),
+]  # fmt: skip
+
+
+def test_what_a_hand_has_changed_stops_nothing(tmp_path):
+    path = database(tmp_path / "a.db", records(len(CHANGED)), health())
+    for i, (column, value) in enumerate(CHANGED):
+        change(path, f"UPDATE outcomes SET {column} = ? WHERE sample_id = 'run-{i:05d}'", value)
+    change(path, "UPDATE health SET counts = '[', reasons = '{\"dropped\": 5}', longest_queue = 'x', started_at = 'y'")
     assert report(path).count("</section>") == 7
     whole = gather(path)
-    assert whole.outcomes == 40
+    assert whole.outcomes == 4 * len(CHANGED)
     for group in whole.groups:
         assert sum(b.count for b in group.distribution) == group.scored
-        if group.estimate:
-            assert -1 <= group.estimate.mean <= 1
-
-
-def test_health_that_a_hand_has_changed(tmp_path):
-    path = database(tmp_path / "a.db", [], health())
-    change(path, "UPDATE health SET counts = '[', reasons = '{\"dropped\": 5}', longest_queue = 'x', started_at = 'y'")
-    assert "Queue" in report(path)
+        assert group.estimate is None or -1 <= group.estimate.mean <= 1
 
 
 def test_surrogates_and_nul_in_stored_texts(found):
-    from ragstone import Sample
-
     sample = Sample(response="half \ud83d, nul \x00", metadata={"k\ud800": "\udfff"})
     score = Score(metric="mine", value=0.5, reason="nul \x00", version="1")
     given = Record(sample_id="a\x00b", outcome=score, judge="j", submitted_at=NOON, scored_at=NOON, sample=sample)
@@ -224,23 +195,17 @@ def test_memory_does_not_grow_with_the_rows(tmp_path):
         rows = [dict(row) for row in connection.execute("SELECT * FROM outcomes")]
         again = (
             {**row, "sample_id": f"{row['sample_id']}-{i}", "submitted_at": row["submitted_at"] - i * 97}
-            for i, row in zip(range(100_000), itertools.cycle(rows), strict=False)
+            for i, row in zip(range(20_000), itertools.cycle(rows), strict=False)
         )
         marks = ", ".join(f":{name}" for name in rows[0])
         connection.executemany(f"INSERT INTO outcomes ({', '.join(rows[0])}) VALUES ({marks})", again)
     connection.close()
-    assert path.stat().st_size > 100 << 20
+    assert path.stat().st_size > 20 << 20
     tracemalloc.start()
     try:
         page = report(path)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert "100,100 outcomes" in page
-    assert peak < 8 << 20  # all rows at once are 50 and more
-
-
-def test_bare_verdicts_hold_no_text():
-    for given in records(5, texts=False):
-        for verdict in getattr(given.outcome, "verdicts", ()):
-            assert bare(verdict) == verdict
+    assert "20,100 outcomes" in page
+    assert peak < 6 << 20  # all rows at once are 10 and more

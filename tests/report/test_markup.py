@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragstone.report.markup import Html, cut, escape, foreign, tag, together
+from ragstone.report.markup import Html, escape, foreign, tag, together
 
 
 class Reader(HTMLParser):
@@ -59,7 +59,3 @@ def test_attributes():
 
 def test_what_turns_the_writing_round_ends_where_it_ends():
     assert foreign("\u202eabc") == "<bdi>\u202eabc</bdi>"
-
-
-def test_cut():
-    assert [cut("abcdef", n) for n in (6, 5, 1)] == ["abcdef", "abcd…", "…"]

@@ -1,5 +1,6 @@
 """The page: what it says of what it was given. How it looks and that nothing runs: test_browser."""
 
+import itertools
 import re
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -11,7 +12,7 @@ from ragstone.report.facts import Bin, Bucket, Cost, Findings, Group, Item, Low,
 from ragstone.report.figures import Estimate, bin_edges
 from ragstone.report.page import page
 from ragstone.report.pieces import low_score
-from ragstone.report.sections import group_section, time_ticks
+from ragstone.report.sections import time_ticks
 from ragstone.report.svg import Bar, Point, bar_chart, line_chart
 
 from .data import NOON
@@ -81,18 +82,8 @@ def test_nothing_was_scored_yet():
 
 def test_what_a_group_says():
     text = text_of(findings(group()))
-    for said in (
-        "mean 0.500",
-        "0.400 – 0.600",
-        "scored 2",
-        "unscored 1",
-        "timeout",
-        "after 30 s",
-        "s1",
-        "s2",
-        "0.250 s2",
-    ):
-        assert said in text
+    for words in ("mean 0.500", "0.400 – 0.600", "scored 2", "unscored 1", "timeout", "after 30 s", "0.250 s2"):
+        assert words in text
     assert "weighted" not in text
     assert "never averaged" not in text
 
@@ -112,12 +103,6 @@ def test_weights_and_versions_are_said():
     assert "never averaged together; the newest stands first" in text
 
 
-def test_how_to_store_texts_is_said_where_they_are_not():
-    assert "store_text=True" in text_of(findings(group()))
-    stored = Low("s2", 0.25, None, NOON, "Why.", passages=(Passage("response", "x", 1),))
-    assert "store_text" not in text_of(findings(group(lowest=(stored,))))
-
-
 def test_a_low_score():
     low = Low(
         sample_id="s2", value=0.25, passed=False, at=NOON, why="Why.", parts=(("alignment", 0.25),), more=3, left_out=2,
@@ -131,13 +116,6 @@ def test_a_low_score():
         assert said in text
     assert "Cut after 8 of 9,999 characters; 1 marked passages are behind that." in text
     assert "2 further contexts are not shown" in text
-
-
-def test_a_low_score_without_its_sentence():
-    low = Low("s2", 0.25, False, NOON, "", parts=(("alignment", 0.25),))
-    text = Text(low_score(low)).text
-    assert text.startswith("0.250 s2 below its threshold; alignment 0.250 Submitted 2026-09-21 12:00 UTC.")
-    assert text.count("alignment") == 1
 
 
 def test_unknown_tokens_are_never_zero():
@@ -213,12 +191,6 @@ def test_a_line_is_broken_where_nothing_was_scored_and_a_band_where_there_is_non
     assert classes(line()) == []
 
 
-def test_higher_is_drawn_higher_and_what_is_beyond_is_cut():
-    low, high = line([Point(0, 0.0, -5, 9, "a"), Point(10, 1.0, None, None, "b")]).iter("circle")
-    assert float(low.get("cy")) > float(high.get("cy"))
-    assert float(low.get("cx")) < float(high.get("cx"))
-
-
 def test_bars():
     given = [Bar(0, 0.5, 0.0, "none"), Bar(0.5, 1.0, 2.0, "two")]
     root = svg(
@@ -229,25 +201,13 @@ def test_bars():
     assert float(bar.get("height")) == pytest.approx((210 - 12 - 28) / 2)
 
 
-def test_a_long_time_has_no_dot_for_each_point_and_few_labels():
-    many = [Point(i / 100, 0.5, 0.4, 0.6, "x") for i in range(1_000)]
-    assert classes(line(many)) == ["band", "line"]
-
-
-@pytest.mark.parametrize("width", [3_600, DAY, 7 * DAY])
-@pytest.mark.parametrize("steps", [1, 2, 3, 4, 5, 47, 48, 49, 60, 72, 96, 97, 520])
-def test_times_below_a_chart_are_few_and_within_it(width, steps):
-    start = MORNING + 5 * 3_600 if width == 3_600 else MORNING
-    end = start + steps * width
-    labels = time_ticks((start, end), width)
-    assert 1 <= len(labels) <= (3 if width == 3_600 and steps <= 48 else 5)
-    assert all(start <= at < end for at, _ in labels)
-    assert len({text for _, text in labels}) == len(labels)
-    if width == 3_600 and steps > 48:
-        assert {at % DAY for at, _ in labels} == {0}  # "22 Sep" is where that day begins
-
-
-def test_a_section_stands_by_itself():
-    html = group_section(group(), "one", DAY, (MORNING, MORNING))
-    assert html.startswith('<div id="one"')
-    assert Text(html).text.startswith("Version 1 , judge j , 2026-09-21 12:00 to 2026-09-21 12:00 UTC")
+def test_times_below_a_chart_are_few_and_within_it():
+    for width, steps in itertools.product((3_600, DAY, 7 * DAY), (1, 2, 3, 4, 5, 47, 48, 49, 60, 72, 96, 97, 520)):
+        start = MORNING + 5 * 3_600 if width == 3_600 else MORNING
+        end = start + steps * width
+        labels = time_ticks((start, end), width)
+        assert 1 <= len(labels) <= (3 if width == 3_600 and steps <= 48 else 5)
+        assert all(start <= at < end for at, _ in labels)
+        assert len({text for _, text in labels}) == len(labels)
+        if width == 3_600 and steps > 48:
+            assert {at % DAY for at, _ in labels} == {0}  # "22 Sep" is where that day begins
