@@ -127,10 +127,10 @@ def failing(error):
 
 @pytest.mark.parametrize("way", [ainvoke, stream], ids=named)
 def test_a_run_that_fails_is_a_sample_with_what_it_had(monitor, way) -> None:
-    with pytest.raises(ValueError, match="down"):
-        way(failing(ValueError("down")), QUESTION, heard(monitor))
+    with pytest.raises(ValueError, match="xxx"):
+        way(failing(ValueError("x" * 300)), QUESTION, heard(monitor))
     assert parts(monitor.only) == (QUESTION, FOUND, None)
-    assert monitor.only.metadata["error"] == "ValueError: down"
+    assert monitor.only.metadata["error"] == "ValueError: " + "x" * 200
 
 
 def test_an_error_that_cannot_be_worded_is_counted_and_the_app_s_own_error_goes_on(monitor) -> None:
