@@ -97,6 +97,14 @@ class QuestionState:
     answer: str | None = None
 
 
+@dataclass
+class Packed:
+    """As LangGraph's invoke(version="v2") packs a state."""
+
+    value: object
+    interrupts: tuple = ()
+
+
 QUESTIONS = {
     "text": QUESTION,
     "message of blocks": HumanMessage([{"type": "text", "text": QUESTION}, {"type": "image", "url": "http://x/y"}]),
@@ -120,6 +128,7 @@ ANSWERS = {
     "message that calls a tool, too": AIMessage(ANSWER, tool_calls=[CALL]),
     "last message calls a tool, too": {"messages": [("ai", "Hm."), AIMessage(ANSWER, tool_calls=[CALL])]},
     "a message before it calls a tool, too": [AIMessage("Hm.", tool_calls=[CALL]), ("ai", ANSWER)],
+    "LangGraph's invoke(version='v2')": Packed({"answer": ANSWER, "n": 3}),
     "another role": ChatMessage(ANSWER, role="bot"),
     "LangSmith, a message": AIMessage(ANSWER).model_dump(),
     "a graph's update in messages": {"agent": {"messages": [dumpd(AIMessage(ANSWER))]}},

@@ -15,7 +15,6 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import after_model
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, ToolMessage
-from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import create_retriever_tool, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
@@ -169,14 +168,6 @@ def test_parallel_nodes_in_a_graph_in_a_graph() -> None:
     assert len(sample.retrieved_contexts) == 2
 
 
-def test_a_handler_that_is_everywhere_hears_graphs_and_agents() -> None:
-    monitor = Noting()
-    with MonitorHandler(monitor).everywhere():
-        rag_graph().compile().invoke({"question": QUESTION})
-        create_agent(says(called("search"), ANSWER), [retriever_tool("content")]).invoke(ASKED)
-    assert [parts(sample) for sample in monitor.samples] == [WHOLE, WHOLE]
-
-
 # --- interrupts ------------------------------------------------------------------------------------------------------
 
 
@@ -291,12 +282,6 @@ def search_by_command(query: str) -> Command:
     return Command(update={"messages": [ToolMessage("found", artifact=DOCUMENTS, tool_call_id="1")]})
 
 
-@tool
-def broken(query: str) -> str:
-    """Fail."""
-    raise ValueError("down")
-
-
 def retriever_tool(response_format):
     return create_retriever_tool(Searching(), "search", "Search.", response_format=response_format)
 
@@ -330,14 +315,6 @@ def test_a_tool_of_plain_text_is_named() -> None:
     assert parts(monitor.samples[1]) == WHOLE
 
 
-def test_two_hops_are_one_sample_with_each_text_once() -> None:
-    other = create_retriever_tool(Searching(texts=(SECOND, THIRD)), "other", "Search.")
-    both = AIMessage("", tool_calls=[*called("search").tool_calls, *called("other", "2").tool_calls])
-    agent = create_agent(says(both, called("search", "3"), ANSWER), [retriever_tool("content"), other])
-    sample = heard(agent, ASKED)
-    assert sorted(sample.retrieved_contexts) == sorted((FIRST, SECOND, THIRD))
-
-
 @pytest.mark.parametrize("way", [invoke, WAYS[3]], ids=named)
 def test_of_an_agent_with_a_memory_only_this_run_counts(way) -> None:
     tools = [create_retriever_tool(Searching(texts=(THIRD,)), "first", "Search."), search]
@@ -350,27 +327,6 @@ def test_of_an_agent_with_a_memory_only_this_run_counts(way) -> None:
     way(agent, ASKED, config)
     assert [parts(sample) for sample in monitor.samples] == [("Is Persuasion a novel?", (THIRD,), "Yes."), WHOLE]
     assert monitor.samples[0].metadata["thread_id"] == "7"
-
-
-def test_an_agent_whose_tool_fails() -> None:
-    monitor = Noting()
-    agent = create_agent(says(called("broken"), ANSWER), [broken])
-    with pytest.raises(ValueError, match="down"):
-        agent.invoke(ASKED, {"callbacks": [MonitorHandler(monitor)]})
-    assert parts(monitor.only) == (QUESTION, (), None)
-    assert monitor.only.metadata["error"] == "ValueError: down"
-
-
-def test_an_agent_as_another_one_s_tool_is_part_of_its_sample() -> None:
-    inner = create_agent(says(called("search"), "inner"), [retriever_tool("content")])
-
-    @tool
-    def research(query: str, config: RunnableConfig) -> str:
-        """Have it found out."""
-        return inner.invoke({"messages": [("user", query)]}, config)["messages"][-1].text
-
-    agent = create_agent(says(called("research"), ANSWER), [research])
-    assert parts(heard(agent, ASKED)) == WHOLE
 
 
 @pytest.mark.parametrize("by", ["handler", "middleware"])
