@@ -6,8 +6,6 @@ import inspect
 import json
 import pickle
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import Any, TypedDict
 
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
@@ -15,15 +13,13 @@ from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
-from langchain_core.tools import tool
-from pydantic import BaseModel, SecretStr
+from pydantic import SecretStr
 
 from ragstone import AlignmentCoverage, ContextRelevancy, ResponseRelevancy, Sample, SummarizationScore
 from ragstone.testing import FakeEmbedder, FakeLLM
 from ragstone_langchain import LangChainLLM, RagEvaluator
 
 from ..support.keys import ERRORS, KEYS, OWN, leaked  # noqa: TID252
-from .monitored import says
 from .samples import ANSWER, FIRST, QUESTION, SECOND, VALUE, judge, relevancy
 
 DOCUMENTS = [Document(FIRST), Document(SECOND)]
@@ -306,94 +302,3 @@ def test_no_key_is_in_a_result():
         assert result["metadata"]["unscored"] == "judge_error"
         assert "[hidden]" in result["comment"]
         assert leaked(json.dumps(result)) == []
-
-
-class DictState(TypedDict, total=False):
-    question: str
-    documents: list[Document]
-    generation: str
-
-
-@dataclass
-class DataState:
-    question: str
-    documents: list[Document] = field(default_factory=list)
-    generation: str | None = None
-
-
-class ModelState(BaseModel):
-    question: str
-    documents: list[Any] = []
-    generation: Any = None
-
-
-def graph_of(state):
-    graph_module = pytest.importorskip("langgraph.graph")
-    graph = graph_module.StateGraph(state)
-    graph.add_node("retrieve", lambda _: {"documents": DOCUMENTS})
-    graph.add_node("generate", lambda _: {"generation": AIMessage(ANSWER) if state is DictState else ANSWER})
-    graph.add_edge(graph_module.START, "retrieve")
-    graph.add_edge("retrieve", "generate")
-    return graph.compile()
-
-
-@pytest.mark.parametrize("state", [DictState, DataState, ModelState])
-def test_a_graphs_final_state_is_scored_and_not_changed(state) -> None:
-    final = graph_of(state).invoke({"question": QUESTION})
-    before = copy.deepcopy(final)
-    evaluator = RagEvaluator(relevancy())
-    assert evaluator(inputs=state(question=QUESTION), outputs=final)["score"] == VALUE
-    assert evaluator(outputs=final)["score"] == evaluator.as_runnable().invoke(final)["score"] == VALUE
-    assert RagEvaluator(SummarizationScore(llm=judge()))(outputs=final)["score"] is not None
-    assert final == before
-
-
-def test_the_packed_result_of_invoke_v2_is_unpacked() -> None:
-    if not hasattr(pytest.importorskip("langgraph.types"), "GraphOutput"):
-        pytest.skip("this langgraph has no version='v2'")
-    final = graph_of(DictState).invoke({"question": QUESTION}, version="v2")
-    assert type(final).__name__ == "GraphOutput"
-    assert RagEvaluator(relevancy())(outputs=final)["score"] == VALUE
-
-
-def call(number, name="search"):
-    return AIMessage("", tool_calls=[{"name": name, "args": {"query": "word1"}, "id": str(number)}])
-
-
-@tool(response_format="content_and_artifact")
-def search(query: str):
-    """Search, and keep the Documents."""
-    return "found", DOCUMENTS
-
-
-@tool
-def search_text(query: str) -> str:
-    """Search, and keep nothing but text."""
-    return FIRST
-
-
-def agent_of(*said, **options):
-    agents = pytest.importorskip("langchain.agents")
-    saver = pytest.importorskip("langgraph.checkpoint.memory").InMemorySaver()
-    return agents.create_agent(says(*said), [search, search_text], checkpointer=saver, **options)
-
-
-THREAD = {"configurable": {"thread_id": "1"}}
-
-
-def test_of_an_agent_with_a_memory_only_the_last_turn_counts() -> None:
-    agent = agent_of(call(1, "search_text"), "It has word9 here.", call(2), ANSWER)
-    first = agent.invoke({"messages": [("user", QUESTION)]}, THREAD)
-    assert RagEvaluator(relevancy(), retriever_tools=["search_text"])(outputs=first)["score"] == 0.5
-    assert "is named in retriever_tools" in RagEvaluator(relevancy())(outputs=first)["comment"]
-    final = agent.invoke({"messages": [("user", QUESTION)]}, THREAD)
-    assert len(final["messages"]) == 8
-    result = RagEvaluator(relevancy(), retriever_tools=["search_text"])(outputs=final)
-    assert (result["score"], result["comment"][:35]) == (VALUE, "1 of 4 sentences in 1 of 2 contexts")
-
-
-def test_an_agent_that_stops_for_a_tool_has_no_answer() -> None:
-    agent = agent_of(call(1), ANSWER, interrupt_before=["tools"])
-    state = agent.invoke({"messages": [("user", QUESTION)]}, THREAD)
-    result = RagEvaluator(ResponseRelevancy(llm=judge(), embedder=FakeEmbedder()))(outputs=state)
-    assert result["comment"].startswith("missing_input: response: is not in outputs (dict with 'messages'")

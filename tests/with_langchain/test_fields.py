@@ -27,11 +27,10 @@ from ragstone import AlignmentCoverage, Sample, SummarizationScore
 from ragstone.testing import FakeLLM
 from ragstone_langchain.fields import Reading, read_sample
 from ragstone_langchain.given import Given
-from ragstone_langchain.messages import text_of
 from ragstone_langchain.places import USUAL_NAMES
 from ragstone_langchain.values import Unreadable
 
-from .samples import ANSWER, FIRST, QUESTION, SECOND, NeedsAll, NeedsNothing, judge, relevancy
+from .samples import ANSWER, FIRST, QUESTION, SECOND, NeedsAll, NeedsNothing, judge
 
 
 class Named(FakeLLM):
@@ -98,24 +97,25 @@ class QuestionState:
     answer: str | None = None
 
 
+@dataclass
+class Packed:
+    """As LangGraph's invoke(version="v2") packs a state."""
+
+    value: object
+    interrupts: tuple = ()
+
+
 QUESTIONS = {
     "text": QUESTION,
     "message of blocks": HumanMessage([{"type": "text", "text": QUESTION}, {"type": "image", "url": "http://x/y"}]),
     "messages": [SystemMessage("Be terse."), HumanMessage("Hi."), AIMessage("Hello."), HumanMessage(QUESTION)],
-    "pairs from JSON": [["system", "Be terse."], ["human", QUESTION]],
     "a chat API's messages": [{"role": "developer", "content": "Be terse."}, {"role": "user", "content": QUESTION}],
     "prompt": ChatPromptValue(messages=[HumanMessage(QUESTION)]),
     "mapping of one pair": {"messages": ("user", QUESTION)},
-    "mapping of texts as messages": {"messages": ["Hi.", QUESTION]},
-    "LangSmith, a traced function": {"inputs": {"question": QUESTION}},
     "LangSmith, a traced function of one text": {"topic": QUESTION},
     "LangSmith, a graph": {"input": {"messages": [dumpd(HumanMessage(QUESTION))]}},
-    "saved message": message_to_dict(HumanMessage(QUESTION)),
-    "dumped message": HumanMessage(QUESTION).model_dump(),
     "pydantic state with a deprecated field": DeprecatedModel(question=QUESTION, old="x"),
-    "dataclass state": QuestionState(QUESTION),
     "its name is None first": {"user_input": None, "question": QUESTION},
-    "several names, the first counts": {"query": "rewritten", "question": QUESTION, "input": "more"},
     "a message under the name": {"question": AIMessage(QUESTION), "lang": "en"},
     "an unknown mapping under one name": {"input": {"lang": "en", "n": 3}, "messages": [("user", QUESTION)]},
 }
@@ -128,16 +128,25 @@ ANSWERS = {
     "message that calls a tool, too": AIMessage(ANSWER, tool_calls=[CALL]),
     "last message calls a tool, too": {"messages": [("ai", "Hm."), AIMessage(ANSWER, tool_calls=[CALL])]},
     "a message before it calls a tool, too": [AIMessage("Hm.", tool_calls=[CALL]), ("ai", ANSWER)],
+    "LangGraph's invoke(version='v2')": Packed({"answer": ANSWER, "n": 3}),
     "another role": ChatMessage(ANSWER, role="bot"),
     "LangSmith, a message": AIMessage(ANSWER).model_dump(),
-    "LangSmith, messages under output": {"output": [HumanMessage(QUESTION), AIMessage(ANSWER)]},
-    "LangSmith, a state under output": {"output": {"question": "x", "answer": ANSWER}},
     "a graph's update in messages": {"agent": {"messages": [dumpd(AIMessage(ANSWER))]}},
     "names win over messages": {"answer": ANSWER, "messages": [HumanMessage("Hi."), AIMessage("Hello.")]},
     "pydantic state with more fields than declared": DeprecatedModel(question="x", answer=ANSWER),
     "dataclass state": QuestionState("x", ANSWER),
-    "a chat API's message": {"role": "assistant", "content": ANSWER},
     "alone beside None and what has no name": {"draft": ANSWER, "error": None, 3: "three"},
+}
+
+
+CONTEXTS = {
+    "tuple": (FIRST, SECOND),
+    "mixed": [FIRST, Document(SECOND)],
+    "with scores": [(Document(FIRST), 0.9), (Document(SECOND), 0)],
+    "serialised": dumpd(DOCUMENTS),
+    "packed": {"output": {"documents": DOCUMENTS}},
+    "an agent's messages": {"messages": agent_messages()},
+    "a tool's message": ToolMessage("found", tool_call_id="1", artifact=DOCUMENTS),
 }
 
 
@@ -151,6 +160,14 @@ def test_the_answer_is_read_from_every_form_of_outputs(form):
     assert read(QUESTION, ANSWERS[form], context=DOCUMENTS) == WHOLE
 
 
+@pytest.mark.parametrize("form", CONTEXTS)
+def test_contexts_are_read_from_every_form(form):
+    context = CONTEXTS[form]
+    assert read(QUESTION, ANSWER, context=context) == WHOLE
+    assert read(QUESTION, {"answer": ANSWER, "context": context}) == WHOLE
+    assert read({"question": QUESTION, "context": context}, ANSWER) == WHOLE
+
+
 def test_each_usual_name_is_known():
     for name in USUAL_NAMES["user_input"]:
         assert read({name: QUESTION, "lang": "en"}, ANSWER, context=DOCUMENTS) == WHOLE, name
@@ -160,139 +177,17 @@ def test_each_usual_name_is_known():
         assert read(QUESTION, {"answer": ANSWER, name: DOCUMENTS}) == WHOLE, name
 
 
-@pytest.mark.parametrize("inputs", [None, {"lang": "en", "n": 2}, {"docs": [FIRST]}, {"messages": []}])
-def test_a_question_that_is_not_in_inputs_is_read_from_the_outputs(inputs):
-    for outputs in (
-        {"question": QUESTION, "answer": ANSWER},
-        {"messages": [("user", QUESTION), ("ai", ANSWER)]},
-        {"output": {"input": QUESTION, "answer": ANSWER}},
-    ):
-        assert read(inputs, outputs, context=DOCUMENTS) == WHOLE
-
-
-NOWHERE = {
-    "an answer alone": (None, ANSWER, "user_input: is not in inputs (None) or outputs (str)"),
-    "an answer under its name": (None, {"answer": ANSWER}, "user_input: is not in inputs (None) or outputs (dict with"),
-    "an answer in messages": (None, [("ai", ANSWER)], "user_input: is not in inputs (None) or outputs (list)"),
-    "contexts alone": ({"context": FIRST}, ANSWER, "user_input: is not in inputs (dict with 'context')"),
-    "a reference alone": ({"reference": ANSWER}, ANSWER, "user_input: is not in inputs (dict with 'reference')"),
-    "a question alone": (None, {"question": QUESTION}, "response: is not in outputs (dict with 'question')"),
-    "a state's question alone": (None, QuestionModel(question=QUESTION), "response: is not in outputs (QuestionModel"),
-    "no AI message after a tool's": (
-        None,
-        [("user", QUESTION), AIMessage("", tool_calls=[CALL]), ToolMessage("x", tool_call_id="1")],
-        "response: is not in outputs (list)",
-    ),
-    "no AI message in the last turn": (
-        None,
-        [("user", "Hi."), ("ai", "Hello."), ("user", QUESTION)],
-        "response: is not in outputs (list)",
-    ),
-    "a call alone": (None, [("user", QUESTION), AIMessage(" ", tool_calls=[CALL])], "response: is not in outputs"),
-    "a chat API's call": (
-        None,
-        [
-            {"role": "user", "content": QUESTION},
-            {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": {"name": "f"}}]},
-        ],
-        "response: is not in outputs",
-    ),
-    "a block's call": (
-        None,
-        [("user", QUESTION), {"role": "assistant", "content": [{"type": "tool_use", "name": "f"}]}],
-        "response: is not in outputs",
-    ),
-    "an older call": (
-        None,
-        [("user", QUESTION), {"type": "ai", "content": "", "additional_kwargs": {"tool_calls": [{"id": "1"}]}}],
-        "response: is not in outputs",
-    ),
-    "a call under a name": (
-        QUESTION,
-        {"answer": AIMessage("", tool_calls=[CALL])},
-        "response: outputs['answer'] is a message that only calls tools, not an answer; pass ",
-    ),
-    "a number": (QUESTION, {"output": 3.5}, "response: outputs['output'] is float, not text"),
-    "bytes": (QUESTION, b"x", "response: outputs is bytes, not text"),
-    "a Document": (QUESTION, Document("x"), "response: outputs is Document, not text"),
-    "a list of numbers": (QUESTION, {"answer": [1, 2]}, "response: outputs['answer'] is list, not text"),
-    "a class": (QUESTION, AIMessage, "response: outputs is "),
-}
-
-
-@pytest.mark.parametrize("what", NOWHERE)
-def test_no_field_stands_in_for_another_and_what_is_none_is_named_with_its_place(what):
-    inputs, outputs, said = NOWHERE[what]
-    whole = problem(inputs, outputs, context=DOCUMENTS)
-    assert whole.startswith(said)
-    assert re.search(r"; pass (in|out)puts as text.*fields=\{'(user_input|response)': KEY\}$", whole)
-
-
-def test_text_of_takes_what_every_version_of_langchain_core_has():
-    class Older:  # in langchain-core 0.3 `text` was a method
-        content = "So."
-
-        def text(self):
-            return self.content
-
-    assert text_of(Older()) == text_of(AIMessage("So.")) == AIMessage("So.").text == "So."
-
-
-# --- the contexts ------------------------------------------------------------------------------------------------
-
-CONTEXTS = {
-    "tuple": (FIRST, SECOND),
-    "mixed": [FIRST, Document(SECOND)],
-    "with scores": [(Document(FIRST), 0.9), (Document(SECOND), 0)],
-    "with scores from JSON": [[{"page_content": FIRST}, 0.9], [{"page_content": SECOND}, 0.1]],
-    "serialised": dumpd(DOCUMENTS),
-    "named inside": {"documents": DOCUMENTS, "k": 2},
-    "packed": {"output": {"documents": DOCUMENTS}},
-    "an agent's messages": {"messages": agent_messages()},
-    "a tool's message": ToolMessage("found", tool_call_id="1", artifact=DOCUMENTS),
-}
-
-
-@pytest.mark.parametrize("form", CONTEXTS)
-def test_contexts_are_read_from_every_form(form):
-    context = CONTEXTS[form]
-    assert read(QUESTION, ANSWER, context=context) == WHOLE
-    assert read(QUESTION, {"answer": ANSWER, "context": context}) == WHOLE
-    assert read({"question": QUESTION, "context": context}, ANSWER) == WHOLE
-
-
-def test_one_context_needs_no_list_and_none_found_is_known_from_not_said():
-    for context in (FIRST, Document(FIRST), {"page_content": FIRST}, (Document(FIRST), 0.5)):
-        assert read(QUESTION, ANSWER, context=context).retrieved_contexts == (FIRST,)
-    assert "retrieved_contexts" in read(QUESTION, {"answer": ANSWER, "context": []}).model_fields_set
-    assert read(QUESTION, {"answer": ANSWER, "docs": []}, retrieved=[[Document(FIRST)]]).retrieved_contexts == ()
-    said = problem(QUESTION, {"answer": ANSWER, "reference_contexts": [FIRST]})  # what should have been retrieved
-    assert said.startswith("retrieved_contexts: is not in context (None) or inputs (str) or outputs (dict with 'answ")
-
-
-def test_a_retrievers_own_output_is_contexts():
-    for outputs in (DOCUMENTS, {"output": DOCUMENTS}, {"documents": DOCUMENTS}):
-        sample = read(QUESTION, outputs, metric=NeedsNothing)
-        assert (sample.retrieved_contexts, sample.response) == ((FIRST, SECOND), None)
-
-
-@pytest.mark.parametrize(
-    ("context", "said"),
-    [
-        (7, "context is int, not texts or Documents"),
-        ({"pages": 3}, "context is dict with 'pages', not"),
-        ({}, "context is an empty dict, not"),
-        ([FIRST, None], "context[1] is None, not text or a Document"),
-        ([{"text": FIRST}], "context[0] is dict with 'text', not"),
-        ([HumanMessage("Hi.")], "context[0] is HumanMessage, not"),
-        ([{"page_content": 7}], "context[0]: its page_content is int, not text"),
-        ({"docs": [FIRST, 7]}, "context['docs'][1] is int, not"),
-    ],
-)
-def test_what_is_no_context_is_named_with_its_place(context, said):
-    whole = problem(QUESTION, ANSWER, context=context)
-    assert whole.startswith(f"retrieved_contexts: {said}")
-    assert "; pass context as texts or Documents" in whole
+@pytest.mark.parametrize("form", ["objects", "serialised", "saved", "from JSON"])
+def test_an_agents_state_has_everything_of_its_last_turn(form):
+    messages = {
+        "objects": agent_messages(),
+        "serialised": dumpd(agent_messages()),
+        "saved": [message_to_dict(message) for message in agent_messages()],
+        "from JSON": json.loads(json.dumps([message.model_dump() for message in agent_messages()])),
+    }[form]
+    assert read({"messages": [("user", QUESTION)]}, {"messages": messages}) == WHOLE
+    assert read(None, {"output": {"messages": messages, "remaining_steps": 3}}) == WHOLE
+    assert read(None, messages, retriever_tools={"search"}) == WHOLE, "of a named tool with Documents these alone"
 
 
 def test_contexts_come_from_the_call_then_the_outputs_then_the_retrievers_then_the_inputs():
@@ -309,79 +204,177 @@ def test_contexts_come_from_the_call_then_the_outputs_then_the_retrievers_then_t
     assert read(**places | {"retrieved": None}).retrieved_contexts == ("in inputs",)
 
 
-# --- an agent's conversation ---------------------------------------------------------------------------------------
+def searched(*tool_messages):
+    return [("user", QUESTION), AIMessage("", tool_calls=[CALL]), *tool_messages, ("ai", ANSWER)]
 
 
-@pytest.mark.parametrize("form", ["objects", "serialised", "saved", "from JSON"])
-def test_an_agents_state_has_everything_of_its_last_turn(form):
-    messages = {
-        "objects": agent_messages(),
-        "serialised": dumpd(agent_messages()),
-        "saved": [message_to_dict(message) for message in agent_messages()],
-        "from JSON": json.loads(json.dumps([message.model_dump() for message in agent_messages()])),
-    }[form]
-    assert read({"messages": [("user", QUESTION)]}, {"messages": messages}) == WHOLE
-    assert read(None, {"output": {"messages": messages, "remaining_steps": 3}}) == WHOLE
-    assert read(None, messages, retriever_tools={"search"}) == WHOLE, "of a named tool with Documents these alone"
+API_CALL = {"id": "1", "type": "function", "function": {"name": "search", "arguments": "{}"}}
+SEARCHES = {
+    "one Document": (searched(ToolMessage("found", tool_call_id="1", artifact=Document(FIRST))), (FIRST,)),
+    "nothing was found": (searched(ToolMessage("No results.", tool_call_id="1", name="search", artifact=[])), ()),
+    "a named tool's text": (searched(ToolMessage(FIRST, tool_call_id="1", name="search")), (FIRST,)),
+    "named by the call alone": (searched(ToolMessage(FIRST, tool_call_id="1")), (FIRST,)),
+    "a chat API's messages": (
+        [
+            ("user", QUESTION),
+            {"role": "assistant", "content": None, "tool_calls": [API_CALL]},
+            {"role": "tool", "tool_call_id": "1", "content": FIRST},
+            ("ai", ANSWER),
+        ],
+        (FIRST,),
+    ),
+    "several searches, each text once": (
+        searched(
+            ToolMessage("found", tool_call_id="1", artifact=DOCUMENTS),
+            ToolMessage("more", tool_call_id="2", artifact=(Document(SECOND), {"score": 1}, (Document("more"), 0.1))),
+            ToolMessage("2 + 2 = 4", tool_call_id="3", name="calculator", artifact={"value": 4}),
+        ),
+        (FIRST, SECOND, "more"),
+    ),
+}
 
 
-def test_a_tool_without_documents_retrieves_only_if_it_is_named():
-    text = ToolMessage(FIRST, tool_call_id="1", name="search")
-    state = {"messages": agent_messages(text)}
-    assert read(None, state, retriever_tools=["search"]).retrieved_contexts == (FIRST,)
-    assert problem(None, state, retriever_tools=["other"]).startswith("retrieved_contexts: is not in context (None)")
-    assert "is named in retriever_tools" in problem(None, state)
+@pytest.mark.parametrize("what", SEARCHES)
+def test_what_tools_found_is_contexts(what):
+    messages, contexts = SEARCHES[what]
+    assert read(None, messages, retriever_tools={"search"}).retrieved_contexts == contexts
 
 
-def test_a_named_tool_that_found_nothing_is_known_from_one_that_was_not_run():
-    nothing = ToolMessage("No results.", tool_call_id="1", name="search", artifact=[])
-    sample = read(None, {"messages": agent_messages(nothing)}, retriever_tools={"search"})
-    assert sample.retrieved_contexts == ()
+def test_other_places():
+    for inputs in (None, {"lang": "en", "n": 2}, {"docs": [FIRST]}, {"messages": []}):  # the question is in the outputs
+        assert read(inputs, {"question": QUESTION, "answer": ANSWER}, context=DOCUMENTS) == WHOLE
+        assert read(inputs, {"messages": [("user", QUESTION), ("ai", ANSWER)]}, context=DOCUMENTS) == WHOLE
+        assert read(inputs, {"output": {"input": QUESTION, "answer": ANSWER}}, context=DOCUMENTS) == WHOLE
+    for context in (FIRST, Document(FIRST), {"page_content": FIRST}, (Document(FIRST), 0.5)):  # one needs no list
+        assert read(QUESTION, ANSWER, context=context).retrieved_contexts == (FIRST,)
+    for outputs in (DOCUMENTS, {"output": DOCUMENTS}, {"documents": DOCUMENTS}):  # a retriever's own
+        assert read(QUESTION, outputs, metric=NeedsNothing) == WHOLE.model_copy(update={"response": None})
+    # Nothing retrieved is known from not said.
+    assert "retrieved_contexts" in read(QUESTION, {"answer": ANSWER, "context": []}).model_fields_set
+    assert read(QUESTION, {"answer": ANSWER, "docs": []}, retrieved=[[Document(FIRST)]]).retrieved_contexts == ()
 
 
-def test_a_tools_error_is_no_context():
-    failed = agent_messages(ToolMessage("TimeoutError", tool_call_id="1", name="search", status="error"))
-    for messages in (failed, dumpd(failed)):
-        assert problem(None, messages, retriever_tools={"search"}).startswith("retrieved_contexts: is not in ")
+# --- what cannot be read -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("role", ["object", "mapping"])
-def test_a_tool_s_message_without_a_name_is_known_by_its_call(role):
-    messages = [
-        ("user", QUESTION),
-        AIMessage("", tool_calls=[CALL]),
-        ToolMessage(FIRST, tool_call_id="1"),
-        ("ai", ANSWER),
-    ]
-    if role == "mapping":
-        call = {"id": "1", "type": "function", "function": {"name": "search", "arguments": "{}"}}
-        messages[1] = {"role": "assistant", "content": None, "tool_calls": [call]}
-        messages[2] = {"role": "tool", "tool_call_id": "1", "content": FIRST}
-    assert read(None, messages, retriever_tools={"search"}).retrieved_contexts == (FIRST,)
+def refused(said, inputs=QUESTION, outputs=ANSWER, context=DOCUMENTS, **options):
+    return inputs, outputs, context, options, said
 
 
-def test_a_document_without_text_is_named_wherever_it_stands():
-    broken = {"page_content": 7}
-    for outputs in (
-        [broken],
-        {"output": [broken]},
-        {"docs": [broken]},
-        agent_messages(ToolMessage("", tool_call_id="1", artifact=[broken])),
-    ):
-        assert "its page_content is int, not text" in problem(QUESTION, outputs, metric=relevancy())
-
-
-def test_several_searches_of_one_turn_count_each_text_once():
-    messages = agent_messages()
-    again = ToolMessage("more", tool_call_id="2", artifact=(Document(SECOND), {"score": 1}, (Document("more"), 0.1)))
-    one = ToolMessage("one", tool_call_id="4", artifact=Document("one"))
-    other = ToolMessage("2 + 2 = 4", tool_call_id="3", name="calculator", artifact={"value": 4})
-    assert read(None, [*messages[:-1], again, other, one, messages[-1]]).retrieved_contexts == (
+NAMED = {"metric": NeedsNothing, "fields": {"response": "draft"}}
+REFUSED = {
+    "an answer alone is no question": refused("user_input: is not in inputs (None) or outputs (str)", None),
+    "nor in messages": refused("user_input: is not in inputs (None) or outputs (list)", None, [("ai", ANSWER)]),
+    "contexts alone are no question": refused("user_input: is not in inputs (dict with 'context')", {"context": FIRST}),
+    "an original is none": refused("user_input: is not in inputs (dict with 'text', 'n')", {"text": FIRST, "n": 1}),
+    "a question alone is no answer": refused("response: is not in outputs (dict with 'q", None, {"question": QUESTION}),
+    "a state's question": refused("response: is not in outputs (Questi", None, QuestionModel(question=QUESTION)),
+    "no answer after a tool": refused("response: is not in outputs (list)", None, searched()[:-1]),
+    "no answer in the last turn": refused(
+        "response: is not in outputs (list)", None, [("user", "Hi."), ("ai", "Hello."), ("user", QUESTION)]
+    ),
+    "a block's call": refused(
+        "response: is not in outputs",
+        None,
+        [("user", QUESTION), {"role": "assistant", "content": [{"type": "tool_use", "name": "f"}]}],
+    ),
+    "an older call": refused(
+        "response: is not in outputs",
+        None,
+        [("user", QUESTION), {"type": "ai", "content": " ", "additional_kwargs": {"tool_calls": [{"id": "1"}]}}],
+    ),
+    "a call under a name": refused(
+        "response: outputs['answer'] is a message that only calls tools, not an answer; pass outputs as text, an AI ",
+        QUESTION,
+        {"answer": AIMessage("", tool_calls=[CALL])},
+    ),
+    "a number": refused("response: outputs['output'] is float, not text", QUESTION, {"output": 3.5}),
+    "a Document": refused("response: outputs is Document, not text", QUESTION, Document("x")),
+    "no contexts": refused(
+        "retrieved_contexts: is not in context (None) or inputs (str) or outputs (dict with 'answer'",
+        outputs={"answer": ANSWER, "reference_contexts": [FIRST]},
+        context=None,
+    ),
+    "an original beside a question": refused(
+        "retrieved_contexts: is not in context", {"question": QUESTION, "text": FIRST}, context=None
+    ),
+    "a number as context": refused("retrieved_contexts: context is int, not texts or Documents", context=7),
+    "a mapping of none": refused("retrieved_contexts: context is dict with 'pages', not", context={"pages": 3}),
+    "an empty mapping": refused("retrieved_contexts: context is an empty dict, not", context={}),
+    "None among them": refused("retrieved_contexts: context[1] is None, not text or a Document", context=[FIRST, None]),
+    "a message among them": refused("retrieved_contexts: context[0] is HumanMessage", context=[HumanMessage("Hi.")]),
+    "a place inside": refused("retrieved_contexts: context['docs'][0] is int, not", context={"docs": [7]}),
+    "a Document without text": refused(
+        "retrieved_contexts: outputs['docs'][0]: its page_content is int, not text",
+        outputs={"answer": ANSWER, "docs": [{"page_content": 7}]},
+        context=None,
+    ),
+    "in an artifact": refused(
+        "retrieved_contexts: ",
+        outputs=searched(ToolMessage("", tool_call_id="1", artifact=[{"page_content": 7}])),
+        context=None,
+    ),
+    "a tool that is not named": refused(
+        "retrieved_contexts: is not in context (None)",
+        outputs=searched(ToolMessage(FIRST, tool_call_id="1", name="search")),
+        context=None,
+        retriever_tools=["other"],
+    ),
+    "a tool's error": refused(
+        "retrieved_contexts: is not in ",
+        outputs=searched(ToolMessage("TimeoutError", tool_call_id="1", name="search", status="error")),
+        context=None,
+        retriever_tools=["search"],
+    ),
+    "a chosen source without contexts": refused(
+        "retrieved_contexts: is not in ",
+        context=None,
+        metric=AlignmentCoverage(llm=judge(), source="retrieved_contexts"),
+    ),
+    "a chosen source without a question": refused(
+        "user_input: is not in ", None, metric=AlignmentCoverage(llm=judge(), source="user_input")
+    ),
+    "a key that is nowhere": refused(
+        "response: the key 'draft', which fields= names, is not in outputs (dict with 'x', 'n'), "
+        "inputs (str), reference_outputs (None); pass ",
+        outputs={"x": ANSWER, "n": 1},
+        **NAMED,
+    ),
+    "and is not made up for": refused(
+        "retrieved_contexts: the key 'pages'",
         FIRST,
-        SECOND,
-        "more",
-        "one",
-    )
+        context=None,
+        metric=SummarizationScore,
+        fields={"retrieved_contexts": "pages"},
+    ),
+    "no text under a key": refused("response: outputs['draft'] is list, not text", outputs={"draft": [1, 2]}, **NAMED),
+    "a message's own attribute": refused(
+        "response: the key 'name', which fields= names, is not in outputs (",
+        outputs=AIMessage(ANSWER, name="bot"),
+        metric=NeedsNothing,
+        fields={"response": "name"},
+    ),
+    "a function that fails": refused("fields: the function raised KeyError: 'x'", fields=lambda **_: {}["x"]),
+    "that returns None": refused(
+        "fields: the function returned None; return a Sample or a map", fields=lambda **_: None
+    ),
+    "no text": refused("fields: the function's 'response' is int, not text", fields=lambda **_: {"response": 7}),
+    "no contexts from it": refused(
+        "fields: the function's 'retrieved_contexts'[0] is int, not", fields=lambda **_: {"retrieved_contexts": [7]}
+    ),
+    "another field": refused(
+        "fields: the function's 'question': Extra inputs are not permitted; a sample",
+        fields=lambda **_: {"question": "x"},
+    ),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_is_no_field_is_named_with_its_place_and_the_way_out(what):
+    inputs, outputs, context, options, said = REFUSED[what]
+    whole = problem(inputs, outputs, context=context, **options)
+    assert whole.startswith(said)
+    assert said.startswith("fields: ") or re.search(r"; pass .*; or say where it is with fields=\{'\w+': KEY\}$", whole)
 
 
 # --- summaries -----------------------------------------------------------------------------------------------------
@@ -405,46 +398,22 @@ def test_a_summarys_original_is_taken_from_where_it_stands(inputs, context):
         assert read(inputs, outputs, context=context, metric=AlignmentCoverage).user_input == FIRST
 
 
-@pytest.mark.parametrize(
-    ("source", "inputs", "context"),
-    [
-        ("retrieved_contexts", {"question": QUESTION}, None),
-        ("user_input", None, [FIRST]),
-    ],
-)
-def test_a_source_that_the_user_chose_is_filled_from_nowhere_else(source, inputs, context):
-    metric = AlignmentCoverage(llm=judge(), source=source)
-    for same in (metric, replace(metric, threshold=None), pickle.loads(pickle.dumps(replace(metric, llm=Named())))):
-        said = problem(inputs, ANSWER, context=context, metric=same)
-        assert said.startswith(f"{source}: is not in ")
-
-
-@pytest.mark.parametrize("source", ["user_input", "retrieved_contexts"])
-def test_a_source_that_the_user_chose_is_read_under_the_usual_names_of_an_original(source):
-    metric = AlignmentCoverage(llm=judge(), source=source)
-    assert read({"original": FIRST, "question": "Short?"}, ANSWER, metric=metric).texts(source) == (FIRST,)
-
-
-def test_the_default_source_stays_the_default_in_copies():
-    metric = AlignmentCoverage(llm=Named())
-    for same in (replace(metric, threshold=None), pickle.loads(pickle.dumps(metric)), copy.deepcopy(metric)):
-        assert (same.source, read(None, ANSWER, context=FIRST, metric=same).user_input) == ("user_input", FIRST)
-
-
-def test_an_original_in_pieces_is_joined_as_the_metric_joins_it():
-    assert read(None, ANSWER, context=DOCUMENTS, metric=AlignmentCoverage).user_input == f"{FIRST}\n{SECOND}"
-    blank = read("  ", ANSWER, context=DOCUMENTS, metric=AlignmentCoverage)
-    assert blank.user_input == f"{FIRST}\n{SECOND}"
-
-
 def test_an_original_goes_before_the_instruction_but_not_before_its_own_name():
     inputs = {"input": "Summarise.", "text": FIRST}
-    assert read(inputs, ANSWER, metric=AlignmentCoverage).user_input == FIRST
+    for source in ("user_input", "retrieved_contexts"):  # also where the user chose the source
+        assert read(inputs, ANSWER, metric=AlignmentCoverage(llm=judge(), source=source)).texts(source) == (FIRST,)
     assert read(inputs | {"user_input": SECOND}, ANSWER, metric=AlignmentCoverage).user_input == SECOND
     in_contexts = read(inputs, ANSWER, metric=SummarizationScore)
     assert (in_contexts.user_input, in_contexts.retrieved_contexts) == ("Summarise.", (FIRST,))
-    for question in ({"text": FIRST, "n": 1}, {"question": QUESTION, "text": FIRST}):  # of no summary
-        assert "is not in" in problem(question, ANSWER)
+    for blank in (None, "  "):  # pieces are joined as the metric joins them
+        assert read(blank, ANSWER, context=DOCUMENTS, metric=AlignmentCoverage).user_input == f"{FIRST}\n{SECOND}"
+
+
+def test_a_source_stays_chosen_or_the_default_in_copies():
+    for options, chosen in (({}, False), ({"source": "user_input"}, True)):
+        metric = AlignmentCoverage(llm=Named(), **options)
+        for same in (replace(metric, threshold=None), pickle.loads(pickle.dumps(metric)), copy.deepcopy(metric)):
+            assert (same.source, same.source_chosen) == ("user_input", chosen)
 
 
 # --- fields= -------------------------------------------------------------------------------------------------------
@@ -466,72 +435,21 @@ def test_a_mapping_says_where_the_fields_are(whole):
     assert read_sample(whole, Reading(NeedsAll(llm=judge()), fields)) == WHOLE
 
 
-def test_a_mapped_key_that_is_nowhere_is_named_with_the_keys_that_are_there():
-    said = problem({"q": QUESTION}, {"draft": ANSWER, "n": 1}, metric=NeedsNothing, fields={"response": "final"})
-    assert said.startswith(
-        "response: the key 'final', which fields= names, is not in outputs (dict with 'draft', 'n'), "
-        "inputs (dict with 'q'), reference_outputs (None); pass "
-    )
-    said = problem(FIRST, ANSWER, metric=SummarizationScore, fields={"retrieved_contexts": "pages"})
-    assert said.startswith("retrieved_contexts: the key 'pages'"), "and not made up for from elsewhere"
-    said = problem(None, {"draft": [1, 2]}, metric=NeedsNothing, fields={"response": "draft"})
-    assert said.startswith("response: outputs['draft'] is list, not text")
-
-
-def test_a_messages_or_documents_own_attributes_are_no_fields():
-    for outputs in (
-        AIMessage(ANSWER, name="bot"),
-        Document(FIRST, id="bot"),
-        AIMessage(ANSWER, name="bot").model_dump(),
-    ):
-        said = problem(None, outputs, metric=NeedsNothing, fields={"response": "name"})
-        assert said.startswith("response: the key 'name', which fields= names, is not in outputs (")
-
-
-@pytest.mark.parametrize(
-    "made",
-    [
-        WHOLE,
-        {
-            "user_input": HumanMessage(QUESTION),
-            "retrieved_contexts": DOCUMENTS,
-            "response": AIMessage(ANSWER),
-            "id": None,
-        },
-    ],
-    ids=["a sample", "a mapping"],
-)
-def test_a_function_says_what_the_fields_are(made):
+def test_a_function_says_what_the_fields_are():
     called = []
 
     def fields(**keywords):
         called.append(keywords)
-        return made
+        return {"user_input": HumanMessage(QUESTION), "retrieved_contexts": DOCUMENTS, "response": ANSWER, "id": None}
 
     assert read({"a": 1}, 2, {"b": 3}, [4], fields=fields) == WHOLE
+    assert read(retrieved=[{"documents": DOCUMENTS}], fields=lambda **_: WHOLE) == WHOLE
     assert called == [{"inputs": {"a": 1}, "outputs": 2, "reference_outputs": {"b": 3}, "context": [4]}]
-
-
-@pytest.mark.parametrize(
-    ("fields", "said"),
-    [
-        (lambda **_: {}["x"], "fields: the function raised KeyError: 'x'"),
-        (lambda **_: None, "fields: the function returned None; return a Sample or a mapping of its fields"),
-        (lambda **_: {"response": 7}, "fields: the function's 'response' is int, not text"),
-        (lambda **_: {"retrieved_contexts": [7]}, "fields: the function's 'retrieved_contexts'[0] is int, not"),
-        (lambda **_: {"question": "x"}, "fields: the function's 'question': Extra inputs are not permitted; a sample"),
-    ],
-)
-def test_what_is_wrong_with_a_function_is_said(fields, said):
-    assert problem(QUESTION, ANSWER, fields=fields).startswith(said)
-
-
-def test_a_function_gets_what_the_retrievers_found_as_context():
     found = read(retrieved=[{"documents": DOCUMENTS}], fields=lambda context, **_: {"retrieved_contexts": context})
-    assert found.retrieved_contexts == (FIRST, SECOND)
+    assert found.retrieved_contexts == (FIRST, SECOND), "what the retrievers found is its context"
 
 
-# --- what cannot be read -------------------------------------------------------------------------------------------
+# --- anything ------------------------------------------------------------------------------------------------------
 
 
 def test_nesting_without_end_ends_and_a_field_that_nobody_needs_may_be_anything():

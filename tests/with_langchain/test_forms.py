@@ -2,7 +2,6 @@
 
 import asyncio
 import copy
-import importlib
 import sys
 import uuid
 from datetime import datetime, timedelta, timezone
@@ -319,10 +318,3 @@ def test_it_is_a_string_evaluator_with_langchain_s_own_checks() -> None:
 def test_a_summarys_original_is_passed_either_way_without_complaint(metric, original) -> None:
     result = classic(metric(llm=judge())).evaluate_strings(prediction=ANSWER, **{original: FIRST})
     assert result["score"] is not None
-
-
-def test_without_langchain_classic_the_error_names_what_to_install(monkeypatch) -> None:
-    monkeypatch.delitem(sys.modules, "ragstone_langchain.classic", raising=False)
-    monkeypatch.setitem(sys.modules, "langchain_classic.evaluation", None)
-    with pytest.raises(ImportError, match="pip install langchain-classic"):
-        importlib.import_module("ragstone_langchain.classic")

@@ -41,7 +41,7 @@ SAMPLE = Sample(
 )
 
 
-@pytest.mark.parametrize("kind", ["chat with tools", "text model", "async only", "sync only"])
+@pytest.mark.parametrize("kind", ["chat with tools", "async only"])
 class TestEachHalf(LLMContract):
     """The core's contract, for models with both halves, and with one only."""
 

@@ -12,12 +12,11 @@ import uuid
 
 import pytest
 from langchain_classic.chains import RetrievalQA
-from langchain_core.callbacks import AsyncCallbackManager, BaseCallbackHandler, CallbackManager
+from langchain_core.callbacks import AsyncCallbackManager, CallbackManager
 from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.runnables import RunnableConfig, RunnableLambda, RunnablePassthrough
-from langchain_core.tools import tool
 from langchain_core.tracers.context import _configure_hooks
 from numpy import zeros
 
@@ -127,20 +126,10 @@ def failing(error):
 
 @pytest.mark.parametrize("way", [ainvoke, stream], ids=named)
 def test_a_run_that_fails_is_a_sample_with_what_it_had(monitor, way) -> None:
-    with pytest.raises(ValueError, match="down"):
-        way(failing(ValueError("down")), QUESTION, heard(monitor))
+    with pytest.raises(ValueError, match="xxx"):
+        way(failing(ValueError("x" * 300)), QUESTION, heard(monitor))
     assert parts(monitor.only) == (QUESTION, FOUND, None)
-    assert monitor.only.metadata["error"] == "ValueError: down"
-
-
-def test_an_error_that_cannot_be_worded_is_counted_and_the_app_s_own_error_goes_on(monitor) -> None:
-    class OddError(Exception):
-        def __str__(self):
-            raise RuntimeError("no words")
-
-    with pytest.raises(OddError):
-        failing(OddError).invoke(QUESTION, heard(monitor))
-    assert [str(error) for error in monitor.errors] == ["no words"]
+    assert monitor.only.metadata["error"] == "ValueError: " + "x" * 200
 
 
 # --- errors of our own -----------------------------------------------------------------------------------------------
@@ -328,32 +317,12 @@ def test_attached_inside_of_a_run_that_it_does_not_know_and_several_times(monito
     assert noted(monitor) == ([WHOLE] * 2, {}, [])
 
 
-def test_each_event_twice_is_one_run(monitor) -> None:
-    asked = []
-    handler = MonitorHandler(monitor, where=lambda *about: asked.append(about) is None)
-    manager = CallbackManager(handlers=[handler] * 2, inheritable_handlers=[handler] * 2)
-    root = manager.on_chain_start({}, {"input": ""})  # as a chain begins that is streamed: it is no empty question
-    root.get_child().on_retriever_start({}, QUESTION).on_retriever_end(Searching().invoke(QUESTION))
-    root.on_chain_end(ANSWER)
-    assert parts(monitor.only) == (None, FOUND, ANSWER)
-    assert (len(asked), len(handler._recorder.runs)) == (1, 0)
-
-
 def test_attached_to_a_classic_chain_itself(monitor) -> None:
     qa = RetrievalQA.from_chain_type(
         says(ANSWER), retriever=Searching(), callbacks=[MonitorHandler(monitor)], return_source_documents=True
     )
     qa.invoke({"query": QUESTION})
     assert parts(monitor.only) == WHOLE
-
-
-def test_attached_to_a_model_as_well(monitor) -> None:
-    handler = MonitorHandler(monitor)
-    model = FakeListChatModel(responses=[ANSWER], callbacks=[handler])
-    (PROMPT | model).invoke({"question": QUESTION, "context": FIRST}, {"callbacks": [handler]})
-    assert parts(monitor.only) == (QUESTION, (FIRST,), ANSWER)
-    model.invoke("by itself")
-    assert len(monitor.samples) == 1
 
 
 def test_everywhere_reaches_every_thread_and_ends(monitor) -> None:
@@ -605,16 +574,6 @@ def test_ends_of_runs_that_began_before_the_handler_was_there(monitor) -> None:
     assert noted(monitor) == ([], {}, [])
 
 
-def test_a_tool_that_is_called_by_itself_and_runs_a_chain(monitor) -> None:
-    @tool
-    def answer(question: str) -> str:
-        """Answer."""
-        return RAG.invoke(question)
-
-    answer.invoke({"question": QUESTION}, heard(monitor))
-    assert parts(monitor.only) == WHOLE
-
-
 # --- how it is called ------------------------------------------------------------------------------------------------
 
 
@@ -629,9 +588,3 @@ def test_its_methods_run_on_the_app_s_own_thread(monitor) -> None:
     asyncio.run(run())
     assert parts(monitor.only) == (QUESTION, (), ANSWER)
     assert MonitorHandler.raise_error is False
-
-
-def test_every_event_it_names_is_one_of_langchain_s() -> None:
-    events = [name for name in vars(MonitorHandler) if name.startswith("on_")]
-    assert len(events) == 14
-    assert all(hasattr(BaseCallbackHandler, name) for name in events)

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import json
+import logging
 
 import pytest
 from langchain.chat_models import init_chat_model
@@ -55,24 +56,6 @@ def test_the_schema_is_the_response_format(openai_server) -> None:
         assert "stop" not in body
 
 
-def test_a_tool_call_is_an_answer(openai_server) -> None:
-    function = {"name": "demo_ids", "arguments": '{"ids": [2]}'}
-    server = openai_server(
-        lambda body: (
-            chat(None, tool_calls=[{"id": "1", "type": "function", "function": function}])
-            if "tools" in body
-            else error(400, "response_format is not supported")
-        )
-    )
-
-    class Tools(ChatOpenAI):
-        def with_structured_output(self, schema=None, **kwargs):
-            return super().with_structured_output(schema, **{**kwargs, "method": "function_calling"})
-
-    judge = LangChainLLM(Tools(model="gpt-4o", base_url=server.url, api_key="k", max_retries=0))
-    assert [reply.text for reply in both(judge, REQUEST)] == ['{"ids": [2]}'] * 2
-
-
 @pytest.mark.parametrize(
     "refusal",
     [
@@ -82,20 +65,28 @@ def test_a_tool_call_is_an_answer(openai_server) -> None:
     ],
     ids=["OpenAI's", "a list", "plain text"],
 )
-def test_a_server_that_refuses_the_format_is_asked_without(openai_server, refusal) -> None:
+def test_a_server_that_refuses_the_format_is_asked_without_and_remembered(openai_server, refusal, caplog) -> None:
     server = openai_server(lambda body: refusal if "response_format" in body else '{"ids": [1]}')
     judge = LangChainLLM(openai(server))
-    assert [reply.text for reply in both(judge, REQUEST)] == ['{"ids": [1]}'] * 2
+    with caplog.at_level(logging.WARNING, "ragstone_langchain"):
+        assert [reply.text for reply in both(judge, REQUEST)] == ['{"ids": [1]}'] * 2
     assert ["response_format" in body for body in server.bodies] == [True, False, False]
     assert json.dumps(REQUEST.schema) in server.bodies[-1]["messages"][-1]["content"]
+    assert [record.getMessage().count("refused structured output, going on without") for record in caplog.records] == [
+        1
+    ]
 
 
-def test_a_bad_moment_of_the_server_does_not_end_structured_output(openai_server) -> None:
-    answers = iter([error(500, "internal error in function worker"), '{"ids": [1]}', '{"ids": [1]}'])
+def test_a_bad_moment_or_another_error_of_the_server_does_not_end_structured_output(openai_server) -> None:
+    too_long = error(400, "maximum context length is 8192 tokens, as text")
+    answers = iter([error(500, "internal error in function worker"), '{"ids": [1]}', too_long, '{"ids": [1]}'])
     server = openai_server(lambda body: next(answers))
     judge = LangChainLLM(openai(server))
-    assert [judge.generate(REQUEST).text for _ in range(2)] == ['{"ids": [1]}'] * 2
-    assert ["response_format" in body for body in server.bodies] == [True, False, True]
+    assert judge.generate(REQUEST).text == '{"ids": [1]}'
+    with pytest.raises(Exception, match="maximum context length"):
+        judge.generate(REQUEST)
+    assert judge.generate(REQUEST).text == '{"ids": [1]}'
+    assert ["response_format" in body for body in server.bodies] == [True, False, True, True]
 
 
 def test_a_configurable_model_whose_callbacks_hear_no_judge(openai_server) -> None:

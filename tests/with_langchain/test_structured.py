@@ -1,7 +1,6 @@
 """Structured output where the model has it, the schema in the prompt where it has not, and no guess in between."""
 
 import asyncio
-import logging
 
 import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk
@@ -54,62 +53,6 @@ def test_arguments_that_bind_holds_are_not_lost() -> None:
     script = Script(lambda request: IDS)
     Told(Keeps(script=script).bind(temperature=0), script).generate(REQUEST)
     assert [kwargs["temperature"] for kwargs in seen] == [0]
-
-
-class RefusedError(Exception):
-    status_code = 400
-
-
-class Refuses(ToolChat):
-    """A server that knows no tools, as some local ones."""
-
-    down: bool = False
-    error: Exception = RefusedError("registry/model does not support tools")
-
-    def say(self, messages, kwargs):
-        if kwargs.get("tools"):
-            self.script.tools.append("refused")
-            raise self.error
-        if self.down:
-            raise ConnectionError("down")
-        return super().say(messages, kwargs)
-
-
-@pytest.mark.parametrize(
-    ("how", "error"),
-    [("generate", RefusedError("registry/model does not support tools")), ("agenerate", NotImplementedError())],
-    ids=["generate", "agenerate"],
-)
-def test_a_server_that_refuses_structure_is_asked_without_and_remembered(how, error, caplog) -> None:
-    script = Script(lambda request: IDS)
-    judge = Told(Refuses(script=script, error=error), script)
-    with caplog.at_level(logging.WARNING, "ragstone_langchain"):
-        for _ in range(3):
-            reply = judge.generate(REQUEST) if how == "generate" else asyncio.run(judge.agenerate(REQUEST))
-            assert reply.text == '{"ids": [1]}'
-    assert script.tools.count(None) == 3
-    assert script.tools[-2:] == [None, None]
-    assert "refused" in script.tools
-    assert len(caplog.records) == 1
-    assert "refused structured output, going on without" in caplog.text
-
-
-@pytest.mark.parametrize(
-    ("error", "raised"),
-    [
-        (RefusedError("registry/model does not support tools"), ConnectionError),  # from what it is asked then
-        (RefusedError("maximum context length is 8192 tokens, as text"), RefusedError),
-        (RuntimeError("tools"), RuntimeError),
-    ],
-    ids=["down", "too long", "other"],
-)
-def test_other_errors_are_raised_and_not_remembered(error, raised) -> None:
-    script = Script(lambda request: IDS)
-    judge = Told(Refuses(script=script, error=error, down=True), script)
-    for _ in range(2):
-        with pytest.raises(raised):
-            judge.generate(REQUEST)
-    assert script.tools == ["refused", "refused"]
 
 
 def call(**args):
@@ -214,3 +157,17 @@ def test_an_exhausted_model_is_an_error_and_not_an_end() -> None:
 
     with pytest.raises(RuntimeError):
         LangChainLLM(Exhausted(script=None)).generate(REQUEST)
+
+
+@pytest.mark.parametrize("how", ["generate", "agenerate"])
+def test_a_model_that_says_only_when_asked_that_it_has_no_structure_is_asked_without(how) -> None:
+    class TellsLate(ToolChat):
+        def say(self, messages, kwargs):
+            if kwargs.get("tools"):
+                raise NotImplementedError
+            return super().say(messages, kwargs)
+
+    script = Script(lambda request: IDS)
+    judge = Told(TellsLate(script=script), script)
+    reply = judge.generate(REQUEST) if how == "generate" else asyncio.run(judge.agenerate(REQUEST))
+    assert (reply.text, script.tools) == ('{"ids": [1]}', [None])
