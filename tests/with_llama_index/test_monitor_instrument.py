@@ -7,7 +7,6 @@ import os
 import pickle
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -166,21 +165,6 @@ def test_an_error_without_words(notes):
     Recorder(notes).failed(Asked("1", "Who?", {}), ["a", "b", "a"], MuteError())
     assert notes.told == [("Who?", ("a", "b"), None)]
     assert notes.samples[0].metadata == {"error": "MuteError: ?"}
-
-
-class Pooling(CustomQueryEngine):
-    inner: object
-
-    def custom_query(self, query_str):
-        with ThreadPoolExecutor(2) as pool:
-            return " ".join(map(str, pool.map(self.inner.query, ["One?", "Two?"])))
-
-
-def test_threads_that_lose_the_context_make_runs_of_their_own(notes):
-    """As `instrument` says: LlamaIndex does not know what they belong to."""
-    instrument(notes)
-    Pooling(inner=engine()).query("Both?")
-    assert sorted(one.user_input for one in notes.samples) == ["Both?", "One?", "Two?"]
 
 
 # -------------------------------------------------------------------------------- runs that never end
