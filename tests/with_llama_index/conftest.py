@@ -1,6 +1,7 @@
 """Without llama-index-core these tests are skipped. LlamaIndex's globals are put back after each of them."""
 
 import asyncio
+import gc
 import inspect
 import warnings
 from importlib.util import find_spec
@@ -57,3 +58,44 @@ def globals_put_back(monkeypatch):
     vars(Settings).update(settings)
     root_dispatcher.event_handlers[:] = events
     root_dispatcher.span_handlers[:] = spans
+
+
+@pytest.fixture
+def notes():
+    """What `instrument` told of the test."""
+    from ragstone_llama_index import instrument
+
+    from .monitored import Notes, kept_by_handlers
+
+    notes = Notes()
+    instrument(notes)
+    yield notes
+    if kept_by_handlers():
+        gc.collect()
+    assert notes.errors == []
+    assert kept_by_handlers() == 0
+
+
+@pytest.fixture
+def called_back():
+    """What a callback handler in `Settings` told, put there before anything was built."""
+    from llama_index.core.callbacks import CallbackManager
+
+    from ragstone_llama_index import MonitorCallbackHandler
+
+    from .monitored import Notes, recorder_of
+
+    notes = Notes()
+    handler = MonitorCallbackHandler(notes)
+    Settings.callback_manager = CallbackManager([handler])
+    yield notes
+    if len(recorder_of(handler)):
+        gc.collect()
+    assert notes.errors == []
+    assert len(recorder_of(handler)) == 0
+
+
+@pytest.fixture(params=["notes", "called_back"])
+def heard(request):
+    """What either handler told."""
+    return request.getfixturevalue(request.param)

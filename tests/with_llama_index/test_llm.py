@@ -301,15 +301,6 @@ def test_every_adapter_of_a_model_has_the_same_home_and_no_second_loop_awaits_it
     assert halves(llm) == ["async", "sync", "sync"]
 
 
-def test_settings_that_change_and_change_back_do_not_move_a_model():
-    one, other = Chatting(truth), Chatting(truth)
-    judge = LlamaIndexLLM()
-    for llm in (one, other, one):
-        Settings.llm = llm
-        asyncio.run(judge.agenerate(a_request()))
-    assert (halves(one), halves(other)) == (["async", "sync"], ["async"])
-
-
 def test_what_is_known_of_a_model_goes_with_it():
     gc.collect()
     before = len(borrowed._HOMES)

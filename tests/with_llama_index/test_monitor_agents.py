@@ -22,15 +22,6 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 
-@pytest.fixture
-def notes():
-    notes = Notes()
-    instrument(notes)
-    yield notes
-    assert notes.errors == []
-    assert kept_by_handlers() == 0
-
-
 def engine_tool(name="books", **options):
     return QueryEngineTool.from_defaults(engine("From the tool.", **options), name=name, description=name)
 

@@ -12,11 +12,10 @@ from llama_index.core.chat_engine import (
 )
 from llama_index.core.chat_engine.types import StreamingAgentChatResponse
 
-from ragstone_llama_index import instrument
 from ragstone_llama_index.recorder import Recorder
 from ragstone_llama_index.runs import Asked
 
-from .monitored import ANSWER, TEXTS, Notes, Speaking, engine, kept_by_handlers, memory, retriever
+from .monitored import ANSWER, TEXTS, Speaking, engine, memory, retriever
 
 HISTORY = [ChatMessage(role=MessageRole.USER, content="Emma?"), ChatMessage(role=MessageRole.ASSISTANT, content="Yes.")]
 
@@ -41,15 +40,6 @@ TWO_KINDS = pytest.mark.parametrize("kind", [ContextChatEngine, CondenseQuestion
 
 def expected(kind, answer=ANSWER):
     return [("Who wrote it?", TEXTS if kind in WITH_CONTEXTS else (), answer)]
-
-
-@pytest.fixture
-def notes():
-    notes = Notes()
-    instrument(notes)
-    yield notes
-    assert notes.errors == []
-    assert kept_by_handlers() == 0
 
 
 @KINDS

@@ -1,16 +1,12 @@
 """What query engines of every kind are asked and answer becomes one sample for each question of the user."""
 
 import asyncio
-import gc
 from importlib.metadata import version
 
 import pytest
-from llama_index.core import Settings
-from llama_index.core.callbacks import CallbackManager
 from llama_index.core.indices.query.query_transform import HyDEQueryTransform
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import (
-    CitationQueryEngine,
     CustomQueryEngine,
     RetrieverQueryEngine,
     RouterQueryEngine,
@@ -25,24 +21,11 @@ from llama_index.core.selectors import LLMSingleSelector
 from llama_index.core.tools import QueryEngineTool
 from llama_index_instrumentation.dispatcher import instrument_tags
 from packaging.version import Version
-from pydantic import BaseModel
 
-from ragstone_llama_index import LlamaIndexLLM, MetricEvaluator, MonitorCallbackHandler, instrument
+from ragstone_llama_index import LlamaIndexLLM, MetricEvaluator
 
 from .models import Chatting, metrics, truth
-from .monitored import (
-    ANSWER,
-    TEXTS,
-    Notes,
-    Speaking,
-    as_json,
-    engine,
-    in_threads,
-    index,
-    kept_by_handlers,
-    recorder_of,
-    retriever,
-)
+from .monitored import ANSWER, TEXTS, Speaking, as_json, engine, in_threads, retriever
 
 CORE = Version(version("llama-index-core"))
 DONE = ("Who?", TEXTS, ANSWER)
@@ -54,37 +37,6 @@ def query(app, question="Who?"):
 
 def aquery(app, question="Who?"):
     return asyncio.run(app.aquery(question))
-
-
-@pytest.fixture
-def notes():
-    notes = Notes()
-    instrument(notes)
-    yield notes
-    assert notes.errors == []
-    assert kept_by_handlers() == 0
-
-
-def by_spans(notes):
-    instrument(notes)
-    return kept_by_handlers
-
-
-def by_callbacks(notes):
-    handler = MonitorCallbackHandler(notes)
-    Settings.callback_manager = CallbackManager([handler])  # before anything is built
-    return lambda: len(recorder_of(handler))
-
-
-@pytest.fixture(params=[by_spans, by_callbacks])
-def heard(request):
-    """What either handler told."""
-    notes = Notes()
-    kept = request.param(notes)
-    yield notes
-    gc.collect()
-    assert notes.errors == []
-    assert kept() == 0
 
 
 WAYS = pytest.mark.parametrize("ask", [query, aquery])
@@ -244,15 +196,6 @@ def test_what_the_app_changes_afterwards_does_not_show(notes):
     assert notes.told == [DONE]
 
 
-class Author(BaseModel):
-    name: str
-
-
-def test_a_structured_answer_is_its_json(notes):
-    query(engine('{"name": "Jane Austen"}', output_cls=Author))
-    assert notes.told == [("Who?", TEXTS, '{"name":"Jane Austen"}')]
-
-
 async def test_sub_questions_within_a_running_loop(notes):
     sub_question(use_async=True).query("Compare.")
     asked = [one.user_input for one in notes.samples]
@@ -271,12 +214,6 @@ def test_a_router(notes):
     query(app)
     aquery(app)
     assert notes.told == [("Who?", TEXTS[1:], "two")] * 2
-
-
-def test_citations_are_the_contexts(notes):
-    query(CitationQueryEngine.from_args(index(), llm=Speaking("Austen [1]."), similarity_top_k=2))
-    (sample,) = notes.samples
-    assert sample.retrieved_contexts == (f"Source 1:\n{TEXTS[0]}\n", f"Source 2:\n{TEXTS[1]}\n")
 
 
 class Reranking(CustomQueryEngine):

@@ -1,9 +1,7 @@
 """The handler for LlamaIndex' older callbacks, where it differs from `instrument`; the rest stands with the engines."""
 
 import asyncio
-import gc
 
-import llama_index.core
 import pytest
 from llama_index.core import Settings
 from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload, LlamaDebugHandler
@@ -18,20 +16,8 @@ from .monitored import ANSWER, TEXTS, Notes, Speaking, engine, kept_by_handlers,
 DONE = ("Who?", TEXTS, ANSWER)
 
 
-@pytest.fixture
-def notes():
-    """What the handler in `Settings` told, put there before anything was built."""
-    notes = Notes()
-    handler = MonitorCallbackHandler(notes)
-    Settings.callback_manager = CallbackManager([handler])
-    yield notes
-    gc.collect()
-    assert notes.errors == []
-    assert len(recorder_of(handler)) == 0
-
-
 @pytest.mark.parametrize("kind", [ContextChatEngine, CondensePlusContextChatEngine])
-def test_chats_have_no_query_event(notes, kind):
+def test_chats_have_no_query_event(called_back, kind):
     def make():
         return kind.from_defaults(retriever(), llm=Speaking(), memory=memory())
 
@@ -44,11 +30,11 @@ def test_chats_have_no_query_event(notes, kind):
         assert "".join([word async for word in response.async_response_gen()]) == ANSWER
 
     asyncio.run(main())
-    notes.wait(4)
-    assert notes.told == [DONE] * 4
+    called_back.wait(4)
+    assert called_back.told == [DONE] * 4
 
 
-def test_what_makes_no_sample(notes):
+def test_what_makes_no_sample(called_back):
     """As the docstring says."""
     SimpleChatEngine.from_defaults(llm=Speaking(), memory=memory()).chat("Who?")
 
@@ -61,45 +47,16 @@ def test_what_makes_no_sample(notes):
     Speaking().complete("Who?")
     Settings.llm = Chatting(truth)
     assert ContextRelevancyEvaluator().evaluate(query="Which of them say word1?", contexts=["It has word0 here."])
-    assert notes.told == []
+    assert called_back.told == []
 
 
-def test_streams(notes):
-    stream = engine(streaming=True).query("Who?").response_gen
-    assert next(stream) == "Jane"
-    assert notes.told == []
-    assert "".join(stream) == " Austen wrote it."
-    left = engine(streaming=True).query("Who?").response_gen
-    next(left)
-    left.close()
-    engine(streaming=True).query("Never read?")
-    with pytest.raises(ConnectionError):
-        list(engine("Jane BREAK", streaming=True).query("Who?").response_gen)
-    assert notes.skipped == {"abandoned": 1}
-
-    async def main():
-        response = await engine(streaming=True).aquery("Who?")
-        assert "".join([word async for word in response.async_response_gen()]) == ANSWER
-
-    asyncio.run(main())
-    assert notes.told == [DONE, ("Who?", TEXTS, None), DONE]
-
-
-def test_it_may_be_given_in_several_places(notes):
+def test_it_may_be_given_in_several_places(called_back):
     """The same events twice are one sample."""
     (handler,) = Settings.callback_manager.handlers
     Settings.callback_manager.add_handler(handler)
     Settings.callback_manager.add_handler(LlamaDebugHandler(print_trace_on_end=False))
     engine().query("Who?")
-    assert notes.told == [DONE]
-
-
-def test_it_may_be_the_global_handler(monkeypatch):
-    notes = Notes()
-    monkeypatch.setattr(llama_index.core, "global_handler", MonitorCallbackHandler(notes))
-    Settings.callback_manager = None  # the next one made takes it
-    engine().query("Who?")
-    assert notes.told == [DONE]
+    assert called_back.told == [DONE]
 
 
 def test_an_app_that_was_built_before_does_not_call_it():
@@ -112,15 +69,15 @@ def test_an_app_that_was_built_before_does_not_call_it():
     assert (notes.told, heard.told) == ([], [DONE])
 
 
-def test_beside_instrument_one_answer_is_one_sample(notes):
-    instrument(notes)
+def test_beside_instrument_one_answer_is_one_sample(called_back):
+    instrument(called_back)
     other = Notes()
     instrument(other)
     engine().query("Who?")
-    assert notes.told == other.told == [DONE]
-    uninstrument(notes)
+    assert called_back.told == other.told == [DONE]
+    uninstrument(called_back)
     engine().query("Who?")
-    assert notes.told == other.told == [DONE] * 2
+    assert called_back.told == other.told == [DONE] * 2
     assert kept_by_handlers() == 0
 
 

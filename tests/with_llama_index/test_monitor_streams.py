@@ -18,52 +18,41 @@ WORDS = ["Jane", " Austen", " wrote", " it."]
 DONE = [("Who?", TEXTS, ANSWER)]
 
 
-@pytest.fixture
-def notes():
-    notes = Notes()
-    instrument(notes)
-    yield notes
-    gc.collect()
-    assert notes.errors == []
-    assert kept_by_handlers() == 0
-
-
 def ask(answer=ANSWER):
     return engine(answer, streaming=True).query("Who?")
 
 
-def test_nothing_is_read_before_the_app_reads_and_nothing_told_before_the_end(notes):
+def test_nothing_is_read_before_the_app_reads_and_nothing_told_before_the_end(heard):
     stream = ask().response_gen
     for word in WORDS:
         assert next(stream) == word
-        assert notes.told == []
+        assert heard.told == []
     assert list(stream) == []
-    assert notes.told == DONE
+    assert heard.told == DONE
     assert list(stream) == []
-    assert notes.told == DONE
+    assert heard.told == DONE
 
 
-@pytest.mark.parametrize("read", [str, StreamingResponse.get_response, StreamingResponse.print_response_stream])
-def test_reading_by_the_responses_own_methods(notes, read, capsys):
-    response = ask()
-    read(response)
-    assert response.response_txt == str(response) == str(response.get_response()) == ANSWER
-    assert notes.told == DONE
-    if read is StreamingResponse.print_response_stream:
-        assert capsys.readouterr().out == ANSWER
+def test_reading_by_the_responses_own_methods(notes, capsys):
+    for read in (str, StreamingResponse.get_response, StreamingResponse.print_response_stream):
+        response = ask()
+        read(response)
+        assert response.response_txt == str(response) == str(response.get_response()) == ANSWER
+    assert notes.told == DONE * 3
+    assert capsys.readouterr().out == ANSWER
 
 
-def test_a_stream_left_half_read(notes):
+def test_a_stream_left_half_read(heard):
     stream = ask().response_gen
     next(stream)
     stream.close()
-    assert notes.skipped == {"abandoned": 1}
+    assert heard.skipped == {"abandoned": 1}
     other = ask().response_gen
     next(other)
     del other
     gc.collect()
-    assert notes.skipped == {"abandoned": 2}
-    assert notes.told == []
+    assert heard.skipped == {"abandoned": 2}
+    assert heard.told == []
 
 
 def test_a_stream_that_is_never_read_keeps_nothing_and_tells_nothing(notes):
@@ -77,12 +66,12 @@ def test_a_stream_that_is_never_read_keeps_nothing_and_tells_nothing(notes):
     assert not notes.skipped
 
 
-def test_a_stream_that_breaks(notes):
+def test_a_stream_that_breaks(heard):
     stream = ask("Jane Austen BREAK").response_gen
     assert [next(stream), next(stream)] == WORDS[:2]
     with pytest.raises(ConnectionError, match="the line broke"):
         next(stream)
-    (sample,) = notes.samples
+    (sample,) = heard.samples
     assert (sample.retrieved_contexts, sample.response) == (TEXTS, None)
     assert sample.metadata["error"] == "ConnectionError: the line broke"
 
@@ -120,17 +109,15 @@ class Given(CustomQueryEngine):
         return self.given
 
 
-@pytest.mark.parametrize("leave", [False, True])
-def test_a_stream_of_another_kind_is_closed_when_the_app_closes_it(notes, leave):
-    source = Closing()
-    response = Given(given=StreamingResponse(source)).query("Who?")
-    if leave:
-        next(response.response_gen)
-        response.response_gen.close()
-    else:
-        assert list(response.response_gen) == WORDS
-    assert source.closed == leave
-    assert notes.told == ([] if leave else [("Who?", (), ANSWER)])
+def test_a_stream_of_another_kind_is_closed_when_the_app_closes_it(notes):
+    left, read = Closing(), Closing()
+    response = Given(given=StreamingResponse(left)).query("Who?")
+    next(response.response_gen)
+    response.response_gen.close()
+    assert notes.told == []
+    assert list(Given(given=StreamingResponse(read)).query("Who?").response_gen) == WORDS
+    assert (left.closed, read.closed) == (1, 0)
+    assert notes.told == [("Who?", (), ANSWER)]
 
 
 def test_a_stream_that_the_engine_itself_read(notes):
@@ -159,23 +146,23 @@ async def aask(answer=ANSWER):
     return await engine(answer, streaming=True).aquery("Who?")
 
 
-async def test_an_async_stream(notes):
+async def test_an_async_stream(heard):
     response = await aask()
     stream = response.async_response_gen()
     for word in WORDS:
         assert await anext(stream) == word
-        assert notes.told == []
+        assert heard.told == []
     assert [word async for word in stream] == []
     assert response.response_txt == ANSWER
-    assert notes.told == DONE
+    assert heard.told == DONE
 
 
-@pytest.mark.parametrize("read", [AsyncStreamingResponse.get_response, AsyncStreamingResponse.print_response_stream])
-async def test_reading_an_async_stream_by_its_own_methods(notes, read):
-    response = await aask()
-    await read(response)
-    assert str(await response.get_response()) == ANSWER
-    assert notes.told == DONE
+async def test_reading_an_async_stream_by_its_own_methods(notes):
+    for read in (AsyncStreamingResponse.get_response, AsyncStreamingResponse.print_response_stream):
+        response = await aask()
+        await read(response)
+        assert str(await response.get_response()) == ANSWER
+    assert notes.told == DONE * 2
 
 
 async def test_an_async_stream_left_half_read(notes):
