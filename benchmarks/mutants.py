@@ -190,8 +190,10 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("provider_payer", "state.payer == run.evaluation.key and key not", "key not"),
     ],
     ("core/ragstone/batch/provider/answers.py", "batch/test_provider_batch.py"): [
-        ("provider_status", "if self.status != 200:", "if self.status >= 500:"),
         ("provider_not_run", "code in _NOT_RUN", "code == ''"),
+    ],
+    ("core/ragstone/batch/provider/gather.py", "batch/test_provider_batch.py"): [
+        ("provider_asked_twice", 'if state.standing == "asked":', 'if state.standing == "begun":'),
     ],
     # Monitor
     ("core/ragstone/monitor/budget.py", "monitor/test_budget.py"): [
