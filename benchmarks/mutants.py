@@ -156,7 +156,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("lane_backs_off", "min(self.limit, self.in_flight) // 2)", "min(self.limit, self.in_flight))"),
     ],
     ("core/ragstone/batch/pace/rates.py", "batch/test_lane.py batch/test_gate.py"): [
-        ("rates_burst", "self._level = min(self._holds, self._level + ", "self._level = (self._level + "),
+        ("rates_burst", "max(1.0, per_minute / 60)", "max(1.0, per_minute / 6)"),
     ],
     ("core/ragstone/batch/sources/rows.py", "batch/test_rows.py"): [
         ("rows_names", '"contexts", "retrieval_context"', '"contexts"'),
@@ -190,8 +190,10 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("provider_payer", "state.payer == run.evaluation.key and key not", "key not"),
     ],
     ("core/ragstone/batch/provider/answers.py", "batch/test_provider_batch.py"): [
-        ("provider_status", "if self.status != 200:", "if self.status >= 500:"),
         ("provider_not_run", "code in _NOT_RUN", "code == ''"),
+    ],
+    ("core/ragstone/batch/provider/gather.py", "batch/test_provider_batch.py"): [
+        ("provider_asked_twice", 'if state.standing == "asked":', 'if state.standing == "begun":'),
     ],
     # Monitor
     ("core/ragstone/monitor/budget.py", "monitor/test_budget.py"): [
