@@ -18,25 +18,13 @@ from ..support.batch_server import CLOSE, BatchServer  # noqa: TID252 - under im
 from .provider_judge import MODEL, all_four, judge, plain, rows
 
 SCRIPT = """
-import json, os, signal, sys
+import json, sys
 sys.path[:0] = json.loads(sys.argv[1])
 from ragstone import AlignmentCoverage, ContextRelevancy, ResponseRelevancy, SummarizationScore
-from ragstone.batch.provider import state
 from ragstone.batch.provider.batch import ProviderBatch
 from ragstone.clients import OpenAICompatible
 
-url, model, folder, samples, moment = sys.argv[2:7]
-left = int(moment)
-rows = state.State._rows
-
-def counting(self, *given):
-    global left
-    left -= 1
-    if left == 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return rows(self, *given)
-
-state.State._rows = counting
+url, model, folder, samples = sys.argv[2:6]
 llm = OpenAICompatible(model, base_url=url, max_retries=0)
 metrics = [SummarizationScore(llm=llm), AlignmentCoverage(llm=llm), ResponseRelevancy(llm=llm, embedder=llm),
            ContextRelevancy(llm=llm)]
@@ -57,9 +45,9 @@ class Victim:
         self._folder = folder
         self.process: subprocess.Popen[bytes] | None = None
 
-    def run(self, moment: int = 0) -> bytes:
-        """Run until the end or until killed, at the so-manieth statement to the state; return what it printed."""
-        arguments = (json.dumps(sys.path), self._server.url, MODEL, str(self._folder), json.dumps(rows(N)), str(moment))
+    def run(self) -> bytes:
+        """Run until the end or until killed; return what it printed."""
+        arguments = (json.dumps(sys.path), self._server.url, MODEL, str(self._folder), json.dumps(rows(N)))
         with subprocess.Popen([sys.executable, "-c", SCRIPT, *arguments], stdout=subprocess.PIPE) as self.process:
             output, _ = self.process.communicate(timeout=120)
         assert self.process.returncode in (0, -signal.SIGKILL)
@@ -106,22 +94,6 @@ def test_killed_at_every_request(unbroken, tmp_path):
         assert Counter(server.ran.values()) == {1: ran}
         assert len(server.direct) == direct
         assert len(server.batches) == len({batch["input_file_id"] for batch in server.batches})
-
-
-@pytest.mark.slow
-def test_killed_between_any_two_statements(unbroken, tmp_path):
-    """It kills itself before the 5th, 12th, ... statement to its state, until so many do not happen any more."""
-    expected, ran, direct = unbroken
-    with BatchServer(judge) as server:
-        victim = Victim(server, tmp_path / "run")
-        runs, moment = 1, 5
-        while not (output := victim.run(moment)):
-            runs, moment = runs + 1, moment + 7
-            assert runs < 60
-        assert json.loads(output) == expected
-        assert runs > 8
-        assert set(server.ran.values()) == {1}
-        assert len(server.ran) + len(server.direct) == ran + direct
 
 
 def test_killed_while_a_batch_is_begun(tmp_path):

@@ -14,10 +14,6 @@ def unscored(reason, detail="", **usage):
     return Unscored(metric="m", reason=reason, detail=detail, version="1", usage=Usage(**usage))
 
 
-def test_nothing_has_no_mean():
-    assert (Summary().mean, Summary().total, Summary().scored) == (None, 0, 0)
-
-
 def test_what_is_unscored_enters_no_mean_but_costs():
     summary = Summary()
     for outcome in (scored(1.0, llm_calls=1), unscored("timeout", llm_calls=2), scored(0.5, embed_calls=1)):

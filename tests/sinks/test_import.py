@@ -25,18 +25,9 @@ def test_what_an_import_loads() -> None:
     assert run(script).strip() == "[]"
 
 
-def test_public_names() -> None:
-    import ragstone.sinks as sinks
-
-    classes = [getattr(sinks, name) for name in sinks.__all__]
-    assert sinks.__all__ == [one.__name__ for one in classes]
-    assert len(classes) == 8
-
-
 @pytest.mark.parametrize(
     ("missing", "make", "extra"),
     [
-        ("sqlalchemy", "SQLSink('sqlite:///x.db')", "ragstone[sql]"),
         ("psycopg", "SQLSink('postgresql://me@db.test/rag')", "ragstone[sql]"),
     ],
 )
@@ -53,15 +44,13 @@ except ImportError as error:
     assert f'pip install "{extra}"' in run(script)
 
 
-@pytest.mark.parametrize("version", [None, "1.36.0"])
-def test_no_opentelemetry_or_an_old_one(version: str | None) -> None:
+def test_an_old_opentelemetry() -> None:
+    version = "1.36.0"
     script = f"""
 import importlib.metadata
 version = {version!r}
 
 def found(name):
-    if version is None:
-        raise importlib.metadata.PackageNotFoundError(name)
     return version
 
 importlib.metadata.version = found
@@ -73,4 +62,4 @@ except ImportError as error:
 """
     out = run(script)
     assert 'pip install "ragstone[otel]"' in out
-    assert str(version or "none") in out
+    assert version in out

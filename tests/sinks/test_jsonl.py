@@ -13,7 +13,7 @@ from ragstone.sinks.errors import SinkError
 from ..support.programs import finish  # noqa: TID252 - under importlib mode tests are no package
 from .cases import score, unscored
 from .scripts import run_together, start
-from .test_sqlite import DISK, ENDLESS, WRITER
+from .test_sqlite import DISK, ENDLESS
 
 
 @pytest.fixture
@@ -33,13 +33,10 @@ def test_a_line_is_the_record(sink: JSONLSink) -> None:
     assert lines[-1] == b""
 
 
-def test_nothing_is_made_for_no_records(sink: JSONLSink) -> None:
+def test_whole_lines_before_stay(sink: JSONLSink) -> None:
+    before = b'{"sample_id": "x"}\n'
     sink.write([])
     assert not sink.path.exists()
-
-
-@pytest.mark.parametrize("before", [b"", b'{"sample_id": "x"}\n', b"\n"])
-def test_whole_lines_before_stay(sink: JSONLSink, before: bytes) -> None:
     sink.path.write_bytes(before)
     sink.write([score()])
     after = sink.path.read_bytes()
@@ -77,19 +74,13 @@ def test_moved_away(sink: JSONLSink) -> None:
     assert (ids(old), ids(sink.path)) == (["a"], ["b"])
 
 
-def test_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(SinkError, match=r"is a folder; name a file in it, such as .*outcomes\.jsonl"):
-        JSONLSink(tmp_path).write([score()])
-
-
-def test_no_folder(tmp_path: Path) -> None:
-    with pytest.raises(SinkError, match=r"there is no folder .*nowhere; make it"):
-        JSONLSink(tmp_path / "nowhere" / "x.jsonl").write([score()])
-
-
-def test_no_name() -> None:
+def test_a_folder_and_none(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="path: is empty"):
         JSONLSink("")
+    with pytest.raises(SinkError, match=r"there is no folder .*nowhere; make it"):
+        JSONLSink(tmp_path / "nowhere" / "x.jsonl").write([score()])
+    with pytest.raises(SinkError, match=r"is a folder; name a file in it, such as .*outcomes\.jsonl"):
+        JSONLSink(tmp_path).write([score()])
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such limit there")
@@ -98,10 +89,17 @@ def test_disk_full(sink: JSONLSink) -> None:
     assert ids(sink.path) == ["before", "after"]
 
 
+WRITER = """
+ready()
+for i in range(50):
+    sink.write([record(f"{number}-{i}-{j}") for j in range(3)] + [record("shared", f"{number}-{i}")])
+"""
+
+
 def test_four_processes(sink: JSONLSink) -> None:
     run_together(WRITER, [sink] * 4)
     found = ids(sink.path)  # every line is whole
-    assert len(found) == 4 * 150 * 4
+    assert len(found) == 4 * 50 * 4
     for start_of_batch in range(0, len(found), 4):  # and every batch is together
         assert len({one.rpartition("-")[0] for one in found[start_of_batch : start_of_batch + 3]}) == 1
 

@@ -1,6 +1,4 @@
-import pickle
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -27,19 +25,12 @@ ENTRIES = st.lists(
 )
 
 
-@pytest.mark.parametrize("amount", [0, 1, 2])
-def test_up_to_the_limit_and_no_further(store: Case, amount: int) -> None:
-    ledger = store.sink.ledger()
-    assert ledger.spend([Entry("calls", NOW, 2, 2)]) is None
-    assert ledger.spend([Entry("calls", NOW, amount, 2)]) == (None if amount == 0 else "calls")
-    assert store.query("SELECT name, starts_at, amount FROM spending") == [("calls", NOW, 2.0)]
-
-
 def test_all_or_none(store: Case) -> None:
     ledger = store.sink.ledger()
     entries = [Entry("calls", NOW, 1, 5), Entry("money", NOW, 0.5, 0.4), Entry("tokens", NOW, 10, None)]
     assert ledger.spend(entries) == "money"
     assert ledger.spend([]) is None
+    assert ledger.spend([Entry("calls", NOW, 3, 5), Entry("calls", NOW, 3, 5)]) == "calls"
     assert store.query("SELECT * FROM spending") == []
     assert ledger.spend([*entries[::2], Entry("money", NOW, 0.4, 0.4)]) is None
     assert ledger.spend([Entry("money", NOW, -0.3, 0.4)]) is None  # an estimate that was too high
@@ -48,10 +39,6 @@ def test_all_or_none(store: Case) -> None:
         ("money", pytest.approx(0.1)),
         ("tokens", 10.0),
     ]
-
-
-def test_entries_of_one_window_add_up(store: Case) -> None:
-    assert store.sink.ledger().spend([Entry("calls", NOW, 2, 3), Entry("calls", NOW, 2, 3)]) == "calls"
 
 
 def test_hostile_names(store: Case) -> None:
@@ -75,7 +62,7 @@ def test_a_clock_that_is_behind_forgets_nothing_that_it_spends_in(store: Case) -
 
 
 @given(st.lists(ENTRIES, max_size=6))
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_like_the_one_in_memory(store: Case, spends: list[list[Entry]]) -> None:
     ledger, reference = store.sink.ledger(), MemoryLedger()
     prefix = str(time.perf_counter_ns())  # windows of its own in each example
@@ -92,8 +79,8 @@ ledger = sink.ledger()
 now = int(time.time())
 ready()
 granted = 0
-for i in range(150):
-    entries = [Entry("calls_per_day", 86_400, 1, 400), Entry("tokens_per_day", 86_400, 7, None)]
+for i in range(60):
+    entries = [Entry("calls_per_day", 86_400, 1, 150), Entry("tokens_per_day", 86_400, 7, None)]
     entries += [Entry(name, 86_400 + i % 5, 1, None) for name in "abc"]
     if number % 2:
         entries.reverse()  # those that lock in the order given would wait for each other
@@ -106,20 +93,7 @@ print(granted)
 
 def test_four_processes_spend_exactly_the_limit(store: Case) -> None:
     granted = [int(out) for out in run_together(SPENDER, [store.sink] * 4)]
-    assert sum(granted) == 400
-    assert store.query("SELECT amount FROM spending WHERE name = 'calls_per_day'") == [(400.0,)]
-    assert store.query("SELECT amount FROM spending WHERE name = 'tokens_per_day'") == [(2800.0,)]
-    assert len(store.read()) == 4 * 15 + 1 + 15
-
-
-def test_threads_with_connections_of_their_own(store: Case) -> None:
-    ledgers = [pickle.loads(pickle.dumps(store.sink)).ledger() for _ in range(4)]
-
-    def spend(number: int) -> int:
-        names = ["a", "b", "c"][:: 1 if number % 2 else -1]
-        found = [ledgers[number].spend([Entry(name, NOW + i % 3, 1, 30) for name in names]) for i in range(60)]
-        ledgers[number]._database.close()
-        return found.count(None)
-
-    with ThreadPoolExecutor(4) as pool:
-        assert sum(pool.map(spend, range(4))) == 3 * 30
+    assert sum(granted) == 150
+    assert store.query("SELECT amount FROM spending WHERE name = 'calls_per_day'") == [(150.0,)]
+    assert store.query("SELECT amount FROM spending WHERE name = 'tokens_per_day'") == [(1050.0,)]
+    assert len(store.read()) == 4 * 6 + 1 + 6

@@ -15,7 +15,7 @@ from ragstone.sinks.errors import SinkError
 
 from ..support.programs import finish  # noqa: TID252 - under importlib mode tests are no package
 from .cases import score
-from .scripts import run_together, start
+from .scripts import start
 
 
 @pytest.fixture
@@ -52,46 +52,17 @@ def test_the_path_does_not_change_with_the_folder(tmp_path: Path, monkeypatch: p
     assert count(sink) == 1
 
 
-def test_how_it_is_opened(sink: SQLiteSink) -> None:
-    sink.write([score()])
-    assert query(sink, "PRAGMA journal_mode") == [("wal",)]
-    with sink._database.transaction() as connection:
-        assert connection.execute("PRAGMA synchronous").fetchone() == (1,)
-    assert query(sink, "SELECT * FROM ragstone_schema") == [(2, 1)]
+def test_memory_is_refused() -> None:
+    for path in (":memory:", ""):
+        with pytest.raises(ValueError, match="name a file"):
+            SQLiteSink(path)
 
 
-def test_a_row(sink: SQLiteSink) -> None:
-    sink.write([score(origin={"trace_id": "t", "span_id": "s"}, rate=0.25, chosen_by="rule")])
-    with closing(sqlite3.connect(sink.path)) as connection:
-        connection.row_factory = sqlite3.Row
-        row = dict(connection.execute("SELECT * FROM outcomes").fetchone())
-    verdicts = row.pop("verdicts")
-    assert verdicts.startswith(
-        '[{"id": "1", "kind": "claim", "text": "1 of 2.", "verdict": "supported", "probability": 0.9'
-    )
-    assert row == {
-        "sample_id": "run-1", "metric": "demo", "version": "1", "status": "scored", "value": 0.5, "passed": 1,
-        "reason": "1 of 2.", "detail": "", "breakdown": '{"a": 1.0}', "judge": "judge-1", "submitted_at": 1000.0,
-        "scored_at": 1001.5, "rate": 0.25, "chosen_by": "rule", "llm_calls": 2, "embed_calls": 0, "input_tokens": 90,
-        "output_tokens": None, "seconds": 1.5, "trace_id": "t", "span_id": "s", "sample": None,
-        "suspected": None,
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize("path", [":memory:", ""])
-def test_memory_is_refused(path: str) -> None:
-    with pytest.raises(ValueError, match="name a file"):
-        SQLiteSink(path)
-
-
-def test_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(SinkError, match=r"is a folder; name a file in it, such as .*ragstone\.db"):
-        SQLiteSink(tmp_path).write([score()])
-
-
-def test_no_folder(tmp_path: Path) -> None:
+def test_a_folder_and_none(tmp_path: Path) -> None:
     with pytest.raises(SinkError, match=r"there is no folder .*nowhere; make it"):
         SQLiteSink(tmp_path / "nowhere" / "ragstone.db").write([score()])
+    with pytest.raises(SinkError, match=r"is a folder; name a file in it, such as .*ragstone\.db"):
+        SQLiteSink(tmp_path).write([score()])
 
 
 def test_no_database(sink: SQLiteSink) -> None:
@@ -101,12 +72,6 @@ def test_no_database(sink: SQLiteSink) -> None:
         sink.write([score()])
     assert sink.path.read_text() == text
     assert len(list(sink.path.parent.iterdir())) == 1
-
-
-def test_an_empty_file(sink: SQLiteSink) -> None:
-    sink.path.touch()
-    sink.write([score()])
-    assert count(sink) == 1
 
 
 UNPRIVILEGED = """
@@ -121,7 +86,7 @@ except Exception as error:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such rights there")
-@pytest.mark.parametrize("there", ["nothing", "a database", "a closed folder"])
+@pytest.mark.parametrize("there", ["a database", "a closed folder"])
 def test_no_right_to_write(there: str) -> None:
     folder = Path(tempfile.mkdtemp())  # pytest's own may be entered by nobody else
     try:
@@ -164,19 +129,6 @@ def _entry():
     return Entry("calls_per_day", 0, 1, 10)
 
 
-def test_all_or_none(sink: SQLiteSink) -> None:
-    sink.write([score("before")])
-    refuse = "BEFORE INSERT ON outcomes WHEN NEW.sample_id = 'bad' BEGIN SELECT RAISE(FAIL, 'bad one'); END"
-    query(sink, f"CREATE TRIGGER refuse {refuse}")
-    batch = [score("a"), score("bad"), score("c"), score("before", text="changed")]
-    with pytest.raises(SinkError, match="bad one"):
-        sink.write(batch)
-    assert query(sink, "SELECT sample_id, reason FROM outcomes") == [("before", "1 of 2.")]
-    query(sink, "DROP TRIGGER refuse")
-    sink.write(batch)
-    assert count(sink) == 4
-
-
 DISK = """
 import resource
 sink.write([record("before")])
@@ -202,30 +154,19 @@ def test_disk_full(sink: SQLiteSink) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="an open file cannot be deleted there")
-@pytest.mark.parametrize("replaced", [False, True])
-def test_deleted_while_open(sink: SQLiteSink, replaced: bool) -> None:
+def test_deleted_while_open(sink: SQLiteSink) -> None:
     sink.write([score("before")])
     for path in sink.path.parent.iterdir():
         path.unlink()
-    if replaced:
-        other = SQLiteSink(sink.path)
-        other.write([score("other")])
-        other.close()
     sink.write([score("after")])
-    assert count(sink) == 1 + replaced
-
-
-WRITER = """
-ready()
-for i in range(150):
-    sink.write([record(f"{number}-{i}-{j}") for j in range(3)] + [record("shared", f"{number}-{i}")])
-"""
-
-
-def test_four_processes(sink: SQLiteSink) -> None:
-    run_together(WRITER, [sink] * 4)
-    assert count(sink) == 4 * 150 * 3 + 1
-    assert query(sink, "PRAGMA integrity_check") == [("ok",)]
+    assert count(sink) == 1
+    for path in sink.path.parent.iterdir():
+        path.unlink()
+    other = SQLiteSink(sink.path)
+    other.write([score("other")])
+    other.close()
+    sink.write([score("after")])
+    assert count(sink) == 2
 
 
 ENDLESS = """
@@ -241,7 +182,7 @@ while True:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL there")
 def test_killed_while_writing(sink: SQLiteSink) -> None:
-    for number in range(3):
+    for number in range(2):
         process = start(ENDLESS, sink, number)
         process.stdout.readline()
         process.stdin.write("\n")
@@ -252,5 +193,5 @@ def test_killed_while_writing(sink: SQLiteSink) -> None:
     sink.write([score("after")])
     whole = query(sink, "SELECT count(*) FROM outcomes WHERE sample_id <> 'after'")[0][0]
     assert whole % 5 == 0  # every batch, or nothing of it
-    assert whole >= 300
+    assert whole >= 200
     assert query(sink, "PRAGMA integrity_check") == [("ok",)]

@@ -161,7 +161,7 @@ class MuteError(Exception):
 def test_an_error_without_words(notes):
     Recorder(notes).failed(Asked("1", "Who?", {}), ["a", "b", "a"], MuteError())
     assert notes.told == [("Who?", ("a", "b"), None)]
-    assert notes.samples[0].metadata == {"error": "MuteError: ?"}
+    assert notes.samples[0].metadata == {"error": "MuteError: (it cannot say what it is: RuntimeError)"}
 
 
 # -------------------------------------------------------------------------------- runs that never end
