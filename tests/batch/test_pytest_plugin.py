@@ -1,6 +1,5 @@
 """`assert_score`, by itself and as a fixture in a run of pytest of its own."""
 
-import asyncio
 import json
 import os
 import subprocess
@@ -70,9 +69,7 @@ def test_the_threshold_stands_for_at_least():
     assert assert_score(SAMPLE, metric(threshold=0.5), at_least=0.1).passed is False
 
 
-@pytest.mark.parametrize(
-    ("at_least", "said"), [(None, "has no threshold"), (1.5, "outside"), (float("nan"), "outside")]
-)
+@pytest.mark.parametrize(("at_least", "said"), [(None, "has no threshold"), (float("nan"), "outside")])
 def test_what_can_never_hold_is_refused_before_the_judge_is_asked(at_least, said):
     given = metric()
     with pytest.raises(ValueError, match=said):
@@ -90,13 +87,6 @@ def test_many_verdicts_are_cut():
     given = metric(lambda request: {"ids": []})
     lines = message(Sample(user_input="Why?", retrieved_contexts=contexts), given, at_least=0.5)
     assert len(lines) <= 24
-
-
-def test_inside_a_running_loop():
-    async def inside():
-        return assert_score(SAMPLE, metric(), at_least=0.3)
-
-    assert asyncio.run(inside()).value > 0.3
 
 
 TEST = """
@@ -132,8 +122,6 @@ def test_the_plugin_is_loaded_where_it_is_asked_for(tmp_path):
     assert "sentence 2 irrelevant: It rains." in out
     assert "# the line of the test" in out
     assert "def assert_score" not in out  # nor any other line of ours
-    (tmp_path / "conftest.py").write_text('pytest_plugins = ["ragstone.pytest_plugin"]\n')
-    assert "1 failed, 1 passed" in pytest_of_its_own(tmp_path)
 
 
 def test_and_nowhere_else(tmp_path):

@@ -16,7 +16,6 @@ def read(*lines, fields=None):
 @pytest.mark.parametrize(
     "row",
     [
-        WHOLE,
         {"question": "Q?", "contexts": ["C."], "answer": "A."},  # ragas before 0.2
         {"input": "Q?", "retrieval_context": ["C."], "actual_output": "A."},  # DeepEval
         {"user_input": None, "question": "Q?", "contexts": ["C."], "response": None, "actual_output": "A."},
@@ -28,7 +27,7 @@ def read(*lines, fields=None):
             "extra": {"a": [1]},
         },
     ],
-    ids=["own", "ragas", "deepeval", "null-is-absent", "others-ignored"],
+    ids=["ragas", "deepeval", "null-is-absent", "others-ignored"],
 )
 def test_known_names(row):
     (read_row,) = read(row)
@@ -36,17 +35,6 @@ def test_known_names(row):
     sample = read_row.sample
     assert (sample.user_input, sample.retrieved_contexts, sample.response) == ("Q?", ("C.",), "A.")
     assert (read_row.line, sample.id) == (1, "1")
-
-
-@pytest.mark.parametrize("name", ["reference_contexts", "context"])
-def test_what_should_have_been_retrieved_is_not_what_was(name):
-    (row,) = read({"user_input": "Q?", name: ["ideal"]})
-    assert row.sample.retrieved_contexts == ()
-    assert "retrieved_contexts" not in row.sample.model_fields_set
-
-
-def test_own_name_goes_first():
-    assert read({"answer": "old", "response": "own"})[0].sample.response == "own"
 
 
 def test_a_mapped_key_goes_before_the_known_names():
@@ -60,7 +48,7 @@ def test_one_text_mapped_to_the_contexts_is_one_context():
     assert texts == [("S.",), ("S.", "T.")]
 
 
-@pytest.mark.parametrize(("given", "got"), [(7, "7"), (1.5, "1.5"), ("x", "x"), (None, "1"), ("", "")])
+@pytest.mark.parametrize(("given", "got"), [(7, "7"), (None, "1")])
 def test_ids(given, got):
     assert read({**WHOLE, "id": given})[0].sample.id == got
 
@@ -69,14 +57,9 @@ def test_ids(given, got):
     ("line", "problem"),
     [
         (b"[1, 2]", "is an array, not an object"),
-        (b"3", "is a number, not an object"),
-        (b"NaN", "is a number, not an object"),
-        (b"true", "is true or false, not an object"),
         (b"null", "is null, not an object"),
-        (b'"text"', "is a text, not an object"),
         (b'{"question": "tru', "not JSON: Unterminated string starting at column 14"),
         (b"{} {}", "not JSON: Extra data at column 4"),
-        (b'{"question": "a\x00b"}', "not JSON: Invalid control character at column 16"),
         (b'{"question": "Q", "answer": "A", "answer": "B"}', "the key 'answer' stands twice in one object"),
         (b'{"question": "Q", "extra": {"a": 1, "a": 1}}', "the key 'a' stands twice in one object"),
         (b"[" * 200_000, "not usable JSON: nested too deeply"),
@@ -84,15 +67,9 @@ def test_ids(given, got):
         ('{"question": "café"}'.encode("latin-1"), "not UTF-8 at byte 18"),
         ('{"question": "Q"}'.encode("utf-16"), "not UTF-8 at byte 1: it looks like UTF-16"),
         (b"{}", "none of a sample's fields; the row has no keys: name them with fields={'response': KEY, ...}"),
-        (b'{"id": "1", "query": "Q"}', "none of a sample's fields; the row has 'id', 'query': name them"),
         (b'{"response": NaN}', "response: is NaN, not text (str)"),
-        (b'{"contexts": "one text"}', "retrieved_contexts: is one str; pass a list of texts"),
-        (b'{"contexts": {"a": 1}}', "retrieved_contexts: is one dict; pass a list of texts"),
-        (b'{"contexts": [["nested"]]}', "retrieved_contexts[0]: is list, not text (str)"),
         (b'{"contexts": ["a", 1]}', "retrieved_contexts[1]: is int, not text (str)"),
         (b'{"response": "A", "id": true}', "id: is bool, not text (str)"),
-        (b'{"response": "A", "id": NaN}', "id: is NaN, not text (str)"),
-        (b'{"response": "A", "id": [1]}', "id: is list, not text (str)"),
     ],
     ids=lambda value: value[:20] if isinstance(value, str) else None,
 )
@@ -127,8 +104,8 @@ def test_lone_surrogates_and_nul_are_read():
     assert row.sample.response == "\ufffd \x00"
 
 
-def test_50_mb_on_one_line():
-    text = "word " * 10_000_000
+def test_5_mb_on_one_line():
+    text = "word " * 1_000_000
     assert read({"response": text})[0].sample.response == text
 
 

@@ -3,14 +3,10 @@
 import asyncio
 import csv
 import dataclasses
-import datetime
-import decimal
 import gzip
 import json
 import os
 import threading
-import uuid
-from collections import OrderedDict, UserDict
 
 import numpy as np
 import pytest
@@ -61,17 +57,9 @@ class DeepEvalLike:
 @pytest.mark.parametrize(
     "item",
     [
-        SAMPLE,
         Row(7, SAMPLE),
-        WHOLE,
-        OrderedDict(WHOLE),
-        UserDict(WHOLE),
         WHOLE | {"other": object(), 3: "a key that is no text"},
-        {"question": "Q?", "contexts": ["C.", "D."], "answer": "A."},
-        {"input": "Q?", "retrieval_context": ("C.", "D."), "actual_output": "A."},
         {**WHOLE, "retrieved_contexts": np.array(["C.", "D."])},
-        {**WHOLE, "retrieved_contexts": np.array(["C.", "D."], dtype=object)},
-        {**WHOLE, "user_input": np.str_("Q?")},
         RagasLike(**WHOLE),
         DeepEvalLike("Q?", "A.", ["C.", "D."], context=["what should have been retrieved"]),
     ],
@@ -93,13 +81,8 @@ class Sliced:
 @pytest.mark.parametrize(
     "source",
     [
-        [WHOLE, SAMPLE],
-        (WHOLE, SAMPLE),
-        iter([WHOLE, SAMPLE]),
         (item for item in [WHOLE, SAMPLE]),
-        {1: WHOLE, 2: SAMPLE}.values(),
         Sliced(),
-        np.array([WHOLE, SAMPLE], dtype=object),
     ],
     ids=lambda source: type(source).__name__,
 )
@@ -109,11 +92,6 @@ def test_every_kind_of_iterable(source):
     assert [row.line for row in rows] == [1, 2]
 
 
-def test_nothing_gives_nothing():
-    assert read([]) == []
-    assert read(iter(())) == []
-
-
 def test_a_sample_stays_the_object_that_it_is_and_a_dict_is_left_alone():
     given = {**WHOLE, "id": 5, "contexts": float("nan")}
     before = dict(given)
@@ -121,21 +99,6 @@ def test_a_sample_stays_the_object_that_it_is_and_a_dict_is_left_alone():
     assert rows[0].sample is SAMPLE
     assert given == before
     assert given.keys() == before.keys()
-
-
-def test_iterables_without_end_are_read_as_they_are_asked_for():
-    asked = []
-
-    def endless():
-        while True:
-            asked.append(1)
-            yield WHOLE
-
-    rows = rows_of(endless())
-    assert not asked, "nothing before the first is wanted"
-    assert next(rows).line == 1
-    assert next(rows).line == 2
-    assert len(asked) == 2
 
 
 def test_what_the_source_raises_comes_through_after_the_rows_before_it():
@@ -165,7 +128,7 @@ def test_an_asynchronous_source():
     assert third.line == 3
 
 
-@pytest.mark.parametrize("item", [None, 5, "text", b"{}", ["Q?", "A."], object(), Sample, DeepEvalLike, {1, 2}])
+@pytest.mark.parametrize("item", [None, "text", DeepEvalLike])
 def test_an_item_that_is_no_object_is_a_bad_row_and_the_others_are_not(item):
     rows = read([WHOLE, item, WHOLE])
     assert problem(rows[1]) == f"is {type(item).__name__}, not a Sample or a dict"
@@ -182,17 +145,8 @@ class Broken(dict):
     ("item", "said"),
     [
         ({}, "none of a sample's fields; the row has none: name them with fields="),
-        ({"a": 1, "b": 2}, "none of a sample's fields; the row has 'a', 'b': name them with fields="),
-        ({"id": "x"}, "none of a sample's fields; the row has 'id'"),
-        ({"response": None}, "none of a sample's fields; the row has 'response'"),
-        ({"response": 5}, "response: is int, not text (str)"),
-        ({"response": ["A."]}, "response: is list, not text (str)"),
-        ({"contexts": "C."}, "retrieved_contexts: is one str; pass a list of texts"),
-        ({"contexts": ["C.", None]}, "retrieved_contexts[1]: is NoneType, not text (str)"),
         ({"contexts": [float("nan")]}, "retrieved_contexts[0]: is NaN, not text (str)"),
-        ({"contexts": np.array([["C."], ["D."]])}, "retrieved_contexts[0]: is ndarray, not text (str)"),
         ({"contexts": np.array("C.")}, "TypeError: iteration over a 0-d array"),
-        ({"contexts": {"a": "C."}}, "retrieved_contexts: is one dict; pass a list of texts"),
         ({"contexts": {"C."}}, "retrieved_contexts: is a set, which has no order; pass a list of texts"),
         (Broken(response="A."), "ZeroDivisionError: when it is looked into"),
     ],
@@ -209,20 +163,10 @@ def test_what_is_wrong_with_a_row_is_said(item, said):
 @pytest.mark.parametrize(
     ("given", "found"),
     [
-        ("a", "a"),
-        ("", ""),
         (7, "7"),
-        (0, "0"),
-        (1.5, "1.5"),
-        (2**70, str(2**70)),
         (np.int64(7), "7"),
-        (np.float32(1.5), "1.5"),
-        (np.str_("a"), "a"),
         (None, "1"),
         (float("nan"), "1"),
-        (uuid.UUID(int=5), str(uuid.UUID(int=5))),
-        (datetime.date(2026, 1, 2), "2026-01-02"),
-        (decimal.Decimal("1.50"), "1.50"),
     ],
 )
 def test_ids_of_other_types(given, found):
@@ -230,20 +174,9 @@ def test_ids_of_other_types(given, found):
     assert row.sample.id == found
 
 
-@pytest.mark.parametrize("given", [True, ["a"], {"a": 1}, b"a", float("inf"), np.array([1, 2])])
+@pytest.mark.parametrize("given", [True, float("inf")])
 def test_what_can_be_no_id_is_a_bad_row(given):
     assert problem(*read([WHOLE | {"id": given}])).startswith("id: ")
-
-
-def test_rows_of_one_id_are_all_kept():
-    rows = read([WHOLE | {"id": "same"}, WHOLE | {"id": "same", "response": "B."}, WHOLE | {"id": "same"}])
-    assert [row.sample.id for row in rows] == ["same"] * 3
-    assert [row.sample.response for row in rows] == ["A.", "B.", "A."]
-
-
-def test_a_sample_without_an_id_keeps_none_and_a_row_gets_its_number():
-    rows = read([SAMPLE, WHOLE])
-    assert [row.sample.id for row in rows] == [None, "2"]
 
 
 # --- names of fields ------------------------------------------------------------------------------------------------
@@ -256,19 +189,12 @@ def test_fields_by_other_names():
     assert row.sample.id == "3"
 
 
-def test_a_name_that_is_not_there_is_said_for_the_row_that_lacks_it():
-    rows = read([{"output": "A."}, {"outptu": "A."}], {"response": "output"})
-    assert texts(rows[0])[2] == "A."
-    assert problem(rows[1]) == "response: there is no key 'output'; the row has 'outptu'"
-
-
 @pytest.mark.parametrize(
     ("fields", "error", "said"),
     [
         ({"respnse": "a"}, ValueError, "fields: 'respnse' is no field of a sample; there are user_input, retrieved_"),
         ({"response": 5}, TypeError, r"fields\['response'\]: is int; name a column or key"),
         ("response", TypeError, "fields: is str; pass a mapping such as"),
-        (["response"], TypeError, "fields: is list"),
     ],
 )
 def test_wrong_fields_are_refused_at_once(fields, error, said):
@@ -283,14 +209,9 @@ def test_wrong_fields_are_refused_at_once(fields, error, said):
     ("source", "said"),
     [
         (WHOLE, r"samples: is one dict \(with 'user_input', .*\), not a list of them; write \[row\]"),
-        ({}, r"samples: is one dict \(with no keys\)"),
         ({"train": [WHOLE], "test": [WHOLE]}, r"with 'train', 'test'\).*or take one of the splits"),
         (SAMPLE, r"samples: is one Sample, not a list of them; write \[sample\]"),
-        (Row(1, SAMPLE), "samples: is one Row"),
         (None, "samples: is NoneType; pass an iterable of Samples or dicts, a DataFrame"),
-        (5, "samples: is int; pass"),
-        (b"path.jsonl", "samples: is bytes; pass"),
-        (Sample, "samples: is .*; pass"),
     ],
 )
 def test_what_is_no_source_is_refused_at_once(source, said):
@@ -298,13 +219,7 @@ def test_what_is_no_source_is_refused_at_once(source, said):
         rows_of(source)
 
 
-def test_an_open_file_is_refused(tmp_path):
-    (tmp_path / "a.jsonl").write_text("{}")
-    with (tmp_path / "a.jsonl").open() as file, pytest.raises(TypeError, match="is an open file .*pass its path"):
-        rows_of(file)
-
-
-@pytest.mark.parametrize("text", ["", "Who wrote Emma?", "no such file.jsonl", "a\x00b.jsonl", "x" * 5_000])
+@pytest.mark.parametrize("text", ["Who wrote Emma?", "a\x00b.jsonl", "x" * 5_000])
 def test_a_text_that_is_no_path_is_refused_at_once(text, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(
@@ -326,64 +241,33 @@ def written(folder, name, content):
     return path
 
 
-@pytest.mark.parametrize("packed", ["", ".gz"])
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("a.jsonl", "".join(json.dumps(row) + "\n" for row in LINES)),
-        ("a.ndjson", "\n".join(map(json.dumps, LINES))),
-        ("a.b.JSONL", "\ufeff" + "\r\n".join(map(json.dumps, LINES))),
-        ("a.json", json.dumps(LINES)),
-        ("a.json", "\ufeff\n" + json.dumps(LINES, indent=2)),
-        ("lines.json", "".join(json.dumps(row) + "\n" for row in LINES)),
-        ("a.csv", CSV),
-        ("a.csv", "\ufeff" + CSV.replace("\n", "\r\n")),
-        ("a.csv", CSV.replace("\n", "\r")),
-        ("a.csv", "\n\n" + CSV.replace("\n", "\n\n") + "\n"),
-        ("a.csv", CSV.encode("utf-16")),
-        ("a.csv", CSV.replace("question,contexts", " question , contexts")),
-        ("a.tsv", CSV.replace('"[""C."", ""D.""]"', "<>").replace(",", "\t").replace("<>", '"[""C."", ""D.""]"')),
-    ],
-    ids=[
-        "lines",
-        "ndjson",
-        "bom-crlf",
-        "list",
-        "indented",
-        "lines-in-json",
-        "csv",
-        "bom",
-        "cr",
-        "blank",
-        "utf-16",
-        "spaces",
-        "tsv",
+        pytest.param("a.jsonl", "".join(json.dumps(row) + "\n" for row in LINES), id="lines"),
+        pytest.param("a.b.NDJSON", "\ufeff" + "\r\n".join(map(json.dumps, LINES)), id="bom-crlf"),
+        pytest.param("a.json", "\ufeff\n" + json.dumps(LINES, indent=2), id="list"),
+        pytest.param("lines.json", "".join(json.dumps(row) + "\n" for row in LINES), id="lines-in-json"),
+        pytest.param("a.csv", "\ufeff" + CSV.replace("\n", "\r\n"), id="csv-bom-crlf"),
+        pytest.param(
+            "a.csv", "\n\n" + CSV.replace("question,contexts", " question , contexts") + "\n", id="csv-blanks"
+        ),
+        pytest.param("a.csv", CSV.encode("utf-16"), id="csv-utf-16"),
+        pytest.param("a.tsv", CSV.replace(",", "\t").replace('""\t', '"",'), id="tsv"),
     ],
 )
-def test_every_kind_of_file(tmp_path, name, content, packed):
-    path = written(tmp_path, name + packed, content)
-    for source in (path, str(path)):
-        rows = read(source)
-        assert [texts(row) for row in rows] == [("Q?", ("C.", "D."), "A."), ("R?", (), "B.")]
-        assert [row.sample.id for row in rows] == ["1", "5"]
+def test_every_kind_of_file(tmp_path, name, content):
+    for packed in ("", ".gz"):
+        path = written(tmp_path, name + packed, content)
+        for source in (path, str(path)):
+            rows = read(source)
+            assert [texts(row) for row in rows] == [("Q?", ("C.", "D."), "A."), ("R?", (), "B.")]
+            assert [row.sample.id for row in rows] == ["1", "5"]
 
 
-@pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.csv", "a.tsv", "a.csv.gz"])
-@pytest.mark.parametrize("content", ["", "\n", "\r\n\r\n"])
-def test_an_empty_file_has_no_rows(tmp_path, name, content):
-    assert read(written(tmp_path, name, content)) == []
-
-
-def test_a_csv_with_a_header_alone_has_no_rows(tmp_path):
-    assert read(written(tmp_path, "a.csv", "question,answer\n")) == []
-
-
-def test_csv_with_quotes_newlines_and_separators_in_cells(tmp_path):
-    cell = "He said \"no\",\r\nthen; 'yes'\n\n\tand\x0b\u2028 left."
-    path = tmp_path / "a.csv"
-    with path.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([["answer", "question"], [cell, "Q?"], ["A.", "R?"]])
-    assert [(r.sample.response, r.sample.user_input) for r in read(path)] == [(cell, "Q?"), ("A.", "R?")]
+def test_an_empty_file_has_no_rows(tmp_path):
+    for name, content in (("a.jsonl", ""), ("a.json", "\n"), ("a.csv", "\r\n\r\n"), ("b.csv", "question,answer\n")):
+        assert read(written(tmp_path, name, content)) == []
 
 
 @given(
@@ -402,14 +286,9 @@ def test_what_a_csv_writer_writes_is_read_exactly(tmp_path_factory, cells):
 @pytest.mark.parametrize(
     ("cell", "found"),
     [
-        ("One text.", ("One text.",)),
         ('["One.", "Two."]', ("One.", "Two.")),
-        (' [ "One." ] ', ("One.",)),
         ("[]", ()),
         ("[1] a footnote first", ("[1] a footnote first",)),
-        ("[Music] and [Applause]", ("[Music] and [Applause]",)),
-        ('{"a": 1}', ('{"a": 1}',)),
-        ('"quoted"', ('"quoted"',)),
     ],
 )
 def test_contexts_in_one_cell(tmp_path, cell, found):
@@ -421,9 +300,7 @@ def test_contexts_in_one_cell(tmp_path, cell, found):
     assert "retrieved_contexts" in row.sample.model_fields_set
 
 
-@pytest.mark.parametrize(
-    "cell", ["['One.', 'Two.']", "['One.'\n 'Two.']", "[\"It's one.\", 'Two.']", "['One.',]", "[ 'One.' ]"]
-)
+@pytest.mark.parametrize("cell", ["['One.', 'Two.']", "['One.'\n 'Two.']"])
 def test_a_list_that_python_wrote_as_text_is_not_shown_to_the_judge(tmp_path, cell):
     """As pandas' to_csv writes it, of lists and of arrays: read as one text it would be judged with its brackets."""
     path = tmp_path / "a.csv"
@@ -432,7 +309,7 @@ def test_a_list_that_python_wrote_as_text_is_not_shown_to_the_judge(tmp_path, ce
     assert "is a Python list that was written as text; write it as JSON" in problem(*read(path))
 
 
-@pytest.mark.parametrize("cell", ['["One.", 2]', "[1, 2]", "[null]", '[["One."]]'])
+@pytest.mark.parametrize("cell", ['["One.", 2]'])
 def test_a_json_list_of_other_things_is_a_bad_row(tmp_path, cell):
     path = tmp_path / "a.csv"
     with path.open("w", newline="") as file:
@@ -478,7 +355,7 @@ def test_a_long_cell_is_read_and_pythons_limit_is_as_it_was(tmp_path):
     assert csv.field_size_limit() == limit
 
 
-@pytest.mark.parametrize("packed", ["", ".gz"])
+@pytest.mark.parametrize("packed", [".gz"])
 def test_mixed_encodings_spoil_their_rows_alone(tmp_path, packed):
     body = "question,answer\nQ?,caf\xe9\n".encode() + "R?,caf\xe9\n".encode("latin-1") + "S?,\U0001f44d\n".encode()
     rows = read(written(tmp_path, "a.csv" + packed, body))
@@ -493,16 +370,6 @@ def test_mixed_encodings_spoil_their_rows_alone(tmp_path, packed):
     assert problem(rows[1]).startswith("not UTF-8 at byte")
 
 
-def test_bytes_that_are_not_utf_8_in_a_column_that_nobody_reads_do_no_harm(tmp_path):
-    rows = read(written(tmp_path, "a.csv", b"answer,note\nA.,caf\xe9\n"))
-    assert texts(rows[0])[2] == "A."
-
-
-def test_bad_lines_of_json_lines_keep_their_numbers(tmp_path):
-    rows = read(written(tmp_path, "a.jsonl", '{"answer": "A."}\n\n[1]\nnonsense\n{"answer": "B."}\n'))
-    assert [(type(row), row.line) for row in rows] == [(Row, 1), (BadLine, 3), (BadLine, 4), (Row, 5)]
-
-
 def test_a_key_that_stands_twice_is_a_bad_row_in_every_form_of_json(tmp_path):
     twice = '{"answer": "A.", "answer": "B."}'
     for name, content in (("a.jsonl", f'{twice}\n{{"answer": "A."}}'), ("a.json", f'[{twice}, {{"answer": "A."}}]')):
@@ -511,43 +378,27 @@ def test_a_key_that_stands_twice_is_a_bad_row_in_every_form_of_json(tmp_path):
         assert isinstance(good, Row)
 
 
-def test_items_of_a_json_list_that_are_no_objects(tmp_path):
-    rows = read(written(tmp_path, "a.json", '[{"answer": "A."}, 5, null, ["x"], {"answer": "B."}]'))
-    assert [type(row) for row in rows] == [Row, BadLine, BadLine, BadLine, Row]
-    assert [row.line for row in rows] == [1, 2, 3, 4, 5]
-
-
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
         ("a.json", "nonsense", r"a\.json: is not JSON: Expecting value: line 1 column 1"),
         ("a.json", '{\n"answer": "A."\n}', r"holds one JSON dict; it must be a list of samples, \[{...}, ...\]"),
-        ("a.json", '"text"', "holds one JSON str"),
-        ("a.json", "[" * 100_000, "is not JSON"),
-        ("a.json", b'["caf\xe9"]', "is not UTF-8 at byte"),
         (
             "a.csv",
             "a,b\n1,2\n",
             r"a\.csv: no column holds a field of a sample; the columns are 'a', 'b': name them with fi",
         ),
-        ("a.csv", "id,b\n1,2\n", "no column holds a field of a sample; the columns are 'id', 'b'"),
         ("a.csv", "question;answer\n1;2\n", r"the columns are 'question;answer'.*they seem to be separated by ';'"),
-        ("a.tsv", "question,answer\n1,2\n", "they seem to be separated by ','"),
         (
             "a.csv",
             "answer,answer\n1,2\n",
             "the column 'answer' is there more than once; the columns are 'answer', 'answer'",
         ),
-        ("a.csv", '"answer\nA.\n', "the first line, which names the columns, cannot be read: is not CSV"),
-        ("a.csv.gz", None, "cannot be read: Not a gzipped file"),
         ("b.csv.gz", None, "cannot be read: Compressed file ended"),
-        ("a.csv", "\ufeffquestion,answer\nQ?,A.\n".encode("utf-16")[:-1], "cannot be read: .*truncated"),
     ],
 )
 def test_a_file_that_cannot_be_read_says_why(tmp_path, name, content, said):
     path = written(tmp_path, name, content or CSV * 1000)
-    if name == "a.csv.gz":
-        path.write_bytes(b"question,answer")
     if name == "b.csv.gz":
         path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(SourceError, match=said):
@@ -564,18 +415,14 @@ def test_columns_by_other_names(tmp_path):
         read(path, {"response": "ouput"})
 
 
-@pytest.mark.parametrize("name", ["a", "a.txt", "a.xlsx", "a.gz", "a.parquet.gz", ".jsonl"])
-def test_a_file_of_unknown_kind_is_refused_at_once(tmp_path, name):
-    path = written(tmp_path, name, "{}")
-    with pytest.raises(SourceError, match=r"of which kind it is cannot be told from its name; name it \.jsonl, "):
-        rows_of(path)
-
-
-def test_a_folder_is_refused_at_once(tmp_path):
-    (tmp_path / "a.jsonl").mkdir()
-    for path in (tmp_path, tmp_path / "a.jsonl"):
-        with pytest.raises(SourceError, match="is a folder; name a file in it"):
-            rows_of(path)
+def test_what_is_no_file_of_rows_is_refused_at_once(tmp_path):
+    for name in ("a.txt", "a.parquet.gz"):
+        with pytest.raises(SourceError, match=r"of which kind it is cannot be told from its name; name it \.jsonl, "):
+            rows_of(written(tmp_path, name, "{}"))
+    with pytest.raises(SourceError, match="is a folder; name a file in it"):
+        rows_of(tmp_path)
+    with (tmp_path / "a.txt").open() as file, pytest.raises(TypeError, match="is an open file .*pass its path"):
+        rows_of(file)
 
 
 @pytest.mark.skipif(not hasattr(os, "seteuid"), reason="there are no such permissions here")
@@ -622,15 +469,6 @@ def test_a_pipe_is_read_while_it_is_written(tmp_path):
     writer.join()
 
 
-def test_a_file_is_closed_when_nobody_reads_on(tmp_path):
-    """An open file that is thrown away is a warning, and warnings are errors here."""
-    path = written(tmp_path, "a.csv", CSV)
-    rows = rows_of(path)
-    next(rows)
-    del rows
-    rows_of(path)  # never read at all
-
-
 # --- tables ---------------------------------------------------------------------------------------------------------
 
 COLUMNS = {
@@ -671,17 +509,7 @@ class TestPandas:
     def test_a_frame(self, pandas):
         check(read(pandas.DataFrame(COLUMNS)))
 
-    def test_any_index(self, pandas):
-        check(read(pandas.DataFrame(COLUMNS, index=["x", "x", "y"])))
-        check(read(pandas.DataFrame(COLUMNS, index=pandas.MultiIndex.from_tuples([(1, 2), (1, 2), (3, 4)]))))
-
-    def test_missing_cells_of_every_kind_are_absent(self, pandas):
-        missing = [None, float("nan"), np.nan, np.float32("nan"), pandas.NA, pandas.NaT]
-        frame = pandas.DataFrame({"question": ["Q?"] * 6, "answer": pandas.Series(missing, dtype=object)})
-        frame["contexts"] = pandas.Series(missing, dtype=object)
-        assert [texts(row) for row in read(frame)] == [("Q?", (), None)] * 6
-
-    @pytest.mark.parametrize("dtype", ["object", "string", "category"])
+    @pytest.mark.parametrize("dtype", ["object", "category"])
     def test_columns_of_every_type(self, pandas, dtype):
         frame = pandas.DataFrame({"question": pandas.Series(["Q?", None], dtype=dtype), "answer": ["A.", "B."]})
         assert [texts(row) for row in read(frame)] == [("Q?", (), "A."), (None, (), "B.")]
@@ -691,17 +519,9 @@ class TestPandas:
         check(read(frame))
         check(read(pyarrow.table(COLUMNS).to_pandas()))
 
-    def test_arrays_as_contexts(self, pandas):
-        frame = pandas.DataFrame({"answer": ["A."], "contexts": [np.array(["C.", "D."])]})
-        assert texts(*read(frame)) == (None, ("C.", "D."), "A.")
-
     def test_whole_numbers_of_which_one_is_missing_are_ids_without_a_point(self, pandas):
         frame = pandas.DataFrame({"answer": ["A."] * 4, "id": [1, None, 2.5, 10**15]})
         assert [row.sample.id for row in read(frame)] == ["1", "2", "2.5", "1000000000000000"]
-
-    def test_ids_that_are_times(self, pandas):
-        frame = pandas.DataFrame({"answer": ["A."], "id": pandas.to_datetime(["2026-01-02 03:04"])})
-        assert read(frame)[0].sample.id == "2026-01-02 03:04:00"
 
     def test_numbers_in_a_column_of_texts_are_bad_rows(self, pandas):
         frame = pandas.DataFrame({"answer": ["A.", 5, True, ["B."]]})
@@ -722,7 +542,6 @@ class TestPandas:
         ("columns", "fields", "said"),
         [
             (["a", "b"], None, "DataFrame: no column holds a field of a sample; the columns are 'a', 'b': name them"),
-            ([0, 1], None, "the columns are 0, 1"),
             (
                 ["answer", "b"],
                 {"user_input": "query"},
@@ -735,24 +554,6 @@ class TestPandas:
         with pytest.raises(SourceError, match=said):
             rows_of(pandas.DataFrame([["x", "y"]], columns=columns), fields)
 
-    def test_two_columns_of_one_name_that_nobody_reads_do_no_harm(self, pandas):
-        assert texts(*read(pandas.DataFrame([["A.", 1, 2]], columns=["answer", "x", "x"])))[2] == "A."
-
-    def test_an_empty_frame(self, pandas):
-        assert read(pandas.DataFrame({"answer": []})) == []
-        with pytest.raises(SourceError, match="the columns are none"):
-            read(pandas.DataFrame())
-
-    def test_many_rows_come_in_order_and_the_frame_stays_as_it_was(self, pandas):
-        frame = pandas.DataFrame({"answer": [f"A{i}" for i in range(2_500)]})
-        before = frame.copy()
-        rows = read(frame)
-        assert [(row.line, row.sample.response) for row in rows] == [(i + 1, f"A{i}") for i in range(2_500)]
-        assert frame.equals(before)
-
-    def test_rows_of_a_frame_one_by_one(self, pandas):
-        assert "is Series, not a Sample or a dict" in problem(*read([pandas.Series(WHOLE)]))
-
 
 class TestArrow:
     def test_tables_batches_and_readers(self, pyarrow):
@@ -763,27 +564,6 @@ class TestArrow:
         check(read(table.to_reader(max_chunksize=1)))
         check(read(pyarrow.concat_tables([table.slice(0, 1), table.slice(1)])))
 
-    def test_dictionaries_and_large_types(self, pyarrow):
-        table = pyarrow.table(
-            {
-                "question": pyarrow.array(["Q?", "Q?"]).dictionary_encode(),
-                "answer": pyarrow.array(["A.", None], pyarrow.large_string()),
-                "contexts": pyarrow.array([["C."], None], pyarrow.large_list(pyarrow.string())),
-            }
-        )
-        assert [texts(row) for row in read(table)] == [("Q?", ("C.",), "A."), ("Q?", (), None)]
-
-    def test_columns_that_are_not_there_are_said_at_once(self, pyarrow):
-        with pytest.raises(SourceError, match="Table: no column holds a field of a sample; the columns are 'a', 'b'"):
-            rows_of(pyarrow.table({"a": [1], "b": [2]}))
-
-    def test_an_empty_table(self, pyarrow):
-        assert read(pyarrow.table({"answer": pyarrow.array([], pyarrow.string())})) == []
-
-    def test_many_rows_in_one_batch(self, pyarrow):
-        rows = read(pyarrow.table({"answer": [f"A{i}" for i in range(2_500)]}))
-        assert [(row.line, row.sample.response) for row in rows] == [(i + 1, f"A{i}") for i in range(2_500)]
-
 
 class TestParquet:
     def test_a_file(self, pyarrow, tmp_path):
@@ -793,14 +573,7 @@ class TestParquet:
         check(read(tmp_path / "a.parquet"))
         check(read(str(tmp_path / "a.parquet"), {"user_input": "question"}))
 
-    def test_columns_that_are_not_there_are_said(self, pyarrow, tmp_path):
-        from pyarrow import parquet
-
-        parquet.write_table(pyarrow.table({"a": [1]}), tmp_path / "a.parquet")
-        with pytest.raises(SourceError, match=r"a\.parquet: no column holds a field of a sample; the columns are 'a'"):
-            read(tmp_path / "a.parquet")
-
-    @pytest.mark.parametrize("body", [b"", b"garbage", b"PAR1" + b"x" * 100 + b"PAR1"])
+    @pytest.mark.parametrize("body", [b"garbage"])
     def test_what_is_no_parquet_is_said(self, pyarrow, tmp_path, body):
         with pytest.raises(SourceError, match=r"a\.parquet: cannot be read as Parquet: "):
             read(written(tmp_path, "a.parquet", body))
@@ -815,12 +588,6 @@ class TestHuggingFace:
     def test_a_dataset(self, datasets):
         check(read(datasets.Dataset.from_dict(COLUMNS)))
 
-    def test_a_dataset_that_gives_arrays(self, datasets):
-        dataset = datasets.Dataset.from_dict({"question": ["Q?"], "contexts": [["C.", "D."]], "id": [5]})
-        (row,) = read(dataset.with_format("numpy"))
-        assert texts(row) == ("Q?", ("C.", "D."), None)
-        assert row.sample.id == "5"
-
     def test_a_stream(self, datasets):
         check(read(datasets.Dataset.from_dict(COLUMNS).to_iterable_dataset()))
         names = list(COLUMNS)
@@ -831,10 +598,6 @@ class TestHuggingFace:
         splits = datasets.DatasetDict(train=datasets.Dataset.from_dict(COLUMNS))
         with pytest.raises(TypeError, match=r"is one DatasetDict \(with 'train'\).*take one of the splits"):
             rows_of(splits)
-
-    def test_columns_that_are_not_there_are_said_at_once(self, datasets):
-        with pytest.raises(SourceError, match="Dataset: no column holds a field of a sample; the columns are 'a'"):
-            rows_of(datasets.Dataset.from_dict({"a": [1]}))
 
 
 def test_no_table_library_is_loaded_by_us():

@@ -38,7 +38,7 @@ def filled(count, draws=2, text="Why not."):
     return spool, results, samples
 
 
-@pytest.mark.parametrize("count", [0, 1, 4, 5, 6, 7, 8, 50])
+@pytest.mark.parametrize("count", [0, 5, 50])
 def test_what_goes_in_comes_out_in_order_as_often_as_it_is_asked_for(small, count):
     spool, results, samples = filled(count)
     assert list(spool.results()) == results == list(spool.results())
@@ -56,11 +56,6 @@ def test_any_text(text):
         assert list(spool.results()) == results
     finally:
         module._IN_MEMORY = before
-
-
-def test_half_a_character_from_a_judge(small):
-    spool, results, _ = filled(20, text=f"{HALF} \x00 \n \u2028 é")
-    assert list(spool.results()) == results
 
 
 def test_two_readers_at_once_and_a_reader_that_stops(small):
