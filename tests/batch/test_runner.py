@@ -175,7 +175,7 @@ class TestReading:
         gc.collect()
         assert alive == 0
 
-    @pytest.mark.parametrize("kind", ["thread", "memory", "async"])
+    @pytest.mark.parametrize("kind", ["thread", "async"])
     def test_what_reading_raises_is_raised_after_the_rows_before_it(self, kind):
         def rows():
             yield row(1)
@@ -189,7 +189,7 @@ class TestReading:
 
         async def run():
             source = arows() if kind == "async" else rows()
-            async for item in Runner(source, [metric()], Gate(), in_memory=kind == "memory").results():
+            async for item in Runner(source, [metric()], Gate()).results():
                 seen.append(item)
 
         with pytest.raises(OSError, match="Input/output error"):
