@@ -45,7 +45,7 @@ def test_two_judges_of_one_name_share_no_score(tmp_path, openai_server):
         ({"extra_body": {"top_p": 0.5}}, False),
         ({"extra_body": {"a": {"top_k": 3}}}, False),
         ({"base_url": "http://me:password@127.0.0.1:8080/v1?key=abc"}, True),
-        ({"api_key": "another"}, True),
+        ({"api_key": "another", "base_url": f"{URL}/"}, True),
         ({"extra_body": {"api_key": "secret"}}, False),  # beside none, an empty one
         ({"timeout": 5.0, "max_retries": 1, "max_concurrency": 2}, True),
     ],

@@ -137,7 +137,7 @@ class OpenAICompatible:
         return {
             "class": type(self).__qualname__,
             "model": self.model,
-            "base_url": public_url(self._connection.access.url),
+            "base_url": public_url(self._connection.access.url).rstrip("/"),
             "extra_body": settings_of(self._extra_body),
         }
 
