@@ -75,8 +75,8 @@ def test_a_call_that_takes_too_long(score, rows, server, option):
     assert re.search(r"1 timeout\n +first: line 2: TimeoutError: .*0\.4 s", done.stdout)
 
 
-@pytest.mark.parametrize("option", ["--rpm", "--tpm", "--call-timeout", "--sample-timeout", "--repeat"])
-def test_options_out_of_range(score, six, server, option):
-    for value in ("0", "-1", "nan", "1e999"):
-        assert score(six, option, value).exit_code == 2
+def test_options_out_of_range(score, six, server):
+    for option in ("--rpm", "--tpm", "--call-timeout", "--sample-timeout", "--repeat"):
+        for value in ("0", "-1", "nan", "1e999"):
+            assert score(six, option, value).exit_code == 2
     assert asked(server) == 0

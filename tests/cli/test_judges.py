@@ -19,16 +19,16 @@ def embedder(spec, llm_spec="", judge=None):
     return make_embedder(spec, llm_spec, judge, max_concurrency=4)
 
 
-@pytest.mark.parametrize("spec", ["", "openai:", "@http://127.0.0.1:9", "ftp://127.0.0.1", "locally", "m@http://"])
-def test_no_name(run, six, spec):
-    said = "base_url must be like http" if spec == "m@http://" else f"{spec}: is none of local, local:PATH"
-    for make in (llm, embedder):
-        with pytest.raises(UsageError) as caught:
-            make(spec)
-        assert said in caught.value.message
-    for option in ("--llm", "--embedder"):
-        done = run("score", six, "--dry-run", option, spec)
-        assert (done.exit_code, said in done.stderr) == (2, True)
+def test_no_name(run, six):
+    for spec in ("", "openai:", "@http://127.0.0.1:9", "ftp://127.0.0.1", "locally", "m@http://"):
+        said = "base_url must be like http" if spec == "m@http://" else f"{spec}: is none of local, local:PATH"
+        for make in (llm, embedder):
+            with pytest.raises(UsageError) as caught:
+                make(spec)
+            assert said in caught.value.message
+        for option in ("--llm", "--embedder"):
+            done = run("score", six, "--dry-run", option, spec)
+            assert (done.exit_code, said in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("spec", ["local:/none.gguf", "openai:gpt-5", NOBODY])

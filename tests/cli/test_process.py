@@ -1,14 +1,9 @@
-"""The command as a process: pipes, signals, terminals, encodings, missing extras. No assertion depends on time."""
+"""The command as a process: pipes, signals, encodings, missing extras. No assertion depends on time."""
 
-import fcntl
 import json
 import os
-import pty
 import re
 import signal
-import struct
-import termios
-from pathlib import Path
 
 import pytest
 
@@ -17,7 +12,6 @@ from ..support.waiting import soon  # noqa: TID252
 from .conftest import judge, row
 
 ONE = ("--metric", "context_relevancy")
-FULL = Path("/dev/full")
 
 
 @pytest.fixture
@@ -77,14 +71,6 @@ def test_two_processes_do_not_write_one_result_file(process, stuck, score, rows,
     assert out.read_bytes().count(b"\n") == 1
 
 
-@pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
-def test_a_full_standard_output(process, server, six):
-    with FULL.open("wb") as full:
-        command = process("score", six, *ONE, "--llm", server.url, stdout=full)
-        _, errors = command.communicate()
-    assert (command.returncode, errors) == (2, b"Error: [Errno 28] No space left on device\n")
-
-
 def test_a_second_ctrl_c_does_not_wait_for_the_judge(process, stuck, rows):
     command = process(*one_by_one(rows(*(row(i) for i in range(9)))), "-", "--llm", stuck.url)
     read = [json.loads(command.stdout.readline()) for _ in range(3)]
@@ -120,50 +106,6 @@ def test_a_terminal_without_unicode(process, server, rows):
     assert shown.startswith((b"\\u4e2d  context_relevancy  ", "中  context_relevancy  ".encode()))
 
 
-def terminal():
-    """Both ends of a terminal with 80 columns."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    return ours, theirs
-
-
-def everything(terminal):
-    shown = b""
-    try:
-        while block := os.read(terminal, 4096):
-            shown += block
-    except OSError:  # how Linux says that the other end is closed
-        pass
-    os.close(terminal)
-    return shown.decode()
-
-
-def test_progress_on_a_terminal(process, server, rows):
-    given = rows(b"", row(1), b"[]", b"", row(2, id="\x1b[31m"), b"")
-    ours, theirs = terminal()
-    streams = dict.fromkeys(("stdin", "stdout", "stderr"), theirs)
-    environ = {**os.environ, "TERM": "xterm"}
-    command = process("score", given, *ONE, "--explain", "--llm", server.url, env=environ, **streams)
-    os.close(theirs)
-    shown = everything(ours)
-    assert command.wait() == 2
-    assert "| 0/6 [" in shown
-    assert re.search(r"83%\|\S+ *\| 5/6 \[.*0 in flight, 36 tokens, 0 unscored\]", shown)
-    assert "line 3: is an array" in shown
-    assert "\x1b[31m" not in shown
-    assert "\ufffd[31m  context_relevancy" in shown
-
-
-def test_progress_of_a_pipe_has_no_end(process, server, six):
-    ours, theirs = terminal()
-    command = process("score", "-", *ONE, "--llm", server.url, stderr=theirs)
-    os.close(theirs)
-    assert b"6/6" in command.communicate(six.read_bytes())[0]
-    bar = everything(ours)
-    assert "lines" in bar
-    assert "%|" not in bar
-
-
 WITHOUT = """
 import importlib.machinery, sys
 find = importlib.machinery.PathFinder.find_spec
@@ -174,23 +116,6 @@ importlib.machinery.PathFinder.find_spec = find_spec
 from ragstone.cli import main
 main()
 """
-
-
-@pytest.mark.parametrize(
-    ("missing", "spec", "message"),
-    [
-        ("openai", "openai:gpt-5", 'the openai package is missing: pip install "ragstone[openai]"'),
-        ("xllamacpp", "local:{file}", 'the embedded models need xllamacpp: pip install "ragstone[local]"'),
-    ],
-)
-def test_an_extra_that_is_not_installed(process, six, missing, spec, message):
-    environ = {name: value for name, value in os.environ.items() if name != "RAGSTONE_HOME"}
-    environ["OPENAI_API_KEY"] = "sk-none"
-    spec = spec.format(file=six)
-    command = process(missing, "score", six, *ONE, "--llm", spec, code=WITHOUT, env=environ)
-    shown, errors = command.communicate()
-    assert (command.returncode, shown) == (2, b"")
-    assert errors.decode().startswith(f"Error: --llm {spec}: {message}")
 
 
 def test_doctor_without_any_extra(process):

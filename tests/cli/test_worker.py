@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from ragstone import ContextRelevancy, Monitor, ResponseRelevancy, Sample, Unscored
+from ragstone import ContextRelevancy, ResponseRelevancy, Sample, Unscored
 from ragstone.monitor import Entry
 from ragstone.monitor.job import Job
 from ragstone.monitor.outbox import Outbox
 from ragstone.monitor.sampling import Choice
 from ragstone.sinks import Record, SQLiteSink
-from ragstone.testing import FakeLLM
 
 from ..support.openai_server import error  # noqa: TID252 - under importlib mode tests are no package
 from ..support.waiting import soon  # noqa: TID252
@@ -159,42 +158,24 @@ def test_all_metrics_that_the_samples_wait_for_or_only_some(worker):
     ]
 
 
-def test_outcomes_that_were_not_delivered_need_no_judge(worker):
-    class Down(SQLiteSink):
-        def write(self, records):
-            raise OSError("down")
-
-    metric = ContextRelevancy(llm=FakeLLM(lambda _: {"ids": [1]}))
-    monitor = Monitor(metric, sinks=Down("ragstone.db"), outbox="outbox.db")
-    for i in range(5):
-        monitor.submit(Sample(id=f"s{i}", **row(i)))
-    soon(lambda: rows("outbox.db", "SELECT count(*) FROM records") == [(5,)])
-    monitor.close(0.1)
-    done = worker("--db", "elsewhere.db", llm="http://127.0.0.1:9")
-    assert (done.exit_code, done.stdout) == (1, "scored 0, unscored 0, left 5\n")
-    wanted = Path("ragstone.db").absolute()
-    assert done.stderr.splitlines() == [
-        f"5 outcomes wait for sqlite:{wanted}",
-        f"sqlite:{wanted}: to deliver what waits for it: ragstone worker --outbox outbox.db --db {wanted}",
-    ]
-    assert end(worker(llm="http://127.0.0.1:9")) == (0, "scored 0, unscored 0, left 0\n", "")
-    assert len(rows("ragstone.db")) == 5
-
-
-def test_what_delivers_to_other_sinks_is_said(worker):
+def test_outcomes_that_wait_for_other_sinks_need_no_judge_and_what_delivers_them_is_said(worker):
+    here = Path("ragstone.db").absolute()
     ways = {
+        f"sqlite:{here}": f"to deliver what waits for it: ragstone worker --outbox outbox.db --db {here}",
         "sql:postgresql+psycopg://me@db.test/rag": "--db postgresql+psycopg://me@db.test/rag (add the password, if it",
         "call:print": "start the app, or name the app's monitor (--monitor MODULE:NAME)",
         "sqlite:/a b.db": "ragstone worker --outbox outbox.db --db '/a b.db'",
         "unreadable: sqlite:/a.db": "what waits for it cannot be read",
     }
     keep(*ways)
-    done = worker()
-    assert (done.exit_code, done.stdout) == (1, "scored 0, unscored 0, left 4\n")
+    done = worker("--db", "elsewhere.db", llm="http://127.0.0.1:9")
+    assert (done.exit_code, done.stdout) == (1, "scored 0, unscored 0, left 5\n")
     said = done.stderr.splitlines()
     for sink, way in ways.items():
         assert f"1 outcomes wait for {sink}" in said
         assert [line for line in said if line.startswith(f"{sink}: ") and way in line]
+    assert worker(llm="http://127.0.0.1:9").stdout == "scored 0, unscored 0, left 4\n"
+    assert len(rows("ragstone.db")) == 1
 
 
 def test_a_judge_that_is_down_leaves_it_for_later_until_the_last_try(run, openai_server):
@@ -267,12 +248,13 @@ def test_another_version_is_said(worker):
 # --- the app's own monitor, and options that do not go together
 
 
-@pytest.mark.parametrize("name", ["make", "Holder.monitor"])
-def test_the_apps_own_monitor(run, name):
-    left(3, ("context_relevancy", "1"), ("mine", "1"))
-    done = run("worker", "--outbox", "outbox.db", "--monitor", f"their_app:{name}")
-    assert end(done) == (0, "scored 6, unscored 0, left 0\n", "")
-    assert [metric for _, metric, _ in rows("mine.db")] == ["context_relevancy", "mine"] * 3
+def test_the_apps_own_monitor(run):
+    for i, name in enumerate(("make", "Holder.monitor")):
+        left(1, ("context_relevancy", "1"), ("mine", "1"), first=i)
+        done = run("worker", "--outbox", "outbox.db", "--monitor", f"their_app:{name}")
+        assert end(done) == (0, "scored 2, unscored 0, left 0\n", "")
+        sys.modules.pop("their_app")
+    assert [metric for _, metric, _ in rows("mine.db")] == ["context_relevancy", "mine"] * 2
     assert not Path("ragstone.db").exists()
 
 
@@ -282,17 +264,13 @@ def test_the_apps_own_monitor(run, name):
         ("--monitor their_app:no_outbox", "it has none; --outbox names "),
         ("--monitor their_app:other_outbox", "its outbox is "),
         ("--monitor their_app:number", "is int, no Monitor nor a function that returns one"),
-        ("--monitor their_app:missing", "AttributeError: module 'their_app' has no attribute 'missing'"),
         ("--monitor their_app:broken", "RuntimeError: no key"),
         ("--monitor their_app:", "write MODULE:NAME"),
         ("--monitor no_such_app:monitor", "No module named 'no_such_app'"),
         ("--monitor their_app:monitor --db x.db", "--db: --monitor says that already"),
-        ("--monitor their_app:monitor --metric context_relevancy", "--metric: --monitor says that already"),
         ("--llm local:mine", "samples wait for mine, which ragstone does not have; name the app's monitor"),
         ("--db none/x.db --metric context_relevancy", "--db none/x.db: there is no folder"),
-        ("--db . --metric context_relevancy", "--db .: is a folder"),
         ("--db nonsense://x --metric context_relevancy", "--db nonsense://x: url: "),
-        ("--db ./outbox.db --metric context_relevancy", "--db ./outbox.db: is --outbox outbox.db itself"),
         ("--db sqlite:///outbox.db --metric context_relevancy", "--db outbox.db: is --outbox outbox.db itself"),
     ],
 )
@@ -362,18 +340,17 @@ def test_following_until_told_to_stop(start, server):
     assert errors == b"Stopped: what was in hand was finished.\n"
 
 
-@pytest.mark.parametrize(("how", "status"), [(signal.SIGTERM, 1), (signal.SIGINT, 130)])
-def test_what_is_in_hand_is_finished_and_the_rest_is_left(start, how, status):
+def test_what_is_in_hand_is_finished_and_the_rest_is_left(start):
     left(50)
     command = start("--monitor", "their_app:slow")
     soon(lambda: Path("asked").exists())
-    command.send_signal(how)
+    command.send_signal(signal.SIGTERM)
     soon(lambda: Path("paused").exists())
     Path("go").touch()
     out, errors = command.communicate(timeout=60)
     scored = len(rows("mine.db"))
     assert 1 <= scored <= 4, "one for each thread that had begun"
-    assert (command.returncode, out.decode()) == (status, f"scored {scored}, unscored 0, left {50 - scored}\n")
+    assert (command.returncode, out.decode()) == (1, f"scored {scored}, unscored 0, left {50 - scored}\n")
     assert b"Stopped: what was in hand was finished.\n" in errors
     assert len(waiting()) == 50 - scored
     assert rows("outbox.db", "SELECT max(attempts) FROM samples") == [(0,)]
