@@ -339,6 +339,12 @@ REFUSED = {
         fields={"retrieved_contexts": "pages"},
     ),
     "no text under a key": refused("response: outputs['draft'] is list, not text", outputs={"draft": [1, 2]}, **NAMED),
+    "nothing with text under a key": refused(
+        "response: outputs['draft'] is dict with 'lang', 'n', not text",
+        outputs={"draft": {"lang": "en", "n": 1}},
+        **NAMED,
+    ),
+    "a message without text": refused("response: is not in outputs", outputs={"role": "assistant", "content": 7}),
     "a message's own attribute": refused(
         "response: the key 'name', which fields= names, is not in outputs (",
         outputs=AIMessage(ANSWER, name="bot"),
