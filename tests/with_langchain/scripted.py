@@ -3,7 +3,6 @@
 import asyncio
 import itertools
 import json
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -197,12 +196,3 @@ WRAPPERS: dict[str, Callable[[Script], Runnable[Any, Any]]] = {
     "async lambda": lambda_model,
 }
 NO_TOKENS = ("text model", "text model with_retry")
-
-
-def fresh_thread(call: Callable[[], Any]) -> Any:
-    """Run a call in a thread of its own and return what it returns."""
-    got: list[Any] = []
-    thread = threading.Thread(target=lambda: got.append(call()))
-    thread.start()
-    thread.join()
-    return got[0]

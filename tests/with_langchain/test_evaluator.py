@@ -205,13 +205,12 @@ STATES = {
 }
 
 
-@pytest.mark.parametrize("form", STATES)
-def test_a_step_of_a_chain_takes_the_state_or_the_calls_keywords(form) -> None:
-    state, before = STATES[form], copy.deepcopy(STATES[form])
-    step = RagEvaluator(relevancy()).as_runnable()
-    results = [step.invoke(state), asyncio.run(step.ainvoke(state)), *step.batch([state, state])]
-    assert [result["score"] for result in results] == [VALUE] * 4
-    assert state == before
+def test_a_step_of_a_chain_takes_the_state_or_the_calls_keywords() -> None:
+    step, before = RagEvaluator(relevancy()).as_runnable(), copy.deepcopy(STATES)
+    for form, state in STATES.items():
+        results = [step.invoke(state), asyncio.run(step.ainvoke(state)), *step.batch([state, state])]
+        assert [result["score"] for result in results] == [VALUE] * 4, form
+    assert before == STATES
 
 
 def test_a_chains_state_gets_the_result_as_another_entry() -> None:

@@ -150,22 +150,15 @@ CONTEXTS = {
 }
 
 
-@pytest.mark.parametrize("form", QUESTIONS)
-def test_the_question_is_read_from_every_form_of_inputs(form):
-    assert read(QUESTIONS[form], {"answer": ANSWER, "context": [FIRST, SECOND]}) == WHOLE
-
-
-@pytest.mark.parametrize("form", ANSWERS)
-def test_the_answer_is_read_from_every_form_of_outputs(form):
-    assert read(QUESTION, ANSWERS[form], context=DOCUMENTS) == WHOLE
-
-
-@pytest.mark.parametrize("form", CONTEXTS)
-def test_contexts_are_read_from_every_form(form):
-    context = CONTEXTS[form]
-    assert read(QUESTION, ANSWER, context=context) == WHOLE
-    assert read(QUESTION, {"answer": ANSWER, "context": context}) == WHOLE
-    assert read({"question": QUESTION, "context": context}, ANSWER) == WHOLE
+def test_the_question_the_answer_and_the_contexts_are_read_from_every_form():
+    for form, inputs in QUESTIONS.items():
+        assert read(inputs, {"answer": ANSWER, "context": [FIRST, SECOND]}) == WHOLE, form
+    for form, outputs in ANSWERS.items():
+        assert read(QUESTION, outputs, context=DOCUMENTS) == WHOLE, form
+    for form, context in CONTEXTS.items():
+        assert read(QUESTION, ANSWER, context=context) == WHOLE, form
+        assert read(QUESTION, {"answer": ANSWER, "context": context}) == WHOLE, form
+        assert read({"question": QUESTION, "context": context}, ANSWER) == WHOLE, form
 
 
 def test_each_usual_name_is_known():
@@ -177,17 +170,16 @@ def test_each_usual_name_is_known():
         assert read(QUESTION, {"answer": ANSWER, name: DOCUMENTS}) == WHOLE, name
 
 
-@pytest.mark.parametrize("form", ["objects", "serialised", "saved", "from JSON"])
-def test_an_agents_state_has_everything_of_its_last_turn(form):
-    messages = {
-        "objects": agent_messages(),
-        "serialised": dumpd(agent_messages()),
-        "saved": [message_to_dict(message) for message in agent_messages()],
-        "from JSON": json.loads(json.dumps([message.model_dump() for message in agent_messages()])),
-    }[form]
-    assert read({"messages": [("user", QUESTION)]}, {"messages": messages}) == WHOLE
-    assert read(None, {"output": {"messages": messages, "remaining_steps": 3}}) == WHOLE
-    assert read(None, messages, retriever_tools={"search"}) == WHOLE, "of a named tool with Documents these alone"
+def test_an_agents_state_has_everything_of_its_last_turn():
+    for messages in (
+        agent_messages(),
+        dumpd(agent_messages()),
+        [message_to_dict(message) for message in agent_messages()],
+        json.loads(json.dumps([message.model_dump() for message in agent_messages()])),
+    ):
+        assert read({"messages": [("user", QUESTION)]}, {"messages": messages}) == WHOLE
+        assert read(None, {"output": {"messages": messages, "remaining_steps": 3}}) == WHOLE
+        assert read(None, messages, retriever_tools={"search"}) == WHOLE, "of a named tool with Documents these alone"
 
 
 def test_contexts_come_from_the_call_then_the_outputs_then_the_retrievers_then_the_inputs():
@@ -234,10 +226,9 @@ SEARCHES = {
 }
 
 
-@pytest.mark.parametrize("what", SEARCHES)
-def test_what_tools_found_is_contexts(what):
-    messages, contexts = SEARCHES[what]
-    assert read(None, messages, retriever_tools={"search"}).retrieved_contexts == contexts
+def test_what_tools_found_is_contexts():
+    for what, (messages, contexts) in SEARCHES.items():
+        assert read(None, messages, retriever_tools={"search"}).retrieved_contexts == contexts, what
 
 
 def test_other_places():
@@ -348,6 +339,12 @@ REFUSED = {
         fields={"retrieved_contexts": "pages"},
     ),
     "no text under a key": refused("response: outputs['draft'] is list, not text", outputs={"draft": [1, 2]}, **NAMED),
+    "nothing with text under a key": refused(
+        "response: outputs['draft'] is dict with 'lang', 'n', not text",
+        outputs={"draft": {"lang": "en", "n": 1}},
+        **NAMED,
+    ),
+    "a message without text": refused("response: is not in outputs", outputs={"role": "assistant", "content": 7}),
     "a message's own attribute": refused(
         "response: the key 'name', which fields= names, is not in outputs (",
         outputs=AIMessage(ANSWER, name="bot"),

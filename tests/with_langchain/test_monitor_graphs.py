@@ -124,7 +124,7 @@ def heard(runnable, asked, way=invoke, **config):
 # --- graphs ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("state", "way"), sampled([State, DataState, ModelState], WAYS, 3), ids=named)
+@pytest.mark.parametrize(("state", "way"), sampled([State, DataState, ModelState], WAYS, 2), ids=named)
 def test_a_graph_of_any_state(state, way) -> None:
     assert parts(heard(rag_graph(state).compile(), {"question": QUESTION}, way)) == WHOLE
 

@@ -23,6 +23,7 @@ from numpy import zeros
 from ragstone import LLMRequest, Sample
 from ragstone_langchain import LangChainLLM, MonitorHandler, open_runs
 
+from ..support.waiting import soon  # noqa: TID252
 from .monitored import (
     ANSWER,
     FIRST,
@@ -98,7 +99,7 @@ def test_an_async_stream_that_is_closed_early_is_cancelled(monitor, close) -> No
             await stream.aclose()
         del stream
         gc.collect()
-        await asyncio.sleep(0.01)
+        await asyncio.to_thread(soon, monitor.skipped.total)
 
     asyncio.run(read())
     assert noted(monitor) == ([], {"cancelled": 1}, [])

@@ -18,7 +18,6 @@ from ragstone_langchain import LangChainEmbedder, LangChainLLM
 from ..support.openai_server import Answer, chat, embeddings, error  # noqa: TID252
 
 REQUEST = LLMRequest("demo.ids", "Answer.", "Which?", record(ids=listing(whole(1, 2))))
-CHOICE = LLMRequest("demo.ask", "Answer.", "Is it?", {}, choices=("yes", "no"))
 
 
 def openai(server, **settings) -> ChatOpenAI:

@@ -266,8 +266,7 @@ class Made(Listener):
         self.made.append(self)
 
 
-@pytest.mark.parametrize("by", ["its value", "its class", "the environment"])
-@pytest.mark.parametrize("model", ["tools", "async"])
+@pytest.mark.parametrize(("by", "model"), [("its value", "async"), ("its class", "tools"), ("the environment", "text")])
 def test_a_configure_hook(model, by, monkeypatch) -> None:
     judge, listener = judge_of(MODELS[model]), Listener()
     monkeypatch.setattr(Made, "made", [])
@@ -309,8 +308,7 @@ class JudgesInAnAsyncCallback(AsyncCallbackHandler):
             await aask(self.judge)
 
 
-@pytest.mark.parametrize("kind", [JudgesInACallback, JudgesInAnAsyncCallback])
-@pytest.mark.parametrize("model", ["text", "async"])
+@pytest.mark.parametrize(("kind", "model"), [(JudgesInACallback, "async"), (JudgesInAnAsyncCallback, "text")])
 def test_inside_a_callback(model, kind) -> None:
     handler = kind(judge_of(MODELS[model]))
     chain = RunnableLambda(lambda x: x) | FakeListChatModel(responses=["own"])
