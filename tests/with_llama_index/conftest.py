@@ -99,3 +99,24 @@ def called_back():
 def heard(request):
     """What either handler told."""
     return request.getfixturevalue(request.param)
+
+
+@pytest.fixture
+def openinference():
+    """OpenInference's own instrumentation: what starts it, and what it has exported."""
+    pytest.importorskip("workflows.runtime", reason="OpenInference needs a newer llama-index-core")
+    instrumentor = pytest.importorskip("openinference.instrumentation.llama_index").LlamaIndexInstrumentor()
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+
+    def start():
+        instrumentor.instrument(tracer_provider=provider, skip_dep_check=True)
+
+    yield start, exporter.get_finished_spans
+    instrumentor.uninstrument()
+    provider.shutdown()

@@ -21,11 +21,6 @@ class TestPlacing(EmbedderContract):
         return LlamaIndexEmbedder(Placing())
 
 
-class TestPlacingSync(EmbedderContract):
-    def embedder(self):
-        return LlamaIndexEmbedder(PlacingSync())
-
-
 def embed(embedder, texts):
     return embedder.embed(texts)
 

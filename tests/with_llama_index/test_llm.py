@@ -184,10 +184,10 @@ def test_a_message_without_text_is_an_empty_reply():
     assert to_reply(ChatResponse(message=ChatMessage(blocks=[])), a_request()).text == ""
 
 
-@HALVES
-def test_what_the_model_raises_is_raised(ask):
-    with pytest.raises(ConnectionError, match="refused"):
-        ask(LlamaIndexLLM(Chatting(lambda request: ConnectionError("refused"))), a_request())
+def test_what_the_model_raises_is_raised():
+    for ask in (generate, agenerate):
+        with pytest.raises(ConnectionError, match="refused"):
+            ask(LlamaIndexLLM(Chatting(lambda request: ConnectionError("refused"))), a_request())
 
 
 # --- which model ---------------------------------------------------------------------------------------------

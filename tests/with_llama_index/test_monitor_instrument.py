@@ -291,27 +291,6 @@ def test_a_process_that_is_forked_while_another_thread_is_at_work(notes):
 # -------------------------------------------------------------------------------- OpenInference
 
 
-@pytest.fixture
-def openinference():
-    """The real instrumentation, and what it exports."""
-    pytest.importorskip("workflows.runtime", reason="OpenInference needs a newer llama-index-core")
-    instrumentor = pytest.importorskip("openinference.instrumentation.llama_index").LlamaIndexInstrumentor()
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-
-    exporter = InMemorySpanExporter()
-    provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-
-    def start():
-        instrumentor.instrument(tracer_provider=provider, skip_dep_check=True)
-
-    yield start, exporter.get_finished_spans
-    instrumentor.uninstrument()
-    provider.shutdown()
-
-
 @pytest.mark.parametrize("ours_first", [False, True])
 def test_beside_openinference_both_hear_all(notes, openinference, ours_first):
     from opentelemetry.trace import get_current_span

@@ -242,25 +242,20 @@ async def test_a_cancelled_evaluation_leaves_no_task_behind():
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-@pytest.mark.parametrize(
-    ("change", "error", "message"),
-    [
+def test_what_it_cannot_be_called_with_is_refused_at_once():
+    call = {"engine": Engine(answer=said), "questions": QUESTIONS, "metrics": metrics(FakeLLM(truth))}
+    for change, error, message in (
         ({"engine": None}, TypeError, "engine: NoneType has no query and aquery; pass a query engine"),
         ({"questions": "Why?"}, TypeError, "questions: is str; pass a list of texts"),
         ({"questions": ["Why?", 3]}, TypeError, r"questions\[1\]: is int, not text"),
         ({"questions": iter(QUESTIONS)}, TypeError, "questions: is list_iterator; pass a list"),
         ({"metrics": ContextRelevancy(llm=FakeLLM(truth))}, TypeError, "metrics: is ContextRelevancy; pass a list of"),
         ({"metrics": [ContextRelevancy]}, TypeError, "metrics: ABCMeta is no metric; pass one such as"),
-        ({"metrics": ["context_relevancy"]}, TypeError, "metrics: str is no metric"),
         ({"metrics": []}, ValueError, "metrics: is empty"),
         ({"metrics": {}}, ValueError, "metrics: is empty"),
         ({"max_concurrency": 0}, ValueError, "max_concurrency"),
-        ({"max_concurrency": 1.5}, ValueError, "max_concurrency"),
         ({"max_concurrency": True}, ValueError, "max_concurrency"),
-    ],
-)
-def test_what_it_cannot_be_called_with_is_refused_at_once(change, error, message):
-    call = {"engine": Engine(answer=said), "questions": QUESTIONS, "metrics": metrics(FakeLLM(truth))}
-    for way in (sync_way, async_way):
-        with pytest.raises(error, match=message):
-            way(**{**call, **change})
+    ):
+        for way in (sync_way, async_way):
+            with pytest.raises(error, match=message):
+                way(**{**call, **change})

@@ -48,7 +48,7 @@ class Spans(BaseSpanHandler[Any]):
 
 
 @pytest.fixture
-def heard():
+def heard_by_app():
     events, spans = Events(), Spans()
     get_dispatcher().add_event_handler(events)
     get_dispatcher().add_span_handler(spans)
@@ -72,9 +72,9 @@ MODELS = pytest.mark.parametrize(
 
 @MODELS
 def test_every_event_and_span_of_the_judge_carries_its_tag_and_the_apps_and_hangs_from_none_of_them(
-    way, model, embed_model, heard
+    way, model, embed_model, heard_by_app
 ):
-    events, spans = heard
+    events, spans = heard_by_app
     token = active_span_id.set("App.query-1")
     try:
         with instrument_tags({"tenant": 7}):
@@ -93,7 +93,7 @@ def test_every_event_and_span_of_the_judge_carries_its_tag_and_the_apps_and_hang
 
 
 @WAYS
-def test_what_the_judge_raises_leaves_the_context_as_it_was(way, heard):
+def test_what_the_judge_raises_leaves_the_context_as_it_was(way, heard_by_app):
     with instrument_tags({"tenant": 7}):
         result = way(ContextRelevancyEvaluator(Chatting(lambda request: ConnectionError("refused"))))
         assert result.unscored == "judge_error"
@@ -162,40 +162,28 @@ def test_silent_callbacks_keep_nothing_and_stay_in_the_apps_trace():
 # --- OpenTelemetry ---------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def telemetry():
-    """OpenInference's own instrumentation of LlamaIndex, exporting to memory."""
-    pytest.importorskip("workflows.runtime", reason="OpenInference needs a newer llama-index-core")
-    instrumentor = pytest.importorskip("openinference.instrumentation.llama_index").LlamaIndexInstrumentor()
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-
-    exporter = InMemorySpanExporter()
-    provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    instrumentor.instrument(tracer_provider=provider, skip_dep_check=True)
-    yield exporter
-    instrumentor.uninstrument()
-
-
-@MODELS
-def test_openinference_records_the_app_and_not_the_judge(way, model, embed_model, telemetry):
-    llm, embedding = model(truth), embed_model()
-    assert way(ResponseRelevancyEvaluator(llm, embedding)).score is not None
-    assert telemetry.get_finished_spans() == ()
+@WAYS
+def test_openinference_records_the_app_and_not_the_judge(way, openinference):
+    start, spans = openinference
+    start()
+    embedding = Placing()
+    assert way(ResponseRelevancyEvaluator(Chatting(truth), embedding)).score is not None
+    assert way(ResponseRelevancyEvaluator(Completing(truth), PlacingSync())).score is not None
+    assert spans() == ()
     embedding.get_text_embedding("The app's own.")
-    assert [span.name for span in telemetry.get_finished_spans()]
+    assert [span.name for span in spans()]
 
 
 @WAYS
 @pytest.mark.filterwarnings("ignore:The `json` method is deprecated:DeprecationWarning")  # OpenInference calls it
-def test_traced_on_request_and_still_tagged(way, telemetry, heard):
-    events, _ = heard
+def test_traced_on_request_and_still_tagged(way, openinference, heard_by_app):
+    start, spans = openinference
+    start()
+    events, _ = heard_by_app
     judge = LlamaIndexLLM(Chatting(truth), trace=True)
     embedder = LlamaIndexEmbedder(Placing(), trace=True)
     assert way(ResponseRelevancyEvaluator(judge, embedder)).score is not None
-    assert len(telemetry.get_finished_spans()) >= 2
+    assert len(spans()) >= 2
     assert events
     assert all(event.tags[JUDGE_TAG] for event in events)
 
