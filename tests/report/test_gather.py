@@ -7,11 +7,11 @@ import tracemalloc
 
 import pytest
 
-from ragstone import Sample, Score, Unscored, Usage
+from ragstone import Score, Unscored, Usage
 from ragstone.report import report
 from ragstone.report.facts import Bin
 from ragstone.report.gather import gather
-from ragstone.sinks import Health, Record
+from ragstone.sinks import Record
 
 from .data import NOON, database, health, records
 
@@ -142,15 +142,6 @@ def test_tokens_that_were_not_told_are_counted_as_such(found):
     assert (next_day.outcomes, next_day.untold) == (1, 0)
 
 
-def test_processes(found):
-    old = Health(process="old", at=NOON - 99, started_at=NOON - 999, counts={"accepted": 5, "scored": 5})
-    queues = found([], old, health()).queues
-    assert [q.process for q in queues] == ["web-1:4242", "old"]
-    assert queues[0].counts["dropped"] == 37
-    assert queues[0].reasons == {"dropped": {"queue_full": 37}}
-    assert queues[0].longest == 812
-
-
 def change(path, sql, *values):
     with sqlite3.connect(path) as connection:
         connection.execute(sql, values)
@@ -180,14 +171,7 @@ def test_what_a_hand_has_changed_stops_nothing(tmp_path):
         assert group.estimate is None or -1 <= group.estimate.mean <= 1
 
 
-def test_surrogates_and_nul_in_stored_texts(found):
-    sample = Sample(response="half \ud83d, nul \x00", metadata={"k\ud800": "\udfff"})
-    score = Score(metric="mine", value=0.5, reason="nul \x00", version="1")
-    given = Record(sample_id="a\x00b", outcome=score, judge="j", submitted_at=NOON, scored_at=NOON, sample=sample)
-    low = found([given]).groups[0].lowest[0]
-    assert low.passages[0].text == "half \ufffd, nul \x00"
-
-
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_rows(tmp_path):
     path = database(tmp_path / "a.db", records(25))
     with sqlite3.connect(path) as connection:

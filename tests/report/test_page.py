@@ -141,15 +141,6 @@ def test_queues_add_up_or_say_that_they_do_not():
     assert "4 of them are not accounted for" in text_of(findings(queues=(queue("a", accepted=5, scored=1),)))
 
 
-def test_many_processes():
-    queues = tuple(queue(f"p{i}", accepted=1, scored=1) for i in range(50))
-    text = text_of(findings(queues=queues))
-    assert "evaluations 50" in text
-    assert "The latest 20 of 50 processes" in text
-    assert "p19" in text
-    assert "p20" not in text
-
-
 def test_the_whole_page_is_well_formed_and_names_every_element_once():
     groups = (group(), group(version="2"), group(metric="other", scored=0, estimate=None, series=(), distribution=()))
     html = page(findings(*groups, costs={MORNING: Cost(1, 1)}, queues=(queue("a"),)), made_at=NOON)

@@ -54,14 +54,6 @@ def test_files_that_are_no_database_of_ours(tmp_path):
         report(path)
 
 
-def test_a_damaged_file(path):
-    content = bytearray(path.read_bytes())
-    content[8_192:] = os.urandom(len(content) - 8_192)
-    path.write_bytes(content)
-    with pytest.raises(DatabaseError, match="cannot be read"):
-        report(path)
-
-
 def versions(path, version, oldest_writer):
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("UPDATE ragstone_schema SET version = ?, oldest_writer = ?", (version, oldest_writer))
