@@ -207,6 +207,12 @@ def memory():
     return ChatMemoryBuffer.from_defaults(token_limit=10_000)
 
 
+async def settled():
+    """Let what LlamaIndex does after a run's end come to pass."""
+    for _ in range(10):
+        await asyncio.sleep(0.005)
+
+
 def as_json(value):
     return f"```json\n{json.dumps(value)}\n```"
 

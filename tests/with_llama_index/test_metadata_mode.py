@@ -23,7 +23,7 @@ from ragstone_llama_index import (
 )
 
 from .models import truth
-from .monitored import ANSWER, Calling, Notes, Speaking, memory
+from .monitored import ANSWER, Calling, Notes, Speaking, memory, settled
 
 TEXT = "Emma is a novel by Jane Austen."
 MODES = {
@@ -67,7 +67,8 @@ async def astreamed():
 async def agent():
     tool = QueryEngineTool.from_defaults(engine(), name="books", description="books")
     app = FunctionAgent(tools=[tool], llm=Calling(("books", {"input": "Emma"}), ANSWER), streaming=False)
-    return await app.run(user_msg="Who?", memory=memory())
+    await app.run(user_msg="Who?", memory=memory())
+    await settled()
 
 
 def chat():
@@ -89,7 +90,11 @@ def options(mode):
     return {} if mode is None else {"metadata_mode": mode}
 
 
-@pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20", "ignore::pydantic.PydanticDeprecatedSince211")
+@pytest.mark.filterwarnings(
+    "ignore::pydantic.PydanticDeprecatedSince20",
+    "ignore::pydantic.PydanticDeprecatedSince211",
+    "ignore:is_running called from within a step:DeprecationWarning",
+)
 @pytest.mark.parametrize("app", APPS)
 def test_live(app):
     for mode in (None, "llm"):

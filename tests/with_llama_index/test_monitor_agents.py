@@ -10,7 +10,7 @@ from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
 
 from ragstone_llama_index import instrument
 
-from .monitored import ANSWER, TEXTS, Calling, Notes, engine, kept_by_handlers, memory, retriever
+from .monitored import ANSWER, TEXTS, Calling, Notes, engine, kept_by_handlers, memory, retriever, settled
 from .test_monitor_engines import Second
 
 # LlamaIndex' agents look at all attributes of themselves for steps, pydantic's deprecated ones among them, and ask
@@ -40,12 +40,6 @@ CALL = ("books", {"input": "author of Emma"})
 
 def agent(*turns, tools=None, **options):
     return FunctionAgent(tools=tools or [engine_tool()], llm=Calling(*turns), **options)
-
-
-async def settled():
-    """Let what LlamaIndex does after a run's end come to pass."""
-    for _ in range(10):
-        await asyncio.sleep(0.005)
 
 
 def run(app, **asked):

@@ -88,9 +88,9 @@ def sub_question(broken=False, use_async=False):
     )
 
 
-@pytest.mark.parametrize(("ask", "use_async"), [(query, False), (aquery, True)])
-def test_sub_questions_are_one_sample_and_one_that_fails_is_no_failure_of_the_whole(heard, ask, use_async):
-    response = ask(sub_question(use_async=use_async))
+@WAYS
+def test_sub_questions_are_one_sample_and_one_that_fails_is_no_failure_of_the_whole(heard, ask):
+    response = ask(sub_question())
     assert heard.told == [("Who?", tuple(node.get_content() for node in response.source_nodes), ANSWER)]
     assert len(response.source_nodes) == 4  # two pairs of question and answer, and a source of each
     assert set(TEXTS) < set(heard.samples[0].retrieved_contexts)
@@ -193,6 +193,12 @@ def test_what_the_app_changes_afterwards_does_not_show(notes):
     response.source_nodes.clear()
     response.response = "changed"
     assert notes.told == [DONE]
+
+
+def test_sub_questions_at_the_same_time(notes):
+    query(sub_question(use_async=True))
+    aquery(sub_question(use_async=True))
+    assert [len(one.retrieved_contexts) for one in notes.samples] == [4, 4]
 
 
 async def test_sub_questions_within_a_running_loop(notes):

@@ -12,10 +12,11 @@ import pytest
 from llama_index.core.query_engine import CustomQueryEngine
 from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index_instrumentation import root_dispatcher
+from llama_index_instrumentation.dispatcher import instrument_tags
 from llama_index_instrumentation.span import active_span_id
 from llama_index_instrumentation.span_handlers import SimpleSpanHandler
 
-from ragstone_llama_index import MonitorCallbackHandler, instrument, uninstrument
+from ragstone_llama_index import JUDGE_TAG, MonitorCallbackHandler, instrument, uninstrument
 from ragstone_llama_index import runs as runs_module
 from ragstone_llama_index.recorder import Recorder
 from ragstone_llama_index.runs import Asked
@@ -162,6 +163,20 @@ def test_an_error_without_words(notes):
     Recorder(notes).failed(Asked("1", "Who?", {}), ["a", "b", "a"], MuteError())
     assert notes.told == [("Who?", ("a", "b"), None)]
     assert notes.samples[0].metadata == {"error": "MuteError: (it cannot say what it is: RuntimeError)"}
+
+
+def test_judge_calls_are_known_by_their_tag_with_all_beneath_them(notes):
+    instrument(notes)
+
+    class Retagging(CustomQueryEngine):
+        def custom_query(self, query_str):
+            with instrument_tags({}):
+                return str(engine().query("Inner?"))
+
+    with instrument_tags({JUDGE_TAG: True}):
+        Retagging().query("Outer?")
+    assert notes.told == []
+    assert kept_by_handlers() == 0
 
 
 # -------------------------------------------------------------------------------- runs that never end
