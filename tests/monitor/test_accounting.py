@@ -121,15 +121,6 @@ def test_what_is_counted_as_done_is_in_the_sink(monkeypatch: pytest.MonkeyPatch)
     assert monitor.close().done
 
 
-def test_closing_loses_no_outcome() -> None:
-    for i in range(20):
-        with live(sinks=(sink := Kept())) as monitor:
-            for k in range(5):
-                monitor.submit(sample(f"{i}.{k}"))
-        assert len(sink.records) == 5
-        assert sink.closed == 1
-
-
 def test_a_fault_of_the_monitors_own_is_counted_and_not_the_judges(caplog: pytest.LogCaptureFixture) -> None:
     class Faulty(Purse):
         def meter(self, *_: Any) -> Any:

@@ -159,8 +159,8 @@ def test_a_clock_that_goes_back_finds_the_old_windows() -> None:
 def test_the_account_of_a_process_forgets() -> None:
     ledger = MemoryLedger()
     now = int(time.time())
-    for minute in range(10_000):
-        ledger.spend([Entry("calls_per_minute", now - 60 * (10_000 - minute), 1, 2)])
+    for minute in range(3_500):
+        ledger.spend([Entry("calls_per_minute", now - 60 * (3_500 - minute), 1, 2)])
     assert 2 * 1_440 <= len(ledger._sums) <= 2 * 1_440 + 1
 
 

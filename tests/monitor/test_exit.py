@@ -21,9 +21,7 @@ def finish(n):
 
 
 ENDINGS = {
-    "the program's end": ("", 0, ""),
     "Ctrl-C": ("import signal; signal.raise_signal(signal.SIGINT)", -signal.SIGINT, "KeyboardInterrupt\n"),
-    "os._exit": ("os._exit(4)", 4, ""),
     "SIGTERM": ("import signal; signal.raise_signal(signal.SIGTERM)", -signal.SIGTERM, ""),
 }
 

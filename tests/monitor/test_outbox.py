@@ -18,10 +18,8 @@ from .live_app import change, rows
 HOSTILE = [
     "a\x00b",
     "\ud83d",
-    "\\u0000 \\ud83d",
     "é\N{COMBINING ACUTE ACCENT}👍\u202e\u2028\ufeff",
     "'); DROP TABLE samples; --",
-    '{"todo": []}',
     "",
     "x" * 1_000_000,
 ]
@@ -106,12 +104,6 @@ def test_ids(outbox, name):
     with outbox.transaction():
         outbox.remove(found)
         assert outbox.contents().samples == 0
-
-
-def test_a_field_that_was_not_given_stays_so(outbox):
-    added(outbox, Job(snapshot(Sample(response="x"), "s1"), "s1", 0.0, [Choice("m", "1", 1.0, "rate")]))
-    (found,) = claimed(outbox)
-    assert found.sample.model_fields_set == {"id", "response", "metadata"}
 
 
 @pytest.mark.parametrize("text", HOSTILE[:2], ids=ascii)
@@ -211,14 +203,6 @@ def test_a_clock_that_went_back_does_not_put_off_for_longer(outbox, monkeypatch)
     assert names(claimed(outbox)) == ["s1"]
 
 
-def test_what_others_forgot_or_took_is_theirs(outbox, second):
-    mine = job("s1")
-    added(outbox, mine, mine=True)
-    with second.transaction():
-        second.remove(mine)
-    assert outbox_samples(outbox) == 1
-
-
 def outbox_samples(outbox):
     with outbox.transaction():
         return outbox.contents().samples
@@ -250,8 +234,6 @@ def test_contents(outbox, second):
 
 SPOILED = [
     "",
-    "[]",
-    '{"sample": {"response": 1}, "submitted_at": 0, "origin": {}, "todo": []}',
     '{"sample": {}, "submitted_at": "x", "origin": {}, "todo": []}',
     '{"sample": {}, "submitted_at": 0, "origin": {}, "todo": [["m"]]}',
     '{"sample": {}, "submitted_at": 1' + "0" * 400 + ', "origin": {}, "todo": []}',

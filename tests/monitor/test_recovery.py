@@ -142,18 +142,6 @@ def test_flush_put_off_tries_what_an_earlier_start_put_off():
     assert results() == [0, 1, 2]
 
 
-def test_flush_put_off_tries_once():
-    fickle = Fickle()
-    with live(reply=fickle) as monitor:
-        submit(monitor, range(3))
-    with live(reply=fickle) as monitor:
-        assert monitor.flush(put_off=True).remaining == 3
-        assert fickle.times == 6
-        monitor.flush(put_off=True)
-        assert fickle.times == 6, "its own failures wait for their time"
-    assert rows(OUTBOX, "SELECT attempts FROM samples") == [(2,)] * 3
-
-
 # --- a sink ---------------------------------------------------------------------------------------------------
 
 

@@ -83,12 +83,6 @@ def raises(text: str) -> str:
     raise ValueError(f"cannot hide {text}")
 
 
-class NoName(type):
-    @property
-    def __name__(cls) -> str:
-        return "Kind"
-
-
 @pytest.mark.parametrize(
     "redact",
     [raises, lambda text: None, lambda text: text.encode()],

@@ -144,19 +144,16 @@ def test_the_judge_sees_nothing_of_the_apps_context_and_no_event_loop() -> None:
 
 NO_SAMPLES: dict[str, Callable[[], Any]] = {
     "none": lambda: None,
-    "number": lambda: 5,
     "mapping": lambda: {"user_input": "a question"},
     "nonsense": lambda: Nonsense(),
     "raises_class": lambda: RaisesClass(),
     "unmade": lambda: Sample.__new__(Sample),
     "raises_id": lambda: RaisesId.model_construct(user_input="a"),
     "id_number": lambda: Sample.model_construct(id=5, user_input="a"),
-    "id_nonsense": lambda: Sample.model_construct(id=Nonsense(), user_input="a"),
     "user_input_number": lambda: Sample.model_construct(user_input=5),
     "response_bytes": lambda: Sample.model_construct(response=b"bytes"),
     "contexts_number": lambda: Sample.model_construct(retrieved_contexts=5),
     "contexts_text": lambda: Sample.model_construct(retrieved_contexts="a text"),
-    "contexts_of_numbers": lambda: Sample.model_construct(retrieved_contexts=[5]),
     "contexts_without_end": lambda: Sample.model_construct(retrieved_contexts=itertools.repeat("without end")),
     "metadata_nonsense": lambda: Sample.model_construct(metadata=Nonsense()),
 }
@@ -186,15 +183,12 @@ VALUES: dict[str, Callable[[], Any]] = {
     "cycle": lambda: cycle(),
     "laughs": lambda: laughs(),
     "deep": lambda: huge_tree(5_000),
-    "large": lambda: dict.fromkeys(range(1_000_000)),
-    "odd_keys": lambda: {("a", 1): 2, None: 3, b"x": 4},
     "nonsense": lambda: Nonsense(),
     "raises_class": lambda: RaisesClass(),
     "without_end": lambda: Items(),
     "bad_items": lambda: BadItems(),
     "odd_key": lambda: {OddStr("odd"): Colour.RED},
     "beyond_writing": lambda: -(10**10_000),
-    "nan": lambda: float("nan"),
     "numpy_array": lambda: np.arange(5),
     "nul_and_surrogate": lambda: "\0 and \ud800",
 }
@@ -539,11 +533,11 @@ def test_memory_is_flat_while_samples_are_dropped() -> None:
         gc.collect()
         return sys.getallocatedblocks()
 
-    before = submit(0, 15_000)  # as many ids as are remembered, and more
-    after = submit(15_000, 65_000)
-    assert after - before < 25_000  # half a block for each
+    before = submit(0, 10_500)  # as many ids as are remembered, and more
+    after = submit(10_500, 20_500)
+    assert after - before < 5_000  # half a block for each
     stats = monitor.stats()
-    assert stats.dropped >= 64_800
+    assert stats.dropped >= 20_300
     assert stats.longest_queue <= 104
     monitor.close(0.0)
     assert monitor.stats().pending == 0
