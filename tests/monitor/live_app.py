@@ -5,23 +5,24 @@ import math
 import os
 import re
 import sqlite3
+import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 from ragstone import ContextRelevancy, Monitor, Sample
 from ragstone.judge import LLMRequest
-from ragstone.sinks import CallableSink, Record, SQLiteSink
+from ragstone.sinks import Record, SQLiteSink
 from ragstone.testing import FakeLLM
 
 from ..support.waiting import soon  # noqa: TID252
 
 ROOT = Path(__file__).parents[2]
-APP = f"import os, sys, time\nsys.path.insert(0, {str(ROOT)!r})\nfrom tests.monitor.live_app import *\n"
+APP = f"import os, sys, time\nsys.path.insert(0, {str(ROOT)!r})\nfrom tests.monitor.live_app import *\nfrom ragstone.sinks import CallableSink\n"
 OUTBOX, RESULTS, CALLS = "outbox.db", "results.db", "calls.txt"
 PATIENCE = 60.0
 
@@ -153,35 +154,43 @@ def hear() -> str:
     return sys.stdin.readline().strip()
 
 
-__all__ = [
-    "APP",
-    "CALLS",
-    "OUTBOX",
-    "PATIENCE",
-    "RESULTS",
-    "CallableSink",
-    "ContextRelevancy",
-    "Down",
-    "FakeLLM",
-    "Monitor",
-    "SQLiteSink",
-    "Sample",
-    "SecondMetric",
-    "accounted",
-    "asked",
-    "calls",
-    "change",
-    "hangs",
-    "hear",
-    "judge",
-    "kept",
-    "live",
-    "results",
-    "rows",
-    "sample",
-    "say",
-    "soon",
-    "submit",
-    "undelivered",
-    "waiting",
-]
+class Process(subprocess.Popen[str]):
+    """An app that runs the code after `live_app`'s names were imported."""
+
+    def __init__(self, code: str, *options: str) -> None:
+        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        super().__init__([sys.executable, *options, "-c", APP + code], text=True, **pipes)
+
+    def hear(self) -> str:
+        """The next line that it says; fails with its errors if it ended."""
+        assert self.stdout is not None
+        line = self.stdout.readline()
+        assert line, self.communicate()[1]
+        return line.strip()
+
+    def say(self, word: str = "go") -> None:
+        assert self.stdin is not None
+        self.stdin.write(word + "\n")
+        self.stdin.flush()
+
+    def end(self) -> tuple[int, str]:
+        """Its exit status and what it wrote to standard error."""
+        _, errors = self.communicate(timeout=PATIENCE)
+        return self.returncode, errors
+
+
+@contextmanager
+def app(code: str, *options: str) -> Iterator[Process]:
+    """Start an app; kill it at the end."""
+    process = Process(code, *options)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def ran(code: str, *options: str) -> tuple[int, str]:
+    """Run an app to its end: exit status and standard error."""
+    with app(code, *options) as process:
+        return process.end()

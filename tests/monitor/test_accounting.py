@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from ragstone import ContextRelevancy, Sample, Score
-from ragstone.monitor import Budget, FlushResult, MemoryLedger, Stats
+from ragstone.monitor import Budget, MemoryLedger, Stats
 from ragstone.monitor.delivery import Delivery
 from ragstone.monitor.purse import Purse
 from ragstone.testing import FakeLLM
 
-from .kit import PATIENCE, Held, Kept, Second, adds_up, in_threads, live, metric, sample, soon, yes
+from ..support.waiting import soon  # noqa: TID252
+from .kit import Held, Kept, Second, adds_up, in_threads, live, metric, sample, yes
 
 
 def moody(request: Any) -> Any:
@@ -48,7 +49,7 @@ def trouble(_: Any) -> None:
         raise OSError("locked")
 
 
-@pytest.mark.parametrize("when_full", ["drop_newest", "drop_oldest", "block"])
+@pytest.mark.parametrize("when_full", ["drop_oldest", "block"])
 def test_all_is_accounted_for_at_every_moment(when_full: Any) -> None:
     seen: list[Stats] = []
     end = threading.Event()
@@ -120,27 +121,6 @@ def test_what_is_counted_as_done_is_in_the_sink(monkeypatch: pytest.MonkeyPatch)
     assert monitor.close().done
 
 
-def test_closing_loses_no_outcome() -> None:
-    for i in range(100):
-        with live(sinks=(sink := Kept())) as monitor:
-            for k in range(5):
-                monitor.submit(sample(f"{i}.{k}"))
-        assert len(sink.records) == 5
-        assert sink.closed == 1
-
-
-def test_a_judge_that_is_down() -> None:
-    with live(metric(lambda _: ConnectionError("refused, key sk-abcdefghijkl")), sinks=(sink := Kept())) as monitor:
-        in_threads(8, lambda i: [monitor.submit(sample(f"{i}.{k}")) for k in range(100)])
-    stats = monitor.stats()
-    assert stats.reasons == {"unscored": {"judge_error": 800}}
-    assert adds_up(stats)
-    assert stats.errors == {}
-    assert {record.outcome.detail for record in sink.records.values()} == {  # type: ignore[union-attr]
-        "ConnectionError: refused, key [hidden]"
-    }
-
-
 def test_a_fault_of_the_monitors_own_is_counted_and_not_the_judges(caplog: pytest.LogCaptureFixture) -> None:
     class Faulty(Purse):
         def meter(self, *_: Any) -> Any:
@@ -160,7 +140,7 @@ def test_a_fault_of_the_monitors_own_is_counted_and_not_the_judges(caplog: pytes
     }
 
 
-@pytest.mark.parametrize("raised", [SystemExit, KeyboardInterrupt, GeneratorExit, BaseException])
+@pytest.mark.parametrize("raised", [SystemExit, BaseException])
 def test_a_judge_that_raises_what_ends_threads(raised: type[BaseException]) -> None:
     def reply(_: Any) -> Any:
         raise raised
@@ -240,29 +220,6 @@ def test_closing_with_too_little_time_counts_the_rest() -> None:
     assert monitor.close() == result
 
 
-def test_what_comes_after_closing_is_not_what_closing_dropped() -> None:
-    monitor = live()
-    monitor.submit(sample(1))
-    assert monitor.close()
-    monitor.submit(sample(2))
-    assert monitor.stats().reasons == {"dropped": {"closed": 1}}
-    assert monitor.close()
-    assert monitor.flush()
-
-
-def test_what_gave_way_by_a_rule_is_not_left() -> None:
-    held = Held()
-    monitor = live(metric(held), workers=1, max_queue=1, where=lambda given: given.id != "s9")
-    monitor.submit(sample(1))
-    soon(lambda: held.asked)
-    for i in range(2, 10):
-        monitor.submit(sample(i))
-    held.let_go()
-    assert monitor.flush(PATIENCE)
-    assert monitor.close(PATIENCE)
-    assert monitor.stats().reasons == {"dropped": {"queue_full": 6}, "not_sampled": {"not_chosen": 1}}
-
-
 def test_closing_between_two_metrics_of_a_sample_keeps_the_first() -> None:
     held = Held()
     monitor = live([metric(), Second(llm=FakeLLM(held))], sinks=(sink := Kept()), workers=1)
@@ -275,16 +232,6 @@ def test_closing_between_two_metrics_of_a_sample_keeps_the_first() -> None:
     held.let_go()
 
 
-def test_clocks_that_go_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = itertools.count(2e9, -3_600.0)
-    monkeypatch.setattr(time, "time", lambda: next(now))
-    with live(sinks=(sink := Kept()), budget=Budget(calls_per_day=1_000, calls_per_minute=1_000)) as monitor:
-        for i in range(100):
-            monitor.submit(sample(i))
-    assert monitor.stats().scored == 100
-    assert all(record.scored_at < record.submitted_at for record in sink.records.values())
-
-
 def test_the_last_report_has_the_last_numbers() -> None:
     with live(sinks=(sink := Kept())) as monitor:
         for i in range(30):
@@ -292,9 +239,3 @@ def test_the_last_report_has_the_last_numbers() -> None:
     health = sink.reports[-1]
     assert (health.counts["scored"], health.counts["pending"], health.counts["samples"]) == (30, 0, 30)
     assert json.loads(health.model_dump_json())["process"]
-
-
-def test_what_is_said_of_a_flush() -> None:
-    assert FlushResult(remaining=0, undelivered=0)
-    assert not FlushResult(remaining=1, undelivered=0).done
-    assert not FlushResult(remaining=0, undelivered=1)

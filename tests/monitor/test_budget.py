@@ -17,10 +17,10 @@ from ragstone import ContextRelevancy, LLMReply, Monitor
 from ragstone.asking.prompt import tokens
 from ragstone.monitor import Budget, Entry, MemoryLedger
 from ragstone.monitor.purse import Purse
-from ragstone.sinks import SQLiteSink
 from ragstone.testing import FakeLLM
 
-from .kit import PATIENCE, Held, Kept, Rounds, adds_up, live, metric, ours, sample, soon, yes
+from ..support.waiting import soon  # noqa: TID252
+from .kit import PATIENCE, Held, Kept, Rounds, adds_up, live, ours, sample, yes
 
 
 class Clock:
@@ -49,8 +49,7 @@ def rounds(llm: Any, *sizes: int) -> Rounds:
     return Rounds(llm=llm, sizes=sizes)
 
 
-@pytest.mark.parametrize("sizes", [(1,), (3,), (1, 1), (2, 1, 2)])
-@pytest.mark.parametrize("limit", [0, 1, 2, 17, 100])
+@pytest.mark.parametrize(("sizes", "limit"), [((1,), 0), ((3,), 17), ((1, 1), 2), ((1, 1), 1), ((2, 1, 2), 100)])
 def test_calls_never_exceed_their_limit(sizes: tuple[int, ...], limit: int) -> None:
     llm = FakeLLM(lambda request: (time.sleep(random.random() / 500), "yes")[1])
     monitor, ledger = budgeted(Budget(calls_per_day=limit), rounds(llm, *sizes), workers=8)
@@ -157,21 +156,15 @@ def test_a_clock_that_goes_back_finds_the_old_windows() -> None:
     assert len(llm.requests) == 2 * 3  # two minutes, each of them twice or more, and one long ago
 
 
-def test_windows_of_an_old_clock_do_not_drive_each_other_out() -> None:
-    ledger = MemoryLedger()
-    entries = [Entry("calls_per_minute", 0, 1, 2), Entry("calls_per_day", 0, 1, 2)]
-    assert [ledger.spend(entries) for _ in range(3)] == [None, None, "calls_per_minute"]
-
-
 def test_the_account_of_a_process_forgets() -> None:
     ledger = MemoryLedger()
     now = int(time.time())
-    for minute in range(10_000):
-        ledger.spend([Entry("calls_per_minute", now - 60 * (10_000 - minute), 1, 2)])
+    for minute in range(3_500):
+        ledger.spend([Entry("calls_per_minute", now - 60 * (3_500 - minute), 1, 2)])
     assert 2 * 1_440 <= len(ledger._sums) <= 2 * 1_440 + 1
 
 
-@pytest.mark.parametrize("says", [(None, None), (1_000, None), (None, 50), (10, 5), (100_000, 0)])
+@pytest.mark.parametrize("says", [(None, None), (1_000, None), (None, 50), (100_000, 0)])
 def test_tokens_are_corrected_by_what_the_provider_says(says: tuple[int | None, int | None]) -> None:
     llm = FakeLLM(lambda _: LLMReply("yes", input_tokens=says[0], output_tokens=says[1]))
     monitor, ledger = budgeted(Budget(tokens_per_day=10**9), rounds(llm, 2, 1), workers=4)
@@ -248,8 +241,6 @@ def test_money() -> None:
         ({"calls_per_minute": -1}, "calls_per_minute"),
         ({"calls_per_day": float("nan")}, "calls_per_day"),
         ({"tokens_per_day": "5"}, "tokens_per_day"),
-        ({"tokens_per_minute": True}, "tokens_per_minute"),
-        ({"money_per_day": 5.0}, "input_price"),
         ({"money_per_day": 5.0, "input_price": 1.0}, "output_price"),
         ({"input_price": -1.0}, "input_price"),
     ],
@@ -342,10 +333,13 @@ def test_closing_while_the_account_cannot_be_reached(kept: bool, tmp_path: Path)
         assert len(sink.ids) == 10
 
 
-def test_an_account_that_hangs_holds_up_no_outcome() -> None:
-    """What the judge has answered goes to the sinks before what it cost is settled."""
+@pytest.mark.parametrize("comes_back", [True, False])
+def test_an_account_that_hangs_holds_up_no_outcome(comes_back: bool) -> None:
+    """What the judge has answered goes to the sinks before what it cost is settled, or cannot be."""
     free = threading.Event()
-    ledger = Unreachable(lambda entries: all(entry.limit is not None for entry in entries) or free.wait(PATIENCE))
+    ledger = Unreachable(
+        lambda entries: all(entry.limit is not None for entry in entries) or (free.wait(PATIENCE) and comes_back)
+    )
     llm = FakeLLM(lambda _: LLMReply("yes", input_tokens=9_000, output_tokens=5))
     budget, sink = Budget(tokens_per_day=10**9), Kept()
     monitor = live(rounds(llm, 1), budget=budget, sinks=sink, workers=1, timeout=0.1)
@@ -354,42 +348,8 @@ def test_an_account_that_hangs_holds_up_no_outcome() -> None:
     soon(lambda: sink.ids)
     free.set()
     assert monitor.close()
-    assert (monitor.stats().scored, spent(ledger, "tokens_per_day")) == (1, 9_005)
-
-
-def test_an_account_that_is_lost_while_the_judge_is_asked_loses_no_outcome() -> None:
-    llm = FakeLLM(lambda _: LLMReply("yes", input_tokens=5_000, output_tokens=5))
-    budget = Budget(calls_per_day=100, tokens_per_day=10**9)
-    monitor = live(rounds(llm, 1), budget=budget)
-    ledger = Unreachable(lambda entries: all(entry.limit is not None for entry in entries))  # not for corrections
-    monitor._process._purse = Purse(budget, ledger)
-    with monitor:
-        for i in range(10):
-            monitor.submit(sample(i))
-    assert monitor.stats().scored == 10
-    assert monitor.stats().errors == {"budget": 10}
-
-
-def test_two_monitors_on_one_database_share_the_budget(tmp_path: Path) -> None:
-    path = tmp_path / "ragstone.db"
-    llm = FakeLLM(yes)
-    budget = Budget(calls_per_day=30)
-    monitors = [live(rounds(llm, 2, 1), sinks=[Kept(), SQLiteSink(path)], budget=budget) for _ in range(2)]
-    for i in range(40):
-        for monitor in monitors:
-            monitor.submit(sample(i))
-    closed = [monitor.close(PATIENCE) for monitor in monitors]
-    assert all(result.done for result in closed)
-    stats = [monitor.stats() for monitor in monitors]
-    assert len(llm.requests) <= 30
-    assert sum(one.scored + one.over_budget for one in stats) == 80
-    again = live(rounds(llm, 2, 1), sinks=SQLiteSink(path), budget=Budget(calls_per_day=30))
-    before = len(llm.requests)
-    with again:
-        for i in range(20):
-            again.submit(sample(f"again {i}"))
-    assert len(llm.requests) <= 30
-    assert len(llm.requests) - before <= 30 - before
+    assert (monitor.stats().scored, monitor.stats().errors) == (1, {} if comes_back else {"budget": 1})
+    assert (spent(ledger, "tokens_per_day") == 9_005) == comes_back
 
 
 SHARING = """
@@ -417,9 +377,3 @@ def test_processes_on_one_database_share_the_budget(tmp_path: Path) -> None:
         said = [json.loads(process.communicate(timeout=PATIENCE)[0]) for process in running]
     assert sum(calls for calls, _, _ in said) == sum(scored for _, scored, _ in said) == 50
     assert sum(refused for _, _, refused in said) == 250
-
-
-def test_without_limits_no_account_is_kept(tmp_path: Path) -> None:
-    with live(metric(), budget=Budget()) as monitor:
-        monitor.submit(sample(1))
-    assert monitor.stats().scored == 1

@@ -10,7 +10,8 @@ import pytest
 from ragstone import ContextRelevancy, Monitor
 from ragstone.testing import FakeLLM
 
-from .kit import PATIENCE, Held, Kept, Second, adds_up, in_threads, live, metric, sample, soon
+from ..support.waiting import soon  # noqa: TID252
+from .kit import PATIENCE, Held, Kept, adds_up, in_threads, live, metric, sample
 
 
 def filled(**options: Any) -> tuple[Monitor, Kept, Held]:
@@ -25,40 +26,18 @@ def filled(**options: Any) -> tuple[Monitor, Kept, Held]:
     return monitor, sink, held
 
 
-def test_the_newest_gives_way() -> None:
-    monitor, sink, held = filled()
+@pytest.mark.parametrize(
+    ("when_full", "left"), [("drop_newest", [0, 1, 2, 3, 4, 5]), ("drop_oldest", [0, 4, 5, 6, 7, 8])]
+)
+def test_what_gives_way(when_full: Any, left: list[int]) -> None:
+    monitor, sink, held = filled(when_full=when_full)
     for i in range(6, 9):
         monitor.submit(sample(i))
     assert monitor.stats().reasons == {"dropped": {"queue_full": 3}}
     held.let_go()
     assert monitor.close().done
-    assert sink.ids == {f"s{i}" for i in range(6)}
+    assert sink.ids == {f"s{i}" for i in left}
     assert monitor.stats().longest_queue == 5
-
-
-def test_the_oldest_gives_way() -> None:
-    monitor, sink, held = filled(when_full="drop_oldest")
-    for i in range(6, 9):
-        monitor.submit(sample(i))
-    assert monitor.stats().reasons == {"dropped": {"queue_full": 3}}
-    held.let_go()
-    assert monitor.close().done
-    assert sink.ids == {"s0", *(f"s{i}" for i in range(4, 9))}
-
-
-def test_an_old_one_that_gives_way_keeps_what_it_has() -> None:
-    """A sample that came back into the queue with one metric done, after a timeout, is dropped for the other only."""
-    held = Held()
-    metrics = [metric(held), Second(llm=FakeLLM(held))]
-    monitor = live(metrics, sinks=(sink := Kept()), workers=1, max_queue=1, when_full="drop_oldest", timeout=0.2)
-    monitor.submit(sample(1))
-    soon(lambda: held.asked == 2)  # the second metric, in another thread: the first has timed out
-    monitor.pause()
-    soon(lambda: monitor.stats().unscored == 2)
-    monitor.close(0.0)
-    assert {record.outcome.metric for record in sink.records.values()} == {"context_relevancy", "second"}
-    assert adds_up(monitor.stats())
-    held.let_go()
 
 
 def test_waiting_for_room() -> None:
@@ -95,29 +74,6 @@ def test_waiting_for_room_ends_when_the_monitor_closes() -> None:
     assert stats.reasons == {"dropped": {"closed": 10}}
     assert adds_up(stats)
     held.let_go()
-
-
-@pytest.mark.usefixtures("untraced")
-def test_an_interrupt_ends_the_waiting() -> None:
-    import signal
-
-    monitor, _, held = filled(when_full="block")
-
-    def handler(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGALRM, handler)
-    signal.setitimer(signal.ITIMER_REAL, 0.2)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            monitor.submit(sample(6))
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
-    assert monitor.stats().reasons == {"dropped": {"interrupted": 1}}
-    held.let_go()
-    assert monitor.close().done
-    assert monitor.stats().scored == 6
 
 
 TEXT = "x" * 100_000
@@ -171,15 +127,3 @@ def test_the_queue_stays_within_its_length(when_full: Any) -> None:
     assert (stats.dropped > 0) == (when_full != "block")
     assert stats.queued_bytes == 0
     assert adds_up(stats)
-
-
-def test_other_threads_go_on_while_one_waits_for_room() -> None:
-    monitor, _, held = filled(when_full="block")
-    thread = threading.Thread(target=monitor.submit, args=(sample(6),))
-    thread.start()
-    assert monitor.stats().pending >= 6
-    monitor.skip("abandoned")
-    assert not monitor.flush(0.01)
-    held.let_go()
-    thread.join()
-    assert monitor.close().done

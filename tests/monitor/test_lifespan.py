@@ -8,7 +8,7 @@ import pytest
 
 from ragstone import Monitor
 
-from .kit import Held, Kept, live, metric, ours, sample, soon
+from .kit import Held, Kept, live, metric, sample
 
 
 def test_leaving_the_block_closes() -> None:
@@ -19,19 +19,6 @@ def test_leaving_the_block_closes() -> None:
     assert sink.closed == 1
     monitor.submit(sample(2))
     assert monitor.stats().dropped == 1
-
-
-def test_leaving_it_by_an_exception_closes_and_passes_it_on() -> None:
-    def app() -> None:
-        with monitor:
-            monitor.submit(sample(1))
-            raise LookupError
-
-    monitor = live(sinks=(sink := Kept()))
-    with pytest.raises(LookupError):
-        app()
-    assert sink.ids == {"s1"}
-    assert monitor.stats().scored == 1
 
 
 def test_a_lifespan_closes_off_the_loop() -> None:
@@ -53,18 +40,6 @@ def test_a_lifespan_closes_off_the_loop() -> None:
     assert sink.ids == {"s1"}
     assert monitor.stats().scored == 1
     assert threading.get_ident() not in judged_on
-
-
-def test_a_lifespan_ends_with_the_apps_exception() -> None:
-    async def serve() -> None:
-        async with monitor.lifespan(object()):
-            monitor.submit(sample(1))
-            raise LookupError
-
-    monitor = live(sinks=(sink := Kept()))
-    with pytest.raises(LookupError):
-        asyncio.run(serve())
-    assert sink.ids == {"s1"}
 
 
 def test_an_app_that_is_cancelled_is_closed_all_the_same() -> None:
@@ -111,18 +86,3 @@ def test_a_starlette_app() -> None:
     sent = asyncio.run(_served(app, lambda: monitor.submit(sample(1))))
     assert sent == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
     assert sink.ids == {"s1"}
-
-
-def test_a_bare_asgi_app() -> None:
-    async def app(scope: Any, receive: Any, send: Any) -> None:
-        assert (await receive())["type"] == "lifespan.startup"
-        async with monitor.lifespan(app):
-            await send({"type": "lifespan.startup.complete"})
-            assert (await receive())["type"] == "lifespan.shutdown"
-        await send({"type": "lifespan.shutdown.complete"})
-
-    monitor = live(sinks=(sink := Kept()))
-    asyncio.run(_served(app, lambda: monitor.submit(sample(1))))
-    assert sink.ids == {"s1"}
-    assert monitor.close().done
-    soon(lambda: not ours(monitor))

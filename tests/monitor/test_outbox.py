@@ -2,10 +2,7 @@
 
 import json
 import sqlite3
-import subprocess
-import sys
 import threading
-from contextlib import closing
 
 import pytest
 
@@ -21,10 +18,8 @@ from .live_app import change, rows
 HOSTILE = [
     "a\x00b",
     "\ud83d",
-    "\\u0000 \\ud83d",
     "é\N{COMBINING ACUTE ACCENT}👍\u202e\u2028\ufeff",
     "'); DROP TABLE samples; --",
-    '{"todo": []}',
     "",
     "x" * 1_000_000,
 ]
@@ -99,7 +94,7 @@ def test_texts(outbox, text):
 
 
 @pytest.mark.parametrize(
-    "name", [name.replace("\ud83d", "\ufffd") for name in HOSTILE], ids=lambda text: ascii(text[:12])
+    "name", ["a\x00b", "'); DROP TABLE samples; --", "", "x" * 1_000_000], ids=lambda text: ascii(text[:12])
 )
 def test_ids(outbox, name):
     assert added(outbox, job(name)) == [True]
@@ -111,13 +106,7 @@ def test_ids(outbox, name):
         assert outbox.contents().samples == 0
 
 
-def test_a_field_that_was_not_given_stays_so(outbox):
-    added(outbox, Job(snapshot(Sample(response="x"), "s1"), "s1", 0.0, [Choice("m", "1", 1.0, "rate")]))
-    (found,) = claimed(outbox)
-    assert found.sample.model_fields_set == {"id", "response", "metadata"}
-
-
-@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: ascii(text[:12]))
+@pytest.mark.parametrize("text", HOSTILE[:2], ids=ascii)
 def test_records(outbox, text):
     score = Score(metric=text, value=0.1 + 0.2, reason=text, breakdown={text: 1e-300}, version="1")
     before = record(
@@ -141,30 +130,6 @@ def test_all_of_it_is_json_in_ascii(outbox, path):
     for body in bodies:
         assert body.isascii()
         json.loads(body)
-
-
-def test_nothing_here_pickles():
-    code = (
-        "import sys\nfrom pathlib import Path\nfrom ragstone.monitor.outbox import Outbox\n"
-        "import ragstone.monitor\nbefore = set(sys.modules)\n"
-        "for name in ('dumps', 'loads', 'dump', 'load', 'Pickler', 'Unpickler'):\n"
-        "    import pickle, marshal, shelve\n"
-        "    def refuse(*args, **more): raise SystemExit('pickled')\n"
-        "    setattr(pickle, name, refuse)\n"
-        "from ragstone import Monitor, ContextRelevancy, Sample\nfrom ragstone.sinks import SQLiteSink\n"
-        "from ragstone.testing import FakeLLM\n"
-        "metric = ContextRelevancy(llm=FakeLLM(lambda request: ConnectionError()))\n"
-        "with Monitor(metric, sinks=SQLiteSink(sys.argv[1] + 'r'), outbox=sys.argv[1]) as monitor:\n"
-        "    monitor.submit(Sample(id='a', user_input='q', retrieved_contexts=['c']))\n"
-        "with Monitor(metric, sinks=SQLiteSink(sys.argv[1] + 'r'), outbox=sys.argv[1]) as monitor:\n"
-        "    monitor.flush(put_off=True)\n"
-        "    assert monitor.stats().samples == 1, monitor.stats()\n"
-    )
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run([sys.executable, "-c", code, f"{folder}/o"], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
 
 
 # --- who takes what -------------------------------------------------------------------------------------------
@@ -206,7 +171,7 @@ def test_only_samples_of_ones_own_metrics(outbox):
     assert names(claimed(outbox, "other", "mm")) == ["b", "d"]
 
 
-@pytest.mark.parametrize("name", ['a"b', "a\\b", "é", "a\x00b", "%", "a, b", "\ud83d", "a] [", "'"])
+@pytest.mark.parametrize("name", ['a"b', "a\\b", "a\x00b", "%", "\ud83d"])
 def test_metrics_of_any_name(outbox, name):
     added(outbox, job("s1", name), job("s2", name + "x"), job("s3", "x" + name))
     assert names(claimed(outbox, name)) == ["s1"]
@@ -226,16 +191,6 @@ def test_put_off(outbox, second, monkeypatch):
     assert ([choice.metric for choice in found.todo], found.attempts) == (["m"], 4)
 
 
-def test_put_off_until_its_time(outbox, monkeypatch):
-    now = 1_000_000.0
-    monkeypatch.setattr("ragstone.monitor.outbox.time.time", lambda: now)
-    put_off(outbox, job(), 30.0)
-    now += 29.0
-    assert claimed(outbox) == []
-    now += 2.0
-    assert names(claimed(outbox)) == ["s1"]
-
-
 def test_a_clock_that_went_back_does_not_put_off_for_longer(outbox, monkeypatch):
     now = 1_000_000.0
     monkeypatch.setattr("ragstone.monitor.outbox.time.time", lambda: now)
@@ -246,14 +201,6 @@ def test_a_clock_that_went_back_does_not_put_off_for_longer(outbox, monkeypatch)
     assert claimed(outbox) == []
     now += 3_601.0
     assert names(claimed(outbox)) == ["s1"]
-
-
-def test_what_others_forgot_or_took_is_theirs(outbox, second):
-    mine = job("s1")
-    added(outbox, mine, mine=True)
-    with second.transaction():
-        second.remove(mine)
-    assert outbox_samples(outbox) == 1
 
 
 def outbox_samples(outbox):
@@ -287,16 +234,8 @@ def test_contents(outbox, second):
 
 SPOILED = [
     "",
-    "no JSON",
-    "null",
-    "[]",
-    "{}",
-    '{"sample": {"response": 1}, "submitted_at": 0, "origin": {}, "todo": []}',
-    '{"sample": {"unknown": 1}, "submitted_at": 0, "origin": {}, "todo": []}',
     '{"sample": {}, "submitted_at": "x", "origin": {}, "todo": []}',
-    '{"sample": {}, "submitted_at": 0, "origin": [], "todo": []}',
     '{"sample": {}, "submitted_at": 0, "origin": {}, "todo": [["m"]]}',
-    '{"sample": {}, "submitted_at": 0, "origin": {}, "todo": 1}',
     '{"sample": {}, "submitted_at": 1' + "0" * 400 + ', "origin": {}, "todo": []}',
     "[" * 100_000,
     b"\xff\xfe",
@@ -314,9 +253,7 @@ def test_a_spoiled_sample_is_left_and_the_others_go_on(outbox, path, body):
     assert rows(path, "SELECT body FROM samples WHERE id = 'b'") == [(body,)]
 
 
-@pytest.mark.parametrize(
-    "body", ["", "no JSON", "{}", '{"sample_id": 1}', "[" * 100_000, b"\xff"], ids=lambda b: ascii(b[:20])
-)
+@pytest.mark.parametrize("body", ["", '{"sample_id": 1}', "[" * 100_000], ids=lambda b: ascii(b[:20]))
 def test_a_spoiled_record_is_left_and_the_others_go_on(outbox, path, body):
     with outbox.transaction():
         for name in "abc":
@@ -330,9 +267,7 @@ def test_a_spoiled_record_is_left_and_the_others_go_on(outbox, path, body):
 # --- files that are none --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "content", [b"no database", b"no database" * 1000, b"\x00" * 100], ids=["short", "long", "zeros"]
-)
+@pytest.mark.parametrize("content", [b"no database", b"\x00" * 100], ids=["short", "zeros"])
 def test_garbage_is_refused_and_not_touched(path, content):
     path.write_bytes(content)
     with pytest.raises(OutboxError, match="is no SQLite file .*; name another file as the outbox"):
@@ -341,24 +276,12 @@ def test_garbage_is_refused_and_not_touched(path, content):
     assert list(path.parent.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("version", [0, 1, 7])
-def test_another_programs_database_is_refused_and_not_touched(path, version):
+def test_another_programs_database_is_refused_and_not_touched(path):
     change(path, "CREATE TABLE samples (id TEXT, body TEXT)")
-    change(path, f"PRAGMA user_version = {version}")
     before = path.read_bytes()
     with pytest.raises(OutboxError, match="is another program's database; name a file of its own"):
         Outbox(path)
     assert path.read_bytes() == before
-
-
-def test_the_results_are_refused(path):
-    from ragstone.sinks import SQLiteSink
-
-    sink = SQLiteSink(path)
-    sink.write([record()])
-    sink.close()
-    with pytest.raises(OutboxError, match="another program's"):
-        Outbox(path)
 
 
 def test_a_newer_version_is_refused_and_not_touched(path):
@@ -366,16 +289,6 @@ def test_a_newer_version_is_refused_and_not_touched(path):
     change(path, "PRAGMA user_version = 2")
     with pytest.raises(OutboxError, match=r"made by a newer ragstone \(outbox version 2, this one knows 1\); upgrade"):
         Outbox(path)
-
-
-def test_an_empty_file_becomes_an_outbox(path):
-    path.touch()
-    Outbox(path).close()
-
-
-def test_no_folder(tmp_path):
-    with pytest.raises(sqlite3.OperationalError):
-        Outbox(tmp_path / "none" / "outbox.db")
 
 
 def test_many_make_the_file_at_once(path):
@@ -427,16 +340,3 @@ def test_a_commit_that_fails_leaves_no_transaction_open(outbox):
         refused()
     assert added(outbox, job("b")) == [True]
     assert outbox_samples(outbox) == 1
-
-
-def test_it_is_used_inside_a_transaction(outbox):
-    with pytest.raises(RuntimeError, match="outside a transaction"):
-        outbox.add(job(), mine=True)
-
-
-def test_others_may_read_meanwhile(outbox, path):
-    with outbox.transaction():
-        outbox.add(job(), mine=True)
-        assert rows(path, "SELECT count(*) FROM samples") == [(0,)]
-        with closing(sqlite3.connect(path)) as reader:
-            assert reader.execute("PRAGMA journal_mode").fetchone() == ("wal",)

@@ -1,18 +1,16 @@
 """Judges and sinks that are down and come back: nothing is lost, and nothing is tried for ever."""
 
 import asyncio
-import json
 import threading
 
 import pytest
 
 from ragstone.monitor import keeper
 
-from .apps import app
+from ..support.waiting import soon  # noqa: TID252
 from .live_app import (
     OUTBOX,
     RESULTS,
-    CallableSink,
     ContextRelevancy,
     Down,
     SecondMetric,
@@ -20,13 +18,11 @@ from .live_app import (
     accounted,
     asked,
     calls,
-    change,
     judge,
     live,
     results,
     rows,
     sample,
-    soon,
     submit,
     undelivered,
     waiting,
@@ -146,74 +142,6 @@ def test_flush_put_off_tries_what_an_earlier_start_put_off():
     assert results() == [0, 1, 2]
 
 
-def test_flush_put_off_tries_once():
-    fickle = Fickle()
-    with live(reply=fickle) as monitor:
-        submit(monitor, range(3))
-    with live(reply=fickle) as monitor:
-        assert monitor.flush(put_off=True).remaining == 3
-        assert fickle.times == 6
-        monitor.flush(put_off=True)
-        assert fickle.times == 6, "its own failures wait for their time"
-    assert rows(OUTBOX, "SELECT attempts FROM samples") == [(2,)] * 3
-
-
-def test_put_off_is_over_with_the_flush():
-    with live(reply=Fickle()) as monitor:
-        submit(monitor, [1])
-    with live() as other:
-        other.flush(put_off=True)
-        with live(reply=Fickle()) as monitor:
-            submit(monitor, [2])
-            monitor.flush()
-            other._process._keeper.turn(hurry=True)
-            assert rows(OUTBOX, "SELECT owner FROM samples") == [(None,)]
-    assert results() == [1]
-
-
-def test_the_clock_goes_back(monkeypatch):
-    """What was put off until five past nine is due within the hour although it is yesterday now."""
-    now = 1_000_000.0
-    monkeypatch.setattr("ragstone.monitor.outbox.time.time", lambda: now)
-    monkeypatch.setattr(keeper, "_SECONDS_BETWEEN_ADOPTIONS", 0.0)
-    fickle = Fickle()
-    monitor = live(reply=fickle)
-    submit(monitor, range(3))
-    assert monitor.flush().remaining == 3
-    fickle.down = False
-    now -= 86_400
-    submit(monitor, range(3, 6))
-    assert monitor.flush().remaining == 3
-    assert results() == [3, 4, 5]
-    now += 3_601
-    assert monitor.flush()
-    assert results() == list(range(6))
-    monitor.close()
-
-
-def test_what_cannot_be_judged_is_no_failure_of_the_judge():
-    from ragstone import Sample
-
-    with live() as monitor:
-        monitor.submit(Sample(id="s1", response="no question"))
-        assert monitor.flush()
-    assert rows(RESULTS, "SELECT reason FROM outcomes") == [("missing_input",)]
-    assert waiting() == []
-
-
-def test_a_spoiled_row_does_not_keep_the_others():
-    monitor = live()
-    monitor.pause()
-    submit(monitor, range(5))
-    soon(lambda: len(waiting()) == 5)
-    monitor.close()
-    change(OUTBOX, "UPDATE samples SET body = '{}' WHERE id = 's2'")
-    with live() as monitor:
-        assert monitor.flush()
-    assert results() == [0, 1, 3, 4]
-    assert waiting() == ["s2"]
-
-
 # --- a sink ---------------------------------------------------------------------------------------------------
 
 
@@ -265,8 +193,7 @@ def test_what_is_left_is_taken_up_at_the_start_with_no_new_sample(entered):
             soon(lambda: results() == list(range(20)))
 
 
-@pytest.mark.parametrize("restart", [False, True])
-def test_more_than_memory_holds(due_at_once, monkeypatch, restart):
+def test_more_than_memory_holds(due_at_once, monkeypatch):
     monkeypatch.setattr(keeper, "MOST_WAITING", 50)
     monkeypatch.setattr("ragstone.monitor.delivery.MOST_WAITING", 50)
     sink = Down(RESULTS)
@@ -274,11 +201,10 @@ def test_more_than_memory_holds(due_at_once, monkeypatch, restart):
     submit(monitor, range(1_000))
     soon(lambda: undelivered() == 1_000)
     assert sum(each.waiting for each in monitor.stats().sinks.values()) <= 50
-    if restart:
-        monitor.close(0.1)
-        sink = Down(RESULTS)
-        monitor = live(sinks=sink)
-        monitor.flush(0.1)
+    monitor.close(0.1)
+    sink = Down(RESULTS)
+    monitor = live(sinks=sink)
+    monitor.flush(0.1)
     sink.down = False
     assert monitor.flush()
     assert results() == list(range(1_000))
@@ -286,19 +212,6 @@ def test_more_than_memory_holds(due_at_once, monkeypatch, restart):
     assert undelivered() == 0
     assert set(calls().values()) == {1}
     assert all(each.lost == 0 for each in monitor.stats().sinks.values())
-
-
-def test_one_sink_down_and_one_not(due_at_once):
-    sink, others = Down(RESULTS), []
-    monitor = live(sinks=[sink, CallableSink(others.extend, name="list")])
-    submit(monitor, range(200))
-    soon(lambda: len(others) == 200)
-    soon(lambda: undelivered() == 200)
-    assert results() == []
-    sink.down = False
-    assert monitor.close()
-    assert results() == list(range(200))
-    assert len(others) == 200, "none was handed to it twice"
 
 
 def test_a_record_that_a_sink_never_takes_does_not_keep_the_others(due_at_once):
@@ -320,32 +233,6 @@ def test_a_record_that_a_sink_never_takes_does_not_keep_the_others(due_at_once):
     assert (sink.lost, sink.written) == (1, 29)
 
 
-def test_a_spoiled_record_does_not_keep_the_others():
-    with live(sinks=Down(RESULTS)) as monitor:
-        submit(monitor, range(10))
-        soon(lambda: undelivered() == 10)
-        monitor.close(0.1)
-    change(OUTBOX, "UPDATE records SET body = '{}' WHERE seq = 4")
-    with live() as monitor:
-        submit(monitor, [10])
-        assert monitor.flush()
-    assert len(results()) == 10
-    assert undelivered() == 1
-
-
-def test_the_texts_come_through_a_restart():
-    hostile = "NUL \x00, half \ud83d, \u202e, " + "x" * 1_000_000
-    with live(sinks=Down(RESULTS), store_text=True) as monitor:
-        monitor.submit(sample(1, metadata={"text": hostile, hostile[:10]: [hostile[:20]]}))
-        soon(lambda: undelivered() == 1)
-        monitor.close(0.1)
-    with live(store_text=True) as monitor:
-        assert monitor.flush()
-    kept = hostile.replace("\ud83d", "\ufffd")
-    ((text,),) = rows(RESULTS, "SELECT sample FROM outcomes")
-    assert json.loads(text)["metadata"] == {"text": kept, hostile[:10]: [kept[:20]]}
-
-
 def test_what_was_over_budget_is_not_kept():
     from ragstone.monitor import Budget
 
@@ -355,19 +242,3 @@ def test_what_was_over_budget_is_not_kept():
         assert (monitor.stats().scored, monitor.stats().over_budget) == (3, 7)
     assert waiting() == []
     accounted(monitor)
-
-
-def test_a_start_long_after(due_at_once):
-    """A process that was killed while its judge was down: tried again by the next one, its attempts counted on."""
-    with app("monitor = live(reply=lambda request: ConnectionError()); submit(monitor, range(5)); "
-             "soon(lambda: monitor.stats().spooled == 5); say('put off'); hear()") as process:  # fmt: skip
-        process.hear()
-        process.kill()
-    change(OUTBOX, "UPDATE samples SET not_before = not_before - 3600")
-    fickle = Fickle()
-    monitor = live(reply=fickle)
-    monitor.flush(0.1)
-    soon(lambda: fickle.times >= 5)
-    fickle.down = False
-    soon(lambda: len(results()) == 5)
-    assert monitor.close()

@@ -83,16 +83,10 @@ def raises(text: str) -> str:
     raise ValueError(f"cannot hide {text}")
 
 
-class NoName(type):
-    @property
-    def __name__(cls) -> str:
-        return "Kind"
-
-
 @pytest.mark.parametrize(
     "redact",
-    [raises, lambda text: None, lambda text: 5, lambda text: text.encode(), lambda text: [text], lambda a, b: a],
-    ids=["raises", "none", "number", "bytes", "list", "two_arguments"],
+    [raises, lambda text: None, lambda text: text.encode()],
+    ids=["raises", "none", "bytes"],
 )
 def test_what_cannot_be_redacted_is_not_kept(redact: Any, caplog: pytest.LogCaptureFixture) -> None:
     calls: list[Any] = []
@@ -111,19 +105,6 @@ def test_what_cannot_be_redacted_is_not_kept(redact: Any, caplog: pytest.LogCapt
     assert SECRET not in repr(monitor.stats())
 
 
-@pytest.mark.parametrize("place", ["user_input", "response", "retrieved_contexts", "metadata"])
-def test_one_text_that_cannot_be_redacted_is_enough(place: str) -> None:
-    texts: Any = {"retrieved_contexts": ["fine", "bad"], "metadata": {"a": [{"b": "bad"}]}}
-
-    def redact(text: str) -> str:
-        return str(1 / 0) if text == "bad" else text
-
-    with live(redact=redact) as monitor:
-        monitor.submit(sample(1, **{place: texts.get(place, "bad")}))
-        monitor.submit(sample(2))
-    assert (monitor.stats().dropped, monitor.stats().scored) == (1, 1)
-
-
 def test_errors_of_what_saw_the_text_unredacted_say_only_their_type(caplog: pytest.LogCaptureFixture) -> None:
     def where(given: Sample) -> bool:
         raise ValueError(f"odd: {given.user_input}")
@@ -138,12 +119,7 @@ def test_errors_of_what_saw_the_text_unredacted_say_only_their_type(caplog: pyte
     assert SECRET not in caplog.text
 
 
-def test_without_redaction_errors_say_what_happened(caplog: pytest.LogCaptureFixture) -> None:
-    live().failed("extract", LookupError("nothing in it"))
-    assert "LookupError: nothing in it" in caplog.text
-
-
-@pytest.mark.parametrize("given", ["lone \ud800", "nul \0", "", "x" * 100_000])
+@pytest.mark.parametrize("given", ["lone \ud800", ""])
 def test_what_redaction_returns_may_be_any_text(given: str) -> None:
     with live(sinks=(sink := Kept()), redact=lambda _: given, store_text=True) as monitor:
         monitor.submit(sample(1, metadata={"a": "b"}))

@@ -2,19 +2,18 @@
 
 import os
 import signal
-import sys
 import threading
 import tracemalloc
 
 import pytest
 
-from .apps import app
+from ..support.waiting import soon  # noqa: TID252
 from .live_app import (
     OUTBOX,
-    CallableSink,
     ContextRelevancy,
     SecondMetric,
     accounted,
+    app,
     calls,
     judge,
     kept,
@@ -22,23 +21,12 @@ from .live_app import (
     results,
     rows,
     sample,
-    soon,
     submit,
     undelivered,
     waiting,
 )
 
 pytestmark = pytest.mark.usefixtures("own_folder")
-
-
-def test_all_are_scored_in_the_end():
-    with live(when_full="spool", max_queue=10) as monitor:
-        submit(monitor, range(1_000))
-        assert monitor.flush()
-        stats = monitor.stats()
-    assert results() == list(range(1_000))
-    assert (stats.accepted, stats.scored, stats.spooled, stats.dropped) == (1_000, 1_000, 0, 0)
-    assert (waiting(), undelivered()) == ([], 0)
 
 
 def test_they_wait_on_disk_not_in_memory():
@@ -100,22 +88,6 @@ def test_an_id_that_is_in_the_outbox_is_a_duplicate():
     accounted(again)
     assert results() == [2]
     assert waiting() == ["s1"]
-
-
-def test_metrics_of_another_monitor_are_left_alone_while_it_lives():
-    """Each takes its own, in either order, and none holds the other's hostage."""
-    one = live(metrics=ContextRelevancy(llm=judge()), when_full="spool", max_queue=5)
-    two = live(metrics=SecondMetric(llm=judge()), when_full="spool", max_queue=5)
-    submit(one, range(100))
-    submit(two, range(100, 200))
-    assert one.flush()
-    assert two.flush()
-    accounted(one)
-    accounted(two)
-    assert (one.stats().scored, two.stats().scored) == (100, 100)
-    one.close()
-    two.close()
-    assert results() == list(range(200))
 
 
 def test_a_sample_of_a_metric_that_is_gone_is_left_and_the_others_go_on():
@@ -201,29 +173,6 @@ hear()
     assert (waiting(), undelivered()) == ([], 0)
 
 
-def test_one_of_two_is_killed_while_they_share():
-    first = live()
-    first.pause()
-    kept(first, range(200))
-    first.close()
-    survivor = """
-import ragstone.monitor.keeper
-ragstone.monitor.keeper._SECONDS_BETWEEN_ADOPTIONS = 0.05
-monitor = live()
-say(monitor.flush().done)
-hear()
-"""
-    with app("monitor = live(reply=hangs, max_queue=50); monitor.flush()") as doomed:
-        soon(lambda: rows(OUTBOX, "SELECT 1 FROM samples WHERE owner IS NOT NULL"))
-        with app(survivor) as other:
-            assert other.hear() == "True"
-            assert 0 < len(results()) < 200
-            doomed.kill()
-            doomed.wait()
-            soon(lambda: len(results()) == 200)
-    assert results() == list(range(200))
-
-
 # --- forks ----------------------------------------------------------------------------------------------------
 
 fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -260,35 +209,6 @@ def test_a_fork_after_the_start():
     assert set(calls().values()) == {1}
     assert rows(OUTBOX, "PRAGMA integrity_check") == [("ok",)]
     assert waiting() == []
-
-
-@fork
-def test_a_parent_that_writes_while_its_child_does():
-    """Both use the file at the same time, each by a connection that the other knows nothing of."""
-    both = """
-monitor = live()
-submit(monitor, range(50))
-monitor.flush()
-children = []
-for n in range(1, 4):
-    children.append(os.fork())
-    if not children[-1]:
-        submit(monitor, range(n * 1_000, n * 1_000 + 200))
-        done = monitor.close()
-        os._exit(0 if done and monitor.stats().scored == 200 else 1)
-    submit(monitor, range(n * 100, n * 100 + 50))
-for child in children:
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-assert monitor.close()
-assert monitor.stats().scored == 200, monitor.stats()
-"""
-    with app(both, "-W", "ignore") as process:
-        assert process.end() == (0, "")
-    mine = [n * 100 + i for n in range(4) for i in range(50)]
-    assert results() == sorted([*mine, *(n * 1_000 + i for n in range(1, 4) for i in range(200))])
-    assert set(calls().values()) == {1}
-    assert rows(OUTBOX, "PRAGMA integrity_check") == [("ok",)]
-    assert (waiting(), undelivered()) == ([], 0)
 
 
 @fork
@@ -338,48 +258,3 @@ hear()
         with live() as monitor:
             monitor.flush()
     assert results() == list(range(20))
-
-
-@pytest.mark.parametrize("method", ["spawn", "fork"])
-def test_a_child_of_multiprocessing(tmp_path, method):
-    """It runs no exit hooks: what it had is in the outbox, and its parent takes it up."""
-    if sys.platform == "win32" and method == "fork":
-        pytest.skip("needs fork")
-    (tmp_path / "work.py").write_text(
-        "from tests.monitor.live_app import *\ndef work(numbers):\n    monitor = live(reply=hangs)\n    kept(monitor, numbers)\n"
-    )
-    code = f"""
-import multiprocessing
-sys.path.insert(0, {str(tmp_path)!r})
-import work
-if __name__ == "__main__":
-    monitor = live()
-    kept_before = submit(monitor, range(10))
-    monitor.flush()
-    child = multiprocessing.get_context({method!r}).Process(target=work.work, args=(range(10, 40),))
-    child.start()
-    child.join()
-    assert child.exitcode == 0
-    import ragstone.monitor.keeper as k
-    k._SECONDS_BETWEEN_ADOPTIONS = 0.0
-    monitor._process._keeper._adopt_at = -1.0
-    soon(lambda: len(results()) == 40)
-    assert monitor.close()
-"""
-    with app(code, "-W", "ignore") as process:
-        assert process.end() == (0, "")
-    assert results() == list(range(40))
-    assert waiting() == []
-
-
-def test_sinks_of_two_monitors_get_their_own():
-    """What one cannot deliver is not handed to the other, whose sink has another name."""
-    mine, yours = [], []
-    one = live(sinks=CallableSink(mine.extend, name="mine"))
-    two = live(sinks=CallableSink(yours.extend, name="yours"))
-    submit(one, range(10))
-    submit(two, range(10, 30))
-    assert one.close()
-    assert two.close()
-    assert sorted(int(each.sample_id[1:]) for each in mine) == list(range(10))
-    assert sorted(int(each.sample_id[1:]) for each in yours) == list(range(10, 30))

@@ -22,7 +22,8 @@ from ragstone.monitor import Budget
 from ragstone.monitor.recent import Recent
 from ragstone.sinks import CallableSink
 
-from .kit import Held, Kept, Second, adds_up, in_threads, live, metric, ours, sample, soon, yes
+from ..support.waiting import soon  # noqa: TID252
+from .kit import Held, Kept, Second, adds_up, in_threads, live, metric, ours, sample, yes
 
 
 class NoWords(Exception):  # noqa: N818
@@ -111,13 +112,6 @@ def test_nothing_is_started_before_the_first_sample() -> None:
     assert not ours(monitor)
 
 
-def test_a_sample_that_is_not_chosen_starts_nothing() -> None:
-    monitor = live(sample_rate=0.0)
-    monitor.submit(sample(1))
-    assert monitor.stats().not_sampled == 1
-    assert not ours(monitor)
-
-
 def test_threads_are_bounded_and_end() -> None:
     with live([metric(), Second(llm=metric().llm)], [Kept("a"), Kept("b")], workers=3) as monitor:
         in_threads(16, lambda i: [monitor.submit(sample(f"{i}.{k}")) for k in range(20)])
@@ -150,32 +144,22 @@ def test_the_judge_sees_nothing_of_the_apps_context_and_no_event_loop() -> None:
 
 NO_SAMPLES: dict[str, Callable[[], Any]] = {
     "none": lambda: None,
-    "number": lambda: 5,
-    "text": lambda: "a question",
     "mapping": lambda: {"user_input": "a question"},
-    "object": lambda: object(),
-    "class": lambda: Sample,
     "nonsense": lambda: Nonsense(),
     "raises_class": lambda: RaisesClass(),
     "unmade": lambda: Sample.__new__(Sample),
     "raises_id": lambda: RaisesId.model_construct(user_input="a"),
     "id_number": lambda: Sample.model_construct(id=5, user_input="a"),
-    "id_list": lambda: Sample.model_construct(id=["a"], user_input="a"),
-    "id_nonsense": lambda: Sample.model_construct(id=Nonsense(), user_input="a"),
     "user_input_number": lambda: Sample.model_construct(user_input=5),
     "response_bytes": lambda: Sample.model_construct(response=b"bytes"),
     "contexts_number": lambda: Sample.model_construct(retrieved_contexts=5),
     "contexts_text": lambda: Sample.model_construct(retrieved_contexts="a text"),
-    "contexts_of_numbers": lambda: Sample.model_construct(retrieved_contexts=[5]),
-    "contexts_of_nonsense": lambda: Sample.model_construct(retrieved_contexts=[Nonsense()]),
     "contexts_without_end": lambda: Sample.model_construct(retrieved_contexts=itertools.repeat("without end")),
-    "metadata_none": lambda: Sample.model_construct(metadata=None),
     "metadata_nonsense": lambda: Sample.model_construct(metadata=Nonsense()),
 }
 
 
-@pytest.mark.parametrize("wrong", NO_SAMPLES)
-@pytest.mark.parametrize("redact", [None, str.upper])
+@pytest.mark.parametrize(("wrong", "redact"), list(zip(NO_SAMPLES, itertools.cycle([None, str.upper]))))
 def test_what_is_no_sample_is_counted_and_harms_nobody(wrong: str, redact: Any) -> None:
     sink = Kept()
     monitor = live(sinks=sink, redact=redact, always=["error", "thumbs_down", "empty_retrieval"])
@@ -199,26 +183,14 @@ VALUES: dict[str, Callable[[], Any]] = {
     "cycle": lambda: cycle(),
     "laughs": lambda: laughs(),
     "deep": lambda: huge_tree(5_000),
-    "large": lambda: dict.fromkeys(range(1_000_000)),
-    "set": lambda: {"a", "b"},
-    "odd_keys": lambda: {("a", 1): 2, None: 3, b"x": 4},
-    "bytes": lambda: b"bytes",
     "nonsense": lambda: Nonsense(),
     "raises_class": lambda: RaisesClass(),
-    "nonsense_inside": lambda: [RaisesClass(), {"a": Nonsense()}],
     "without_end": lambda: Items(),
     "bad_items": lambda: BadItems(),
-    "iterator": lambda: iter(itertools.count()),
-    "odd_text": lambda: OddStr("odd"),
     "odd_key": lambda: {OddStr("odd"): Colour.RED},
-    "beyond_64_bits": lambda: 2**70,
     "beyond_writing": lambda: -(10**10_000),
-    "nan": lambda: float("nan"),
-    "infinite": lambda: float("-inf"),
-    "numpy_number": lambda: np.float64(1.5),
     "numpy_array": lambda: np.arange(5),
     "nul_and_surrogate": lambda: "\0 and \ud800",
-    "lock": lambda: threading.Lock(),
 }
 
 
@@ -329,7 +301,7 @@ def test_metadata_that_another_thread_changes_meanwhile() -> None:
     assert monitor.stats().pending == 0
 
 
-@pytest.mark.parametrize("given", ["a\0b", "\0", "x" * 1_000_000, "lone \ud800", "\N{PILE OF POO}" * 100, " "])
+@pytest.mark.parametrize("given", ["a\0b", "x" * 1_000_000, "lone \ud800"])
 def test_ids_of_any_text(given: str) -> None:
     with live(sinks=(sink := Kept()), sample_rate=0.999999) as monitor:
         for _ in range(3):
@@ -350,22 +322,6 @@ def test_ids_are_remembered_in_bounded_memory() -> None:
     assert peak < 5_000_000
     assert recent.has("499" + "x" * 100_000)
     assert not recent.has("498" + "x" * 100_001)
-
-
-def test_of_many_threads_with_one_id_one_is_first() -> None:
-    recent = Recent(5_000)
-    firsts: list[int] = []
-
-    def ask(_: int) -> None:
-        firsts.extend(i for i in range(2_000) if not recent.has(str(i)))
-
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        in_threads(8, ask)
-    finally:
-        sys.setswitchinterval(interval)
-    assert sorted(firsts) == list(range(2_000))
 
 
 def test_at_least_half_of_the_promised_ids_are_remembered() -> None:
@@ -432,28 +388,6 @@ def test_a_signal_handler_may_submit_look_and_close() -> None:
 
 
 @pytest.mark.usefixtures("untraced")
-def test_a_signal_handler_may_close_while_we_close() -> None:
-    held = Held()
-    monitor = live(metric(held))
-    monitor.submit(sample(1))
-    closed: list[Any] = []
-
-    def handler(*_: Any) -> None:
-        closed.append(monitor.close())
-        held.let_go()
-
-    before = signal.signal(signal.SIGALRM, handler)
-    signal.setitimer(signal.ITIMER_REAL, 0.2)
-    try:
-        assert monitor.close().done
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
-    assert len(closed) == 1
-    assert monitor.stats().scored == 1
-
-
-@pytest.mark.usefixtures("untraced")
 def test_ctrl_c_while_closing_puts_all_away() -> None:
     held = Held()
     monitor = live(metric(held), sinks=(sink := Kept()))
@@ -505,31 +439,26 @@ def test_what_is_not_said_yet_does_not_pile_up(
     assert "other (9949)" in caplog.text
 
 
-@pytest.mark.parametrize("kind", ["handler", "filter"])
-def test_a_log_that_raises_does_not_reach_the_app(kind: str) -> None:
+def test_a_log_that_raises_does_not_reach_the_app() -> None:
     class Raises(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             raise RuntimeError("the log is full")
 
-    def refuse(record: logging.LogRecord) -> bool:
-        raise RuntimeError("no")
-
     log, handler = logging.getLogger("ragstone.monitor"), Raises(logging.DEBUG)
     level = log.level
     log.setLevel(logging.DEBUG)
-    (log.addHandler(handler) if kind == "handler" else log.addFilter(refuse))
+    log.addHandler(handler)
     try:
         monitor = live()
         monitor.failed("extract", ValueError("x"))
         monitor.submit(None)  # type: ignore[arg-type]
     finally:
         log.removeHandler(handler)
-        log.removeFilter(refuse)
         log.setLevel(level)
     assert monitor.stats().errors == {"extract": 1}
 
 
-@pytest.mark.parametrize("which", ["ragstone-sink-kept", "ragstone-judge", "ragstone-monitor"])
+@pytest.mark.parametrize("which", ["ragstone-sink-kept", "ragstone-judge"])
 def test_where_no_thread_can_be_started_the_next_sample_tries_again(
     which: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -604,11 +533,11 @@ def test_memory_is_flat_while_samples_are_dropped() -> None:
         gc.collect()
         return sys.getallocatedblocks()
 
-    before = submit(0, 15_000)  # as many ids as are remembered, and more
-    after = submit(15_000, 65_000)
-    assert after - before < 25_000  # half a block for each
+    before = submit(0, 10_500)  # as many ids as are remembered, and more
+    after = submit(10_500, 20_500)
+    assert after - before < 5_000  # half a block for each
     stats = monitor.stats()
-    assert stats.dropped >= 64_800
+    assert stats.dropped >= 20_300
     assert stats.longest_queue <= 104
     monitor.close(0.0)
     assert monitor.stats().pending == 0
@@ -619,13 +548,11 @@ def test_memory_is_flat_while_samples_are_dropped() -> None:
     [
         ({"metrics": []}, "metrics: is empty"),
         ({"metrics": [5]}, "metrics: holds int"),
-        ({"metrics": 5}, "metrics: is int; pass metrics, such as"),
         ({"metrics": ContextRelevancy}, "metrics: is the class ContextRelevancy, not an object of it"),
         ({"metrics": [metric(), metric()]}, "two are context_relevancy"),
         ({"sinks": [5]}, "sinks: holds int"),
         ({"sinks": {"kept": Kept()}}, "sinks: is dict; pass sinks of ragstone.sinks"),
         ({"sinks": Kept}, r"sinks: is the class Kept, not an object of it: write Kept\(...\)"),
-        ({"sinks": "ragstone.db"}, "sinks: holds str"),
         ({"sinks": [Kept(), Kept()]}, "two are called 'kept'"),
         ({"sample_rate": 1.5}, "sample_rate"),
         ({"sample_rate": float("nan")}, "sample_rate"),
@@ -637,23 +564,18 @@ def test_memory_is_flat_while_samples_are_dropped() -> None:
         ({"when_full": "spool"}, "outbox"),
         ({"workers": 1.5}, "workers"),
         ({"budget": {"calls_per_day": 10}}, r"^budget: is dict; pass ragstone.monitor.Budget\(...\)$"),
-        ({"budget": 3}, "budget: is int"),
         ({"budget": Budget}, r"budget: is the class Budget, not an object of it: write Budget\(...\)"),
         ({"redact": "x"}, "redact: is str"),
         ({"where": 5}, "where: is int"),
         ({"always": ["eror"]}, "always: 'eror'"),
-        ({"always": [5]}, "always: 5"),
         ({"always": 5}, "always: is int; pass a list of rules"),
-        ({"always": None}, "always: is NoneType"),
         ({"seed": None}, "seed: is NoneType; pass text or a whole number"),
         ({"outbox": 5}, "outbox: is int; pass the path of a file"),
         ({"correlated": "yes"}, "correlated"),
         ({"store_text": None}, "store_text"),
         ({"timeout": 0}, "timeout"),
         ({"timeout": float("nan")}, "timeout"),
-        ({"timeout": True}, "timeout"),
         ({"timeout": "5"}, "timeout: '5' is not a number of seconds above 0"),
-        ({"timeout": None}, "timeout: None is not"),
     ],
     ids=lambda given: "-".join(given) if isinstance(given, dict) else "",
 )

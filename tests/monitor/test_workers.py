@@ -1,20 +1,18 @@
 """Judges that hang or are slow, pauses, and an app that does not notice."""
 
-import asyncio
 import re
 import subprocess
 import sys
-import threading
 import time
 from typing import Any
 
 import pytest
 
-from ragstone import ContextRelevancy, Score, Unscored
+from ragstone import ContextRelevancy, Unscored
 from ragstone.monitor import workers
-from ragstone.testing import FakeLLM
 
-from .kit import PATIENCE, Held, Kept, Rounds, Second, adds_up, live, metric, ours, sample, soon, yes
+from ..support.waiting import soon  # noqa: TID252
+from .kit import PATIENCE, Held, Kept, Second, live, metric, ours, sample, yes
 
 
 def hanging_on(word: str) -> Held:
@@ -47,30 +45,6 @@ def test_a_judge_that_hangs_costs_one_evaluation() -> None:
     assert monitor.close().done
     assert monitor.stats().reasons == stats.reasons
     assert sink.records["s3", "context_relevancy", ContextRelevancy.version].outcome == outcome
-
-
-def test_calls_of_one_round_that_hang_are_given_up_together() -> None:
-    held = Held()
-    with live(Rounds(llm=FakeLLM(held), sizes=(5, 2)), sinks=(sink := Kept()), timeout=0.3) as monitor:
-        monitor.submit(sample(1))
-        soon(lambda: held.asked == 5)
-        assert monitor.flush(PATIENCE)
-    assert sink.only().outcome.reason == "timeout"  # type: ignore[union-attr]
-    held.let_go()
-    assert monitor.stats().reasons == {"unscored": {"timeout": 1}}
-
-
-def test_all_workers_hang_and_others_take_their_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    held = hanging_on("bad")
-    with live(metric(held), sinks=(sink := Kept()), workers=2, timeout=0.3) as monitor:
-        for i in range(4):
-            monitor.submit(sample(f"bad{i}", user_input="a bad question?"))
-        for i in range(20):
-            monitor.submit(sample(i))
-        assert monitor.flush(PATIENCE)
-        soon(lambda: len(ours(monitor)) == 2 + 4 + 2)
-    assert sum(isinstance(record.outcome, Score) for record in sink.records.values()) == 20
-    held.let_go()
 
 
 def test_threads_that_hang_are_bounded_and_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,65 +94,6 @@ def test_pausing_and_resuming() -> None:
     assert monitor.stats().reasons["dropped"]["closed"] == 1
 
 
-def test_what_is_being_judged_goes_on_in_a_pause() -> None:
-    held = Held()
-    monitor = live(metric(held), sinks=(sink := Kept()), workers=1)
-    monitor.submit(sample(1))
-    monitor.submit(sample(2))
-    soon(lambda: held.asked)
-    monitor.pause()
-    held.let_go()
-    soon(lambda: sink.ids == {"s1"})
-    time.sleep(0.1)
-    assert sink.ids == {"s1"}
-    monitor.resume()
-    assert monitor.close().done
-    assert sink.ids == {"s1", "s2"}
-
-
-def test_judges_of_many_workers_run_at_once() -> None:
-    together = threading.Barrier(6)
-
-    def reply(request: Any) -> Any:
-        together.wait(PATIENCE)
-        return yes(request)
-
-    with live(metric(reply), workers=6) as monitor:
-        for i in range(12):
-            monitor.submit(sample(i))
-    assert monitor.stats().scored == 12
-
-
-def test_an_asyncio_app_with_200_requests_and_a_slow_judge() -> None:
-    judged_on: set[int] = set()
-
-    def reply(request: Any) -> Any:
-        judged_on.add(threading.get_ident())
-        time.sleep(0.005)
-        return yes(request)
-
-    async def request(i: int) -> int:
-        await asyncio.sleep(0)
-        monitor.submit(sample(i))
-        await asyncio.sleep(0)
-        return i
-
-    async def app() -> list[int]:
-        loops.add(threading.get_ident())
-        return await asyncio.gather(*(request(i) for i in range(200)))
-
-    loops: set[int] = set()
-    monitor = live(metric(reply), sinks=(sink := Kept()))
-    assert asyncio.run(app()) == list(range(200))
-    assert asyncio.run(app()) == list(range(200))  # on another loop
-    assert monitor.close(PATIENCE).done
-    assert not judged_on & loops
-    assert not sink.threads & loops
-    stats = monitor.stats()
-    assert (stats.scored, stats.duplicate, len(sink.ids)) == (200, 200, 200)
-    assert adds_up(stats)
-
-
 EXITS = """
 import sys, threading, time
 from ragstone import ContextRelevancy, Monitor, Sample
@@ -195,7 +110,7 @@ assert asked.wait(60)
 """
 
 
-@pytest.mark.parametrize("end", ["", "monitor.close(0.1)", "sys.exit(3)", "1 / 0"])
+@pytest.mark.parametrize("end", ["monitor.close(0.1)", "1 / 0"])
 def test_a_process_ends_although_its_judge_hangs(end: str) -> None:
     done = subprocess.run([sys.executable, "-c", EXITS + end], capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == {"": 0, "sys.exit(3)": 3, "1 / 0": 1}.get(end, 0), done.stderr
@@ -203,16 +118,3 @@ def test_a_process_ends_although_its_judge_hangs(end: str) -> None:
     assert sum(map(int, re.findall(r"dropped: closed \((\d+)\)", done.stderr))) == 20
     assert ("20 evaluations were not made: call close()" in done.stderr) == ("close" not in end)
     assert ("ZeroDivisionError" in done.stderr) == (end == "1 / 0")
-
-
-def test_close_returns_in_time_although_the_judge_hangs() -> None:
-    held = Held()
-    monitor = live(metric(held))
-    monitor.submit(sample(1))
-    soon(lambda: held.asked)
-    closed = threading.Event()
-    threading.Thread(target=lambda: (monitor.close(0.1), closed.set())).start()
-    assert closed.wait(20)
-    assert monitor.stats().reasons == {"dropped": {"closed": 1}}
-    held.let_go()
-    soon(lambda: not ours(monitor))
