@@ -4,16 +4,17 @@ import json
 import os
 import re
 import stat
+from contextlib import closing
 
 import pytest
 from click.testing import CliRunner
 
-from ragstone import ContextRelevancy, Sample
+from ragstone import ContextRelevancy, Sample, Score
 from ragstone.batch import evaluate
 from ragstone.batch.provider import ProviderBatch
 from ragstone.cli.main import cli
 from ragstone.clients import OpenAICompatible
-from ragstone.distributed import Spec, score_chunk
+from ragstone.distributed.outcomes import SharedOutcomes
 from ragstone.monitor import Budget, Monitor
 from ragstone.private_files import make_private_folder
 from ragstone.sinks import JSONLSink, SQLiteSink, SQLSink
@@ -104,7 +105,8 @@ def test_every_file_of_a_run(tmp_path, umask, openai_server):
     url = openai_server(lambda body: REPLY).url
     files_of_batches(place)
     left = files_of_a_monitor(place) | files_of_a_provider(place)
-    score_chunk(ROWS, Spec(metrics=["context_relevancy"], judge=f"m@{url}", journal=str(place / "chunks")))
+    with closing(SharedOutcomes(place / "chunks")) as chunks:
+        chunks.put_outcome("0" * 32, Score(metric="m", value=0.5, reason="", version="1"))
     files_of_commands(place, url)
     left |= modes(place)
     named = {re.sub(r"owners/.*", "owners/OWNER", re.sub(r"chunks/.*\.", "chunks/WORKER.", each)) for each in left}
