@@ -88,13 +88,12 @@ class TestEmbeddings(EmbedderContract):
 class Places(Embeddings):
     """Embeddings that put queries elsewhere than passages, as many do."""
 
-    def __init__(self, ragged=False) -> None:
+    def __init__(self) -> None:
         self.calls: list[list[str]] = []
-        self.ragged = ragged
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         self.calls.append(texts)
-        return [[float(len(text)), 1.0, *[1.0] * (i * self.ragged)] for i, text in enumerate(texts)]
+        return [[float(len(text)), 1.0] for text in texts]
 
     def embed_query(self, text: str) -> list[float]:
         raise AssertionError("questions are compared with questions: no query prefix")
@@ -122,15 +121,6 @@ def test_async_only_embeddings_work_in_both() -> None:
     expected = np.asarray([[1.0, 1.0], [2.0, 1.0]], dtype=np.float32)
     assert (embedder.embed(["a", "bb"]) == expected).all()
     assert (asyncio.run(embedder.aembed(["a", "bb"])) == expected).all()
-
-
-def test_vectors_of_different_lengths_are_for_the_metric_to_refuse() -> None:
-    script = Script(truth)
-    metric = ResponseRelevancy(
-        llm=Told(ToolChat(script=script), script), embedder=LangChainEmbedder(Places(ragged=True))
-    )
-    for outcome in (metric.score(SAMPLE), asyncio.run(metric.ascore(SAMPLE))):
-        assert outcome.reason == "judge_unparseable"
 
 
 def test_sync_calls_of_an_async_only_model_share_one_loop() -> None:

@@ -14,14 +14,13 @@ from langchain_classic.chains import (
 )
 from langchain_classic.chains.combine_documents import create_stuff_documents_chain
 from langchain_classic.retrievers import ContextualCompressionRetriever, EnsembleRetriever, MultiQueryRetriever
-from langchain_core.callbacks import adispatch_custom_event, dispatch_custom_event
+from langchain_core.callbacks import dispatch_custom_event
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.language_models import FakeListLLM
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import (
-    RunnableConfig,
     RunnableLambda,
     RunnableParallel,
     RunnablePassthrough,
@@ -98,21 +97,6 @@ def raising(_):
     raise ValueError("down")
 
 
-def told():
-    """The app names its contexts itself, which counts for more than what a retriever returned."""
-
-    def rerank(documents):
-        dispatch_custom_event("ragstone.contexts", [Document(text) for text in FOUND])
-        return joined(documents[:2])
-
-    async def arerank(documents, config: RunnableConfig):
-        await adispatch_custom_event("ragstone.contexts", {"documents": FOUND}, config=config)
-        return joined(documents[:2])
-
-    given = Searching(texts=(THIRD, *FOUND)) | RunnableLambda(rerank, arerank)
-    return {"context": given, "question": RunnablePassthrough()} | PROMPT | says(ANSWER)
-
-
 TEXT, MAPPING = QUESTION, {"question": QUESTION}
 SHAPES = {
     "LCEL": (rag, TEXT),
@@ -125,7 +109,6 @@ SHAPES = {
         history_aware,
         {"input": QUESTION, "chat_history": [HumanMessage("Tell me of Emma."), AIMessage("Yes?")]},
     ),
-    "told": (told, TEXT),
     "message in": (lambda: RunnableLambda(lambda message: message.content) | rag(), HumanMessage(QUESTION)),
     "unknown key in": (lambda: RunnableLambda(lambda asked: asked["frage"]) | rag(), {"frage": QUESTION}),
 }
@@ -188,9 +171,15 @@ def dispatching(*data, name="ragstone.contexts"):
     [
         (dispatching(FIRST) | dispatching([SECOND], {"context": [FIRST]}), FOUND),
         (Searching() | dispatching([]), ()),
+        (Searching(texts=(THIRD, *FOUND)) | dispatching({"documents": [Document(text) for text in FOUND]}), FOUND),
         (Searching() | dispatching(7, name="other"), FOUND),
     ],
-    ids=["several name all, each once", "it says that nothing was used", "another name's is not read"],
+    ids=[
+        "several name all, each once",
+        "it says that nothing was used",
+        "they count for more",
+        "another name's is not read",
+    ],
 )
 def test_the_app_s_events(steps, contexts) -> None:
     monitor = Noting()

@@ -127,19 +127,16 @@ def test_streamed_arguments_that_were_cut_off_are_no_answer() -> None:
     assert read_structured({"raw": whole_message, "parsed": {"ids": [1]}}, REQUEST).text == ""
 
 
-@pytest.mark.parametrize(
-    ("usage", "expected"),
-    [
+def test_tokens_are_those_of_the_raw_message() -> None:
+    for usage, expected in (
         ({"input_tokens": 5, "output_tokens": 2, "total_tokens": 7}, (5, 2)),
         ({"total_cost": 0}, (None, None)),  # what LangChain makes of a cached message without counts
         (None, (None, None)),
-    ],
-)
-def test_tokens_are_those_of_the_raw_message(usage, expected) -> None:
-    raw = AIMessage('{"ids": [1]}')
-    raw.usage_metadata = usage
-    reply = read_structured({"raw": raw, "parsed": {"ids": [1]}}, REQUEST)
-    assert (reply.input_tokens, reply.output_tokens) == expected
+    ):
+        raw = AIMessage('{"ids": [1]}')
+        raw.usage_metadata = usage
+        reply = read_structured({"raw": raw, "parsed": {"ids": [1]}}, REQUEST)
+        assert (reply.input_tokens, reply.output_tokens) == expected
 
 
 def test_log_probabilities_in_the_message_are_used() -> None:
@@ -159,15 +156,15 @@ def test_an_exhausted_model_is_an_error_and_not_an_end() -> None:
         LangChainLLM(Exhausted(script=None)).generate(REQUEST)
 
 
-@pytest.mark.parametrize("how", ["generate", "agenerate"])
-def test_a_model_that_says_only_when_asked_that_it_has_no_structure_is_asked_without(how) -> None:
+def test_a_model_that_says_only_when_asked_that_it_has_no_structure_is_asked_without() -> None:
     class TellsLate(ToolChat):
         def say(self, messages, kwargs):
             if kwargs.get("tools"):
                 raise NotImplementedError
             return super().say(messages, kwargs)
 
-    script = Script(lambda request: IDS)
-    judge = Told(TellsLate(script=script), script)
-    reply = judge.generate(REQUEST) if how == "generate" else asyncio.run(judge.agenerate(REQUEST))
-    assert (reply.text, script.tools) == ('{"ids": [1]}', [None])
+    for how in ("generate", "agenerate"):
+        script = Script(lambda request: IDS)
+        judge = Told(TellsLate(script=script), script)
+        reply = judge.generate(REQUEST) if how == "generate" else asyncio.run(judge.agenerate(REQUEST))
+        assert (reply.text, script.tools) == ('{"ids": [1]}', [None])

@@ -158,9 +158,7 @@ class State(TypedDict):
     x: str
 
 
-@pytest.mark.parametrize(
-    ("model", "trace"), [("streaming", False), ("tools", False), ("async", False), ("streaming", True)]
-)
+@pytest.mark.parametrize(("model", "trace"), [("streaming", False), ("async", False), ("streaming", True)])
 def test_inside_langgraph_with_messages_streamed(model, trace) -> None:
     judge = judge_of(MODELS[model], trace=trace)
     app, step = FakeListChatModel(responses=["own"]), StateGraph(State)
@@ -317,7 +315,7 @@ def test_inside_a_callback(model, kind) -> None:
     assert handler.times == 2
 
 
-@pytest.mark.parametrize("kind", ["tools", "text", "async"])
+@pytest.mark.parametrize("kind", ["text", "async"])
 def test_trace_shows_it_to_those_who_want_it(kind: str) -> None:
     listener, judge = Listener(), judge_of(MODELS[kind], trace=True)
     node(judge).invoke("x", {"callbacks": [listener]})
