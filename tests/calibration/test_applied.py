@@ -79,7 +79,6 @@ def test_contexts_come_through_the_metric():
     [
         ({"judge": "another"}, "judge: made with 'another', this has 'scripted'"),
         ({"version": "0"}, "version: made with '0'"),
-        ({"prompts": "00000000"}, "instructions: made with"),
         ({"item": "noncommittal"}, "noncommittal, which context_relevancy does not ask"),
         (FUSED, "embedder: made with 'fake-8', this has none; pass embedder="),
         ({"item": "score", "weights": {"score": 1.0}}, "granularity: made with None, this has 'sentence'"),
