@@ -247,11 +247,3 @@ def test_batches_journals_and_comparisons(tmp_path):
     assert [r.outcome for r in again.results()] == [r.outcome for r in after.results()]
     with pytest.raises(NotComparableError, match=r"\+cal:"):
         compare(before, after)
-
-
-def test_an_estimate_counts_votes():
-    from ragstone.batch import estimate
-
-    plain, voted = relevancy(), relevancy(calibration=calibration(votes=3))
-    once, thrice = (estimate([sample(0.6, 0.9)], [metric]) for metric in (plain, voted))
-    assert thrice.metrics[0].calls == 3 * once.metrics[0].calls == 3 * (1 + 2)
