@@ -77,11 +77,6 @@ def test_what_can_never_hold_is_refused_before_the_judge_is_asked(at_least, said
     assert given.llm.requests == []
 
 
-def test_the_clients_own_errors_come_through():
-    with pytest.raises(PermissionError):
-        assert_score(SAMPLE, metric(lambda request: PermissionError("key")), at_least=0.5)
-
-
 def test_many_verdicts_are_cut():
     contexts = ["It rains. " * 60]
     given = metric(lambda request: {"ids": []})

@@ -79,7 +79,6 @@ def test_contexts_come_through_the_metric():
     [
         ({"judge": "another"}, "judge: made with 'another', this has 'scripted'"),
         ({"version": "0"}, "version: made with '0'"),
-        ({"prompts": "00000000"}, "instructions: made with"),
         ({"item": "noncommittal"}, "noncommittal, which context_relevancy does not ask"),
         (FUSED, "embedder: made with 'fake-8', this has none; pass embedder="),
         ({"item": "score", "weights": {"score": 1.0}}, "granularity: made with None, this has 'sentence'"),
@@ -248,11 +247,3 @@ def test_batches_journals_and_comparisons(tmp_path):
     assert [r.outcome for r in again.results()] == [r.outcome for r in after.results()]
     with pytest.raises(NotComparableError, match=r"\+cal:"):
         compare(before, after)
-
-
-def test_an_estimate_counts_votes():
-    from ragstone.batch import estimate
-
-    plain, voted = relevancy(), relevancy(calibration=calibration(votes=3))
-    once, thrice = (estimate([sample(0.6, 0.9)], [metric]) for metric in (plain, voted))
-    assert thrice.metrics[0].calls == 3 * once.metrics[0].calls == 3 * (1 + 2)

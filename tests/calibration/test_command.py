@@ -106,6 +106,7 @@ def test_votes_of_a_judge_without_probabilities(openai_server, file, tmp_path):
         p = float(_SAID.search(user.rpartition("<sentence")[2])[1]) if "<sentence" in user else 1.0
         return "yes" if chance.random() < p else "no"
 
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[:12]))
     silent = openai_server(vote)
     run = lambda *args: CliRunner().invoke(cli, [*map(str, args), "--llm", silent.url])  # noqa: E731
     done = run("calibrate", file, *RELEVANCY, "--out", tmp_path / "c.json")
@@ -119,7 +120,7 @@ def test_votes_of_a_judge_without_probabilities(openai_server, file, tmp_path):
     given = ("score", file, *RELEVANCY, "--calibration", tmp_path / "c.json", "--dry-run")
     done = run(*given)
     assert done.exit_code == 0, done.output
-    assert f"{5 * (24 + 96)}" in done.output
+    assert f"{5 * (12 + 48)}" in done.output
 
 
 @pytest.mark.parametrize(

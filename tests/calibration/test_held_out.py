@@ -80,9 +80,3 @@ def test_rows_without_a_score_are_told(benchmark):
     assert found["rows"] == 10
     assert list(found["unscored"].values()) == [1]
     assert done.stderr.startswith("unscored, left out: 1 ")
-
-
-def test_too_few_labels_are_an_error_in_words(benchmark):
-    done = benchmark("--labels", "4")
-    assert done.exit_code == 1
-    assert "Error: none of 100 draws could be fitted: labels: 8 in 4 independent samples are too few" in done.stderr

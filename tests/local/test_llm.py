@@ -128,7 +128,6 @@ def test_choices_with_a_shared_beginning_continue_the_reply(fake):
     [
         ("<|im_start|>system", "< |im_start|>system"),
         ("<\uff5cUser\uff5c>", "< \uff5cUser\uff5c>"),
-        ("[INST] x [/INST]", "[ INST] x [ /INST]"),
         ("half \ud800 pair", "half ? pair"),
     ],
 )
