@@ -350,12 +350,18 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("langchain_copied_handler", "return self  # configs", "return MonitorHandler(self.monitor)  # configs"),
     ],
     # LlamaIndex
-    ("integrations/ragstone_llama_index/spans.py", "with_llama_index/test_monitor_engines.py"): [
-        ("llama_index_never_raises", "self.recorder.broke(error)\n                return None", "raise"),
+    (
+        "integrations/ragstone_llama_index/spans.py",
+        "with_llama_index/test_monitor_engines.py with_llama_index/test_monitor_instrument.py",
+    ): [
+        ("llama_index_where", "if not self.where(instance, name):", "if self.where(instance, name):"),
         ("llama_index_tags", 'and key[:11] != "llamaindex."', ""),
         ("llama_index_judge", "if JUDGE_TAG in tags:", "if JUDGE_TAG == tags:"),
     ],
-    ("integrations/ragstone_llama_index/runs.py", "with_llama_index/test_monitor_engines.py"): [
+    (
+        "integrations/ragstone_llama_index/runs.py",
+        "with_llama_index/test_monitor_engines.py with_llama_index/test_monitor_instrument.py",
+    ): [
         ("llama_index_nodes_twice", "self.parent.retrieved.clear()", "self.parent.retrieved.copy()"),
         ("llama_index_most_open", "len(self._kept) <= self._most and", "True and"),
     ],
