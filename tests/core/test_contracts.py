@@ -1,8 +1,6 @@
 """The contract classes that adapters are held to: kept by our own, and failed by what breaks them."""
 
 import asyncio
-import json
-import threading
 from contextlib import closing
 
 import numpy as np
@@ -105,24 +103,6 @@ class OwnLoop(SyncLLM):
             return asyncio.run(later)
 
 
-class OneAtATime(SyncLLM):
-    """Breaks when two threads are in it at once."""
-
-    def __init__(self):
-        self.inside = threading.Lock()
-        self.meet = threading.Event()
-
-    def generate(self, request, /):
-        if not self.inside.acquire(blocking=False):
-            self.meet.set()
-            raise RuntimeError("not safe")
-        try:
-            self.meet.wait(0.3)
-            return LLMReply(REPLY)
-        finally:
-            self.inside.release()
-
-
 def replying(reply):
     return type("Replying", (SyncLLM,), {"generate": lambda self, request, /: reply})()
 
@@ -135,7 +115,6 @@ def replying(reply):
         (replying(REPLY), "test_both_halves_answer"),
         (replying(LLMReply(REPLY, -1, 1)), "test_both_halves_answer"),
         (OwnLoop(), "test_sync_works_inside_a_running_loop"),
-        (OneAtATime(), "test_many_at_once"),
         (
             replying(LLMReply("yes", probabilities={"yes": 0.9, "maybe": 0.1})),
             "test_probabilities_are_those_of_the_choices",
@@ -146,7 +125,7 @@ def replying(reply):
         ),
         (FakeLLM(lambda request: request.schema.update(title="mine") or REPLY), "test_it_changes_no_request"),
     ],
-    ids=range(9),
+    ids=range(8),
 )
 def test_an_llm_that_breaks_the_contract_fails_it(llm, breach):
     assert breach in breaches(llm_contract(llm))
@@ -165,29 +144,6 @@ def test_an_llm_that_breaks_the_contract_fails_it(llm, breach):
 )
 def test_an_embedder_that_breaks_the_contract_fails_it(rows):
     assert breaches(embedder_contract(SyncEmbedder(rows))) == ["test_one_row_per_text_in_order"]
-
-
-def test_an_embedder_that_needs_its_own_loop_fails():
-    class OwnEmbedLoop(FakeEmbedder):
-        def embed(self, texts, /):
-            with closing(asyncio.sleep(0)) as nothing:
-                asyncio.run(nothing)
-            return super().embed(texts)
-
-        async def aembed(self, texts, /):
-            return super().embed(texts)
-
-    assert breaches(embedder_contract(OwnEmbedLoop())) == ["test_sync_works_inside_a_running_loop"]
-
-
-def test_the_fake_says_what_it_was_given():
-    request = LLMContract().request()
-    for given, text in (("a", "a"), ({"a": 1}, '{"a": 1}'), (["é"], json.dumps(["é"])), (LLMReply("b", 1), "b")):
-        fake = FakeLLM(lambda _, given=given: given)
-        assert fake.generate(request).text == text
-        assert fake.requests == [request]
-    with pytest.raises(KeyError):
-        FakeLLM(lambda _: KeyError("x")).generate(request)
 
 
 @pytest.mark.parametrize("dim", [1, 384])
