@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import subprocess
 import sys
 import threading
 import time
@@ -166,32 +165,6 @@ def test_an_object_that_is_dropped_or_closed_leaves_no_connection_open(openai_se
         llm.close()
         llm.close()
         soon(lambda: server.open_connections == 0, within=5)
-
-
-PROGRAM = """
-import asyncio, sys, threading
-from ragstone import LLMRequest
-from ragstone.clients import OpenAICompatible
-assert "openai" not in sys.modules and "numpy" not in sys.modules, "import is not lazy"
-llm = OpenAICompatible("m", base_url=sys.argv[1])
-assert "openai" not in sys.modules, "making one is not lazy"
-request = LLMRequest("demo.ask", "s", "u", {})
-
-class Spy:
-    def find_spec(self, name, *_):
-        if name == "openai":
-            print("imported by", "main" if threading.current_thread() is threading.main_thread() else "a thread")
-
-sys.meta_path.insert(0, Spy())
-asyncio.run(llm.agenerate(request))
-print(llm.generate(request).text)
-"""
-
-
-def test_in_a_program_it_is_lazy_and_leaves_nothing_open(openai_server):
-    program = [sys.executable, "-W", "error", "-c", PROGRAM, openai_server(lambda _: "fine").url]
-    done = subprocess.run(program, capture_output=True, text=True, timeout=60)
-    assert (done.stdout, done.stderr, done.returncode) == ("imported by a thread\nfine\n", "", 0)
 
 
 def test_without_the_package_it_says_what_to_install(monkeypatch):

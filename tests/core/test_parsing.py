@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ragstone.asking import BadReply, Reply, parse_choice, parse_json, parse_reply, unfence
+from ragstone.asking import BadReply, Reply, exactly, parse_choice, parse_json, parse_reply, unfence
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -102,6 +102,14 @@ def test_a_choice_is_one_of_them_or_nothing(text):
         return
     with pytest.raises(BadReply, match="yes, no"):
         parse_choice(text, ("yes", "no"))
+
+
+def test_ids_are_answered_exactly():
+    exactly(["2", "1"], ["1", "2"], "answer")
+    with pytest.raises(BadReply, match="no answer for id 2, 10$"):
+        exactly(["1"], ["1", "2", "10"], "answer")
+    with pytest.raises(BadReply, match="unknown id 3$"):
+        exactly(["1", "3"], ["1"], "answer")
 
 
 FENCED = {

@@ -1,9 +1,7 @@
 """From a database to what a page shows."""
 
-import itertools
 import sqlite3
 import statistics
-import tracemalloc
 
 import pytest
 
@@ -120,15 +118,6 @@ def test_the_axis_is_that_of_the_scores(found, values, axis):
     assert found(record(i, value) for i, value in enumerate(values)).groups[0].axis == axis
 
 
-def test_without_stored_texts(found):
-    (group,) = [g for g in found(records(30, texts=False)).groups if g.metric == "alignment_coverage"]
-    assert not any(low.passages for low in group.lowest)
-    items = [item for low in group.lowest for item in low.items]
-    assert items
-    assert {item.text for item in items} == {""}
-    assert any("characters" in item.note for item in items)
-
-
 def test_tokens_that_were_not_told_are_counted_as_such(found):
     given = [
         record(0, 0.5, llm_calls=2, input_tokens=100, output_tokens=9),
@@ -169,27 +158,3 @@ def test_what_a_hand_has_changed_stops_nothing(tmp_path):
     for group in whole.groups:
         assert sum(b.count for b in group.distribution) == group.scored
         assert group.estimate is None or -1 <= group.estimate.mean <= 1
-
-
-@pytest.mark.slow
-def test_memory_does_not_grow_with_the_rows(tmp_path):
-    path = database(tmp_path / "a.db", records(25))
-    with sqlite3.connect(path) as connection:
-        connection.row_factory = sqlite3.Row
-        rows = [dict(row) for row in connection.execute("SELECT * FROM outcomes")]
-        again = (
-            {**row, "sample_id": f"{row['sample_id']}-{i}", "submitted_at": row["submitted_at"] - i * 97}
-            for i, row in zip(range(20_000), itertools.cycle(rows), strict=False)
-        )
-        marks = ", ".join(f":{name}" for name in rows[0])
-        connection.executemany(f"INSERT INTO outcomes ({', '.join(rows[0])}) VALUES ({marks})", again)
-    connection.close()
-    assert path.stat().st_size > 20 << 20
-    tracemalloc.start()
-    try:
-        page = report(path)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert "20,100 outcomes" in page
-    assert peak < 6 << 20  # all rows at once are 10 and more

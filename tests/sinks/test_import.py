@@ -42,24 +42,3 @@ except ImportError as error:
     print(error)
 """
     assert f'pip install "{extra}"' in run(script)
-
-
-def test_an_old_opentelemetry() -> None:
-    version = "1.36.0"
-    script = f"""
-import importlib.metadata
-version = {version!r}
-
-def found(name):
-    return version
-
-importlib.metadata.version = found
-from ragstone.sinks import OpenTelemetrySink
-try:
-    OpenTelemetrySink()
-except ImportError as error:
-    print(error)
-"""
-    out = run(script)
-    assert 'pip install "ragstone[otel]"' in out
-    assert version in out

@@ -1,9 +1,7 @@
 import os
-import shutil
 import signal
 import sqlite3
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -32,12 +30,6 @@ def query(sink: SQLiteSink, statement: str) -> list[tuple]:
 
 def count(sink: SQLiteSink) -> int:
     return query(sink, "SELECT count(*) FROM outcomes")[0][0]
-
-
-def test_nothing_is_opened_before_the_first_write(sink: SQLiteSink) -> None:
-    sink.close()
-    sink.write([])
-    assert list(sink.path.parent.iterdir()) == []
 
 
 def test_the_path_does_not_change_with_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,39 +64,6 @@ def test_no_database(sink: SQLiteSink) -> None:
         sink.write([score()])
     assert sink.path.read_text() == text
     assert len(list(sink.path.parent.iterdir())) == 1
-
-
-UNPRIVILEGED = """
-if os.geteuid() == 0:
-    os.setegid(65534)
-    os.seteuid(65534)
-try:
-    sink.write([record("a")])
-except Exception as error:
-    print(type(error).__name__, error)
-"""
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="no such rights there")
-@pytest.mark.parametrize("there", ["a database", "a closed folder"])
-def test_no_right_to_write(there: str) -> None:
-    folder = Path(tempfile.mkdtemp())  # pytest's own may be entered by nobody else
-    try:
-        inner = folder / "inner"
-        inner.mkdir()
-        sink = SQLiteSink(inner / "ragstone.db")
-        if there == "a database":
-            sink.write([score()])
-            sink.close()
-            sink.path.chmod(0o444)
-        inner.chmod(0o555)
-        folder.chmod(0o000 if there == "a closed folder" else 0o755)
-        out = finish(start(UNPRIVILEGED, sink))
-    finally:
-        folder.chmod(0o755)
-        shutil.rmtree(folder)
-    assert out.startswith(f"SinkError {sink.path}: ")
-    assert ("open to this process" if there == "a closed folder" else "writable for this process") in out
 
 
 def test_held_by_another(sink: SQLiteSink, monkeypatch: pytest.MonkeyPatch) -> None:
