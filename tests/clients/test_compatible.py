@@ -4,7 +4,6 @@ import asyncio
 import gc
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -99,19 +98,6 @@ def test_at_most_so_many_calls_in_flight_in_threads_and_in_tasks(openai_server):
         assert server.max_in_flight == 3
         assert len(asyncio.run(many())) == 9
     assert server.max_in_flight == 3
-
-
-def test_a_call_that_waits_to_be_retried_keeps_its_slot(openai_server):
-    times = []
-
-    def overloaded_once(_):
-        times.append(time.monotonic())
-        return Answer({}, status=429, headers={"Retry-After-Ms": "300"}) if len(times) == 1 else "x"
-
-    llm = OpenAICompatible("m", base_url=openai_server(overloaded_once).url, max_concurrency=1)
-    with llm, ThreadPoolExecutor(3) as pool:
-        list(pool.map(llm.generate, [PLAIN] * 3))
-    assert times[1] - times[0] > 0.25
 
 
 def test_an_event_loop_beside_another_has_connections_of_its_own(openai_server):

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import math
-import os
 import subprocess
 import sys
 import time
@@ -102,39 +101,25 @@ def test_event_loop_runs_on_and_a_cancelled_call_ends(llm):
     assert cancelled
 
 
-@pytest.mark.parametrize("ending", ["busy()", "fork()"])
-def test_interpreter_exits_cleanly_without_close(ending):
+def test_interpreter_exits_cleanly_without_close():
     needed(0)
     pytest.importorskip("xllamacpp")
-    if ending == "fork()" and not hasattr(os, "fork"):
-        pytest.skip("no fork")
     code = f"""
-import gc, os, sys, threading, time, warnings
-warnings.simplefilter('ignore')  # Python 3.12 warns of forks beside threads
+import sys, threading, time
 sys.path.insert(0, {CORE!r})
 from ragstone.judge import LLMRequest
 from ragstone.local import LocalLLM
 llm = LocalLLM(context_tokens=2048)
 llm.load()
 cycle = [llm]; cycle.append(cycle)
-def busy():
-    request = LLMRequest("t", "Write.", "Write a very long story.", {{}})
-    threading.excepthook = lambda args: None
-    threading.Thread(target=llm.generate, args=(request,), daemon=True).start()
-    time.sleep(1)
-def fork():
-    global llm, cycle
-    child = os.fork()
-    if not child:
-        llm = cycle = None
-        gc.collect()
-        os._exit(0)  # as multiprocessing's children end
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-{ending}
+request = LLMRequest("t", "Write.", "Write a very long story.", {{}})
+threading.excepthook = lambda args: None
+threading.Thread(target=llm.generate, args=(request,), daemon=True).start()
+time.sleep(1)
 """
     start = time.monotonic()
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
-    assert done.returncode == (3 if "3" in ending else 0), done.stderr
+    assert done.returncode == 0, done.stderr
     assert done.stdout == done.stderr == ""
     assert time.monotonic() - start < 60
 

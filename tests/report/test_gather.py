@@ -113,11 +113,6 @@ def test_the_lowest_are_ten_and_of_equal_ones_the_latest(found):
     assert [low.sample_id for low in group.lowest] == [f"s{i}" for i in range(39, 19, -2)]
 
 
-@pytest.mark.parametrize(("values", "axis"), [([0.2, 0.9], (0, 1)), ([-0.1, 0.9], (-1, 1)), ([1.0, 4.6], (1, 5))])
-def test_the_axis_is_that_of_the_scores(found, values, axis):
-    assert found(record(i, value) for i, value in enumerate(values)).groups[0].axis == axis
-
-
 def test_tokens_that_were_not_told_are_counted_as_such(found):
     given = [
         record(0, 0.5, llm_calls=2, input_tokens=100, output_tokens=9),

@@ -76,8 +76,3 @@ def test_long_texts_are_cut_and_say_so():
     assert (len(first.text), first.length, first.marks, first.beyond) == (4_000, 1_000_000, ((3_990, 4_000),), 1)
     assert (len(low.passages), low.left_out) == (20, 5)
     assert len(low.items[0].text) == 400
-
-
-def test_many_verdicts():
-    low = low_of(score_of(*(claim("contradicted", number=str(i)) for i in range(30))), sample_id="a")
-    assert (len(low.items), low.more) == (8, 22)

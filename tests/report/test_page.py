@@ -3,11 +3,14 @@
 import re
 from html.parser import HTMLParser
 from itertools import pairwise
+from xml.etree import ElementTree
 
-from ragstone.report.facts import Bin, Bucket, Cost, Findings, Group, Item, Low, Passage, Queue, Reason
+import pytest
+
+from ragstone.report.facts import Bin, Bucket, Cost, Findings, Group, Low, Queue, Reason
 from ragstone.report.figures import Estimate, bin_edges
 from ragstone.report.page import page
-from ragstone.report.pieces import low_score
+from ragstone.report.svg import Bar, bar_chart
 
 from .data import NOON
 
@@ -89,21 +92,6 @@ def test_nothing_scored_is_no_mean():
     assert "0.000" not in text
 
 
-def test_a_low_score():
-    low = Low(
-        sample_id="s2", value=0.25, passed=False, at=NOON, why="Why.", parts=(("alignment", 0.25),), more=3, left_out=2,
-        items=(Item("claim 1", "contradicted", "It is <b>.", "a note", True), Item("x 2", "odd", "", "", None)),
-        passages=(Passage("response", "ab<cd>ef", 9_999, ((2, 4), (4, 6)), 1),),
-    )  # fmt: skip
-    html = low_score(low)
-    assert "ab<mark>&lt;c</mark><mark>d&gt;</mark>ef" in html
-    text = Text(html).text
-    for said in ("0.250", "below its threshold", "alignment 0.250", "contradicted : It is <b>. (a note)", "and 3 more"):
-        assert said in text
-    assert "Cut after 8 of 9,999 characters; 1 marked passages are behind that." in text
-    assert "2 further contexts are not shown" in text
-
-
 def test_unknown_tokens_are_never_zero():
     costs = {MORNING: Cost(2, 7, 1, 0, 0, 2), MORNING + DAY: Cost(2, 5, 0, 1_500, 90, 1)}
     text = text_of(findings(costs=costs))
@@ -137,3 +125,11 @@ def test_the_whole_page_is_well_formed_and_names_every_element_once():
         assert set(labels.split()) <= set(read.ids)
     assert html.count("<svg") == html.count("<desc") == 5
     assert html.startswith('<!doctype html>\n<html lang="en">')
+
+
+def test_bars():
+    given = [Bar(0, 0.5, 0.0, "none"), Bar(0.5, 1.0, 2.0, "two")]
+    chart = bar_chart("c", given, x=(0, 1), top=4.0, x_ticks=[(0, "0")], y_ticks=[(4, "4")], title="t", description="d")
+    (bar,) = ElementTree.fromstring(chart).iter("rect")
+    assert bar.find("title").text == "two"
+    assert float(bar.get("height")) == pytest.approx((210 - 12 - 28) / 2)

@@ -60,13 +60,6 @@ def test_a_newer_schema_that_this_version_cannot_read(path):
         report(path)
 
 
-def test_a_newer_schema_that_still_takes_our_rows(path):
-    versions(path, 7, 1)
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("ALTER TABLE outcomes ADD COLUMN mood TEXT")
-    assert gather(path).outcomes == 20
-
-
 def test_a_writer_at_work_is_neither_waited_for_nor_stopped(path):
     writing = sqlite3.connect(path, isolation_level=None)
     writing.execute("BEGIN IMMEDIATE")

@@ -3,7 +3,6 @@ import time
 import pytest
 
 from ragstone.monitor.budget import Entry
-from ragstone.sinks.ledger import KEPT
 
 from .cases import Case
 from .scripts import run_together
@@ -25,13 +24,6 @@ def test_all_or_none(store: Case) -> None:
         ("money", pytest.approx(0.1)),
         ("tokens", 10.0),
     ]
-
-
-def test_old_windows_are_forgotten(store: Case) -> None:
-    ledger = store.sink.ledger()
-    for age in (KEPT + 120, KEPT - 120, 0):
-        ledger.spend([Entry("calls", NOW - age, 1, 9)])
-    assert store.query("SELECT starts_at FROM spending ORDER BY starts_at") == [(NOW - KEPT + 120,), (NOW,)]
 
 
 def test_a_clock_that_is_behind_forgets_nothing_that_it_spends_in(store: Case) -> None:

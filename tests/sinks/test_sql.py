@@ -137,12 +137,3 @@ def test_urls_that_are_refused() -> None:
         with pytest.raises(ValueError, match=message) as caught:
             SQLSink(url)
         assert "p@ss" not in "".join(traceback.format_exception(caught.value))
-
-
-def test_a_stricter_server_does_not_fail_the_account(postgres_url: str) -> None:
-    sink = SQLSink(f"{postgres_url}?options=-cdefault_transaction_isolation%3Dserializable")
-    with sink._database.transaction() as connection:
-        import sqlalchemy as sa
-
-        assert connection.execute(sa.text("SHOW transaction_isolation")).scalar() == "read committed"
-    sink.close()

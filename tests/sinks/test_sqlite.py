@@ -44,26 +44,21 @@ def test_the_path_does_not_change_with_the_folder(tmp_path: Path, monkeypatch: p
     assert count(sink) == 1
 
 
-def test_memory_is_refused() -> None:
+def test_paths_that_are_refused(tmp_path: Path) -> None:
     for path in (":memory:", ""):
         with pytest.raises(ValueError, match="name a file"):
             SQLiteSink(path)
-
-
-def test_a_folder_and_none(tmp_path: Path) -> None:
-    with pytest.raises(SinkError, match=r"there is no folder .*nowhere; make it"):
-        SQLiteSink(tmp_path / "nowhere" / "ragstone.db").write([score()])
-    with pytest.raises(SinkError, match=r"is a folder; name a file in it, such as .*ragstone\.db"):
-        SQLiteSink(tmp_path).write([score()])
-
-
-def test_no_database(sink: SQLiteSink) -> None:
     text = "sample_id,metric\n" * 100
-    sink.path.write_text(text)
-    with pytest.raises(SinkError, match="no SQLite database or a damaged one: move it away"):
-        sink.write([score()])
-    assert sink.path.read_text() == text
-    assert len(list(sink.path.parent.iterdir())) == 1
+    (tmp_path / "text").write_text(text)
+    for path, message in (
+        (tmp_path / "nowhere" / "ragstone.db", r"there is no folder .*nowhere; make it"),
+        (tmp_path, r"is a folder; name a file in it, such as .*ragstone\.db"),
+        (tmp_path / "text", "no SQLite database or a damaged one: move it away"),
+    ):
+        with pytest.raises(SinkError, match=message):
+            SQLiteSink(path).write([score()])
+    assert (tmp_path / "text").read_text() == text
+    assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_held_by_another(sink: SQLiteSink, monkeypatch: pytest.MonkeyPatch) -> None:
