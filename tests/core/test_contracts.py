@@ -6,7 +6,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from ragstone import BaseEmbedder, BaseLLM, Embedder, LLMReply
+from ragstone import BaseEmbedder, BaseLLM, LLMReply
 from ragstone.testing import EmbedderContract, FakeEmbedder, FakeLLM, LLMContract
 
 REPLY = '{"answer": "yes"}'
@@ -144,13 +144,3 @@ def test_an_llm_that_breaks_the_contract_fails_it(llm, breach):
 )
 def test_an_embedder_that_breaks_the_contract_fails_it(rows):
     assert breaches(embedder_contract(SyncEmbedder(rows))) == ["test_one_row_per_text_in_order"]
-
-
-@pytest.mark.parametrize("dim", [1, 384])
-def test_the_fake_embedder_places_any_text_by_itself(dim):
-    rows = FakeEmbedder(dim).embed(["a", "", "\ud800", "a"])
-    assert rows.shape == (4, dim)
-    assert np.allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-5)
-    assert (rows[0] == rows[3]).all()
-    assert isinstance(FakeEmbedder(dim), Embedder)
-    assert FakeEmbedder(dim).embed([]).shape == (0, dim)
