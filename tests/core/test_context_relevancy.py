@@ -78,19 +78,10 @@ def test_copies(said, chosen, unmatched):
     assert ("are not in the contexts" in outcome.reason) is bool(unmatched)
 
 
-@pytest.mark.parametrize(
-    ("contexts", "copy", "breakdown"),
-    [
-        (["“It’s fine.” No."], '"It\'s fine."', (0.5, 1.0)),
-        (["Twice. Once.", "Twice."], "Twice.", (2 / 3, 1.0)),  # it stands in both
-        (["The cat\x00 sat."], "The cat\ufffd sat.", (1.0, 1.0)),  # as the judge was shown it
-    ],
-)
-def test_a_copy_is_found_wherever_it_stands(contexts, copy, breakdown):
-    sample = Sample(user_input="?", retrieved_contexts=contexts)
-    outcome = ContextRelevancy(llm=copies(copy), selection="verbatim").score(sample)
-    assert (outcome.breakdown["sentence"], outcome.breakdown["chunk"]) == pytest.approx(breakdown)
-    assert outcome.breakdown["unmatched"] == 0.0
+def test_a_copy_is_found_wherever_it_stands():
+    sample = Sample(user_input="?", retrieved_contexts=["Twice\x00. “It’s fine.”", "Twice\x00."])
+    outcome = ContextRelevancy(llm=copies("twice\ufffd.", '"It\'s fine."'), selection="verbatim").score(sample)
+    assert outcome.breakdown == {"sentence": 1.0, "chunk": 1.0, "unmatched": 0.0}
 
 
 @pytest.mark.parametrize(("selection", "limit"), [("ids", 230), ("verbatim", 300), ("ids", 1000)])

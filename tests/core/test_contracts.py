@@ -108,39 +108,34 @@ def replying(reply):
 
 
 @pytest.mark.parametrize(
-    ("llm", "breach"),
-    [
-        (type("NoName", (SyncLLM,), {"model": ""})(), "test_it_is_an_llm"),
-        (type("OddAsking", (SyncLLM,), {"asking": "nicely"})(), "test_it_is_an_llm"),
-        (replying(REPLY), "test_both_halves_answer"),
-        (replying(LLMReply(REPLY, -1, 1)), "test_both_halves_answer"),
-        (OwnLoop(), "test_sync_works_inside_a_running_loop"),
-        (
+    ("breach", "broken"),
+    {
+        "test_it_is_an_llm": [
+            type("NoName", (SyncLLM,), {"model": ""})(),
+            type("OddAsking", (SyncLLM,), {"asking": "nicely"})(),
+        ],
+        "test_both_halves_answer": [replying(REPLY), replying(LLMReply(REPLY, -1, 1))],
+        "test_sync_works_inside_a_running_loop": [OwnLoop()],
+        "test_probabilities_are_those_of_the_choices": [
             replying(LLMReply("yes", probabilities={"yes": 0.9, "maybe": 0.1})),
-            "test_probabilities_are_those_of_the_choices",
-        ),
-        (
             replying(LLMReply("yes", probabilities={"yes": 0.9, "no": 0.9})),
-            "test_probabilities_are_those_of_the_choices",
-        ),
-        (FakeLLM(lambda request: request.schema.update(title="mine") or REPLY), "test_it_changes_no_request"),
-    ],
-    ids=range(8),
+        ],
+        "test_it_changes_no_request": [FakeLLM(lambda request: request.schema.update(title="mine") or REPLY)],
+    }.items(),
+    ids=range(5),
 )
-def test_an_llm_that_breaks_the_contract_fails_it(llm, breach):
-    assert breach in breaches(llm_contract(llm))
+def test_an_llm_that_breaks_the_contract_fails_it(breach, broken):
+    assert all(breach in breaches(llm_contract(llm)) for llm in broken)
 
 
 @pytest.mark.parametrize(
     "rows",
     [
         lambda texts: np.ones((1, 3), dtype=np.float32),
-        lambda texts: np.ones((len(texts), 3), dtype=np.float32),
-        lambda texts: FakeEmbedder().embed(texts).astype(np.float64),
         lambda texts: FakeEmbedder().embed(texts) * np.nan,
         lambda texts: FakeEmbedder().embed([f"{i}{text}" for i, text in enumerate(texts)]),
     ],
-    ids=["one row", "all alike", "float64", "NaN", "by place"],
+    ids=["one row", "NaN", "by place"],
 )
 def test_an_embedder_that_breaks_the_contract_fails_it(rows):
     assert breaches(embedder_contract(SyncEmbedder(rows))) == ["test_one_row_per_text_in_order"]

@@ -43,11 +43,6 @@ def plain(outcome):
     return outcome.model_copy(update={"usage": Usage()})
 
 
-def ways(metric, sample=SIX):
-    """Both ways to score."""
-    return (lambda: metric.score(sample)), (lambda: asyncio.run(metric.ascore(sample)))
-
-
 def test_metrics_samples_and_outcomes_are_frozen():
     for metric in metrics(truth):
         for name in (*(field.name for field in dataclasses.fields(metric)), "anything"):

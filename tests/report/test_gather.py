@@ -1,7 +1,6 @@
 """From a database to what a page shows."""
 
 import sqlite3
-import statistics
 
 import pytest
 
@@ -84,27 +83,6 @@ def test_since_leaves_out_what_was_submitted_before(found):
     assert kept.outcomes == 5
     assert kept.groups[0].estimate.mean == pytest.approx(0.7)
     assert (kept.first, kept.since) == (NOON + 5, NOON + 5)
-
-
-def test_figures_are_those_of_the_records(found):
-    given = list(records(120, days=2.0))
-    whole = found(given)
-    assert whole.outcomes == len(given) == 480
-    for group in whole.groups:
-        own = [r for r in given if r.outcome.metric == group.metric]
-        scored = [r for r in own if isinstance(r.outcome, Score)]
-        weights = [1 / r.rate for r in scored]
-        assert (group.scored, group.unscored) == (len(scored), len(own) - len(scored))
-        assert group.unscored == sum(r.count for r in group.reasons)
-        mean = statistics.fmean([r.outcome.value for r in scored], weights)
-        assert group.estimate.mean == pytest.approx(mean)
-        assert sum(b.count for b in group.distribution) == len(scored) == sum(b.estimate.n for b in group.series)
-        assert sum(b.share for b in group.distribution) == pytest.approx(1)
-        lowest = sorted(r.outcome.value for r in scored)[: len(group.lowest)]
-        assert [low.value for low in group.lowest] == lowest
-        assert all(low.passages for low in group.lowest)
-    assert whole.width == 3_600
-    assert sum(c.llm_calls for c in whole.costs.values()) == sum(r.outcome.usage.llm_calls for r in given)
 
 
 def test_the_lowest_are_ten_and_of_equal_ones_the_latest(found):
