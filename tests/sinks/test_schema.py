@@ -6,6 +6,7 @@ import pickle
 
 import pytest
 
+from ragstone.monitor.budget import Entry
 from ragstone.outcome import Suspicion
 from ragstone.sinks import SQLiteSink
 from ragstone.sinks.errors import SinkError
@@ -45,18 +46,15 @@ def test_an_older_program_at_work_stops_in_time(store: Case) -> None:
     store.sink.write([score("older")])  # it has the database open and has looked at its version
     newer = of_version(store, BREAKING)
     newer.write([score("newer")])
-    for attempt in (lambda: store.sink.write([score("late")]), lambda: store.sink.ledger().spend([_entry()])):
+    for attempt in (
+        lambda: store.sink.write([score("late")]),
+        lambda: store.sink.ledger().spend([Entry("calls_per_day", 0, 1, 10)]),
+    ):
         with pytest.raises(SinkError, match="version 3 or later; this one knows version 2"):
             attempt()
     assert state(store) == [(3, 3)]
     assert [kept.sample_id for kept in store.read()] == ["newer", "older"]
     newer.close()
-
-
-def _entry():
-    from ragstone.monitor.budget import Entry
-
-    return Entry("calls_per_day", 0, 1, 10)
 
 
 def test_a_database_that_is_too_new_is_left_alone(store: Case) -> None:
@@ -82,11 +80,9 @@ def test_a_migration_that_fails_leaves_nothing(store: Case) -> None:
     newer.close()
 
 
-RACE = f"""
-sys.path.insert(0, {__file__.rpartition("/")[0]!r})
-from ragstone.outcome import Suspicion
+RACE = """
 from ragstone.sinks import SQLiteSink
-from ragstone.sinks.schema import MIGRATIONS, AddColumn, Column, Index, Migration, Schema, Table
+from ragstone.sinks.schema import MIGRATIONS, AddColumn, Column, Migration, Schema
 
 schema = Schema([*MIGRATIONS, Migration((AddColumn("outcomes", Column("extra", "text", null=True)),), oldest_writer=1)])
 if number < 2:
@@ -94,7 +90,7 @@ if number < 2:
     sink._database = type(sink._database)(*arguments, schema)
 ready()
 for i in range(5):
-    sink.write([record(f"{{number}}-{{i}}")])
+    sink.write([record(f"{number}-{i}")])
 sink.close()
 """
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ragstone.monitor.budget import Entry
 from ragstone.sinks import SQLiteSink, sqlite_database
 from ragstone.sinks.errors import SinkError
 
@@ -68,19 +69,16 @@ def test_held_by_another(sink: SQLiteSink, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(sqlite_database, "_PATIENCE", 0.2)
     with closing(sqlite3.connect(sink.path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        for attempt in (lambda: sink.write([score("after")]), lambda: sink.ledger().spend([_entry()])):
+        for attempt in (
+            lambda: sink.write([score("after")]),
+            lambda: sink.ledger().spend([Entry("calls_per_day", 0, 1, 10)]),
+        ):
             with pytest.raises(SinkError, match="another process has held it"):
                 attempt()
         other.execute("ROLLBACK")
     assert count(sink) == 1
     sink.write([score("after")])
     assert count(sink) == 2
-
-
-def _entry():
-    from ragstone.monitor.budget import Entry
-
-    return Entry("calls_per_day", 0, 1, 10)
 
 
 DISK = """
