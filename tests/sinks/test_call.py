@@ -41,8 +41,3 @@ def test_what_turns_out_to_be_async_is_not_taken_for_done() -> None:
 def test_what_cannot_be_called_is_refused() -> None:
     with pytest.raises(TypeError, match="cannot be called"):
         CallableSink("print")
-
-
-def test_names() -> None:
-    assert CallableSink(print).name == "call:builtins.print"
-    assert CallableSink(print, name="mine").name == "mine"

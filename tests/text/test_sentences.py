@@ -1,4 +1,3 @@
-import random
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -119,19 +118,6 @@ def test_no_character_is_lost_across_windows(text, language, window):
         assert_tiles(text, split_sentences(text, language))
 
 
-@pytest.mark.usefixtures("either_way")
-def test_windows_give_the_sentences_of_the_whole(monkeypatch):
-    draw = random.Random(7)
-    parts = PARAGRAPH.split(". ")
-    for separator in (" ", "\n", "\r\n", "  "):
-        text = separator.join(draw.choice(parts) + draw.choice([".", "?", "!"]) for _ in range(90))
-        whole = split_sentences(text[:WINDOW])
-        with monkeypatch.context() as patch:
-            patch.setattr(sentences, "WINDOW", 900)
-            patch.setattr(sentences, "_MARGIN", 200)
-            assert split_sentences(text[:WINDOW]) == whole
-
-
 QUOTED = 'He said, "' + "They come and go. " * 30 + 'We see." Then he left the town. '
 
 
@@ -170,16 +156,6 @@ def test_a_sentence_longer_than_a_window_stays_in_one_piece(windows):
     text = "(" + "word " * 4000 + "end) of it." + " " * 2000 + "Then it ends."
     assert [s.end for s in split_sentences("Hello there. " + text)] == [13, 13 + text.index("Then"), 13 + len(text)]
     assert max(windows) <= WINDOW + sentences._CONTEXT
-
-
-def test_a_text_that_pysbd_cannot_take_is_split_by_marks(monkeypatch):
-    def fail(text, language):
-        raise IndexError
-
-    monkeypatch.setattr(_pysbd, "raw_sentences", fail)
-    text = "(So) it is.  Is it?\n\nYes. "
-    found = split_sentences(text)
-    assert [s.text for s in found] == ["(So) it is.  ", "Is it?\n\n", "Yes. "]
 
 
 def test_pysbd_raises_on_text_that_makes_no_regular_expression():
