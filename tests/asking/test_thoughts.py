@@ -22,19 +22,13 @@ QUOTING = json.dumps({"sentences": ['It says </think>{"ids": []} and <think>.']}
     [
         ("Let me see: first </think>\n\n", ""),
         (f"<think>\nIs it {TWO}?\n</think>\n", ""),
-        ("<think>Hm.</think><think>Or?</think>", ""),
         ("Hm.</think>Or rather</think>", ""),
         ("[THINK]Hm.[/THINK]", ""),
-        ("Hm.[/THINK]", ""),
         ("<thinking>Hm.</thinking>", ""),
-        ("<reasoning>Hm.</reasoning>", ""),
-        (f"Draft: {TWO}</think>", ""),
         (f"{TWO}</think>", ""),  # thoughts that the chat template opened
         (HARMONY, "<|return|>"),
-        (HARMONY, ""),
         ("<|channel|>final <|constrain|>json<|message|>", "<|end|>"),
         ("\ufeff", ""),
-        ("Hm.</think>\n\ufeff", ""),
         ("<think>Hm.</think>\n```json\n", "\n```"),
     ],
 )
@@ -50,21 +44,15 @@ def test_what_stands_before_the_answer_is_no_part_of_it(before, after):
     "text",
     [
         f"{ONE}</think>",
-        f"{ONE}</think> is what I mean.",
         f"<think>{ONE}</think>I mean the first.",
         f"<think>{ONE}",
         f"Hm.</think>{ONE}<think>{TWO}",
-        f"<think>Hm.</think>{ONE}<think>Or?</think>{TWO}",
         f"{ONE}<think>Or?</think>{TWO}",
         f"Hm.</think>{ONE}</think>{TWO}",
         f"{HARMONY}{ONE}<|end|>{FINAL}{TWO}<|return|>",
         f"<|channel|>analysis<|message|>{ONE}<|end|>",
         f"Hm.</think>Here it is: {ONE}",
-        f"Hm.</think>{ONE} {TWO}",
-        f"Hm.</think>{ONE} So be it.",
         f'{{"sentences": ["It says </think>{ONE}',  # cut off within a quotation of what it read
-        f'```json\n{{"sentences": ["It says \\" </think>{ONE}',
-        f'{{"sentences": ["It says <think>.</think>{ONE}',
         f'It says "</think>{ONE}".',
     ],
 )

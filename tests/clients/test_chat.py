@@ -7,7 +7,7 @@ import pytest
 from ragstone import LLMRequest
 from ragstone.clients.access import Access
 from ragstone.clients.answer import AnswerError
-from ragstone.clients.chat import chat_call, is_closed, read_chat, refused
+from ragstone.clients.chat import chat_call, read_chat, refused
 from ragstone.clients.vectors import read_models, read_vectors
 
 from ..support.openai_server import chat, embeddings  # noqa: TID252 - under importlib mode tests are no package
@@ -46,12 +46,6 @@ def test_a_choice_asks_for_log_probabilities_and_for_no_form():
     assert "seed" not in body  # of one draw
     assert "response_format" not in body
     assert chat_call("m", CHOICE, {"response_format"}).body["messages"][1]["content"] == "user"
-
-
-def test_only_a_closed_schema_is_sent_as_strict():
-    for closed, schema in ((True, {"type": "array", "items": CLOSED}), (False, {**CLOSED, "required": []})):
-        assert is_closed(schema) is closed
-    assert not is_closed({"anyOf": [CLOSED, {"type": "object"}]})
 
 
 def test_what_was_dropped_is_not_sent_and_the_schema_is_in_the_prompt():

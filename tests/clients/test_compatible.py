@@ -2,10 +2,8 @@
 
 import asyncio
 import gc
-import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -102,19 +100,6 @@ def test_at_most_so_many_calls_in_flight_in_threads_and_in_tasks(openai_server):
     assert server.max_in_flight == 3
 
 
-def test_a_call_that_waits_to_be_retried_keeps_its_slot(openai_server):
-    times = []
-
-    def overloaded_once(_):
-        times.append(time.monotonic())
-        return Answer({}, status=429, headers={"Retry-After-Ms": "300"}) if len(times) == 1 else "x"
-
-    llm = OpenAICompatible("m", base_url=openai_server(overloaded_once).url, max_concurrency=1)
-    with llm, ThreadPoolExecutor(3) as pool:
-        list(pool.map(llm.generate, [PLAIN] * 3))
-    assert times[1] - times[0] > 0.25
-
-
 def test_an_event_loop_beside_another_has_connections_of_its_own(openai_server):
     server = openai_server(judge)
     llm = OpenAICompatible("m", base_url=server.url, max_retries=0)
@@ -166,32 +151,6 @@ def test_an_object_that_is_dropped_or_closed_leaves_no_connection_open(openai_se
         llm.close()
         llm.close()
         soon(lambda: server.open_connections == 0, within=5)
-
-
-PROGRAM = """
-import asyncio, sys, threading
-from ragstone import LLMRequest
-from ragstone.clients import OpenAICompatible
-assert "openai" not in sys.modules and "numpy" not in sys.modules, "import is not lazy"
-llm = OpenAICompatible("m", base_url=sys.argv[1])
-assert "openai" not in sys.modules, "making one is not lazy"
-request = LLMRequest("demo.ask", "s", "u", {})
-
-class Spy:
-    def find_spec(self, name, *_):
-        if name == "openai":
-            print("imported by", "main" if threading.current_thread() is threading.main_thread() else "a thread")
-
-sys.meta_path.insert(0, Spy())
-asyncio.run(llm.agenerate(request))
-print(llm.generate(request).text)
-"""
-
-
-def test_in_a_program_it_is_lazy_and_leaves_nothing_open(openai_server):
-    program = [sys.executable, "-W", "error", "-c", PROGRAM, openai_server(lambda _: "fine").url]
-    done = subprocess.run(program, capture_output=True, text=True, timeout=60)
-    assert (done.stdout, done.stderr, done.returncode) == ("imported by a thread\nfine\n", "", 0)
 
 
 def test_without_the_package_it_says_what_to_install(monkeypatch):

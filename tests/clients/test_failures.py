@@ -4,7 +4,6 @@ import asyncio
 import json
 import socket
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import openai
@@ -72,28 +71,6 @@ def test_retried(scripted, ask, bad):
     server, llm = scripted(bad, "good")
     assert ask(llm).text == "good"
     assert len(server.seen) == 2
-
-
-def test_waits_at_least_as_told(openai_server):
-    times = []
-
-    def reply(_):
-        times.append(time.monotonic())
-        return Answer({}, status=429, headers={"Retry-After": "1"}) if len(times) == 1 else "good"
-
-    with OpenAICompatible("m", base_url=openai_server(reply).url) as llm:
-        assert llm.generate(PLAIN).text == "good"
-    assert times[1] - times[0] >= 1.0
-
-
-@pytest.mark.skipif(int(openai.__version__.split(".")[0]) < 3, reason="older releases come back too early")
-def test_a_longer_wait_than_two_minutes_is_an_error_at_once(scripted, ask):
-    server, llm = scripted(
-        Answer({"error": {"message": "come back tomorrow"}}, status=429, headers={"Retry-After": "86400"})
-    )
-    with pytest.raises(openai.RateLimitError, match="come back tomorrow"):
-        ask(llm)
-    assert len(server.seen) == 1
 
 
 @BOTH

@@ -1,16 +1,11 @@
 """AlignmentCoverage against its formula, and the faults that its model has."""
 
-import asyncio
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from ragstone import AlignmentCoverage, LLMReply, Sample, Score
+from ragstone import AlignmentCoverage, LLMReply, Sample
 from ragstone.testing import FakeLLM
 
-from .judges import ASKS, drive, graded, says, script, sentences, step, supported, truth
+from .judges import graded, script, step, truth
 
 SAMPLE = Sample(user_input="The original is here. It has two sentences.", response="A summary.")
 Y, N, C = "yes", "no", "cannot_tell"
@@ -68,21 +63,6 @@ def test_rows_computed_by_hand(verdicts, on_source, on_summary, both_yes, agreem
         assert [v.verdict for v in outcome.verdicts if v.kind == "summary_answer"] == on_summary
 
 
-@given(
-    st.lists(st.sampled_from([S, X, M]), min_size=1, max_size=4),
-    st.lists(st.tuples(st.sampled_from([Y, N, C]), st.sampled_from([Y, N, C])), min_size=1, max_size=4),
-)
-def test_the_score_is_the_smaller_part(verdicts, pairs):
-    outcome = score(verdicts, [a for a, _ in pairs], [b for _, b in pairs])
-    yes = [b for a, b in pairs if a == Y]
-    if not yes:
-        assert outcome.reason == "undefined"
-        return
-    alignment, coverage = verdicts.count(S) / len(verdicts), yes.count(Y) / len(yes)
-    assert outcome.breakdown == {"alignment": alignment, "coverage": coverage}
-    assert outcome.value == min(alignment, coverage)
-
-
 @pytest.mark.parametrize(
     ("n", "asking", "rule"), [(1, "together", "agreement"), (5, "one_by_one", "agreement"), (9, "together", "both_yes")]
 )
@@ -128,50 +108,6 @@ def test_a_claim_made_twice_counts_once():
     assert outcome.breakdown["alignment"] == 0.5
 
 
-TWO = [
-    Sample(user_input=f"Alpha {i} is so. Beta {i} is so.", response=f"Alpha {i} is so.", id=str(i)) for i in range(2)
-]
-
-
-def check_own(sample, outcome):
-    texts = [v.text for v in outcome.verdicts]
-    assert texts == [sample.response] + 2 * [ASKS + s for s in sentences(sample.user_input)]
-    assert outcome.breakdown == {"alignment": 1.0, "coverage": 0.5}
-
-
-def test_two_documents_at_once_or_in_turns_stay_apart():
-    metric = AlignmentCoverage(llm=FakeLLM(truth), n_questions=2)
-
-    async def both():
-        return await asyncio.gather(*(metric.ascore(sample) for sample in TWO))
-
-    flows, replies, ended = [metric.flow(sample) for sample in TWO], [None, None], {}
-    while len(ended) < 2:
-        for i, flow in enumerate(flows):
-            try:
-                replies[i] = tuple(metric.llm.generate(request) for request in flow.send(replies[i]))
-            except StopIteration as stop:
-                ended[i] = stop.value
-    with ThreadPoolExecutor(2) as pool:
-        for outcomes in (asyncio.run(both()), list(pool.map(metric.score, TWO)), [ended[0], ended[1]]):
-            for sample, outcome in zip(TWO, outcomes, strict=True):
-                check_own(sample, outcome)
-    assert metric.assessment_questions is None
-
-
-@pytest.mark.parametrize("asking", ["together", "one_by_one"])
-def test_both_ways_of_asking_agree(asking):
-    original = "Alpha is so. Not so: Beta is so. Gamma is so."
-    summary = "Alpha is so. Beta is so. Delta is so."
-    outcome = AlignmentCoverage(llm=FakeLLM(truth), asking=asking, n_questions=3).score(
-        Sample(user_input=original, response=summary)
-    )
-    claims = [v for v in outcome.verdicts if v.kind == "claim"]
-    assert [v.verdict for v in claims] == [supported(original, c) for c in sentences(summary)]
-    on_summary = [v.verdict for v in outcome.verdicts if v.kind == "summary_answer"]
-    assert on_summary == [says(summary, ASKS + s) for s in sentences(original)]
-
-
 P = {"alpha": (0.9, 0.05, 0.05), "beta": (0.2, 0.5, 0.3)}
 
 
@@ -198,8 +134,7 @@ def test_probabilities(rule, scoring, coverage, value):
     assert [v.probability for v in outcome.verdicts if v.kind == "claim"] == [0.9, 0.2]
 
 
-@pytest.mark.parametrize("scoring", ["count", "expected"])
-def test_probabilities_on_one_text_only_give_no_expectation(scoring):
+def test_probabilities_on_one_text_only_give_no_expectation():
     def reply(request):
         if not request.choices:
             return {"claims": ["x"]}
@@ -207,9 +142,5 @@ def test_probabilities_on_one_text_only_give_no_expectation(scoring):
         return LLMReply(request.choices[0], probabilities=None if step(request) == "summary_answers" else certain)
 
     llm = FakeLLM(reply, asking="one_by_one")
-    outcome, _ = drive(AlignmentCoverage(llm=llm, assessment_questions=["A?"], scoring=scoring), SAMPLE)
-    if scoring == "count":
-        assert isinstance(outcome, Score)
-        assert set(outcome.breakdown) == {"alignment", "coverage"}
-    else:
-        assert (outcome.reason, "probabilities" in outcome.detail) == ("undefined", True)
+    outcome = AlignmentCoverage(llm=llm, assessment_questions=["A?"], scoring="expected").score(SAMPLE)
+    assert (outcome.reason, "probabilities" in outcome.detail) == ("undefined", True)

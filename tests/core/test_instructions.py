@@ -38,15 +38,6 @@ def test_they_stand_in_place_of_the_metric_s_own_and_nothing_else_changes(index,
     assert plain.version == type(plain).version, "the class and other objects are as they were"
 
 
-def test_the_version_depends_on_the_texts_and_not_on_their_order():
-    metric = metrics(truth)[0]
-    one, two = ({"questions": "Q.", "answers": "A."}, {"answers": "A.", "questions": "Q."})
-    versions = [dataclasses.replace(metric, instructions=given).version for given in (one, two, one)]
-    assert len(set(versions)) == 1
-    back = dataclasses.replace(dataclasses.replace(metric, instructions=one), instructions={})
-    assert back.version == metric.version
-
-
 def test_places_in_them_are_filled():
     metric = dataclasses.replace(metrics(truth)[2], instructions={"questions": "Write {n} hard questions."})
     (request,) = (r for r in requests(metric) if step(r) == "questions")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ragstone.asking import BadReply, Reply, exactly, numbered, one_line, parse_choice, parse_json, parse_reply, unfence
+from ragstone.asking import BadReply, Reply, exactly, parse_choice, parse_json, parse_reply, unfence
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -40,19 +40,13 @@ def test_it_reads_nothing_that_json_does_not(text):
     ("text", "said"),
     [
         ("", "empty"),
-        (" \n\t", "empty"),
-        ("{} {}", "more than one value"),
         ("{}\nHope that helps!", "more than one value"),
         ("Here it is: {}", "not bare JSON"),
-        ("<html>502 Bad Gateway</html>", "not bare JSON"),
         ("```json\n{}\n```", "not bare JSON"),
         ('{"a": 1', "not bare JSON"),
         ('{"a": 1,}', "not bare JSON"),
-        ("{'a': 1}", "not bare JSON"),
-        ("\x00", "not bare JSON"),
         ("\ufeff{}", "not bare JSON"),
         ('{"a": NaN}', "NaN is not JSON"),
-        ("[-Infinity]", "-Infinity is not JSON"),
         ("[1e400]", "too large"),
         ('{"b": {"a": 1, "c": 0, "a": 1}}', "'a' stands twice"),
         ('{"\\ud800": 1, "\\ud801": 2}', "stands twice"),
@@ -91,14 +85,11 @@ def test_a_form_is_exact():
     for text, said in [
         ('{"number": "1", "words": []}', "number: "),
         ('{"number": true, "words": []}', "number: "),
-        ('{"number": 1.0, "words": []}', "number: "),
-        ('{"number": null, "words": []}', "number: "),
         ('{"number": 1, "words": [1]}', "words.0: "),
         ('{"number": 1}', "words: "),
         ('{"number": 1, "words": [], "more": 1}', "more: "),
         ('[{"number": 1, "words": []}]', "the whole: "),
         ('"{}"', "the whole: "),
-        ("null", "the whole: "),
     ]:
         with pytest.raises(BadReply, match=re.escape(said)):
             parse_reply(text, Form)
@@ -137,9 +128,3 @@ def test_a_message_wrapped_in_one_fence_is_unwrapped_and_no_other():
     blank = "```json\n" + " " * 200_000  # read in linear time
     assert unfence(blank) == blank
     assert unfence(blank + "\n\t" * 100_000 + "x```").endswith("x")
-
-
-@given(st.lists(st.text(st.characters(codec=None, categories=None), max_size=20), max_size=6), st.integers(1, 99))
-def test_one_line_per_item(items, first):
-    lines = numbered(items, first).splitlines()
-    assert lines == [f"[{i}] {one_line(item)}" for i, item in enumerate(items, first)]

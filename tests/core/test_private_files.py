@@ -16,7 +16,6 @@ from ragstone.cli.main import cli
 from ragstone.clients import OpenAICompatible
 from ragstone.distributed.outcomes import SharedOutcomes
 from ragstone.monitor import Budget, Monitor
-from ragstone.private_files import make_private_folder
 from ragstone.sinks import JSONLSink, SQLiteSink, SQLSink
 from ragstone.testing import FakeLLM
 
@@ -126,11 +125,3 @@ def test_a_mode_that_the_user_chose_stays(tmp_path, openai_server):
     files_of_commands(tmp_path, openai_server(lambda body: REPLY).url)
     left = modes(tmp_path)
     assert {name: left[name] for name in chosen} == dict.fromkeys(chosen, "0o640")
-
-
-def test_folders_above_are_private_too_and_those_that_exist_stay(tmp_path):
-    tmp_path.chmod(0o755)
-    make_private_folder(tmp_path / "a" / "b")
-    make_private_folder(tmp_path / "a" / "b")
-    assert modes(tmp_path) == {"a": "0o700", "a/b": "0o700"}
-    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755

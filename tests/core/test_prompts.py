@@ -94,17 +94,6 @@ def test_a_changed_prompt_has_a_changed_version(metric):
     )
 
 
-@pytest.mark.parametrize("metric", OPTIONS, ids=lambda metric: metric.__name__)
-def test_every_step_has_its_instructions_on_show(metric):
-    steps = {}
-    for task, system, *_ in requests_of(metric):
-        steps.setdefault(task.removeprefix(f"{metric.name}."), set()).add(system)
-    assert set(steps) == set(metric.prompts)
-    for step, systems in steps.items():
-        before, *_ = metric.prompts[step].split("{")
-        assert all(system.startswith(before) for system in systems)
-
-
 def test_no_option_is_forgotten():
     """A new option must be tried here, or be named as one that shows in no prompt."""
     shows_not = {

@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from ragstone import (
-    BaseEmbedder,
     BaseLLM,
     ContextRelevancy,
     LLMReply,
@@ -44,18 +43,12 @@ def plain(outcome):
     return outcome.model_copy(update={"usage": Usage()})
 
 
-def ways(metric, sample=SIX):
-    """Both ways to score."""
-    return (lambda: metric.score(sample)), (lambda: asyncio.run(metric.ascore(sample)))
-
-
 def test_metrics_samples_and_outcomes_are_frozen():
     for metric in metrics(truth):
-        for name in (*(field.name for field in dataclasses.fields(metric)), "anything"):
-            with pytest.raises(dataclasses.FrozenInstanceError):
-                setattr(metric, name, None)
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            metric.llm = None
     outcome = ContextRelevancy(llm=FakeLLM(truth)).score(SIX)
-    for thing, name in ((SIX, "response"), (outcome, "value"), (outcome.verdicts[0], "id"), (outcome.usage, "seconds")):
+    for thing, name in ((SIX, "response"), (outcome, "value"), (outcome.verdicts[0], "id")):
         with pytest.raises(ValueError, match="frozen"):
             setattr(thing, name, None)
 
@@ -150,40 +143,6 @@ def test_one_half_is_enough_for_a_round_at_once_and_context_variables_are_seen(h
         assert len({where for _, where in llm.seen}) == 1, "one loop for one object"
     if half == "sync half" and way == "async":
         assert threading.get_ident() not in {where for _, where in llm.seen}
-
-
-def test_under_uvloop():
-    uvloop = pytest.importorskip("uvloop", reason="uvloop is not installed")
-    if not hasattr(asyncio, "Runner"):
-        pytest.skip("no asyncio.Runner")
-
-    async def inside():
-        metric = ContextRelevancy(llm=Threaded())
-        return metric.score(SIX), await metric.ascore(SIX)
-
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        sync, asynchronous = runner.run(inside())
-    assert plain(sync) == plain(asynchronous)
-
-
-def test_an_embedders_error_is_raised():
-    class Broken(BaseEmbedder):
-        model = "broken"
-
-        def embed(self, texts, /):
-            raise ConnectionError("gone")
-
-    for score in ways(ResponseRelevancy(llm=FakeLLM(truth), embedder=Broken()), SAMPLES[1]):
-        with pytest.raises(ConnectionError, match="gone"):
-            score()
-
-
-def test_a_class_with_neither_half_is_refused_when_it_is_made():
-    with pytest.raises(TypeError, match="Neither must define generate or agenerate"):
-        type("Neither", (BaseLLM,), {"model": "neither"})
-    with pytest.raises(TypeError, match="Nor must define embed or aembed"):
-        type("Nor", (BaseEmbedder,), {"model": "nor"})
-    assert type("More", (Threaded,), {})().generate(REQUEST).text, "a subclass of a whole class needs none of its own"
 
 
 def test_the_background_loop_ends_with_its_owner():
@@ -290,30 +249,6 @@ def test_a_large_sample_is_split_beside_the_loop_with_the_callers_context():
     assert seen == ["somebody"]
 
 
-def test_cancelling_while_a_large_sample_is_split_says_cancelled():
-    splitting, go_on = threading.Event(), threading.Event()
-
-    def slow(text, language, /):
-        splitting.set()
-        go_on.wait(20)
-        return [(text, 0, len(text))]
-
-    metric = ContextRelevancy(llm=FakeLLM(truth), splitter=slow)
-
-    async def cancel():
-        task = asyncio.ensure_future(metric.ascore(LARGE))
-        await asyncio.to_thread(splitting.wait, 20)
-        task.cancel()
-        try:
-            await task
-        finally:
-            go_on.set()
-
-    with pytest.raises(asyncio.CancelledError):
-        asyncio.run(cancel())
-    assert not metric.llm.requests
-
-
 def test_a_meter_knows_the_cost_when_it_raises_and_agrees_with_the_outcome():
     def reply(request):
         made = '{"items": [{"keyphrase": "k", "question": "q?"}]}'
@@ -331,10 +266,3 @@ def test_a_meter_knows_the_cost_when_it_raises_and_agrees_with_the_outcome():
     outcome = ResponseRelevancy(llm=FakeLLM(truth), embedder=FakeEmbedder()).score(SAMPLES[1], meter=meter)
     assert (meter.usage().llm_calls, meter.usage().embed_calls) == (1, 1)
     assert (outcome.usage.llm_calls, outcome.usage.embed_calls, outcome.usage.input_tokens) == (1, 1, None)
-
-
-def test_usage_adds_up_and_unknown_stays_unknown():
-    whole = Usage(llm_calls=1, embed_calls=2, input_tokens=3, output_tokens=4, seconds=1.5) + Usage(
-        llm_calls=10, embed_calls=20, input_tokens=None, output_tokens=40, seconds=0.5
-    )
-    assert whole == Usage(llm_calls=11, embed_calls=22, input_tokens=None, output_tokens=44, seconds=2.0)

@@ -1,9 +1,6 @@
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ragstone.local.choices import choice_probabilities
-from ragstone.local.llm import choice_grammar
 
 
 class Model:
@@ -73,16 +70,3 @@ def test_a_shared_beginning_is_asked_deeper(table, choices, wanted, deeper):
 def test_refused(choices):
     with pytest.raises(ValueError, match="choices must be"):
         choice_probabilities(lambda beginning: [], choices)
-
-
-@given(st.lists(st.text("abAB ", min_size=1, max_size=4), min_size=2, max_size=5), st.data())
-def test_sums_to_one_and_ends_whatever_the_model_says(choices, data):
-    if len({c.strip().casefold() for c in choices}) < len(choices) or not all(c.strip() for c in choices):
-        return
-    tokens = st.lists(st.tuples(st.text("abAB ", max_size=3), st.floats(0.001, 1)), max_size=6)
-    found = choice_probabilities(lambda beginning: data.draw(tokens), choices)
-    assert found is None or (sum(found.values()) == pytest.approx(1) and set(found) == set(choices))
-
-
-def test_grammar_quotes_what_json_quotes():
-    assert choice_grammar(('say "a"', "b\\", "é")) == 'root ::= "say \\"a\\"" | "b\\\\" | "é"'

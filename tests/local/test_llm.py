@@ -113,16 +113,6 @@ def test_choices_that_the_model_would_not_say(fake):
     assert (reply.text, reply.probabilities) == ("no", None)
 
 
-def test_choices_with_a_shared_beginning_continue_the_reply(fake):
-    def reply(body):
-        deeper = body["messages"][-1] == {"role": "assistant", "content": "con"}
-        return [tokens(sistent=0.1, tradicted=0.3) if deeper else tokens(con=0.9), USAGE]
-
-    reply = fake(reply)[0].generate(LLMRequest("t", "s", "u", {}, choices=("consistent", "contradicted")))
-    assert reply.probabilities == pytest.approx({"consistent": 0.25, "contradicted": 0.75})
-    assert (reply.input_tokens, reply.output_tokens) == (20, 4)
-
-
 @pytest.mark.parametrize(
     ("given", "sent"),
     [

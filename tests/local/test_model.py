@@ -3,11 +3,9 @@
 import asyncio
 import json
 import math
-import os
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -103,68 +101,27 @@ def test_event_loop_runs_on_and_a_cancelled_call_ends(llm):
     assert cancelled
 
 
-@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="reads /proc")
-def test_no_port_is_open(llm):
-    inodes = set()
-    for fd in Path("/proc/self/fd").iterdir():
-        with suppress(OSError):  # the listing's own
-            name = str(fd.readlink())
-            inodes |= {name[8:-1]} if name.startswith("socket:[") else set()
-    listening = {
-        fields[9]
-        for table in ("tcp", "tcp6")
-        for line in Path(f"/proc/self/net/{table}").read_text().splitlines()[1:]
-        if (fields := line.split())[3] == "0A"
-    }
-    assert inodes  # the Unix socket, which has no name any more
-    assert not inodes & listening
-
-
-@pytest.mark.parametrize("ending", ["busy()", "fork()"])
-def test_interpreter_exits_cleanly_without_close(ending):
+def test_interpreter_exits_cleanly_without_close():
     needed(0)
     pytest.importorskip("xllamacpp")
-    if ending == "fork()" and not hasattr(os, "fork"):
-        pytest.skip("no fork")
     code = f"""
-import gc, os, sys, threading, time, warnings
-warnings.simplefilter('ignore')  # Python 3.12 warns of forks beside threads
+import sys, threading, time
 sys.path.insert(0, {CORE!r})
 from ragstone.judge import LLMRequest
 from ragstone.local import LocalLLM
 llm = LocalLLM(context_tokens=2048)
 llm.load()
 cycle = [llm]; cycle.append(cycle)
-def busy():
-    request = LLMRequest("t", "Write.", "Write a very long story.", {{}})
-    threading.excepthook = lambda args: None
-    threading.Thread(target=llm.generate, args=(request,), daemon=True).start()
-    time.sleep(1)
-def fork():
-    global llm, cycle
-    child = os.fork()
-    if not child:
-        llm = cycle = None
-        gc.collect()
-        os._exit(0)  # as multiprocessing's children end
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-{ending}
+request = LLMRequest("t", "Write.", "Write a very long story.", {{}})
+threading.excepthook = lambda args: None
+threading.Thread(target=llm.generate, args=(request,), daemon=True).start()
+time.sleep(1)
 """
     start = time.monotonic()
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
-    assert done.returncode == (3 if "3" in ending else 0), done.stderr
+    assert done.returncode == 0, done.stderr
     assert done.stdout == done.stderr == ""
     assert time.monotonic() - start < 60
-
-
-@pytest.mark.parametrize("content", [b"GGUF but not really"])
-def test_file_that_is_no_model(tmp_path, content, capfd):
-    pytest.importorskip("xllamacpp")
-    path = tmp_path / "bad.gguf"
-    path.write_bytes(content)
-    with pytest.raises(RuntimeError, match=r"cannot load .*bad.gguf"):
-        LocalLLM(path).load()
-    assert capfd.readouterr() == ("", "")
 
 
 def test_embeddings(embedder):

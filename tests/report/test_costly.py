@@ -69,16 +69,6 @@ def test_what_costs_is_what_is_missing_from_the_score(rule):
             assert full == (score.value > 1 - 1e-5)
 
 
-def test_answers_of_the_original_cost_nothing_by_themselves():
-    verdicts = [
-        Verdict(id="1", kind="source_answer", text="", verdict="no"),
-        Verdict(id="2", kind="source_answer", text="", verdict="yes"),
-        Verdict(id="1", kind="summary_answer", text="", verdict="yes"),
-        Verdict(id="2", kind="summary_answer", text="", verdict="cannot_tell"),
-    ]
-    assert costs(score_of("alignment_coverage", verdicts)) == [False, False, False, True]
-
-
 def test_a_question_costs_as_far_as_it_is_from_the_one_asked():
     verdicts = [Verdict(id=str(i), kind="question", text="", verdict="committal") for i in (1, 2)]
     assert costs(score_of("response_relevancy", verdicts, cosine_1=1.0, cosine_2=0.9)) == [False, True]

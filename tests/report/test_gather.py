@@ -1,9 +1,6 @@
 """From a database to what a page shows."""
 
-import itertools
 import sqlite3
-import statistics
-import tracemalloc
 
 import pytest
 
@@ -88,45 +85,10 @@ def test_since_leaves_out_what_was_submitted_before(found):
     assert (kept.first, kept.since) == (NOON + 5, NOON + 5)
 
 
-def test_figures_are_those_of_the_records(found):
-    given = list(records(120, days=2.0))
-    whole = found(given)
-    assert whole.outcomes == len(given) == 480
-    for group in whole.groups:
-        own = [r for r in given if r.outcome.metric == group.metric]
-        scored = [r for r in own if isinstance(r.outcome, Score)]
-        weights = [1 / r.rate for r in scored]
-        assert (group.scored, group.unscored) == (len(scored), len(own) - len(scored))
-        assert group.unscored == sum(r.count for r in group.reasons)
-        mean = statistics.fmean([r.outcome.value for r in scored], weights)
-        assert group.estimate.mean == pytest.approx(mean)
-        assert sum(b.count for b in group.distribution) == len(scored) == sum(b.estimate.n for b in group.series)
-        assert sum(b.share for b in group.distribution) == pytest.approx(1)
-        lowest = sorted(r.outcome.value for r in scored)[: len(group.lowest)]
-        assert [low.value for low in group.lowest] == lowest
-        assert all(low.passages for low in group.lowest)
-    assert whole.width == 3_600
-    assert sum(c.llm_calls for c in whole.costs.values()) == sum(r.outcome.usage.llm_calls for r in given)
-
-
 def test_the_lowest_are_ten_and_of_equal_ones_the_latest(found):
     given = [record(i, 0.25 if i % 2 else 0.5, at=NOON + i) for i in range(40)]
     (group,) = found(given).groups
     assert [low.sample_id for low in group.lowest] == [f"s{i}" for i in range(39, 19, -2)]
-
-
-@pytest.mark.parametrize(("values", "axis"), [([0.2, 0.9], (0, 1)), ([-0.1, 0.9], (-1, 1)), ([1.0, 4.6], (1, 5))])
-def test_the_axis_is_that_of_the_scores(found, values, axis):
-    assert found(record(i, value) for i, value in enumerate(values)).groups[0].axis == axis
-
-
-def test_without_stored_texts(found):
-    (group,) = [g for g in found(records(30, texts=False)).groups if g.metric == "alignment_coverage"]
-    assert not any(low.passages for low in group.lowest)
-    items = [item for low in group.lowest for item in low.items]
-    assert items
-    assert {item.text for item in items} == {""}
-    assert any("characters" in item.note for item in items)
 
 
 def test_tokens_that_were_not_told_are_counted_as_such(found):
@@ -169,27 +131,3 @@ def test_what_a_hand_has_changed_stops_nothing(tmp_path):
     for group in whole.groups:
         assert sum(b.count for b in group.distribution) == group.scored
         assert group.estimate is None or -1 <= group.estimate.mean <= 1
-
-
-@pytest.mark.slow
-def test_memory_does_not_grow_with_the_rows(tmp_path):
-    path = database(tmp_path / "a.db", records(25))
-    with sqlite3.connect(path) as connection:
-        connection.row_factory = sqlite3.Row
-        rows = [dict(row) for row in connection.execute("SELECT * FROM outcomes")]
-        again = (
-            {**row, "sample_id": f"{row['sample_id']}-{i}", "submitted_at": row["submitted_at"] - i * 97}
-            for i, row in zip(range(20_000), itertools.cycle(rows), strict=False)
-        )
-        marks = ", ".join(f":{name}" for name in rows[0])
-        connection.executemany(f"INSERT INTO outcomes ({', '.join(rows[0])}) VALUES ({marks})", again)
-    connection.close()
-    assert path.stat().st_size > 20 << 20
-    tracemalloc.start()
-    try:
-        page = report(path)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert "20,100 outcomes" in page
-    assert peak < 6 << 20  # all rows at once are 10 and more

@@ -59,11 +59,6 @@ def test_marks_never_overlap_and_stay_in_the_text(spans, marks):
     assert low_of(score_of(verdict), sample_id="a", sample=sample).passages[0].marks == marks
 
 
-def test_evidence_of_a_text_that_is_not_there():
-    verdict = claim("contradicted", place(0, 3, chunk=7), place(0, 3, field="response", chunk=None))
-    assert marked(low_of(score_of(verdict), sample_id="a", sample=Sample(user_input="x"))) == {}
-
-
 def test_without_stored_texts_ids_words_and_places():
     verdict = bare(claim("contradicted", place(4, 9, chunk=2)))
     low = low_of(score_of(verdict), sample_id="a")
@@ -81,8 +76,3 @@ def test_long_texts_are_cut_and_say_so():
     assert (len(first.text), first.length, first.marks, first.beyond) == (4_000, 1_000_000, ((3_990, 4_000),), 1)
     assert (len(low.passages), low.left_out) == (20, 5)
     assert len(low.items[0].text) == 400
-
-
-def test_many_verdicts():
-    low = low_of(score_of(*(claim("contradicted", number=str(i)) for i in range(30))), sample_id="a")
-    assert (len(low.items), low.more) == (8, 22)

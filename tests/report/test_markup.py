@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragstone.report.markup import Html, escape, foreign, tag, together
+from ragstone.report.markup import Html, escape, tag, together
 
 
 class Reader(HTMLParser):
@@ -48,14 +48,3 @@ def test_markup_is_escaped_once_and_no_text_twice():
 
 def test_control_characters_and_half_characters_are_shown_as_such():
     assert escape("\x00\x1b[31m\x85\ud800\ufffe\t\n\r") == "\ufffd\ufffd[31m\ufffd\ufffd\ufffd\t\n\r"
-
-
-def test_attributes():
-    assert tag("a", class_="x", aria_label='"', x=1.5, tabindex=0, gone=None) == (
-        '<a class="x" aria-label="&quot;" x="1.5" tabindex="0"></a>'
-    )
-    assert tag("meta", name="a") == '<meta name="a">'
-
-
-def test_what_turns_the_writing_round_ends_where_it_ends():
-    assert foreign("\u202eabc") == "<bdi>\u202eabc</bdi>"

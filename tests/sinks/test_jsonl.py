@@ -2,7 +2,6 @@ import json
 import os
 import signal
 import sys
-from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
@@ -33,38 +32,12 @@ def test_a_line_is_the_record(sink: JSONLSink) -> None:
     assert lines[-1] == b""
 
 
-def test_whole_lines_before_stay(sink: JSONLSink) -> None:
-    before = b'{"sample_id": "x"}\n'
-    sink.write([])
-    assert not sink.path.exists()
-    sink.path.write_bytes(before)
-    sink.write([score()])
-    after = sink.path.read_bytes()
-    assert after.startswith(before + b"{")
-    assert after.count(b"\n") == before.count(b"\n") + 1
-
-
 def test_a_torn_line_is_ended(sink: JSONLSink) -> None:
     sink.path.write_bytes(b'{"sample_id": "whole"}\n{"sample_')
     sink.write([score("a"), score("b")])
     lines = sink.path.read_bytes().splitlines()
     assert lines[1] == b'{"sample_'
     assert [json.loads(line)["sample_id"] for line in (lines[0], *lines[2:])] == ["whole", "a", "b"]
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="no such locks there")
-def test_a_line_that_another_process_is_writing_is_not_torn(sink: JSONLSink) -> None:
-    import fcntl
-
-    with sink.path.open("ab", buffering=0) as other, ThreadPoolExecutor(1) as pool:
-        fcntl.flock(other, fcntl.LOCK_EX)
-        other.write(b'{"sample_id": ')
-        writing = pool.submit(sink.write, [score("a")])
-        wait([writing], timeout=0.3)  # time to look at the last byte, if it does not wait for the lock
-        other.write(b'"other"}\n')
-        fcntl.flock(other, fcntl.LOCK_UN)
-        writing.result(30)
-    assert ids(sink.path) == ["other", "a"]
 
 
 def test_moved_away(sink: JSONLSink) -> None:

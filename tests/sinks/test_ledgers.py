@@ -1,28 +1,13 @@
 import time
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from ragstone.monitor.budget import Entry, MemoryLedger
-from ragstone.sinks.ledger import KEPT
+from ragstone.monitor.budget import Entry
 
 from .cases import Case
 from .scripts import run_together
 
 NOW = int(time.time()) // 60 * 60
-
-ENTRIES = st.lists(
-    st.builds(
-        Entry,
-        st.sampled_from(["calls", "tokens", "money"]),
-        st.sampled_from([NOW - 60, NOW]),
-        st.integers(-2, 5),
-        st.sampled_from([None, 0, 3, 8]),
-    ),
-    unique_by=lambda entry: entry[:2],
-    max_size=4,
-)
 
 
 def test_all_or_none(store: Case) -> None:
@@ -41,34 +26,10 @@ def test_all_or_none(store: Case) -> None:
     ]
 
 
-def test_hostile_names(store: Case) -> None:
-    ledger = store.sink.ledger()
-    for name in ("a\x00\ud800", "x" * 100_000, "'; DROP TABLE spending; --"):
-        assert ledger.spend([Entry(name, NOW, 1, 1)]) is None
-        assert ledger.spend([Entry(name, NOW, 1, 1)]) == name
-
-
-def test_old_windows_are_forgotten(store: Case) -> None:
-    ledger = store.sink.ledger()
-    for age in (KEPT + 120, KEPT - 120, 0):
-        ledger.spend([Entry("calls", NOW - age, 1, 9)])
-    assert store.query("SELECT starts_at FROM spending ORDER BY starts_at") == [(NOW - KEPT + 120,), (NOW,)]
-
-
 def test_a_clock_that_is_behind_forgets_nothing_that_it_spends_in(store: Case) -> None:
     ledger = store.sink.ledger()
     assert ledger.spend([Entry("calls", 60, 1, 1)]) is None
     assert ledger.spend([Entry("calls", 60, 1, 1), Entry("tokens", 60, 1, None)]) == "calls"
-
-
-@given(st.lists(ENTRIES, max_size=6))
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_like_the_one_in_memory(store: Case, spends: list[list[Entry]]) -> None:
-    ledger, reference = store.sink.ledger(), MemoryLedger()
-    prefix = str(time.perf_counter_ns())  # windows of its own in each example
-    for entries in spends:
-        named = [entry._replace(name=prefix + entry.name) for entry in entries]
-        assert (ledger.spend(named) is None) == (reference.spend(named) is None)
 
 
 SPENDER = """

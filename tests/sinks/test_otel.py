@@ -107,18 +107,6 @@ def test_it_is_linked_to_the_span_of_the_submission(telemetry: Telemetry) -> Non
     assert trace.get_current_span() is trace.INVALID_SPAN
 
 
-def test_ids_of_another_kind(telemetry: Telemetry) -> None:
-    origins = [
-        {"trace_id": "not hex", "span_id": "1"},
-        {"trace_id": "1"},
-        {"trace_id": "f" * 40, "span_id": "f" * 20},
-        {"trace_id": "-1", "span_id": "1"},
-        {"trace_id": "1", "span_id": "1", "trace_flags": "x"},
-    ]
-    telemetry.sink.write([score(origin=origin) for origin in origins])
-    assert [(event.trace_id, event.span_id) for event in telemetry.events()] == [(0, 0)] * 5
-
-
 def test_the_histogram(telemetry: Telemetry) -> None:
     telemetry.sink.write([score("a", 0.05), score("b", 1.0), unscored("c")])
     metric = telemetry.histogram()

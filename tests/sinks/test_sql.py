@@ -1,4 +1,3 @@
-import itertools
 import signal
 import sqlite3
 import traceback
@@ -13,7 +12,6 @@ from ragstone.sinks.schema import SCHEMA
 
 from .cases import Case, score
 from .postgres import PASSWORD, QUOTED, PostgresServer
-from .scripts import run_together
 
 
 def execute_in(store: Case, statement: str) -> None:
@@ -39,20 +37,6 @@ def test_a_row(store: Case) -> None:
             2, 0, 90, None, 1.5, "t", "s", None, None,
         )
     ]  # fmt: skip
-
-
-SAME_ROWS = """
-ready()
-for i in range(10):
-    rows = [record(f"{j:03}", f"{number}-{i}") for j in range(40)]
-    sink.write(rows[::-1] if number % 2 else rows)
-"""
-
-
-def test_the_same_rows_in_other_orders(make) -> None:
-    sql = make("postgres")
-    run_together(SAME_ROWS, [sql.sink] * 4)
-    assert [len({kept.text for kept in sql.read()}), len(sql.read())] == [1, 40]
 
 
 def test_all_or_none(store: Case) -> None:
@@ -90,21 +74,6 @@ def test_a_database_without_on_conflict(make, monkeypatch: pytest.MonkeyPatch) -
         "calls",
     ]
     assert sql.query("SELECT name, amount FROM spending ORDER BY name") == [("calls", 4.0), ("money", 2.0)]
-
-
-def test_the_tables_in_other_dialects() -> None:
-    import sqlalchemy as sa
-    from sqlalchemy.schema import CreateTable
-
-    from ragstone.sinks.sql_database import _table
-
-    names = ("mysql", "mssql", "oracle")
-    for name, table in itertools.product(names, ("outcomes", "health", "spending")):
-        dialect = sa.make_url(f"{name}://").get_dialect()()
-        made = str(CreateTable(_table(SCHEMA.table(table))).compile(dialect=dialect))
-        keys = [line.split()[0] for line in made.splitlines() if "CHAR" in line and "(200" in line]
-        of_keys = [column.name for column in SCHEMA.table(table).columns if column.kind == "key"]
-        assert [key.strip('`[]"') for key in keys] == of_keys
 
 
 def test_a_server_that_crashes_and_comes_back(postgres: PostgresServer, postgres_url: str) -> None:
@@ -168,19 +137,3 @@ def test_urls_that_are_refused() -> None:
         with pytest.raises(ValueError, match=message) as caught:
             SQLSink(url)
         assert "p@ss" not in "".join(traceback.format_exception(caught.value))
-
-
-def test_what_postgres_urls_mean() -> None:
-    names = {
-        SQLSink(f"{scheme}://me:secret@db.test/rag").name for scheme in ("postgres", "postgresql", "postgresql+psycopg")
-    }
-    assert names == {"sql:postgresql+psycopg://me@db.test/rag"}
-
-
-def test_a_stricter_server_does_not_fail_the_account(postgres_url: str) -> None:
-    sink = SQLSink(f"{postgres_url}?options=-cdefault_transaction_isolation%3Dserializable")
-    with sink._database.transaction() as connection:
-        import sqlalchemy as sa
-
-        assert connection.execute(sa.text("SHOW transaction_isolation")).scalar() == "read committed"
-    sink.close()

@@ -7,114 +7,18 @@ import pysbd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pysbd.lang.common import Common
 
 from ragstone.text import WINDOW, _easy, _pysbd, languages, split_sentences
 from ragstone.text._align import align
 from ragstone.text._easy import easy_starts
 
-WORDS = [
-    "the",
-    "The",
-    "cat",
-    "a",
-    "A",
-    "I",
-    "i",
-    "ii",
-    "c",
-    "is",
-    "no",
-    "No",
-    "p",
-    "Mr",
-    "Dr",
-    "e.g",
-    "U.S",
-    "U.S.A",
-    "etc",
-    "art",
-    "may",
-    "town",
-    "Élan",
-    "été",
-    "1",
-    "12",
-    "123",
-    "1984",
-    "3.5",
-    "10.25",
-    "9",
-    "10",
-    "1,000",
-    "a)",
-    "(a)",
-    "(see",
-    "(1993)",
-    "(12)",
-    "12)",
-    "1994)",
-    "(born",
-    "1921)",
-    "Yahoo",
-    "Yum",
-    "well-known",
-    "rock-",
-    "--",
-    "-",
-    "–",
-    "Brown's",
-    "boys'",
-    "don’t",
-    '"plan"',
-    '"a',
-    'b"',
-    '"',
-    "“plan”",
-    "“",
-    "(",
-    ")",
-    "co",
-    "Co",
-    "KG",
-    "Inc",
-    "&",
-    "5%",
-    "a.m",
-    "p.m",
-    "PM",
-    "A.",
-    "It",
-    "What",
-    "st",
-    "ph",
-    "v",
-    "vs",
-    "sea",
-    ";",
-    ":",
-    "viii",
-    "mix",
-    "ſo",
-    "miſs",
-    "20th",
-    "x@y",
-    "pdf",
-    "°",
-    "\\",
-    "[12]",
-    "B.",
-    "*",
-    "1.",
-    "2.",
-    "-1",
-    "12:30",
-    "B2B",
-    "{is}",
-    "d(phil",
-    "d.phil",
-    "İs",
-]
+TEXT = (
+    "the The cat a A I i ii c is no No p Mr Dr e.g U.S U.S.A etc art may town Élan été 1 12 123 1984 3.5 "
+    "10.25 9 10 1,000 a) (a) (see (1993) (12) 12) 1994) (born 1921) Yahoo Yum well-known rock- -- - – "
+    'Brown\'s boys\' don’t "plan" "a b" " “plan” “ ( ) co Co KG Inc & 5% a.m p.m PM A. It What st ph v vs '
+    "sea ; : viii mix ſo miſs 20th x@y pdf ° \\ [12] B. * 1. 2. -1 12:30 B2B {is} d(phil d.phil İs"
+)
+WORDS = TEXT.split(" ")
 EASY_TEXT = (
     "the The cat town It was an of sea the The cat town It was an of sea I a Élan Зорић 1984 3.5 12 9 20th 1,000 (see "
     "it) (1993) (born 12) (c) (so. it.) Brown's boys' well-known 's '' 'yes' 'a 'so. it's' “plan” “So.” ” \"plan\" "
@@ -176,12 +80,7 @@ EASY = [
     'He said "so." Then "it" sat. "So." Then not. "So," Then not. (It is.) Then not. “So” Then.',
     "Mr. Cat met Dr. Dog of Acme Inc. in Jan. 1984. See No. 5 vs. p. 12 etc. I went. He is with Acme Inc. The end.",
     "Vitamin C. It is. J. Smith, at 5 p.m. today, e.g. in the U.S. (as ever). On example.com.",
-    "He sat 1. It sat 5. The 9. On 7.",
-    "He (1993) and (1994) sat.",
-    "Oh! no. Oh!  no",
     "Jan Čermák. Зорић. So",
-    "It is etc.\nand so. \r\n\n It",
-    "The ice. It",
     "It is 1984. It is 1985. So",
     "The cat\n‘is so. It is’ so. It",
 ]
@@ -189,14 +88,11 @@ HARD = [
     "It is (so. Is it) not) so",
     'He "sat. It sat',
     "He sat 1. It sat 2. So",
-    "He sat 9. It sat 0. So",
     "On a. and b. so.",
     "He sat 12) and 13) sat.",
     "He (see a) sat. The (mix) sat.",
     "Yahoo! Good",
-    "Oh!no",
     "'It is' so.",
-    "It is. 'It is' so.",
     "It is so\n5. So",
     "5. It is so.",
     "It 'is so. It'is",
@@ -206,23 +102,15 @@ HARD = [
     "He (“so.”) (a) sat",
     'He "a" (bee) "c" sat.',
     "In the U.S. The end",
-    "Under John I. The end",
-    "In the A.I. The end",
-    "At 5 p.m. The end",
     "He said 'so.' Then it was.",
     "The 'cat' is\nand 'so. It'is.",
-    "The e. G. So",
-    "The egg. and e.g. so",
     'In "x(U.S. So" and x(U.S. So)',
-    "U.S.A. So",
     "See.12 The end",
-    "See.[12] The end",
     "At Co. KG",
     '"So" Then\nYes.',  # no mark: one line
     '"So" Then',
     "(Ph.D. So) He is a/Ph.D. So",
     "今日は。",
-    "ı. A",
 ]
 
 
@@ -257,18 +145,6 @@ def test_a_window_of_marks_is_looked_at_to_its_end():
         for whole in (text, text + "x."):
             starts = easy_starts(whole, _pysbd.english_abbreviations())
             assert starts is None or all(0 < start < len(whole) for start in starts)
-
-
-@settings(max_examples=300, deadline=None)
-@given(
-    st.lists(st.sampled_from(["[", "]", "1", "23", "456", "7890", ",", " ", "-", ".", "∯", "x", "A"]), max_size=14),
-    st.data(),
-)
-def test_the_rule_for_numbered_references_matches_what_pysbds_matches(parts, data):
-    text = "x." + "".join(parts) + data.draw(st.sampled_from(["", "] A", "1] A", " A"]))
-    replacement = r"∯\2\r\7"
-    expected = re.sub(Common.NUMBERED_REFERENCE_REGEX, replacement, text)
-    assert re.sub(_pysbd._REFERENCE, replacement, text) == expected
 
 
 def test_a_long_list_of_references_does_not_hang():
