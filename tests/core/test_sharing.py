@@ -145,6 +145,20 @@ def test_one_half_is_enough_for_a_round_at_once_and_context_variables_are_seen(h
         assert threading.get_ident() not in {where for _, where in llm.seen}
 
 
+def test_under_uvloop():
+    uvloop = pytest.importorskip("uvloop", reason="uvloop is not installed")
+    if not hasattr(asyncio, "Runner"):
+        pytest.skip("no asyncio.Runner")
+
+    async def inside():
+        metric = ContextRelevancy(llm=Threaded())
+        return metric.score(SIX), await metric.ascore(SIX)
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        sync, asynchronous = runner.run(inside())
+    assert plain(sync) == plain(asynchronous)
+
+
 def test_the_background_loop_ends_with_its_owner():
     def use():
         llm = Looping()
