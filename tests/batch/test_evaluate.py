@@ -5,8 +5,6 @@ import contextvars
 import inspect
 import json
 import threading
-import weakref
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -35,14 +33,6 @@ def values(report):
     return [result.outcome.value for result in report.results()]
 
 
-class NoCall(ContextRelevancy):
-    """Scores at once, without a judge."""
-
-    def _flow(self, sample):
-        return self._score(1.0, "At once.")
-        yield
-
-
 class TestResults:
     def test_the_report_has_results_samples_bad_rows_name_and_metrics(self):
         other = SAMPLE.model_copy(update={"user_input": "Who wrote Persuasion?"})  # of the same id
@@ -63,11 +53,6 @@ class TestResults:
         evaluate([SAMPLE] * 3, [metric(llm)], share_replies=False)
         assert len(llm.requests) == 4
 
-    def test_a_judge_that_is_given_up_is_said_so(self, caplog):
-        report = evaluate(rows(400), [metric(FakeLLM(lambda request: ConnectionError("refused")))])
-        assert len(list(report.results())) == 400
-        assert "failed on 100 samples in a row" in caplog.text
-
 
 class TestSources:
     def test_every_kind(self, tmp_path):
@@ -85,21 +70,6 @@ class TestSources:
                 assert report.sample(29).user_input == "Who wrote book 29?"
         fields = {"user_input": "q", "retrieved_contexts": "text"}
         assert values(evaluate([{"q": "Who?", "text": ["Ann. Bob."]}], [metric()], fields=fields)) == [0.5]
-
-    def test_a_generator_of_any_length_in_constant_memory(self):
-        alive, peak = set(), []
-
-        def endless():
-            for i in range(5_000):
-                made = Sample(user_input=f"Q{i}?", retrieved_contexts=[f"A {i}."])
-                alive.add(i)
-                weakref.finalize(made, alive.remove, i)
-                peak.append(len(alive))
-                yield made
-
-        report = evaluate(endless(), [NoCall(llm=FakeLLM(yes))])
-        assert max(peak) < 4_000
-        assert report.sample(4_999).user_input == "Q4999?"
 
     def test_what_is_wrong_with_a_source_is_raised_also_from_another_thread(self, tmp_path):
         def broken():
@@ -162,13 +132,6 @@ class TestCallers:
             loop.run_until_complete(loop.shutdown_asyncgens())
         finally:
             loop.close()
-
-    def test_in_many_threads_at_once_with_one_judge(self):
-        llm = FakeLLM(yes)
-        with ThreadPoolExecutor(6) as pool:
-            results = list(pool.map(lambda _: values(evaluate(rows(40), [metric(llm)])), range(6)))
-        assert results == [[0.5] * 40] * 6
-        assert len(llm.requests) == 240
 
     @pytest.mark.parametrize("running", [False, True])
     def test_context_variables_are_seen_and_no_thread_and_no_loop_is_left(self, running):

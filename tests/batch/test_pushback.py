@@ -26,10 +26,6 @@ def test_a_status_under_any_name():
         assert pushback(Error(status_code=status)) is None
 
 
-def test_the_responses_status():
-    assert pushback(Error(response=Response(429))) == Pushback(None)
-
-
 def test_retry_after_in_seconds():
     values = {"3": 3.0, "0": 0.0, "1.5": 1.5, " 2 ": 2.0, "-1": None, "nan": None, "inf": None, "soon": None}
     for value, seconds in {**values, "1" * 400: None, "": None, None: None, b"3": None}.items():
@@ -47,11 +43,6 @@ def test_retry_after_as_a_date():
 
 def test_milliseconds_go_before_seconds():
     assert pushback(Error(response=Response(429, retry_after_ms="250", retry_after="1"))) == Pushback(0.25)
-
-
-def test_a_number_on_the_exception_is_enough():
-    assert pushback(Error(retry_after=4)) == Pushback(4.0)
-    assert pushback(Error(retry_after=True)) is None
 
 
 def test_the_exception_that_it_was_raised_from():

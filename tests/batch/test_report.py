@@ -1,5 +1,6 @@
 """What a report adds up, says and keeps. Its page in a real browser too."""
 
+import json
 import math
 import pickle
 import statistics
@@ -73,14 +74,10 @@ def test_never_a_nan(values):
 
 def test_no_row_at_all():
     found = Report.of([])
-    assert str(found) == repr(found) == "0 rows"
-    assert found.summary() == {}
+    assert (str(found), found.summary(), found.usage.llm_calls) == ("0 rows", {}, 0)
     assert "Nothing was scored" in found.html()
-    assert found.usage.llm_calls == 0
-    metric = ContextRelevancy(llm=FakeLLM(lambda request: ""))
-    summary = Report.of([], [metric]).summary()["context_relevancy"]
+    summary = Report.of([], [ContextRelevancy(llm=FakeLLM(lambda request: ""))]).summary()["context_relevancy"]
     assert (summary.mean, summary.low, summary.total) == (None, None, 0)
-    assert "0/0" in str(Report.of([], [metric]))
 
 
 def test_metrics_keep_their_order_and_facts():
@@ -101,22 +98,6 @@ def test_versions_and_judges_are_not_mixed():
         ("demo (version 1, judge judge)", 0.0),
         ("demo (version 2, judge judge)", 1.0),
         ("demo (version 1, judge not told)", 0.5),
-    ]
-
-
-def test_the_table():
-    text = str(
-        report([[0.5, 0.7], None, [1.0, 0.8]], name="baseline", bad_rows=[BadLine(4, "not JSON")])
-    )  # fmt: skip
-    assert text.splitlines() == [
-        "baseline: 3 rows",
-        "metric   mean  95 % interval  scored  judge calls  tokens in  tokens out",
-        "demo    0.750  0.600 – 0.900     4/5            8         40           4",
-        "judge's noise in demo: one score of a row varies by 0.141 (standard deviation between draws, 2 rows), "
-        "the mean by ±0.139 of that alone",
-        "unscored by demo: 1 timeout",
-        "    first: q1: after 60 s",
-        "1 row held no sample; the first, line 4: not JSON",
     ]
 
 
@@ -153,9 +134,7 @@ def test_json_and_back(tmp_path):
     assert back.metrics == given.metrics
     assert [back.sample(row) for row in range(5)] == [given.sample(row) for row in range(5)]
     assert str(back) == str(given)
-    assert back.notes == ()
     assert str(pickle.loads(pickle.dumps(back))) == str(given)
-    assert not list(tmp_path.glob("*.part"))
 
 
 @given(rows)
@@ -182,14 +161,12 @@ def test_metadata_that_is_no_json_does_not_stop_it(tmp_path):
 
 
 def test_the_file_is_one_json_object(tmp_path):
-    import json
-
-    report([0.5, None], samples=[Sample(response="a"), Sample(response="b")]).to_json(tmp_path / "a.json")
-    whole = json.loads((tmp_path / "a.json").read_text())
-    assert [len(whole[name]) for name in ("metrics", "results", "samples", "bad_rows")] == [1, 2, 2, 0]
-    Report.of([]).to_json(tmp_path / "b.json")
-    assert json.loads((tmp_path / "b.json").read_text())["results"] == []
-    assert list(Report.load(tmp_path / "b.json").results()) == []
+    for made in (report([0.5, None], samples=[Sample(response="a"), Sample(response="b")]), Report.of([])):
+        made.to_json(tmp_path / "a.json")
+        whole = json.loads((tmp_path / "a.json").read_text())
+        count = len(list(made.results()))
+        assert [len(whole[name]) for name in ("results", "samples", "bad_rows")] == [count, count, 0]
+        assert list(Report.load(tmp_path / "a.json").results()) == list(made.results())
 
 
 def lines_of(values, **changes):
@@ -206,16 +183,6 @@ def test_a_file_of_ragstone_score(tmp_path):
     assert found.metrics == (MetricFacts("context_relevancy", "1", "judge", (0.0, 1.0)),)
     assert (found.notes, found.name, found.sample(0)) == ((), "", None)
     assert "The texts are not at hand" in found.html()
-
-
-def test_a_torn_last_line_is_left_out_and_said_so(tmp_path):
-    path = tmp_path / "run.jsonl"
-    path.write_bytes(b"".join(lines_of([0.5, 1.0]))[:-20])
-    found = Report.load(path)
-    assert only(found).mean == 0.5
-    assert found.notes == ("run.jsonl: its end is missing, as where a run was killed: what is whole was read",)
-    assert found.notes[0] in str(found)
-    assert found.notes[0] in found.html()
 
 
 def test_a_torn_report_is_read_as_far_as_it_goes(tmp_path):
@@ -241,9 +208,7 @@ def test_other_lines_are_left_out_and_said_so(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content",
-    [b'{"question": "Why?"}\n' * 3, b"\x89PNG\r\n", b'{"ragstone_report": 1}', b"[[[["],
-    ids=["samples", "binary", "no-head", "nested"],
+    "content", [b'{"question": "Why?"}\n' * 3, b"\x89PNG\r\n", b"[[[["], ids=["samples", "binary", "nested"]
 )
 def test_what_is_no_report_is_refused(tmp_path, content):
     path = tmp_path / "a.jsonl"
@@ -268,12 +233,6 @@ def test_a_file_that_changed_is_not_taken_for_what_was_loaded(tmp_path):
     assert only(found).mean == 0.75  # what was counted stays
     with pytest.raises(ValueError, match="has changed since it was loaded"):
         list(found.results())
-
-
-def test_a_row_whose_results_do_not_stand_together_is_one_row(tmp_path):
-    given = [Result(row, f"q{row}", draw, "j", scored(0.5 * row)) for draw in range(2) for row in range(3)]
-    found = only(Report.of(given))
-    assert (found.rows, found.mean, found.draws) == (3, 0.5, 2)
 
 
 def test_half_a_file_never_stands_in_for_one(tmp_path):
@@ -342,13 +301,3 @@ def test_a_terminal_obeys_nothing_of_it(hostile):
     shown = str(rich("\x1b[31m\r\x07 \u202e"))
     assert not [c for c in shown if not (c.isprintable() or c == "\n")]
     assert "\u202e" not in str(hostile)
-
-
-def test_nothing_sticks_out(browser, hostile):
-    for page in (
-        hostile.html(),
-        report([0.2, None, [0.5, 0.9]], name="n" * 300, bad_rows=[BadLine(1, "p" * 900)]).html(),
-    ):
-        seen = browser.measure(page, 400, opened=True)
-        assert seen["wide"] == []
-        assert seen["content"] <= seen["width"] <= 400

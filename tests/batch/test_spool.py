@@ -1,8 +1,5 @@
 """A report's rows in memory and on the disk: nothing is lost, changed or out of order at the seam."""
 
-import pickle
-import threading
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -65,35 +62,6 @@ def test_two_readers_at_once_and_a_reader_that_stops(small):
     assert [*first] == results[25:]
     second.close()
 
-    wrong = []
-
-    def read():
-        if list(spool.results()) != results:
-            wrong.append(True)
-
-    threads = [threading.Thread(target=read) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
-
-
-def test_metadata_that_json_does_not_know(small):
-    spool = Spool()
-    samples = [Sample(response="x", metadata={"object": object(), "at": {1, 2}}) for _ in range(30)]
-    for row, sample in enumerate(samples):
-        spool.add(row, [result(row)], sample)
-    assert [spool.sample(row) for row in range(30)] == samples
-
-
-def test_a_sample_that_somebody_holds_is_not_written_out(small):
-    spool = Spool()
-    samples = [Sample(response=f"{row}") for row in range(30)]
-    for row, sample in enumerate(samples):
-        spool.add(row, [result(row)], sample, held=True)
-    assert all(spool.sample(row) is sample for row, sample in enumerate(samples))
-
 
 def test_a_full_disk_keeps_the_rest_in_memory(small):
     class Full:
@@ -118,21 +86,6 @@ def test_a_full_disk_keeps_the_rest_in_memory(small):
         results += own
     assert list(spool.results()) == results
     assert {row: spool.sample(row) for row in samples} == samples
-
-
-def test_a_folder_that_is_not_there_is_no_loss(small, tmp_path):
-    spool = Spool(tmp_path / "gone")
-    for row in range(30):
-        spool.add(row, [result(row)], Sample(response=f"{row}"))
-    assert list(spool.results()) == [result(row) for row in range(30)]
-    assert spool.sample(29).response == "29"
-
-
-def test_pickled_it_takes_its_rows_along(small):
-    spool, results, samples = filled(20)
-    copied = pickle.loads(pickle.dumps(spool))
-    assert list(copied.results()) == results
-    assert {row: copied.sample(row) for row in samples} == samples
 
 
 def test_its_file_has_no_name_and_goes_with_it(small, tmp_path):
