@@ -4,11 +4,9 @@ import json
 
 import pytest
 
-from ragstone import SummarizationScore
 from ragstone.calibration import CalibrationError
 from ragstone.calibration.labels import read_labels
-from ragstone.calibration.making import gather, make, prepared
-from ragstone.testing import FakeLLM
+from ragstone.calibration.making import gather, prepared
 
 from .made import relevancy
 
@@ -28,20 +26,3 @@ def test_labels_of_other_sentences_than_were_judged_are_refused():
         CalibrationError, match="^line 1: 2 labels for the 1 items that were judged; read the labels with"
     ):
         gather(prepared(other, labels), labels, progress=False)
-
-
-def test_summaries_of_many_sources_that_were_asked_for_in_the_same_words_are_many():
-    pytest.importorskip("sklearn")
-    metric = SummarizationScore(llm=FakeLLM(lambda _: {"answers": {"1": "yes"}}), questions=["Is it?"])
-    rows = [
-        {
-            "user_input": "Summarize the article.",
-            "contexts": [f"It is {i}. " * 9],
-            "response": "It is. " * (1 + i % 9),
-            "score": i % 9 < 4,
-        }
-        for i in range(40)
-    ]
-    made = make(metric, read(metric, *rows), progress=False)
-    assert made.calibration.samples == 40
-    assert made.found.agreement[0].after.value > 0.8
