@@ -178,17 +178,6 @@ def test_nothing_in_common():
     assert found.metrics["demo"].unscored_a == 1
 
 
-def test_names_tell_the_two_apart(tmp_path):
-    report([0.1], name="base").to_json(tmp_path / "one.json")
-    report([0.2]).to_json(tmp_path / "two.json")
-    found = compare(tmp_path / "one.json", str(tmp_path / "two.json"))
-    assert (found.name_a, found.name_b) == ("base", "two.json")
-    found = compare(report([0.1], name="base"), report([0.1], name="base"))
-    assert (found.name_a, found.name_b) == ("base (a)", "base (b)")
-    with pytest.raises(NotComparableError, match=r"base \(a\) has version 1 by judge; base \(b\) has version 2"):
-        compare(report([0.1], name="base"), report([0.1], name="base", version="2"))
-
-
 def test_the_page_shows_what_moved_with_its_evidence(tmp_path):
     samples_a = [Sample(user_input="Why?", response=f"old answer {i}") for i in range(3)]
     samples_b = [Sample(user_input="Why?", response=f"new answer {i}") for i in range(3)]

@@ -78,7 +78,6 @@ def test_pandas(two):
     assert frame["user_input"][0] == "=1+1"  # no spreadsheet
     assert not any(isinstance(cell, float) and math.isnan(cell) for column in frame for cell in frame[column])
     assert len(Report.of([]).to_pandas()) == 0
-    assert len(rich("\udcff\x00").to_pandas()) == 27
 
 
 def test_parquet(two, tmp_path):
@@ -88,8 +87,6 @@ def test_parquet(two, tmp_path):
     assert [row["value"] for row in rows] == [0.5, -0.25, 1.0, None]
     assert [row["passed"] for row in rows] == [None, None, True, None]
     assert rows[0]["user_input"] == "=1+1"
-    Report.of([]).to_parquet(tmp_path / "b.parquet")
-    assert parquet.read_table(tmp_path / "b.parquet").column_names == list(COLUMNS)
     rich("\udcff\x00").to_parquet(tmp_path / "c.parquet")
     assert parquet.read_table(tmp_path / "c.parquet").num_rows == 27
 

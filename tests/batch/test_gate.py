@@ -10,8 +10,6 @@ import pytest
 from ragstone import BaseLLM, LLMReply, LLMRequest
 from ragstone.asking.flow import EmbedRequest, Meter
 from ragstone.batch.pace.gate import Gate
-from ragstone.batch.pace.lane import GateClosed
-from ragstone.batch.pace.watch import Stopwatch
 from ragstone.testing import FakeEmbedder, FakeLLM
 
 from .clock import now, run_on_a_clock
@@ -71,18 +69,6 @@ class Kept(dict):
     put_reply = dict.__setitem__
 
 
-def test_calls_in_flight():
-    judge = Judge()
-
-    async def main():
-        gate = Gate(5)
-        await ask_all(gate, judge, asks(23))
-        return gate.llm_calls, gate.in_flight, now() - 1000
-
-    assert run_on_a_clock(main()) == (23, 0, 5.0)
-    assert judge.most == 5
-
-
 def test_calls_to_the_embedder_are_counted_apart():
     class Slow(FakeEmbedder):
         most = in_flight = 0
@@ -138,28 +124,6 @@ class TestTimeOuts:
             return now() - 1000
 
         assert run_on_a_clock(main()) <= 2.0
-
-    def test_the_stopwatch_counts_calls_in_flight_alone(self):
-        judge = Judge(seconds=3)
-
-        async def main():
-            gate, seen = Gate(1, share_replies=False), []
-
-            async def evaluation(count):
-                watch = Stopwatch(10)
-                try:
-                    for each in asks(count):
-                        await gate.call(each, judge, None, watch=watch)
-                except asyncio.CancelledError:
-                    seen.append((count, watch.rang()))
-                else:
-                    seen.append((count, False))
-
-            await asyncio.gather(*(evaluation(count) for count in (3, 3, 3, 5)))
-            return sorted(seen)
-
-        # Each of them was under way for far longer than ten seconds.
-        assert run_on_a_clock(main()) == [(3, False)] * 3 + [(5, True)]
 
 
 class TestPushback:
@@ -231,22 +195,6 @@ class TestSharing:
             (1, 10, 5), (0, 0, 0), (0, 0, 0), (0, 0, 0),
         ]  # fmt: skip
 
-    def test_requests_that_differ_do_not_nor_do_judges(self):
-        judge, other = Judge(), FakeLLM(lambda request: "yes")
-        changes = [
-            {}, {"user": "Is it not?"}, {"system": "Answer"}, {"task": "demo.asks"}, {"schema": {"type": "array"}},
-            {"temperature": 0.1}, {"sample_index": 1}, {"choices": ("yes",)}, {"system": "Answer.I", "user": "s it?"},
-        ]  # fmt: skip
-
-        async def main():
-            gate = Gate()
-            for change in changes:
-                await gate.call(replace(ASK, **change), judge, None)
-            await gate.call(ASK, other, None)
-
-        run_on_a_clock(main())
-        assert (len(judge.began), len(other.requests)) == (len(changes), 1)
-
     def test_nor_do_draws_which_ask_with_indices_far_apart(self):
         llm = FakeLLM(lambda request: "yes")
         kept = Kept()
@@ -292,13 +240,6 @@ class TestOneLoop:
         async def agenerate(self, request, /):
             raise AssertionError("on a loop that is not the app's")
 
-    def test_it_is_called_in_threads_on_a_loop_of_our_own(self):
-        judge = self.Theirs()
-        replies = asyncio.run(ask_all_on(Gate(own_loop=True), judge, asks(3)))
-        assert [each.text for each in replies] == ["yes"] * 3
-        assert threading.main_thread() not in judge.threads
-        assert all(thread.daemon for thread in judge.threads)
-
     def test_a_call_that_hangs_can_be_called_off(self):
         never = threading.Event()
 
@@ -313,18 +254,3 @@ class TestOneLoop:
 
 async def ask_all_on(gate, judge, requests):
     return await ask_all(gate, judge, requests)
-
-
-def test_a_closed_gate_lets_calls_in_flight_end_and_begins_no_other():
-    judge = Judge()
-
-    async def main():
-        gate = Gate(2)
-        calls = ask_all(gate, judge, asks(5))
-        await asyncio.sleep(0.5)
-        gate.close()
-        return await calls
-
-    replies = run_on_a_clock(main())
-    assert [type(each) for each in replies] == [LLMReply] * 2 + [GateClosed] * 3
-    assert judge.cancelled == 0

@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel, SecretStr
 
 from ragstone import BaseLLM, ContextRelevancy, LLMReply, evaluate
-from ragstone.batch.journal.keys import NoKeyError, judge_key, metric_key
+from ragstone.batch.journal.keys import judge_key, metric_key
 from ragstone.clients import OpenAICompatible
 from ragstone.identity import public_url, settings_of
 from ragstone.local import LocalEmbedder, LocalLLM
@@ -40,12 +40,9 @@ def test_two_judges_of_one_name_share_no_score(tmp_path, openai_server):
     [
         ({"base_url": "http://127.0.0.1:8081/v1"}, False),
         ({"base_url": f"{URL}?api-version=2"}, False),
-        ({"extra_body": {"top_p": 0.5}}, False),
         ({"extra_body": {"a": {"top_k": 3}}}, False),
         ({"base_url": "http://me:password@127.0.0.1:8080/v1?key=abc"}, True),
-        ({"api_key": "another", "base_url": f"{URL}/"}, True),
-        ({"extra_body": {"api_key": "secret"}}, False),  # beside none, an empty one
-        ({"timeout": 5.0, "max_retries": 1, "max_concurrency": 2}, True),
+        ({"api_key": "another", "base_url": f"{URL}/", "timeout": 5.0, "max_concurrency": 2}, True),
     ],
 )
 def test_what_makes_an_openai_compatible_judge(settings, same):
@@ -81,27 +78,10 @@ class Other(Own):
 
 
 def test_a_judge_of_ones_own_counts_by_its_class_and_model_or_by_its_identity():
-    keys = [
-        judge_key(judge)
-        for judge in (
-            Own(),
-            Own("other"),
-            Other(),
-            Own(identity="one"),
-            Own(identity={"server": 1, "top_p": [0.5]}),
-            Own(identity={"server": 2, "top_p": [0.5]}),
-        )
-    ]
+    judges = Own(), Own("other"), Other(), Own(identity="one"), Own(identity={"server": 1}), Own(identity={"server": 2})
+    keys = [judge_key(judge) for judge in judges]
     assert len(set(keys)) == len(keys)
     assert judge_key(Own(url="not asked about")) == keys[0]
-    assert judge_key(Other("n", identity={"top_p": [0.5], "server": 1})) == keys[4], "it says all, in any order"
-
-
-@pytest.mark.parametrize("identity", [3, ["m"], {"server": object()}], ids=["number", "list", "object"])
-def test_an_identity_that_is_none_is_said(identity, tmp_path):
-    metric = ContextRelevancy(llm=Own(identity=identity))
-    with pytest.raises(NoKeyError, match=r"^Own\.identity: .*without keys"):
-        evaluate(ROWS, [metric], journal=tmp_path / "j.db")
 
 
 SECRETS = {

@@ -343,13 +343,9 @@ def test_a_file_of_version_1_is_taken_over(path):
 
 def test_a_newer_version_is_left_alone_also_when_it_comes_while_in_use(path):
     journal = Journal(path)
-    journal.put_outcome("before", score())
-    journal.flush()
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA user_version = 3")
     journal.put_outcome("key", score())
-    with pytest.raises(JournalError, match="made by a newer ragstone"):
-        journal.flush()
     with pytest.raises(JournalError, match="made by a newer ragstone"):
         journal.close()
     before = path.read_bytes()

@@ -28,12 +28,6 @@ class TestBucket:
         for i, start in enumerate(taken):
             assert sum(1 for each in taken[i:] if each < start + 60 - 1e-6) <= per_minute
 
-    def test_what_is_larger_than_it_waits_until_it_is_full_and_the_next_one_pays(self):
-        bucket = Bucket(6000)
-        assert bucket.wait(50_000, 0.0) == 0.0
-        bucket.take(50_000, 0.0)
-        assert bucket.wait(1, 0.0) == pytest.approx(50_000 / 6000 * 60, rel=0.03)
-
 
 def test_first_come_first_served_and_who_leaves_the_queue_is_passed_over():
     async def main():

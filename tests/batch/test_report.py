@@ -1,6 +1,5 @@
 """What a report adds up, says and keeps. Its page in a real browser too."""
 
-import json
 import math
 import pickle
 import statistics
@@ -125,30 +124,19 @@ def test_the_worst_rows_come_first_with_what_cost_them():
 
 
 def test_json_and_back(tmp_path):
-    given = rich("Grüße \udcff\x00\n</script>", 4)
+    facts = [MetricFacts("alignment_coverage", "1", "judge", (-1.0, 1.0), False, 0.25)]
+    rich_one = rich("Grüße \udcff\x00\n</script>", 4)
+    samples = [rich_one.sample(row) for row in range(4)]
+    given = Report.of(rich_one.results(), facts, samples=samples, bad_rows=[BadLine(9, "x")], name="n")
     path = tmp_path / "report.json"
     given.to_json(path)
     back = Report.load(path)
     assert back.name == given.name
     assert list(back.results()) == list(given.results())
-    assert back.metrics == given.metrics
+    assert (back.metrics, back.bad_rows, back.summary()) == (given.metrics, given.bad_rows, given.summary())
     assert [back.sample(row) for row in range(5)] == [given.sample(row) for row in range(5)]
     assert str(back) == str(given)
     assert str(pickle.loads(pickle.dumps(back))) == str(given)
-
-
-@given(rows)
-@settings(deadline=None, max_examples=30)
-def test_json_and_back_of_anything(tmp_path_factory, values):
-    path = tmp_path_factory.mktemp("any") / "report.json"
-    facts = [MetricFacts("demo", "1", "judge", (-1.0, 1.0), False, 0.25)]
-    given = report(values, facts=facts, bad_rows=[BadLine(9, "x")], name="n")
-    given.to_json(path)
-    back = Report.load(path)
-    assert (list(back.results()), back.metrics, back.bad_rows) == (list(given.results()), given.metrics, given.bad_rows)
-    assert back.summary() == given.summary()
-    Report.load(path).to_json(path)  # over itself
-    assert list(Report.load(path).results()) == list(given.results())
 
 
 def test_metadata_that_is_no_json_does_not_stop_it(tmp_path):
@@ -158,15 +146,6 @@ def test_metadata_that_is_no_json_does_not_stop_it(tmp_path):
     report([0.5], samples=samples).to_json(tmp_path / "a.json")
     assert Report.load(tmp_path / "a.json").sample(0).metadata["x"] == [1, 2]
     assert "NaN" not in (tmp_path / "a.json").read_text()
-
-
-def test_the_file_is_one_json_object(tmp_path):
-    for made in (report([0.5, None], samples=[Sample(response="a"), Sample(response="b")]), Report.of([])):
-        made.to_json(tmp_path / "a.json")
-        whole = json.loads((tmp_path / "a.json").read_text())
-        count = len(list(made.results()))
-        assert [len(whole[name]) for name in ("results", "samples", "bad_rows")] == [count, count, 0]
-        assert list(Report.load(tmp_path / "a.json").results()) == list(made.results())
 
 
 def lines_of(values, **changes):

@@ -108,28 +108,6 @@ class TestOrder:
         assert items[1] == BadLine(2, "no")
 
 
-def test_concurrency_is_counted_in_calls():
-    """Rounds of three calls, of many samples: never more in flight, and never fewer while there is work."""
-    most, rows = 5, 20
-    gate = Gate(most)
-    in_flight = []
-
-    async def second(user):
-        in_flight.append(gate.in_flight)
-        await asyncio.sleep(1)
-
-    async def run():
-        start = asyncio.get_running_loop().time()
-        items = await collect(different(rows), [Rounds(llm=Gated(second))], gate=gate, flows=2 * most, in_memory=True)
-        return items, asyncio.get_running_loop().time() - start
-
-    items, seconds = run_on_a_clock(run())
-    assert all(isinstance(each, Score) for each in outcomes(items))
-    assert max(in_flight) == min(most, 3 * rows)
-    bound = rows * 9 / most
-    assert bound <= seconds <= bound + 9  # the last ones have nobody to share the slots with
-
-
 class TestReading:
     def test_a_window_of_rows_and_no_more(self):
         """Alive at any time are the window's, whatever the length of the stream."""
@@ -330,30 +308,3 @@ class TestStopping:
 
         assert lines(asyncio.run(run())) == [1, 2]
         third.set()  # the reader ends quietly: its loop is closed
-
-    def test_a_stop_finishes_the_calls_in_flight_and_asks_no_further(self):
-        """What is whole by then comes out, also behind a row that is not."""
-
-        async def run(metrics, most):
-            asked, begun = [], asyncio.Event()
-
-            async def gate(user):
-                asked.append(user)
-                if len(asked) == most:
-                    begun.set()
-                await asyncio.sleep(5 if number_of(user) == 1 else 1)
-
-            judge = Gated(gate)
-            runner = Runner(different(9), [kind(llm=judge) for kind in metrics], Gate(most), flows=2 * most)
-            collecting = asyncio.ensure_future(_all(runner.results()))
-            await begun.wait()
-            runner.stop()
-            items = await collecting
-            return lines(items), len(asked), judge.cancelled, len(asyncio.all_tasks())
-
-        assert run_on_a_clock(run([metric, Rounds], 4)) == ([], 4, 0, 1), "each row has a metric that was not done"
-        assert run_on_a_clock(run([metric], 9)) == (list(range(1, 10)), 9, 0, 1)
-
-
-async def _all(items):
-    return [item async for item in items]

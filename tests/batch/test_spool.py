@@ -1,8 +1,6 @@
 """A report's rows in memory and on the disk: nothing is lost, changed or out of order at the seam."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from ragstone import Sample, Score, Unscored, Verdict
 from ragstone.batch.report import spool as module
@@ -43,16 +41,9 @@ def test_what_goes_in_comes_out_in_order_as_often_as_it_is_asked_for(small, coun
     assert [spool.sample(row) for row in (-1, 1, 2, 3 * count, 10**12)] == [None] * 5
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.text(st.characters(), max_size=20))
-def test_any_text(text):
-    before = module._IN_MEMORY
-    module._IN_MEMORY = 0
-    try:
-        spool, results, _ = filled(3, text=text)
-        assert list(spool.results()) == results
-    finally:
-        module._IN_MEMORY = before
+def test_half_a_character_is_written_too(small):
+    spool, results, _ = filled(20, text=HALF)
+    assert list(spool.results()) == results
 
 
 def test_two_readers_at_once_and_a_reader_that_stops(small):
@@ -66,16 +57,10 @@ def test_two_readers_at_once_and_a_reader_that_stops(small):
 def test_a_full_disk_keeps_the_rest_in_memory(small):
     class Full:
         def __init__(self, file):
-            self.file = file
+            self.seek, self.read = file.seek, file.read
 
         def write(self, data):
             raise OSError(28, "No space left on device")
-
-        def seek(self, place):
-            self.file.seek(place)
-
-        def read(self, count):
-            return self.file.read(count)
 
     spool, results, samples = filled(10)
     spool._file = Full(spool._file)

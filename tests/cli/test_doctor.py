@@ -94,5 +94,4 @@ def test_the_embedded_model(run, rows, tmp_path):
     assert (done.exit_code, done.stderr) == (0, "")
     assert [cells["scored"] for cells in table(done.stdout).values()] == ["1/1", "1/1"]
     context, _ = (outcome for _, _, outcome in results(tmp_path / "out.jsonl"))
-    assert len(context.verdicts) == 2
     assert all(0.0 < verdict.probability < 1.0 for verdict in context.verdicts)
