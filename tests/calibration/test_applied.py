@@ -65,7 +65,6 @@ def test_cosines_come_through_the_flow():
     ("changed", "said"),
     [
         ({"judge": "another"}, "judge: made with 'another', this has 'scripted'"),
-        ({"version": "0"}, "version: made with '0'"),
         ({"item": "noncommittal"}, "noncommittal, which context_relevancy does not ask"),
         (FUSED, "embedder: made with 'fake-8', this has none; pass embedder="),
         ({"item": "score", "weights": {"score": 1.0}}, "granularity: made with None, this has 'sentence'"),

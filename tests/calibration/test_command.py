@@ -123,7 +123,6 @@ def test_options_that_cannot_be(run, file, tmp_path):
     for more, said in (
         (("--out", file), "FILE itself"),
         (("--map", "colour=x"), "NAME one of labels"),
-        (("--field", "labels=x"), "NAME one of user_input"),
         (("--set", "context_relevancy.calibration=x"), "no option 'calibration'"),
     ):
         done = run("calibrate", file, *RELEVANCY, "--out", tmp_path / "c.json", *more)

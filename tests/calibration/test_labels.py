@@ -7,6 +7,7 @@ import pytest
 from ragstone import AlignmentCoverage, ResponseRelevancy
 from ragstone.calibration import CalibrationError
 from ragstone.calibration.labels import read_labels
+from ragstone.calibration.making import gather, prepared
 from ragstone.testing import FakeEmbedder
 
 from .made import judge, relevancy
@@ -79,11 +80,9 @@ def groups(metric, *changes):
     return [each.group for each in read(*(SUMMARY | change for change in changes), metric=metric).samples]
 
 
-@pytest.mark.parametrize("metric", [lambda llm: AlignmentCoverage(llm=llm, source="retrieved_contexts")])
-def test_summaries_of_one_source_belong_together_however_they_were_asked_for(metric):
-    one, again, other = groups(
-        metric(llm=judge()), {}, {"user_input": "In short?"}, {"retrieved_contexts": ["Bob did."]}
-    )
+def test_summaries_of_one_source_belong_together_however_they_were_asked_for():
+    metric = AlignmentCoverage(llm=judge(), source="retrieved_contexts")
+    one, again, other = groups(metric, {}, {"user_input": "In short?"}, {"retrieved_contexts": ["Bob did."]})
     assert one == again != other
     one, again, other = groups(relevancy(), {}, {"retrieved_contexts": ["Bob did."]}, {"user_input": "Who?"})
     assert one == again != other
@@ -132,6 +131,21 @@ def test_all_bad_lines_are_told_up_to_a_limit():
     assert lines[0] == "25 line(s) cannot be used:"
     assert lines[-1] == "and 5 more"
     assert len(lines) == 22
+
+
+def whole(text, language, /):
+    return [(text, 0, len(text))]
+
+
+def test_labels_of_other_sentences_than_were_judged_are_refused():
+    labels, other = (
+        read({"user_input": "Who?", "contexts": ["A p0.6. B p0.6."], "labels": [1, 0]}),
+        relevancy(splitter=whole),
+    )
+    with pytest.raises(
+        CalibrationError, match="^line 1: 2 labels for the 1 items that were judged; read the labels with"
+    ):
+        gather(prepared(other, labels), labels, progress=False)
 
 
 def test_one_context_cannot_have_two_splits():

@@ -58,23 +58,13 @@ class TestPull:
         done = run("pull", "--llm", "none.gguf")
         assert (done.exit_code, "'none.gguf' does not exist" in done.stderr) == (2, True)
 
-    @pytest.mark.parametrize(
-        ("raised", "code", "message"),
-        [
-            (ImportError("the embedded models need platformdirs"), 2, "the embedded models need platformdirs"),
-            (ragstone.local.PullError("a.gguf: the disk is full"), 1, "a.gguf: the disk is full\n"),
-            (KeyboardInterrupt(), 130, "Interrupted: run it again to go on from here.\n"),
-        ],
-        ids=["import", "pull", "interrupt"],
-    )
-    def test_what_goes_wrong(self, run, monkeypatch, raised, code, message):
+    def test_what_goes_wrong(self, run, monkeypatch):
         def fetch(*paths):
-            raise raised
+            raise ragstone.local.PullError("a.gguf: the disk is full")
 
         monkeypatch.setattr(ragstone.local, "pull", fetch)
         done = run("pull")
-        assert done.exit_code == code
-        assert message in done.stderr
+        assert (done.exit_code, "a.gguf: the disk is full\n" in done.stderr) == (1, True)
 
 
 @pytest.mark.model

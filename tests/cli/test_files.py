@@ -44,12 +44,10 @@ def contents(files):
         ("score rows.jsonl --out new --report sub/../new", "--report sub/../new: is --out new itself"),
         ("score rows.jsonl --calibration c.json --out c.json", "--out c.json: is --calibration c.json itself"),
         ("score rows.jsonl --llm local:c.json --out c.json", "--out c.json: is --llm c.json itself"),
-        ("score rows.jsonl --embedder local:c.json --report c.json", "--report c.json: is --embedder c.json itself"),
         ("score rows.jsonl --report -", "--report -: does not go to standard output; name a file"),
         ("compare r.jsonl r2.jsonl --report sub/../r.jsonl", "--report sub/../r.jsonl: is the input A itself"),
         ("calibrate rows.jsonl --journal new --out sub/../new", "--journal new: is --out sub/../new itself"),
         ("report j.db --out hard", "--out hard: is the database itself"),
-        ("report sqlite:///j.db --out j.db", "--out j.db: is the database itself"),
     ],
 )
 def test_none_is_another_one(run, server, files, arguments, message):

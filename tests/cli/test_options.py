@@ -1,9 +1,8 @@
 """What may stand on the command line: each wrong value is named, with what may stand there, before anything is done."""
 
 import pytest
-from click import UsageError
 
-from ragstone.cli.metrics import METRICS, parse_settings, parse_thresholds
+from ragstone.cli.metrics import parse_thresholds
 
 from .conftest import row
 
@@ -53,10 +52,6 @@ def test_settings_take_effect(score, rows):
     assert "1  context_relevancy  0.500" in done.stdout
 
 
-def test_settings_are_json_or_text_and_a_metrics_own_threshold_goes_before_that_of_all():
-    options = parse_settings(["context_relevancy.language=de", "summarization_score.coeff=1"], METRICS)
-    assert (options["context_relevancy"], options["summarization_score"]) == ({"language": "de"}, {"coeff": 1.0})
+def test_a_metrics_own_threshold_goes_before_that_of_all():
     for given in (["a=0.7", "0.5"], ["0.5", "a=0.7"]):
         assert parse_thresholds(given, ["a", "b"]) == {"a": 0.7, "b": 0.5}
-    with pytest.raises(UsageError):
-        parse_thresholds([""], ["a"])

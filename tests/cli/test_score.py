@@ -127,10 +127,7 @@ class TestBadLines:
         assert (done.exit_code, done.stderr) == (1, "context_relevancy: below the threshold 0: nothing was scored\n")
 
 
-@pytest.mark.parametrize(
-    ("given", "code"),
-    [(["0.25"], 0), (["0.2500001"], 1), (["context_relevancy=0.2", "0.9"], 0), (["0.2", "context_relevancy=0.9"], 1)],
-)
+@pytest.mark.parametrize(("given", "code"), [(["0.25"], 0), (["0.2500001"], 1), (["context_relevancy=0.2", "0.9"], 0)])
 def test_the_mean_is_held_against_the_threshold(score, rows, out, given, code):
     done = score(rows(row(1)), *ONE, *(arg for each in given for arg in ("--threshold", each)), "--out", out)
     assert done.exit_code == code
@@ -205,13 +202,6 @@ def test_ctrl_c_prints_the_table_of_what_was_scored_and_says_how_to_go_on(score,
     server.reply = judge
     assert score(given, *ONE, "--journal", journal, "--out", out).exit_code == 0
     assert len(results(out)) == sum(seen.path.endswith("/chat/completions") for seen in server.seen) == 30
-
-
-def test_the_embedder_may_be_another_server(score, six, openai_server):
-    other = openai_server(judge)
-    done = score(six, "--metric", "response_relevancy", "--embedder", f"{MODEL}@{other.url}")
-    assert table(done.stdout)["response_relevancy"]["scored"] == "6/6"
-    assert {seen.path for seen in other.seen} == {"/v1/models", "/v1/embeddings"}
 
 
 def test_asking_is_for_all_metrics_and_set_goes_before_it(score, rows):

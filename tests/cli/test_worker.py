@@ -186,16 +186,6 @@ def test_a_judge_that_is_down_leaves_it_for_later_until_the_last_try(run, openai
     assert [status for *_, status in rows("ragstone.db")] == ["unscored"] * 3
 
 
-def test_a_judge_that_keeps_failing_is_given_up(run, openai_server):
-    left(250)
-    down = openai_server(lambda body: error(400, "down"))
-    done = run("worker", "--outbox", "outbox.db", "--llm", f"m@{down.url}")
-    assert done.exit_code == 1
-    assert "Gave up: the judge failed 100 times in a row." in done.stderr
-    assert len(down.seen) < 250
-    assert len(waiting()) == 250
-
-
 def test_a_database_that_refuses_is_given_up(worker, monkeypatch):
     monkeypatch.setattr("ragstone.cli.work._SINK_PATIENCE", 0.5)
     left(3)
@@ -260,7 +250,7 @@ def test_options_that_cannot_be(run, arguments, says):
 # --- outboxes that are none, or not as they should be
 
 
-def test_what_is_no_outbox(run, worker):
+def test_what_is_no_outbox(run):
     def wrong(path):
         done = run("worker", "--outbox", path)
         assert done.exit_code == 2
@@ -268,12 +258,9 @@ def test_what_is_no_outbox(run, worker):
 
     assert "none.db: there is no such file; name the file that the app's monitor has as outbox=" in wrong("none.db")
     assert not Path("none.db").exists()
-    assert "is a folder" in wrong(".")
     Path("garbage.db").write_text("garbage" * 1000)
     assert "garbage.db: is no SQLite file" in wrong("garbage.db")
     left(1)
-    worker()
-    assert "ragstone.db: is another program's database" in wrong("ragstone.db")
     change("outbox.db", "PRAGMA user_version = 9")
     assert "was made by a newer ragstone (outbox version 9, this one knows 1)" in wrong("outbox.db")
 
