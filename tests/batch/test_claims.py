@@ -1,6 +1,5 @@
 """Two processes on one journal: what one has claimed the other waits for, until it is there or its owner is gone."""
 
-import os
 import signal
 import time
 
@@ -109,22 +108,6 @@ def test_what_is_put_or_given_up_is_nobodys_any_more(path):
         one.flush()
         assert other.claim(["scored", "failed", "released"]) == {"failed", "released"}
         assert other.outcome("scored") == score()
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_forked_child_has_claims_of_its_own(path):
-    script = """
-    journal = Journal(path)
-    assert journal.claim(["a"]) == {"a"}
-    pid = os.fork()
-    if not pid:
-        assert journal.claim(["a", "b"]) == {"b"}
-        os._exit(0)
-    assert os.waitpid(pid, 0)[1] == 0
-    print(sorted(journal.claim(["a", "b"])))  # the child has ended
-    journal.close()
-    """
-    assert finish(start(script, path)) == "['b']\n"
 
 
 def test_rows_with_the_same_texts_are_all_tried_while_the_judge_fails(path):

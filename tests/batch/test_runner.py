@@ -179,23 +179,15 @@ class TestFailures:
             reason = "timeout" if isinstance(error, TimeoutError) else "judge_error"
             assert {each.reason for each in found[::2]} == {reason}
 
-    def test_what_is_no_score_or_no_reply_is_said(self):
-        class Wrong(Metric):
-            name, version, required_fields = "wrong", "1", ("response",)
-
-            def _flow(self, sample):
-                yield ()
-                return "yes"
-
+    def test_what_is_no_reply_is_said(self):
         class WrongJudge(BaseLLM):
             model = "wrong"
 
             async def agenerate(self, request, /):
                 return "yes"
 
-        found = outcomes(asyncio.run(collect([row(1)], [Wrong(llm=WrongJudge()), metric(WrongJudge())])))
-        assert "a flow must return self._score(...)" in found[0].detail
-        assert found[1].detail == "TypeError: WrongJudge: generate and agenerate must return LLMReply, not str"
+        (found,) = outcomes(asyncio.run(collect([row(1)], [metric(WrongJudge())])))
+        assert found.detail == "TypeError: WrongJudge: generate and agenerate must return LLMReply, not str"
 
     def test_the_judge_goes_down_half_way(self):
         llm = FakeLLM(lambda request: YES if number_of(request.user) <= 150 else ConnectionError("refused"))

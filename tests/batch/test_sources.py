@@ -1,6 +1,5 @@
 """Samples from everywhere: every form of source, and every way in which a row of it can be none."""
 
-import asyncio
 import csv
 import dataclasses
 import gzip
@@ -69,33 +68,6 @@ def test_every_kind_of_item(item):
     (row,) = read([item])
     assert texts(row) == ("Q?", ("C.", "D."), "A.")
     assert all(type(text) is str for text in (row.sample.user_input, *row.sample.retrieved_contexts))
-
-
-def test_what_the_source_raises_comes_through_after_the_rows_before_it():
-    def broken():
-        yield WHOLE
-        raise ZeroDivisionError("the user's own")
-
-    rows = rows_of(broken())
-    assert texts(next(rows))
-    with pytest.raises(ZeroDivisionError, match="the user's own"):
-        next(rows)
-
-
-def test_an_asynchronous_source():
-    async def arriving():
-        yield WHOLE
-        await asyncio.sleep(0)
-        yield 5
-        yield SAMPLE
-
-    async def collect():
-        return [row async for row in rows_of(arriving())]
-
-    first, second, third = asyncio.run(collect())
-    assert texts(first) == texts(third)
-    assert second == BadLine(2, "is int, not a Sample or a dict")
-    assert third.line == 3
 
 
 class Broken(dict):

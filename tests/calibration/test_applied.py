@@ -15,7 +15,6 @@ from ragstone import (
     Unscored,
 )
 from ragstone.asking.flow import EmbedRequest
-from ragstone.batch import Journal, NotComparableError, compare, evaluate
 from ragstone.batch.journal.keys import metric_key
 from ragstone.calibration import CalibrationError
 from ragstone.calibration.facts import prompts_digest, settings_of
@@ -187,18 +186,3 @@ def test_a_score_as_a_whole():
         summary_metric(coeff=0.25, calibration=found)
     with pytest.raises(CalibrationError, match=r"questions: made with \['Is it.'\], this has None"):
         summary_metric(questions=None, calibration=found)
-
-
-def test_batches_journals_and_comparisons(tmp_path):
-    samples = [sample(0.6, 0.9), sample(0.2, 0.3)]
-    plain, calibrated = relevancy(), relevancy(calibration=calibration(**FUSED), embedder=FakeEmbedder())
-    with Journal(tmp_path / "journal") as journal:
-        before = evaluate(samples, [plain], journal=journal, progress=False)
-        after = evaluate(samples, [calibrated], journal=journal, progress=False)
-        asked = len(calibrated.llm.requests)
-        again = evaluate(samples, [calibrated], journal=journal, progress=False)
-    assert asked == 0  # the replies are those of the uncalibrated metric: the judge is asked the same
-    assert len(calibrated.llm.requests) == asked
-    assert [r.outcome for r in again.results()] == [r.outcome for r in after.results()]
-    with pytest.raises(NotComparableError, match=r"\+cal:"):
-        compare(before, after)

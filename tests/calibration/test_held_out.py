@@ -33,24 +33,3 @@ def test_a_shifted_judge_is_put_right_on_rows_that_were_not_fitted():
     assert (found["labelled"], found["held out"], found["better in"]) == (12, 8, 1.0)
     assert found["before"]["value"] == 0.0
     assert found["after"]["value"] > 0.9
-
-
-def held_out_of(monkeypatch, samples, labels, splits):
-    """What was fitted on, and what came of it."""
-    seen = []
-    monkeypatch.setattr(
-        held_out,
-        "find",
-        lambda kept, *args, find=held_out.find, **kwargs: seen.append(kept) or find(kept, *args, **kwargs),
-    )
-    return seen, held_out.held_out(samples, WITHOUT_EMBEDDER["sentence"], labels, splits)
-
-
-@pytest.mark.parametrize(("labels", "labelled"), [(21, 20)])
-def test_rows_of_one_question_are_all_labelled_or_all_held_out(monkeypatch, labels, labelled):
-    samples = [Labelled(f"question {i % 15}", row.judged, row.labels) for i, row in enumerate(shifted(30))]
-    seen, found = held_out_of(monkeypatch, samples, labels, 4)
-    for kept in seen:
-        groups = [sample.group for sample in kept]
-        assert all(groups.count(group) == 2 for group in groups)
-    assert (found["labelled"], found["held out"]) == (labelled, 30 - labelled)

@@ -7,8 +7,7 @@ import pytest
 import ragstone.local
 
 from ..support.openai_server import error  # noqa: TID252 - under importlib mode tests are no package
-from .conftest import MODEL, row
-from .test_score import results, table
+from .conftest import MODEL
 
 NOBODY = "http://127.0.0.1:9"
 
@@ -65,23 +64,3 @@ class TestPull:
         monkeypatch.setattr(ragstone.local, "pull", fetch)
         done = run("pull")
         assert (done.exit_code, "a.gguf: the disk is full\n" in done.stderr) == (1, True)
-
-
-@pytest.mark.model
-@pytest.mark.skipif(
-    not all(file.path.is_file() for file in ragstone.local.model_files()),
-    reason="needs the model files: `ragstone pull`",
-)
-def test_the_embedded_model(run, rows, tmp_path):
-    pytest.importorskip("xllamacpp")
-    done = run("doctor")
-    assert done.exit_code == 0
-    assert "judge local: local:qwen2.5-coder-1.5b-instruct-q4_k_m answers 'yes', gives probabilities" in done.stdout
-    assert "embedder default: local:all-minilm-l6-v2-int8 answers with 384 dimensions" in done.stdout
-    given = rows(row(1, retrieved_contexts=["Ann wrote book 1. It rains."]))
-    metrics = ("--metric", "context_relevancy", "--metric", "response_relevancy")
-    done = run("score", given, *metrics, "--set", "response_relevancy.strictness=1", "--out", tmp_path / "out.jsonl")
-    assert (done.exit_code, done.stderr) == (0, "")
-    assert [cells["scored"] for cells in table(done.stdout).values()] == ["1/1", "1/1"]
-    context, _ = (outcome for _, _, outcome in results(tmp_path / "out.jsonl"))
-    assert all(0.0 < verdict.probability < 1.0 for verdict in context.verdicts)

@@ -72,30 +72,12 @@ def test_the_input_is_not_overwritten_where_it_is_piped_but_a_device_may_be_name
     assert score(six, *ONE, "--out", os.devnull, "--report", os.devnull).exit_code == 0
 
 
-AS_ROOT = pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root writes everywhere")
-
-
-@pytest.mark.parametrize(
-    ("path", "message"),
-    [
-        ("none/x", "no such folder: "),
-        ("sub/..", "is a directory"),
-        pytest.param("sub/x", "the folder ", marks=AS_ROOT),
-        pytest.param("fixed", "cannot be written to", marks=AS_ROOT),
-    ],
-)
+@pytest.mark.parametrize(("path", "message"), [("none/x", "no such folder: "), ("sub/..", "is a directory")])
 def test_what_cannot_be_written_is_said_before_the_judge_is_asked(run, server, files, path, message):
     assert files
-    Path("fixed").write_text("paid for")
-    Path("fixed").chmod(0o444)
-    Path("sub").chmod(0o555)
     judged = ("rows.jsonl", *ONE, "--llm", server.url)
     for command in (("score", *judged, "--out"), ("calibrate", *judged, "--out"), ("score", *judged, "--report"),
                     ("compare", "r.jsonl", "r2.jsonl", "--report")):  # fmt: skip
-        if path != "fixed" or command[-1] == "--out":  # a page takes the place of the file that is there
-            done = run(*command, path)
-            assert done.exit_code == 2
-            assert message in done.stderr
-    Path("sub").chmod(0o755)
+        done = run(*command, path)
+        assert (done.exit_code, message in done.stderr) == (2, True)
     assert "/v1/chat/completions" not in [seen.path for seen in server.seen]
-    assert Path("fixed").read_text() == "paid for"
