@@ -46,13 +46,6 @@ class TestResults:
         assert (report.name, report.summary()["context_relevancy"].mean) == ("mine", 0.5)
         assert list(evaluate([], [metric()]).results()) == []
 
-    def test_the_same_sample_twice_is_asked_about_once_unless_told(self):
-        llm = FakeLLM(yes)
-        assert values(evaluate([SAMPLE] * 3, [metric(llm)])) == [0.5] * 3
-        assert len(llm.requests) == 1
-        evaluate([SAMPLE] * 3, [metric(llm)], share_replies=False)
-        assert len(llm.requests) == 4
-
 
 class TestSources:
     def test_every_kind(self, tmp_path):
@@ -154,15 +147,6 @@ class TestCallers:
         assert not any(thread.is_alive() for thread in ours)
         with pytest.raises(RuntimeError, match="no running event loop"):
             asyncio.get_running_loop()
-
-    def test_a_judge_of_one_loop_is_not_awaited_on_ours(self):
-        class Theirs(FakeLLM):
-            one_loop = True
-
-            async def agenerate(self, request, /):
-                raise AssertionError
-
-        assert values(evaluate(rows(20), [metric(Theirs(yes))], max_concurrency=3)) == [0.5] * 20
 
     def test_aevaluate_cancelled_leaves_no_task(self, tmp_path):
         cancelled = []

@@ -8,7 +8,7 @@ from pydantic import BaseModel, SecretStr
 from ragstone import BaseLLM, ContextRelevancy, LLMReply, evaluate
 from ragstone.batch.journal.keys import judge_key, metric_key
 from ragstone.clients import OpenAICompatible
-from ragstone.identity import public_url, settings_of
+from ragstone.identity import settings_of
 from ragstone.local import LocalEmbedder, LocalLLM
 
 from ..support.openai_server import chat  # noqa: TID252 - under importlib mode tests are no package
@@ -108,7 +108,3 @@ def test_no_secret_is_in_it():
 
     for value in (SECRETS, Model(settings=SECRETS, inner=SecretStr("s3cret"))):
         assert "s3cret" not in json.dumps(settings_of(value))
-
-
-def test_an_address_that_is_none_has_nothing_to_show():
-    assert public_url("http://[::1/v1") == ""

@@ -41,12 +41,6 @@ def test_the_interval_is_that_of_plain_resampling(values):
     assert found == pytest.approx(reference, abs=spread / 4)
 
 
-def test_no_interval_of_one_value_and_none_of_width_for_equal_ones():
-    assert bootstrap_interval(np.array([])) is None
-    assert bootstrap_interval(np.array([0.7])) is None
-    assert bootstrap_interval(np.array([0.1] * 7)) == (0.1, 0.1)
-
-
 def reference_permutation(differences):
     found = abs(sum(map(Fraction, differences)))
     sums = [
