@@ -363,15 +363,6 @@ class TestPandas:
         for source in (pandas.read_csv(tmp_path / "a.csv"), tmp_path / "a.csv"):
             assert ["is a Python list that was written as text" in problem(row) for row in read(source)] == [True, True]
 
-    def test_columns_that_are_not_there_are_said_at_once(self, pandas):
-        for columns, fields, said in (
-            (["a", "b"], None, "DataFrame: no column holds a field of a sample; the columns are 'a', 'b'"),
-            (["answer", "b"], {"user_input": "query"}, "user_input: there is no column 'query'"),
-            (["answer", "answer"], None, "the column 'answer' is there more than once"),
-        ):
-            with pytest.raises(SourceError, match=said):
-                rows_of(pandas.DataFrame([["x", "y"]], columns=columns), fields)
-
 
 class TestArrow:
     def test_tables_batches_and_readers(self, pyarrow):

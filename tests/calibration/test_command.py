@@ -119,17 +119,6 @@ def test_votes_of_a_judge_without_probabilities(openai_server, file, tmp_path):
     assert Calibration.load(tmp_path / "c.json").votes == 5
 
 
-def test_options_that_cannot_be(run, file, tmp_path):
-    for more, said in (
-        (("--out", file), "FILE itself"),
-        (("--map", "colour=x"), "NAME one of labels"),
-        (("--set", "context_relevancy.calibration=x"), "no option 'calibration'"),
-    ):
-        done = run("calibrate", file, *RELEVANCY, "--out", tmp_path / "c.json", *more)
-        assert done.exit_code == 2
-        assert said in done.output
-
-
 def test_score_refuses_a_calibration_of_something_else(run, file, tmp_path):
     out = tmp_path / "c.json"
     assert run("calibrate", file, *RELEVANCY, "--out", out).exit_code == 0

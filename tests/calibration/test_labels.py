@@ -60,14 +60,6 @@ def test_other_names_and_places():
     assert read(dotted, keys={"labels": "a.b"}).samples[0].labels == (1.0, 1.0)
 
 
-@pytest.mark.parametrize("use", [{"target": {"relevant": None}}])
-def test_a_label_that_would_stand_in_a_null_is_null(use):
-    found = read(
-        ROW | {"use": use}, ROW | {"use": {"target": {"relevant": []}}}, keys={"relevant": "use.target.relevant"}
-    )
-    assert ([each.line for each in found.samples], found.skipped) == ([2], 1)
-
-
 SUMMARY = {
     "user_input": "Sum it up.",
     "retrieved_contexts": ["Ann did.", "It rains."],

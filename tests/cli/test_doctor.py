@@ -6,7 +6,6 @@ import pytest
 
 import ragstone.local
 
-from ..support.openai_server import error  # noqa: TID252 - under importlib mode tests are no package
 from .conftest import MODEL
 
 NOBODY = "http://127.0.0.1:9"
@@ -34,15 +33,6 @@ def test_nobody_is_there(run, server, tmp_path, monkeypatch):
     assert placed.startswith(f"embedder {server.url}: {MODEL} answers with 8 dimensions")
     pytest.importorskip("xllamacpp")
     assert run("doctor").stdout.count("fetch it once with `ragstone pull`") == 2
-
-
-def test_a_server_without_probabilities_that_does_not_embed(run, openai_server):
-    server = openai_server(lambda body: error(400, "no\x1b[1membeddings") if "input" in body else "yes")
-    done = run("doctor", "--llm", server.url)
-    assert done.exit_code == 1
-    assert "answers 'yes', gives no probabilities" in done.stdout
-    assert "embedder default: does not answer: BadRequestError: " in done.stdout
-    assert "no\ufffd[1membeddings" in done.stdout
 
 
 class TestPull:
