@@ -87,6 +87,12 @@ def test_versions_and_judges_are_not_mixed():
     ]
 
 
+def test_unknown_tokens_are_not_0():
+    unknown = Report.of([Result(0, "a", 0, "j", scored(1.0, usage={"llm_calls": 1, "input_tokens": None}))])
+    assert unknown.usage.input_tokens is None
+    assert "not told" in str(unknown)
+
+
 def test_the_worst_rows_come_first_with_what_cost_them():
     values = [[0.9, 0.1], [0.4, 0.4], [1.0], [0.2]]
     samples = [Sample(user_input=f"question {i}") for i in range(4)]

@@ -67,6 +67,12 @@ def test_a_bad_line_is_named_and_the_next_one_read(line, problem):
     assert good.line == 2
 
 
+def test_an_empty_text_is_there_and_no_other_key_stands_for_it():
+    (row,) = read({"response": "", "answer": "not this", "contexts": []})
+    assert (row.sample.response, row.sample.retrieved_contexts) == ("", ())
+    assert row.sample.model_fields_set >= {"response", "retrieved_contexts"}
+
+
 def test_a_mapped_key_that_is_not_there_names_those_that_are():
     (bad,) = read({"source": "S."}, fields={"retrieved_contexts": "sorce"})
     assert bad.problem == "retrieved_contexts: there is no key 'sorce'; the row has 'source'"
