@@ -1,9 +1,7 @@
 """Two processes on one journal: what one has claimed the other waits for, until it is there or its owner is gone."""
 
-import os
 import signal
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -82,16 +80,6 @@ def claims(path, clock=time.monotonic):
     return Claims(JournalFile(path, 5.0), path, clock)
 
 
-def test_an_outcome_is_claimed_once(path):
-    one, other = claims(path), claims(path)
-    assert one.take(["a", "b"], 9) == {"a", "b"}
-    assert one.take(["a"], 9) == set(), "another row with the same texts waits, too"
-    assert other.take(["a", "b", "c", "d"], 1) == {"c"}
-    one.close()
-    assert other.take(["a", "b", "c", "d"], 9) == {"a", "b", "d"}
-    other.close()
-
-
 def test_one_that_hangs_loses_its_claims_after_ten_minutes(path):
     now = [0.0]
     hanging, working = claims(path), Journal(path)
@@ -119,38 +107,6 @@ def test_what_is_put_or_given_up_is_nobodys_any_more(path):
         one.release(["released"])
         one.flush()
         assert other.claim(["scored", "failed", "released"]) == {"failed", "released"}
-        assert other.outcome("scored") == score()
-
-
-def test_threads_that_claim_at_once_share_them_out(path):
-    keys = [f"{i}" for i in range(200)]
-    with Journal(path) as one, Journal(path) as other, ThreadPoolExecutor(8) as pool:
-        taken = list(pool.map(lambda i: (one, other)[i % 2].claim(keys, 5), range(40)))
-        taken.append(one.claim(keys, len(keys)))  # who was slower than another got fewer
-    assert sorted(key for some in taken for key in some) == sorted(keys)
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_forked_child_has_claims_of_its_own(path):
-    script = """
-    journal = Journal(path)
-    assert journal.claim(["a"]) == {"a"}
-    pid = os.fork()
-    if not pid:
-        assert journal.claim(["a", "b"]) == {"b"}
-        os._exit(0)
-    assert os.waitpid(pid, 0)[1] == 0
-    print(sorted(journal.claim(["a", "b"])))  # the child has ended
-    journal.close()
-    """
-    assert finish(start(script, path)) == "['b']\n"
-
-
-def test_rows_with_the_same_texts_are_asked_about_once(path):
-    llm = FakeLLM(lambda request: {"ids": [1]})
-    rows = [{"user_input": "Why?", "retrieved_contexts": ["So."]}] * 20
-    report = evaluate(rows, [ContextRelevancy(llm=llm)], journal=path, share_replies=False)
-    assert (report.summary()["context_relevancy"].scored, len(llm.requests)) == (20, 1)
 
 
 def test_rows_with_the_same_texts_are_all_tried_while_the_judge_fails(path):

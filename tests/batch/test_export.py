@@ -7,8 +7,6 @@ import math
 import sys
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ragstone import Sample, Verdict
 from ragstone.batch.report.export import COLUMNS, neutral
@@ -53,21 +51,6 @@ def test_csv(two, tmp_path):
     assert rows[3]["reason"] == "after 60 s"
 
 
-def test_csv_as_it_is(two, tmp_path):
-    two.to_csv(tmp_path / "a.csv", neutralise=False)
-    rows = read_csv(tmp_path / "a.csv")
-    assert (rows[0]["sample_id"], rows[0]["user_input"], rows[3]["response"]) == ("=HYPERLINK(1)", "=1+1", "@cmd")
-
-
-@given(st.one_of(st.text("=+-@ \t\r\nab1"), st.floats(), st.integers(), st.none(), st.booleans()))
-def test_only_texts_that_would_run_change(cell):
-    found = neutral(cell)
-    if isinstance(cell, str) and (cell[:1] in ("\t", "\r", "\n") or cell.lstrip()[:1] in tuple("=+-@")) and cell:
-        assert found == "'" + cell
-    else:
-        assert found is cell
-
-
 @pytest.mark.parametrize("sign", "=+-@\uff1d\uff0b\uff0d\uff20")
 def test_every_form_of_a_formula_is_defused(sign):
     for before in ("", " ", "\t", "\r", "\n", "\u3000", "\ufeff", " \ufeff "):
@@ -95,7 +78,6 @@ def test_pandas(two):
     assert frame["user_input"][0] == "=1+1"  # no spreadsheet
     assert not any(isinstance(cell, float) and math.isnan(cell) for column in frame for cell in frame[column])
     assert len(Report.of([]).to_pandas()) == 0
-    assert len(rich("\udcff\x00").to_pandas()) == 27
 
 
 def test_parquet(two, tmp_path):
@@ -105,22 +87,13 @@ def test_parquet(two, tmp_path):
     assert [row["value"] for row in rows] == [0.5, -0.25, 1.0, None]
     assert [row["passed"] for row in rows] == [None, None, True, None]
     assert rows[0]["user_input"] == "=1+1"
-    Report.of([]).to_parquet(tmp_path / "b.parquet")
-    assert parquet.read_table(tmp_path / "b.parquet").column_names == list(COLUMNS)
     rich("\udcff\x00").to_parquet(tmp_path / "c.parquet")
     assert parquet.read_table(tmp_path / "c.parquet").num_rows == 27
 
 
-@pytest.mark.parametrize(
-    ("missing", "export", "said"),
-    [
-        (["pandas"], lambda found, path: found.to_pandas(), "to_pandas needs pandas, .* pip install pandas"),
-        (["pyarrow"], lambda found, path: found.to_parquet(path), "to_parquet needs pyarrow, .* pip install"),
-    ],
-)
-def test_what_is_not_installed_is_said(two, tmp_path, monkeypatch, missing, export, said):
-    for name in missing:
-        monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ImportError, match=said):
-        export(two, tmp_path / "a")
+def test_what_is_not_installed_is_said(two, tmp_path, monkeypatch):
+    for missing, export in (("pandas", two.to_pandas), ("pyarrow", lambda: two.to_parquet(tmp_path / "a"))):
+        monkeypatch.setitem(sys.modules, missing, None)
+        with pytest.raises(ImportError, match=f"needs {missing}, .* pip install"):
+            export()
     assert list(tmp_path.iterdir()) == []

@@ -10,8 +10,6 @@ import pytest
 from ragstone import BaseLLM, LLMReply, LLMRequest
 from ragstone.asking.flow import EmbedRequest, Meter
 from ragstone.batch.pace.gate import Gate
-from ragstone.batch.pace.lane import GateClosed
-from ragstone.batch.pace.watch import Stopwatch
 from ragstone.testing import FakeEmbedder, FakeLLM
 
 from .clock import now, run_on_a_clock
@@ -71,18 +69,6 @@ class Kept(dict):
     put_reply = dict.__setitem__
 
 
-def test_calls_in_flight():
-    judge = Judge()
-
-    async def main():
-        gate = Gate(5)
-        await ask_all(gate, judge, asks(23))
-        return gate.llm_calls, gate.in_flight, now() - 1000
-
-    assert run_on_a_clock(main()) == (23, 0, 5.0)
-    assert judge.most == 5
-
-
 def test_calls_to_the_embedder_are_counted_apart():
     class Slow(FakeEmbedder):
         most = in_flight = 0
@@ -139,28 +125,6 @@ class TestTimeOuts:
 
         assert run_on_a_clock(main()) <= 2.0
 
-    def test_the_stopwatch_counts_calls_in_flight_alone(self):
-        judge = Judge(seconds=3)
-
-        async def main():
-            gate, seen = Gate(1, share_replies=False), []
-
-            async def evaluation(count):
-                watch = Stopwatch(10)
-                try:
-                    for each in asks(count):
-                        await gate.call(each, judge, None, watch=watch)
-                except asyncio.CancelledError:
-                    seen.append((count, watch.rang()))
-                else:
-                    seen.append((count, False))
-
-            await asyncio.gather(*(evaluation(count) for count in (3, 3, 3, 5)))
-            return sorted(seen)
-
-        # Each of them was under way for far longer than ten seconds.
-        assert run_on_a_clock(main()) == [(3, False)] * 3 + [(5, True)]
-
 
 class TestPushback:
     def test_the_time_that_it_names_is_kept_to_and_the_call_made_again(self):
@@ -197,28 +161,8 @@ class TestPushback:
         assert [type(each) for each in replies] == [TooManyError] * 10
         assert calls == 6 + 9
 
-    def test_an_hour_is_not_waited_for(self):
-        judge = Judge(answer=lambda request: TooManyError(3600))
-
-        async def main():
-            replies = await ask_all(Gate(2), judge, asks(4))
-            return replies, now() - 1000
-
-        replies, seconds = run_on_a_clock(main())
-        assert [type(each) for each in replies] == [TooManyError] * 4
-        assert seconds < 10
-
 
 class TestRates:
-    def test_requests(self):
-        judge = Judge(seconds=0.1)
-
-        async def main():
-            await ask_all(Gate(50, requests_per_minute=60), judge, asks(90))
-
-        run_on_a_clock(main())
-        assert [began - 1000 for began in judge.began] == pytest.approx(list(range(90)))
-
     def test_tokens_as_the_judge_counts_them(self):
         """Estimated far too low: what the judge says is what holds the later calls back."""
         judge = Judge(seconds=0.1, answer=lambda request: LLMReply("yes", input_tokens=900, output_tokens=100))
@@ -251,22 +195,6 @@ class TestSharing:
             (1, 10, 5), (0, 0, 0), (0, 0, 0), (0, 0, 0),
         ]  # fmt: skip
 
-    def test_requests_that_differ_do_not_nor_do_judges(self):
-        judge, other = Judge(), FakeLLM(lambda request: "yes")
-        changes = [
-            {}, {"user": "Is it not?"}, {"system": "Answer"}, {"task": "demo.asks"}, {"schema": {"type": "array"}},
-            {"temperature": 0.1}, {"sample_index": 1}, {"choices": ("yes",)}, {"system": "Answer.I", "user": "s it?"},
-        ]  # fmt: skip
-
-        async def main():
-            gate = Gate()
-            for change in changes:
-                await gate.call(replace(ASK, **change), judge, None)
-            await gate.call(ASK, other, None)
-
-        run_on_a_clock(main())
-        assert (len(judge.began), len(other.requests)) == (len(changes), 1)
-
     def test_nor_do_draws_which_ask_with_indices_far_apart(self):
         llm = FakeLLM(lambda request: "yes")
         kept = Kept()
@@ -281,51 +209,6 @@ class TestSharing:
         asyncio.run(main())
         assert [each.sample_index for each in llm.requests] == [0, 1, 1_000_000, 1_000_001, 2_000_000, 2_000_001]
         assert len(kept) == 6
-
-    def test_the_schema_of_a_request_may_be_changed_afterwards(self):
-        llm, schema = FakeLLM(lambda request: "yes"), {"maxItems": 1}
-
-        async def main():
-            gate = Gate()
-            await gate.call(replace(ASK, schema=schema), llm, None)
-            schema["maxItems"] = 2
-            await gate.call(replace(ASK, schema=schema), llm, None)
-
-        asyncio.run(main())
-        assert len(llm.requests) == 2
-
-    def test_without_it_every_request_is_asked_and_nothing_is_kept(self):
-        llm, kept = FakeLLM(lambda request: "yes"), Kept()
-
-        async def main():
-            gate = Gate(share_replies=False, replies=kept)
-            await ask_all(gate, llm, [ASK] * 3)
-
-        asyncio.run(main())
-        assert (len(llm.requests), kept) == (3, {})
-
-    def test_a_failure_is_nobody_elses(self):
-        fails = iter([True])
-        judge = Judge(answer=lambda request: ValueError("once") if next(fails, None) else "yes")
-
-        async def main():
-            return await ask_all(Gate(), judge, [ASK] * 3)
-
-        first, *others = run_on_a_clock(main())
-        assert isinstance(first, ValueError)
-        assert [each.text for each in others] == ["yes", "yes"]
-        assert len(judge.began) == 2
-
-    def test_only_so_many_are_remembered(self):
-        llm = FakeLLM(lambda request: "yes")
-
-        async def main():
-            gate = Gate()
-            for request in asks(5000):
-                await gate.call(request, llm, None)
-            return len(gate._sharing._recent)
-
-        assert asyncio.run(main()) == 4096
 
 
 class TestOneLoop:
@@ -345,20 +228,6 @@ class TestOneLoop:
         async def agenerate(self, request, /):
             raise AssertionError("on a loop that is not the app's")
 
-    def test_it_is_called_in_threads_on_a_loop_of_our_own(self):
-        judge = self.Theirs()
-        replies = asyncio.run(ask_all_on(Gate(own_loop=True), judge, asks(3)))
-        assert [each.text for each in replies] == ["yes"] * 3
-        assert threading.main_thread() not in judge.threads
-        assert all(thread.daemon for thread in judge.threads)
-
-    def test_what_it_raises_arrives(self):
-        judge = self.Theirs()
-        for raised, arriving in ((ValueError("bug"), ValueError), (StopIteration(), RuntimeError)):
-            judge._reply = lambda request, raised=raised: raised
-            (answer,) = asyncio.run(ask_all_on(Gate(own_loop=True), judge, asks(1)))
-            assert isinstance(answer, arriving)
-
     def test_a_call_that_hangs_can_be_called_off(self):
         never = threading.Event()
 
@@ -373,32 +242,3 @@ class TestOneLoop:
 
 async def ask_all_on(gate, judge, requests):
     return await ask_all(gate, judge, requests)
-
-
-def test_a_closed_gate_lets_calls_in_flight_end_and_begins_no_other():
-    judge = Judge()
-
-    async def main():
-        gate = Gate(2)
-        calls = ask_all(gate, judge, asks(5))
-        await asyncio.sleep(0.5)
-        gate.close()
-        return await calls
-
-    replies = run_on_a_clock(main())
-    assert [type(each) for each in replies] == [LLMReply] * 2 + [GateClosed] * 3
-    assert judge.cancelled == 0
-
-
-def test_tokens_are_added_up_and_unknown_ones_said_to_be():
-    counts = iter([(3, 4), (5, 6), (None, 1)])
-    judge = Judge(answer=lambda request: LLMReply("yes", *next(counts)))
-
-    async def main():
-        gate, seen = Gate(1), []
-        for request in asks(3):
-            await gate.call(request, judge, None)
-            seen.append((gate.input_tokens, gate.output_tokens))
-        return seen
-
-    assert run_on_a_clock(main()) == [(3, 4), (8, 10), (None, 11)]

@@ -1,17 +1,15 @@
 """What makes a judge: two of one name share no score, and no key gets into what tells them apart."""
 
 import json
-from datetime import timedelta
 
 import pytest
 from pydantic import BaseModel, SecretStr
 
-from ragstone import BaseLLM, ContextRelevancy, LLMReply, ResponseRelevancy, evaluate
-from ragstone.batch.journal.keys import NoKeyError, judge_key, metric_key
+from ragstone import BaseLLM, ContextRelevancy, LLMReply, evaluate
+from ragstone.batch.journal.keys import judge_key, metric_key
 from ragstone.clients import OpenAICompatible
-from ragstone.identity import public_url, settings_of
+from ragstone.identity import settings_of
 from ragstone.local import LocalEmbedder, LocalLLM
-from ragstone.testing import FakeEmbedder, FakeLLM
 
 from ..support.openai_server import chat  # noqa: TID252 - under importlib mode tests are no package
 
@@ -42,31 +40,15 @@ def test_two_judges_of_one_name_share_no_score(tmp_path, openai_server):
     [
         ({"base_url": "http://127.0.0.1:8081/v1"}, False),
         ({"base_url": f"{URL}?api-version=2"}, False),
-        ({"extra_body": {"top_p": 0.5}}, False),
         ({"extra_body": {"a": {"top_k": 3}}}, False),
         ({"base_url": "http://me:password@127.0.0.1:8080/v1?key=abc"}, True),
-        ({"api_key": "another", "base_url": f"{URL}/"}, True),
-        ({"extra_body": {"api_key": "secret"}}, False),  # beside none, an empty one
-        ({"timeout": 5.0, "max_retries": 1, "max_concurrency": 2}, True),
+        ({"api_key": "another", "base_url": f"{URL}/", "timeout": 5.0, "max_concurrency": 2}, True),
     ],
 )
 def test_what_makes_an_openai_compatible_judge(settings, same):
     plain, other = OpenAICompatible("m", base_url=URL), OpenAICompatible("m", **{"base_url": URL, **settings})
     assert (judge_key(plain) == judge_key(other)) == same
     assert (metric_key(ContextRelevancy(llm=plain)) == metric_key(ContextRelevancy(llm=other))) == same
-
-
-def test_the_embedder_of_a_metric_counts():
-    judge = FakeLLM(lambda request: "yes")
-    keys = {
-        metric_key(ResponseRelevancy(llm=judge, embedder=embedder))
-        for embedder in (
-            OpenAICompatible("m", base_url=URL),
-            OpenAICompatible("m", base_url="http://127.0.0.1:8081/v1"),
-            FakeEmbedder(),
-        )
-    }
-    assert len(keys) == 3
 
 
 def test_an_embedded_model_counts_by_its_content(tmp_path):
@@ -96,27 +78,10 @@ class Other(Own):
 
 
 def test_a_judge_of_ones_own_counts_by_its_class_and_model_or_by_its_identity():
-    keys = [
-        judge_key(judge)
-        for judge in (
-            Own(),
-            Own("other"),
-            Other(),
-            Own(identity="one"),
-            Own(identity={"server": 1, "top_p": [0.5]}),
-            Own(identity={"server": 2, "top_p": [0.5]}),
-        )
-    ]
+    judges = Own(), Own("other"), Other(), Own(identity="one"), Own(identity={"server": 1}), Own(identity={"server": 2})
+    keys = [judge_key(judge) for judge in judges]
     assert len(set(keys)) == len(keys)
     assert judge_key(Own(url="not asked about")) == keys[0]
-    assert judge_key(Other("n", identity={"top_p": [0.5], "server": 1})) == keys[4], "it says all, in any order"
-
-
-@pytest.mark.parametrize("identity", [3, ["m"], {"server": object()}], ids=["number", "list", "object"])
-def test_an_identity_that_is_none_is_said(identity, tmp_path):
-    metric = ContextRelevancy(llm=Own(identity=identity))
-    with pytest.raises(NoKeyError, match=r"^Own\.identity: .*without keys"):
-        evaluate(ROWS, [metric], journal=tmp_path / "j.db")
 
 
 SECRETS = {
@@ -143,25 +108,3 @@ def test_no_secret_is_in_it():
 
     for value in (SECRETS, Model(settings=SECRETS, inner=SecretStr("s3cret"))):
         assert "s3cret" not in json.dumps(settings_of(value))
-
-
-def test_what_only_sounds_like_a_secret_is_in_it():
-    kept = {"author": "a", "eos_token": "</s>", "keywords": ["a"], "max_tokens": 9, "token_ids": [1], "tokenizer": "b"}
-    assert settings_of({**kept, "callbacks": [1], "tags": ["a"], "unset": None}) == kept
-
-
-def test_objects_and_functions_count_by_what_does_not_change():
-    def made(n):
-        return lambda text: text * n
-
-    assert settings_of(object()) == "builtins.object"
-    assert settings_of(timedelta(1)) == "datetime.timedelta"
-    assert settings_of(made(1)) == settings_of(made(1)) != settings_of(made(2))
-    assert settings_of({3, 1, 2}) == [1, 2, 3]
-    nested: list[object] = []
-    nested.append(nested)
-    assert json.dumps(settings_of(nested))
-
-
-def test_an_address_that_is_none_has_nothing_to_show():
-    assert public_url("http://[::1/v1") == ""

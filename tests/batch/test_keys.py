@@ -106,25 +106,6 @@ def test_every_text_of_a_sample_counts_and_nothing_else():
 
 
 HOSTILE = st.text(st.characters() | st.sampled_from('\x00\ud83d\udc4d"\\[],'), max_size=6)
-SAMPLES = st.builds(
-    Sample.model_construct,
-    user_input=st.none() | HOSTILE,
-    retrieved_contexts=st.lists(HOSTILE, max_size=3).map(tuple),
-    response=st.none() | HOSTILE,
-)
-
-
-@given(SAMPLES, SAMPLES)
-def test_different_texts_have_different_keys(one, other):
-    def texts(sample):
-        return sample.user_input, sample.retrieved_contexts, sample.response
-
-    assert (sample_key(one) == sample_key(other)) == (texts(one) == texts(other))
-
-
-def test_two_halves_of_a_character_are_not_the_character():
-    halves, whole = (Sample.model_construct(response=text) for text in ("\ud83d\udc4d", "\U0001f44d"))
-    assert sample_key(halves) != sample_key(whole)
 
 
 # --- metrics --------------------------------------------------------------------------------------------------------
@@ -160,10 +141,7 @@ def test_every_option_counts(kind):
     assert len(keys) == 2 + len(options)
 
 
-def test_class_name_version_and_judge_count():
-    class Own2(Own):
-        pass
-
+def test_name_version_and_judge_count():
     class Renamed(Own):
         name = "own2"
 
@@ -171,30 +149,12 @@ def test_class_name_version_and_judge_count():
         version = "2"
 
     Renamed.__qualname__ = Newer.__qualname__ = Own.__qualname__
-    judges = [FakeLLM(lambda request: "", **facts) for facts in ({"model": "other"}, {"asking": "one_by_one"})]
-    keys = [metric_key(kind(llm=LLM)) for kind in (Own, Own2, Renamed, Newer)] + [
-        metric_key(Own(llm=judge)) for judge in judges
-    ]
-    assert len(set(keys)) == 6
-    assert metric_key(Own(llm=FakeLLM(lambda request: "another function"))) == keys[0]
-
-
-def test_what_a_metric_was_given_beside_its_fields_counts_and_what_it_computed_does_not():
-    class Given(Own):
-        def __init__(self, limit):
-            super().__init__(llm=LLM)
-            object.__setattr__(self, "limit", limit)
-
-        @functools.cached_property
-        def computed(self):
-            return object()
-
-    one = Given(1)
-    before = metric_key(one)
-    assert before != metric_key(Given(2))
-    assert one.computed
-    object.__setattr__(one, "_working", object())
-    assert metric_key(one) == before == metric_key(Given(1))
+    keys = {metric_key(kind(llm=LLM)) for kind in (Own, Renamed, Newer)}
+    keys |= {
+        metric_key(Own(llm=FakeLLM(lambda request: "", **facts)))
+        for facts in ({"model": "x"}, {"asking": "one_by_one"})
+    }
+    assert len(keys) == 5
 
 
 class Colour(enum.Enum):
@@ -224,29 +184,18 @@ def other_function():
     return 1
 
 
-def with_default(a=1):
-    return a
-
-
-@functools.wraps(one_function)
-def wrapped():
-    return 2 * one_function()
-
-
-def make(n, extra=None):
+def make(n):
     def made():
-        return n, extra
+        return n
 
     return made
 
 
 DIFFERENT = [
-    None, True, 1, 1.5, "1", "", b"1", [], {}, set(), [1], [[1]], ["1"], {"1": 1}, {1: 1}, {1}, [None], float("inf"),
-    Colour.RED, Colour.BLUE, "RED", Part(1), Part(2), Part(1, 2), Path("1"), re.compile("a"), re.compile("a", re.I),
-    Part, Named, Named("1"), Named("2"), Named("1").method, Named("2").method, one_function, other_function, wrapped,
-    with_default, make(1), make(2), make(1, [2]), functools.partial(one_function, 1), len, max, re.escape,
-    functools.partial(one_function, 2), functools.partial(one_function, a=1), np.array([1, 2]), LLM, SAMPLE,
-    FakeLLM(one_function, model="another"), FakeEmbedder(dim=3), {"a": {"b": [1, {"c": 2}]}},
+    None, True, 1, 1.5, "1", "", b"1", [], {}, set(), [1], [[1]], {"1": 1}, {1: 1}, float("inf"), Colour.RED, Colour.BLUE,
+    Part(1), Part(2), Path("1"), re.compile("a"), re.compile("a", re.I), Part, Named("1"), Named("2"), Named("1").method,
+    one_function, other_function, make(1), make(2), functools.partial(one_function, 1), len, max,
+    functools.partial(one_function, a=1), np.array([1, 2]), LLM, SAMPLE, FakeLLM(one_function, model="another"),
 ]  # fmt: skip
 
 
@@ -271,24 +220,14 @@ def test_equal_options_have_one_key():
 
 def test_functions_of_one_name_are_told_apart_by_their_source(tmp_path):
     """A splitter that was edited in a notebook between two runs."""
-    keys = []
-    for body in ("return 1", "return 2"):
-        path = tmp_path / f"cell_{body[-1]}.py"
-        path.write_text(f"def split():\n    {body}\n")
+    keys = set()
+    for number in (1, 2):
+        path = tmp_path / f"cell_{number}.py"
+        path.write_text(f"def split():\n    return {number}\n")
         names = {"__name__": "__main__"}
         exec(compile(path.read_text(), path, "exec"), names)  # as a notebook does
-        keys.append(own(names["split"]))
-    assert len(set(keys)) == 2
-
-
-def never_set():
-    def inner():
-        return later
-
-    function = inner
-    if not function:
-        later = 1
-    return function
+        keys.add(own(names["split"]))
+    assert len(keys) == 2
 
 
 def itself():
@@ -299,9 +238,8 @@ def itself():
 
 
 def test_what_no_other_process_could_know_is_refused():
-    refused = [lambda: 1, object(), iter([]), never_set(), itself(), "x".join, functools.lru_cache(len)]
-    for option in refused:
-        with pytest.raises(NoKeyError, match=r"^own\.option: is .*cache_key|^own\.option\..*: is .*cache_key"):
+    for option in (lambda: 1, object(), itself(), functools.lru_cache(len)):
+        with pytest.raises(NoKeyError, match=r"^own\.option(\..*)?: is .*cache_key"):
             own(option)
     with pytest.raises(NoKeyError, match=r"own\.option\['a'\]\[1\]: is object"):
         own({"a": [1, object()]})
@@ -311,17 +249,10 @@ def test_what_no_other_process_could_know_is_refused():
 
 
 def test_sample_metric_and_draw_count():
-    keys = {
-        outcome_key(s, m, d)
-        for s in (SAMPLE, Sample(response="Other."))
-        for m in (Own(llm=LLM), ContextRelevancy(llm=LLM))
-        for d in (0, 1, 12)
-    }
-    assert len(keys) == 12
-    assert all(re.fullmatch("[0-9a-f]{32}", key) for key in keys)
-    metric = Own(llm=LLM)
-    assert outcome_key(sample_key(SAMPLE), metric_key(metric), 2) == outcome_key(SAMPLE, metric, 2)
-    assert outcome_key(SAMPLE, metric) == outcome_key(SAMPLE, metric, 0)
+    metrics = Own(llm=LLM), ContextRelevancy(llm=LLM)
+    samples = SAMPLE, Sample(response="Other.")
+    assert len({outcome_key(s, m, d) for s in samples for m in metrics for d in (0, 1, 12)}) == 12
+    assert outcome_key(sample_key(SAMPLE), metric_key(metrics[0]), 2) == outcome_key(SAMPLE, metrics[0], 2)
 
 
 def test_all_of_a_request_counts_and_so_do_judge_and_draw():

@@ -1,7 +1,6 @@
 """Slots, rates and the back-off, on a clock that jumps: exact, and no second passes."""
 
 import asyncio
-from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -28,35 +27,6 @@ class TestBucket:
                 taken.append(at)
         for i, start in enumerate(taken):
             assert sum(1 for each in taken[i:] if each < start + 60 - 1e-6) <= per_minute
-
-    @pytest.mark.parametrize("per_minute", [61, 0.5])
-    def test_it_is_used_to_the_full(self, per_minute):
-        bucket, at = Bucket(per_minute), 0.0
-        for _ in range(200):
-            at += bucket.wait(1, at)
-            bucket.take(1, at)
-        assert at <= 200 / per_minute * 60 * 1.02
-
-    def test_what_is_larger_than_it_waits_until_it_is_full_and_the_next_one_pays(self):
-        bucket = Bucket(6000)
-        assert bucket.wait(50_000, 0.0) == 0.0
-        bucket.take(50_000, 0.0)
-        assert bucket.wait(1, 0.0) == pytest.approx(50_000 / 6000 * 60, rel=0.03)
-
-
-async def calls(lane, count, seconds=1.0, tokens=0.0):
-    """Make so many calls at once; return when each began."""
-    began = []
-
-    async def call():
-        await lane.enter(tokens)
-        began.append(now())
-        await asyncio.sleep(seconds)
-        lane.leave()
-
-    await asyncio.gather(*(call() for _ in range(count)))
-    assert lane.in_flight == 0
-    return began
 
 
 def test_first_come_first_served_and_who_leaves_the_queue_is_passed_over():
@@ -94,19 +64,6 @@ def test_a_slot_given_to_a_call_that_is_called_off_at_that_moment_goes_to_the_ne
         return lane.in_flight
 
     assert run_on_a_clock(main()) == 1
-
-
-def test_tokens_per_minute_and_their_correction():
-    async def main():
-        lane = Lane(50, [(Bucket(6000), False)])
-        began = await calls(lane, 4, seconds=0.0, tokens=100)
-        lane.correct(+500)  # they took more than was thought
-        return [*began, *await calls(lane, 1, tokens=100)]
-
-    began = run_on_a_clock(main())
-    steps = [later - earlier for earlier, later in pairwise(began)]
-    assert steps[:3] == pytest.approx([1.0] * 3, rel=0.05)
-    assert steps[3] == pytest.approx(6.0, rel=0.05)
 
 
 class TestBackOff:
@@ -178,17 +135,3 @@ class TestClosing:
                 await lane.enter(0)
 
         run_on_a_clock(main())
-
-    def test_at_once_where_nothing_is_in_flight_in_a_pause(self):
-        async def main():
-            lane = Lane(1)
-            lane.refused(await lane.enter(0), 3600.0)
-            lane.leave()
-            waiting = asyncio.ensure_future(lane.enter(0))
-            await asyncio.sleep(0)
-            lane.close()
-            with pytest.raises(GateClosed):
-                await waiting
-            return now()
-
-        assert run_on_a_clock(main()) < 1001

@@ -1,19 +1,11 @@
 """The bar: where it is shown and what it says."""
 
-import fcntl
 import io
-import os
-import pty
-import struct
-import subprocess
 import sys
-import termios
-import types
 
 import pytest
 
 from ragstone import ContextRelevancy, LLMReply
-from ragstone.batch import progress
 from ragstone.batch.evaluate import evaluate
 from ragstone.testing import FakeLLM
 
@@ -52,33 +44,6 @@ def test_done_total_calls_tokens_and_failures(monkeypatch):
     assert last.endswith("0 in flight, 7.4k tokens, 1 unscored]")
 
 
-def test_a_notebook(monkeypatch):
-    for shell in (types.SimpleNamespace(kernel=object()), types.SimpleNamespace()):
-        monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda shell=shell: shell))
-        assert progress.in_notebook() == hasattr(shell, "kernel")
-
-
 def test_no_standard_error(monkeypatch):
     monkeypatch.setattr(sys, "stderr", None)
     assert len(list(evaluate(ROWS, [ContextRelevancy(llm=FakeLLM(lambda request: {"ids": [1]}))]).results())) == 5
-
-
-def test_on_a_real_terminal():
-    code = (
-        "from ragstone import ContextRelevancy\nfrom ragstone.batch.evaluate import evaluate\n"
-        "from ragstone.testing import FakeLLM\n"
-        f"evaluate({ROWS!r}, [ContextRelevancy(llm=FakeLLM(lambda request: {{'ids': [1]}}))])"
-    )
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    process = subprocess.Popen([sys.executable, "-c", code], stderr=theirs)
-    os.close(theirs)
-    bar = b""
-    try:
-        while block := os.read(ours, 4096):
-            bar += block
-    except OSError:  # how Linux says that the other end is closed
-        pass
-    os.close(ours)
-    assert process.wait() == 0
-    assert b"5/5" in bar

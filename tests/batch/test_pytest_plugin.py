@@ -1,6 +1,5 @@
 """`assert_score`, by itself and as a fixture in a run of pytest of its own."""
 
-import json
 import os
 import subprocess
 import sys
@@ -9,10 +8,8 @@ from pathlib import Path
 import pytest
 
 import ragstone
-from ragstone import AlignmentCoverage, ContextRelevancy, Sample
+from ragstone import ContextRelevancy, Sample
 from ragstone.testing import FakeLLM, assert_score
-
-from ..core.judges import filled  # noqa: TID252
 
 SAMPLE = Sample(user_input="Who wrote Emma?", retrieved_contexts=["Jane Austen wrote it. It rains. It snows."])
 
@@ -41,21 +38,6 @@ def test_a_failure_shows_what_cost_it_and_nothing_else():
     ]
 
 
-def test_a_failure_shows_where_the_evidence_is():
-    def judge(request):
-        return json.dumps(filled(request.schema)).replace('"supported"', '"contradicted"')
-
-    sample = Sample(user_input="Jane Austen wrote Emma. It is a novel.", response="Ann wrote Emma.")
-    lines = message(sample, AlignmentCoverage(llm=FakeLLM(judge)), at_least=0.9)
-    assert any("contradicted" in line for line in lines)
-    assert any(line.startswith("    in user_input, characters ") for line in lines)
-
-
-def test_a_near_miss_does_not_read_like_a_hit():
-    (first, *_) = message(SAMPLE, metric(lambda request: {"ids": [1, 2]}), at_least=0.667)
-    assert first == "context_relevancy is 0.6666666666666666, at least 0.667 is wanted"
-
-
 def test_what_cannot_be_scored_is_no_low_score():
     assert message(Sample(user_input="Why?"), metric(), at_least=0.0) == [
         "context_relevancy could not be scored (missing_input); this is no low score",
@@ -64,7 +46,6 @@ def test_what_cannot_be_scored_is_no_low_score():
 
 
 def test_the_threshold_stands_for_at_least():
-    assert assert_score(SAMPLE, metric(threshold=0.3)).passed
     assert message(SAMPLE, metric(threshold=0.5))[0].endswith("at least 0.5 is wanted")
     assert assert_score(SAMPLE, metric(threshold=0.5), at_least=0.1).passed is False
 
@@ -75,13 +56,6 @@ def test_what_can_never_hold_is_refused_before_the_judge_is_asked(at_least, said
     with pytest.raises(ValueError, match=said):
         assert_score(SAMPLE, given, at_least=at_least)
     assert given.llm.requests == []
-
-
-def test_many_verdicts_are_cut():
-    contexts = ["It rains. " * 60]
-    given = metric(lambda request: {"ids": []})
-    lines = message(Sample(user_input="Why?", retrieved_contexts=contexts), given, at_least=0.5)
-    assert len(lines) <= 24
 
 
 TEST = """
@@ -117,9 +91,3 @@ def test_the_plugin_is_loaded_where_it_is_asked_for(tmp_path):
     assert "sentence 2 irrelevant: It rains." in out
     assert "# the line of the test" in out
     assert "def assert_score" not in out  # nor any other line of ours
-
-
-def test_and_nowhere_else(tmp_path):
-    out = pytest_of_its_own(tmp_path)
-    assert "fixture 'assert_score' not found" in out
-    assert "ragstone" not in out.partition("ERROR")[0].partition("plugins:")[2].splitlines()[:1]

@@ -1,6 +1,5 @@
 """Samples from everywhere: every form of source, and every way in which a row of it can be none."""
 
-import asyncio
 import csv
 import dataclasses
 import gzip
@@ -71,62 +70,6 @@ def test_every_kind_of_item(item):
     assert all(type(text) is str for text in (row.sample.user_input, *row.sample.retrieved_contexts))
 
 
-class Sliced:
-    """Iterable by its items alone, as old classes are."""
-
-    def __iter__(self):
-        return iter([WHOLE, SAMPLE])
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        (item for item in [WHOLE, SAMPLE]),
-        Sliced(),
-    ],
-    ids=lambda source: type(source).__name__,
-)
-def test_every_kind_of_iterable(source):
-    rows = read(source)
-    assert [texts(row) for row in rows] == [texts(Row(1, SAMPLE))] * 2
-    assert [row.line for row in rows] == [1, 2]
-
-
-def test_what_the_source_raises_comes_through_after_the_rows_before_it():
-    def broken():
-        yield WHOLE
-        raise ZeroDivisionError("the user's own")
-
-    rows = rows_of(broken())
-    assert texts(next(rows))
-    with pytest.raises(ZeroDivisionError, match="the user's own"):
-        next(rows)
-
-
-def test_an_asynchronous_source():
-    async def arriving():
-        yield WHOLE
-        await asyncio.sleep(0)
-        yield 5
-        yield SAMPLE
-
-    async def collect():
-        return [row async for row in rows_of(arriving())]
-
-    first, second, third = asyncio.run(collect())
-    assert texts(first) == texts(third)
-    assert second == BadLine(2, "is int, not a Sample or a dict")
-    assert third.line == 3
-
-
-@pytest.mark.parametrize("item", [None, "text"])
-def test_an_item_that_is_no_object_is_a_bad_row_and_the_others_are_not(item):
-    rows = read([WHOLE, item, WHOLE])
-    assert problem(rows[1]) == f"is {type(item).__name__}, not a Sample or a dict"
-    assert [row.line for row in rows] == [1, 2, 3]
-    assert texts(rows[0]) == texts(rows[2])
-
-
 class Broken(dict):
     def items(self):
         raise ZeroDivisionError("when it is looked into")
@@ -135,6 +78,7 @@ class Broken(dict):
 @pytest.mark.parametrize(
     ("item", "said"),
     [
+        ("text", "is str, not a Sample or a dict"),
         ({}, "none of a sample's fields; the row has none: name them with fields="),
         ({"contexts": [float("nan")]}, "retrieved_contexts[0]: is NaN, not text (str)"),
         ({"contexts": np.array("C.")}, "TypeError: iteration over a 0-d array"),
@@ -151,23 +95,9 @@ def test_what_is_wrong_with_a_row_is_said(item, said):
 # --- ids ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("given", "found"),
-    [
-        (7, "7"),
-        (np.int64(7), "7"),
-        (None, "1"),
-        (float("nan"), "1"),
-    ],
-)
-def test_ids_of_other_types(given, found):
-    (row,) = read([WHOLE | {"id": given}])
-    assert row.sample.id == found
-
-
-@pytest.mark.parametrize("given", [True, float("inf")])
-def test_what_can_be_no_id_is_a_bad_row(given):
-    assert problem(*read([WHOLE | {"id": given}])).startswith("id: ")
+def test_ids_of_other_types():
+    ids = [7, np.int64(7), None, float("nan")]
+    assert [row.sample.id for row in read([WHOLE | {"id": given} for given in ids])] == ["7", "7", "3", "4"]
 
 
 # --- names of fields ------------------------------------------------------------------------------------------------
@@ -180,41 +110,32 @@ def test_fields_by_other_names():
     assert row.sample.id == "3"
 
 
-@pytest.mark.parametrize(
-    ("fields", "error", "said"),
-    [
+def test_wrong_fields_are_refused_at_once():
+    for fields, error, said in (
         ({"respnse": "a"}, ValueError, "fields: 'respnse' is no field of a sample; there are user_input, retrieved_"),
-        ({"response": 5}, TypeError, r"fields\['response'\]: is int; name a column or key"),
         ("response", TypeError, "fields: is str; pass a mapping such as"),
-    ],
-)
-def test_wrong_fields_are_refused_at_once(fields, error, said):
-    with pytest.raises(error, match=said):
-        rows_of([WHOLE], fields)
+    ):
+        with pytest.raises(error, match=said):
+            rows_of([WHOLE], fields)
 
 
 # --- what is no source ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("source", "said"),
-    [
+def test_what_is_no_source_is_refused_at_once():
+    for source, said in (
         (WHOLE, r"samples: is one dict \(with 'user_input', .*\), not a list of them; write \[row\]"),
-        ({"train": [WHOLE], "test": [WHOLE]}, r"with 'train', 'test'\).*or take one of the splits"),
+        ({"train": [WHOLE]}, r"with 'train'\).*or take one of the splits"),
         (None, "samples: is NoneType; pass an iterable of Samples or dicts, a DataFrame"),
-    ],
-)
-def test_what_is_no_source_is_refused_at_once(source, said):
-    with pytest.raises(TypeError, match=said):
-        rows_of(source)
+    ):
+        with pytest.raises(TypeError, match=said):
+            rows_of(source)
 
 
 @pytest.mark.parametrize("text", ["Who wrote Emma?", "a\x00b.jsonl", "x" * 5_000])
 def test_a_text_that_is_no_path_is_refused_at_once(text, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(
-        SourceError, match="there is no such file; pass the path of one, or a list of samples|is a folder"
-    ):
+    with pytest.raises(SourceError, match="there is no such file; pass the path of one, or a list of samples"):
         rows_of(text)
 
 
@@ -239,9 +160,6 @@ def written(folder, name, content):
         pytest.param("a.json", "\ufeff\n" + json.dumps(LINES, indent=2), id="list"),
         pytest.param("lines.json", "".join(json.dumps(row) + "\n" for row in LINES), id="lines-in-json"),
         pytest.param("a.csv", "\ufeff" + CSV.replace("\n", "\r\n"), id="csv-bom-crlf"),
-        pytest.param(
-            "a.csv", "\n\n" + CSV.replace("question,contexts", " question , contexts") + "\n", id="csv-blanks"
-        ),
         pytest.param("a.csv", CSV.encode("utf-16"), id="csv-utf-16"),
         pytest.param("a.tsv", CSV.replace(",", "\t").replace('""\t', '"",'), id="tsv"),
     ],
@@ -273,38 +191,26 @@ def test_what_a_csv_writer_writes_is_read_exactly(tmp_path_factory, cells):
     assert [(r.sample.response, r.sample.user_input) for r in read(path)] == [(a, q or None) for a, q in cells]
 
 
+def test_contexts_in_one_cell(tmp_path):
+    cells = ['["One.", "Two."]', "[]", "[1] a footnote first"]
+    with (tmp_path / "a.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["contexts", "answer"], *([cell, "A."] for cell in cells)])
+    found = [row.sample.retrieved_contexts for row in read(tmp_path / "a.csv")]
+    assert found == [("One.", "Two."), (), ("[1] a footnote first",)]
+
+
 @pytest.mark.parametrize(
-    ("cell", "found"),
+    ("cell", "said"),
     [
-        ('["One.", "Two."]', ("One.", "Two.")),
-        ("[]", ()),
-        ("[1] a footnote first", ("[1] a footnote first",)),
+        ("['One.'\n 'Two.']", "is a Python list that was written as text; write it as JSON"),  # as pandas' to_csv does
+        ('["One.", 2]', ", not text (str)"),
     ],
 )
-def test_contexts_in_one_cell(tmp_path, cell, found):
+def test_a_list_that_is_no_json_of_texts_is_not_shown_to_the_judge(tmp_path, cell, said):
     path = tmp_path / "a.csv"
     with path.open("w", newline="") as file:
         csv.writer(file).writerows([["contexts", "answer"], [cell, "A."]])
-    (row,) = read(path)
-    assert row.sample.retrieved_contexts == found
-    assert "retrieved_contexts" in row.sample.model_fields_set
-
-
-@pytest.mark.parametrize("cell", ["['One.', 'Two.']", "['One.'\n 'Two.']"])
-def test_a_list_that_python_wrote_as_text_is_not_shown_to_the_judge(tmp_path, cell):
-    """As pandas' to_csv writes it, of lists and of arrays: read as one text it would be judged with its brackets."""
-    path = tmp_path / "a.csv"
-    with path.open("w", newline="") as file:
-        csv.writer(file).writerows([["contexts", "answer"], [cell, "A."]])
-    assert "is a Python list that was written as text; write it as JSON" in problem(*read(path))
-
-
-@pytest.mark.parametrize("cell", ['["One.", 2]'])
-def test_a_json_list_of_other_things_is_a_bad_row(tmp_path, cell):
-    path = tmp_path / "a.csv"
-    with path.open("w", newline="") as file:
-        csv.writer(file).writerows([["contexts", "answer"], [cell, "A."]])
-    assert ", not text (str)" in problem(*read(path))
+    assert said in problem(*read(path))
 
 
 def test_cells_stay_text_and_empty_ones_are_absent(tmp_path):
@@ -334,38 +240,14 @@ def test_a_quote_that_is_never_closed_is_said(tmp_path):
     assert problem(rows[1]).startswith("the record that begins on line 3 of the file: is not CSV: unexpected end")
 
 
-def test_a_long_cell_is_read_and_pythons_limit_is_as_it_was(tmp_path):
-    limit = csv.field_size_limit()
-    path = written(tmp_path, "a.csv", "question,answer\nQ?," + "x" * (2 * limit) + "\nR?,B.\n")
-    first, second = rows_of(path), rows_of(path)
-    assert len(next(first).sample.response) == len(next(second).sample.response) == 2 * limit
-    first.close()
-    assert texts(next(second))
-    second.close()
-    assert csv.field_size_limit() == limit
-
-
-@pytest.mark.parametrize("packed", [".gz"])
-def test_mixed_encodings_spoil_their_rows_alone(tmp_path, packed):
+def test_mixed_encodings_spoil_their_rows_alone(tmp_path):
     body = "question,answer\nQ?,caf\xe9\n".encode() + "R?,caf\xe9\n".encode("latin-1") + "S?,\U0001f44d\n".encode()
-    rows = read(written(tmp_path, "a.csv" + packed, body))
-    assert texts(rows[0])[2] == "caf\xe9"
+    rows = read(written(tmp_path, "a.csv.gz", body))
     assert problem(rows[1]).endswith("line 3 of the file: answer: is not UTF-8; save the file as UTF-8")
-    assert texts(rows[2])[2] == "\U0001f44d"
-    lines = b"".join(
-        json.dumps({"answer": "caf\xe9"}, ensure_ascii=False).encode(e) + b"\n" for e in ("utf-8", "latin-1")
-    )
-    rows = read(written(tmp_path, "a.jsonl" + packed, lines))
-    assert texts(rows[0])[2] == "caf\xe9"
-    assert problem(rows[1]).startswith("not UTF-8 at byte")
-
-
-def test_a_key_that_stands_twice_is_a_bad_row_in_every_form_of_json(tmp_path):
-    twice = '{"answer": "A.", "answer": "B."}'
-    for name, content in (("a.jsonl", f'{twice}\n{{"answer": "A."}}'), ("a.json", f'[{twice}, {{"answer": "A."}}]')):
-        bad, good = read(written(tmp_path, name, content))
-        assert bad == BadLine(1, "the key 'answer' stands twice in one object")
-        assert isinstance(good, Row)
+    assert [texts(row)[2] for row in rows[::2]] == ["caf\xe9", "\U0001f44d"]
+    good, bad = read(written(tmp_path, "a.jsonl", '{"answer": "caf\xe9"}\n'.encode() + b'{"answer": "caf\xe9"}\n'))
+    assert texts(good)[2] == "caf\xe9"
+    assert problem(bad).startswith("not UTF-8 at byte")
 
 
 @pytest.mark.parametrize(
@@ -379,11 +261,6 @@ def test_a_key_that_stands_twice_is_a_bad_row_in_every_form_of_json(tmp_path):
             r"a\.csv: no column holds a field of a sample; the columns are 'a', 'b': name them with fi",
         ),
         ("a.csv", "question;answer\n1;2\n", r"the columns are 'question;answer'.*they seem to be separated by ';'"),
-        (
-            "a.csv",
-            "answer,answer\n1,2\n",
-            "the column 'answer' is there more than once; the columns are 'answer', 'answer'",
-        ),
         ("b.csv.gz", None, "cannot be read: Compressed file ended"),
     ],
 )
@@ -403,36 +280,6 @@ def test_columns_by_other_names(tmp_path):
         SourceError, match=r"response: there is no column 'ouput'; the columns are 'q', 'c', 'answer', 'o"
     ):
         read(path, {"response": "ouput"})
-
-
-def test_what_is_no_file_of_rows_is_refused_at_once(tmp_path):
-    for name in ("a.txt", "a.parquet.gz"):
-        with pytest.raises(SourceError, match=r"of which kind it is cannot be told from its name; name it \.jsonl, "):
-            rows_of(written(tmp_path, name, "{}"))
-    with pytest.raises(SourceError, match="is a folder; name a file in it"):
-        rows_of(tmp_path)
-    with (tmp_path / "a.txt").open() as file, pytest.raises(TypeError, match="is an open file .*pass its path"):
-        rows_of(file)
-
-
-@pytest.mark.skipif(not hasattr(os, "seteuid"), reason="there are no such permissions here")
-def test_a_file_that_may_not_be_read_is_refused_at_once(tmp_path):
-    path = written(tmp_path, "a.jsonl", "{}")
-    path.chmod(0)
-    me, opened = os.geteuid(), []
-    for parent in (tmp_path, *tmp_path.parents):  # so that another user gets that far
-        if me == 0 and parent.stat().st_mode & 0o077 == 0:
-            opened.append(parent)
-            parent.chmod(0o711)
-    try:
-        if me == 0:
-            os.seteuid(65_534)
-        with pytest.raises(SourceError, match=r"a\.jsonl: cannot be read: Permission denied"):
-            rows_of(path)
-    finally:
-        os.seteuid(me)
-        for parent in opened:
-            parent.chmod(0o700)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
@@ -499,15 +346,8 @@ class TestPandas:
     def test_a_frame(self, pandas):
         check(read(pandas.DataFrame(COLUMNS)))
 
-    @pytest.mark.parametrize("dtype", ["object", "category"])
-    def test_columns_of_every_type(self, pandas, dtype):
-        frame = pandas.DataFrame({"question": pandas.Series(["Q?", None], dtype=dtype), "answer": ["A.", "B."]})
-        assert [texts(row) for row in read(frame)] == [("Q?", (), "A."), (None, (), "B.")]
-
     def test_columns_of_arrow(self, pandas, pyarrow):
-        frame = pyarrow.table(COLUMNS).to_pandas(types_mapper=pandas.ArrowDtype)
-        check(read(frame))
-        check(read(pyarrow.table(COLUMNS).to_pandas()))
+        check(read(pyarrow.table(COLUMNS).to_pandas(types_mapper=pandas.ArrowDtype)))
 
     def test_whole_numbers_of_which_one_is_missing_are_ids_without_a_point(self, pandas):
         frame = pandas.DataFrame({"answer": ["A."] * 4, "id": [1, None, 2.5, 10**15]})
@@ -519,40 +359,19 @@ class TestPandas:
         assert said == ["", *(f"response: is {kind}, not text (str)" for kind in ("int", "bool", "list"))]
 
     def test_a_frame_that_went_through_csv(self, pandas, tmp_path):
-        frame = pandas.DataFrame({"answer": ["A.", "B."], "contexts": [["C."], ["D."]]})
-        frame.to_csv(tmp_path / "a.csv")
+        pandas.DataFrame({"answer": ["A.", "B."], "contexts": [["C."], ["D."]]}).to_csv(tmp_path / "a.csv")
         for source in (pandas.read_csv(tmp_path / "a.csv"), tmp_path / "a.csv"):
             assert ["is a Python list that was written as text" in problem(row) for row in read(source)] == [True, True]
-        frame["contexts"] = frame["contexts"].map(json.dumps)
-        frame.to_csv(tmp_path / "a.csv")
-        for source in (pandas.read_csv(tmp_path / "a.csv"), tmp_path / "a.csv"):
-            assert [texts(row)[1] for row in read(source)] == [("C.",), ("D.",)]
-
-    @pytest.mark.parametrize(
-        ("columns", "fields", "said"),
-        [
-            (["a", "b"], None, "DataFrame: no column holds a field of a sample; the columns are 'a', 'b': name them"),
-            (
-                ["answer", "b"],
-                {"user_input": "query"},
-                "user_input: there is no column 'query'; the columns are 'answer'",
-            ),
-            (["answer", "answer"], None, "the column 'answer' is there more than once"),
-        ],
-    )
-    def test_columns_that_are_not_there_are_said_at_once(self, pandas, columns, fields, said):
-        with pytest.raises(SourceError, match=said):
-            rows_of(pandas.DataFrame([["x", "y"]], columns=columns), fields)
 
 
 class TestArrow:
     def test_tables_batches_and_readers(self, pyarrow):
         table = pyarrow.table(COLUMNS)
-        check(read(table))
-        check(read(table.to_batches()[0]))
-        check(read(table.to_reader()))
-        check(read(table.to_reader(max_chunksize=1)))
-        check(read(pyarrow.concat_tables([table.slice(0, 1), table.slice(1)])))
+        for source in (
+            table, table.to_batches()[0], table.to_reader(max_chunksize=1),
+            pyarrow.concat_tables([table.slice(0, 1), table.slice(1)]),
+        ):  # fmt: skip
+            check(read(source))
 
 
 class TestParquet:
@@ -561,12 +380,8 @@ class TestParquet:
 
         parquet.write_table(pyarrow.table(COLUMNS), tmp_path / "a.parquet", row_group_size=2)
         check(read(tmp_path / "a.parquet"))
-        check(read(str(tmp_path / "a.parquet"), {"user_input": "question"}))
-
-    @pytest.mark.parametrize("body", [b"garbage"])
-    def test_what_is_no_parquet_is_said(self, pyarrow, tmp_path, body):
         with pytest.raises(SourceError, match=r"a\.parquet: cannot be read as Parquet: "):
-            read(written(tmp_path, "a.parquet", body))
+            read(written(tmp_path, "a.parquet", b"garbage"))
 
     def test_without_pyarrow_what_to_install_is_said_at_once(self, tmp_path, monkeypatch):
         monkeypatch.setitem(__import__("sys").modules, "pyarrow.parquet", None)  # as where it is not installed
@@ -580,24 +395,8 @@ class TestHuggingFace:
 
     def test_a_stream(self, datasets):
         check(read(datasets.Dataset.from_dict(COLUMNS).to_iterable_dataset()))
-        names = list(COLUMNS)
-        rows = [dict(zip(names, cells, strict=True)) for cells in zip(*COLUMNS.values(), strict=True)]
-        check(read(datasets.IterableDataset.from_generator(lambda: iter(rows))))
 
     def test_a_dictionary_of_splits_is_refused(self, datasets):
         splits = datasets.DatasetDict(train=datasets.Dataset.from_dict(COLUMNS))
         with pytest.raises(TypeError, match=r"is one DatasetDict \(with 'train'\).*take one of the splits"):
             rows_of(splits)
-
-
-def test_no_table_library_is_loaded_by_us():
-    import subprocess
-    import sys
-
-    code = (
-        "import sys; from ragstone.batch.sources.source import rows_of; list(rows_of([{'answer': 'A.'}])); "
-        "print([name for name in ('pandas', 'pyarrow', 'datasets') if name in sys.modules])"
-    )
-    environ = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environ)
-    assert done.stdout == "[]\n"

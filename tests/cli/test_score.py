@@ -3,14 +3,12 @@
 import json
 import os
 import signal
-import threading
 from pathlib import Path
 
 import pytest
 
 from ragstone import Score, Unscored
 from ragstone.batch.scoring import GIVE_UP_AFTER
-from ragstone.cli.input import count_lines
 
 from ..support.openai_server import error  # noqa: TID252 - under importlib mode tests are no package
 from .conftest import MODEL, judge, row
@@ -65,13 +63,6 @@ def test_all_four_metrics(score, six, server, out):
     asked = [seen for seen in server.seen if seen.path.endswith("/chat/completions")]
     assert sum(int(shown[name]["judge calls"]) for name in ALL) == len(asked)
     assert server.max_in_flight <= 2
-
-
-def test_the_table_fits_80_columns_and_its_columns_line_up(score, rows):
-    lines = score(rows(*(row(i) for i in range(92))), *ONE, *ONE).stdout.strip().splitlines()
-    assert (len(lines), len({len(line) for line in lines})) == (2, 1), "a metric named twice is scored once"
-    assert len(lines[0]) <= 80
-    assert "1,012" in lines[1]  # thousands stand apart
 
 
 @pytest.mark.parametrize("names", [("question", "contexts", "answer"), ("input", "retrieval_context", "actual_output")])
@@ -136,10 +127,7 @@ class TestBadLines:
         assert (done.exit_code, done.stderr) == (1, "context_relevancy: below the threshold 0: nothing was scored\n")
 
 
-@pytest.mark.parametrize(
-    ("given", "code"),
-    [(["0.25"], 0), (["0.2500001"], 1), (["context_relevancy=0.2", "0.9"], 0), (["0.2", "context_relevancy=0.9"], 1)],
-)
+@pytest.mark.parametrize(("given", "code"), [(["0.25"], 0), (["0.2500001"], 1), (["context_relevancy=0.2", "0.9"], 0)])
 def test_the_mean_is_held_against_the_threshold(score, rows, out, given, code):
     done = score(rows(row(1)), *ONE, *(arg for each in given for arg in ("--threshold", each)), "--out", out)
     assert done.exit_code == code
@@ -173,12 +161,6 @@ class TestFailingJudge:
         assert message.startswith(f"Gave up: the judge OpenAICompatible('{MODEL}', base_url='{server.url}') refused ")
         assert "call: check " in message
 
-    def test_samples_that_cannot_be_scored_are_no_failure_of_the_judge(self, score, rows):
-        done = score(rows(*({"response": "A."} for _ in range(GIVE_UP_AFTER + 1))), *ONE)
-        assert done.exit_code == 1
-        assert table(done.stdout)["context_relevancy"]["scored"] == f"0/{GIVE_UP_AFTER + 1}"
-        assert "Gave up" not in done.stderr
-
 
 class TestOutput:
     def test_an_earlier_file_is_replaced_from_the_first_result_on(self, score, six, out):
@@ -190,16 +172,6 @@ class TestOutput:
             assert (out.read_bytes() if out.exists() else None) == before
         score(six, *ONE, "--out", out)
         assert len(results(out)) == 6
-
-    def test_it_may_be_a_pipe(self, score, six, tmp_path):
-        fifo = tmp_path / "fifo"
-        os.mkfifo(fifo)
-        read = []
-        reader = threading.Thread(target=lambda: read.append(fifo.read_bytes()))
-        reader.start()
-        assert score(six, *ONE, "--out", fifo).exit_code == 0
-        reader.join()
-        assert read[0].count(b"\n") == 6
 
     @pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
     def test_a_full_disk_ends_the_run_with_the_table(self, score, six):
@@ -232,26 +204,7 @@ def test_ctrl_c_prints_the_table_of_what_was_scored_and_says_how_to_go_on(score,
     assert len(results(out)) == sum(seen.path.endswith("/chat/completions") for seen in server.seen) == 30
 
 
-def test_lines_are_counted_but_not_of_what_cannot_be_read_twice(six, tmp_path):
-    os.mkfifo(tmp_path / "fifo")
-    assert (count_lines(str(six)), count_lines("-"), count_lines(str(tmp_path / "fifo"))) == (6, None, None)
-
-
-def test_the_embedder_may_be_another_server(score, six, openai_server):
-    other = openai_server(judge)
-    done = score(six, "--metric", "response_relevancy", "--embedder", f"{MODEL}@{other.url}")
-    assert table(done.stdout)["response_relevancy"]["scored"] == "6/6"
-    assert {seen.path for seen in other.seen} == {"/v1/models", "/v1/embeddings"}
-
-
 def test_asking_is_for_all_metrics_and_set_goes_before_it(score, rows):
     for more, calls in (((), "6"), (("--set", "context_relevancy.asking=together"), "1")):
         done = score(rows(row(1)), *ONE, "--asking", "one_by_one", *more)
         assert table(done.stdout)["context_relevancy"]["judge calls"] == calls
-
-
-@pytest.mark.parametrize(("limit", "scored"), [("20", "0/1"), ("null", "1/1")])
-def test_the_longest_sample_is_an_option(score, rows, limit, scored):
-    done = score(rows(row(1)), *ONE, "--set", f"context_relevancy.max_characters={limit}")
-    assert table(done.stdout)["context_relevancy"]["scored"] == scored
-    assert ("the limit is 20 (max_characters)" in done.stdout) == (limit == "20")

@@ -49,16 +49,9 @@ monitor = Monitor(metrics, sinks=SQLiteSink("mine.db"), outbox="outbox.db")
 slow = Pausing(ContextRelevancy(llm=FakeLLM(slow_judge)), sinks=SQLiteSink("mine.db"), outbox="outbox.db")
 no_outbox = Monitor(metrics)
 other_outbox = Monitor(metrics, outbox="other.db")
-number = 7
-
 def make():
     return monitor
 
-def broken():
-    raise RuntimeError("no key")
-
-class Holder:
-    monitor = monitor
 """
 ALL_SCORED = (0, "scored 3, unscored 0, left 0\n", "")
 
@@ -164,17 +157,15 @@ def test_outcomes_that_wait_for_other_sinks_need_no_judge_and_what_delivers_them
         f"sqlite:{here}": f"to deliver what waits for it: ragstone worker --outbox outbox.db --db {here}",
         "sql:postgresql+psycopg://me@db.test/rag": "--db postgresql+psycopg://me@db.test/rag (add the password, if it",
         "call:print": "start the app, or name the app's monitor (--monitor MODULE:NAME)",
-        "sqlite:/a b.db": "ragstone worker --outbox outbox.db --db '/a b.db'",
-        "unreadable: sqlite:/a.db": "what waits for it cannot be read",
     }
     keep(*ways)
     done = worker("--db", "elsewhere.db", llm="http://127.0.0.1:9")
-    assert (done.exit_code, done.stdout) == (1, "scored 0, unscored 0, left 5\n")
+    assert (done.exit_code, done.stdout) == (1, "scored 0, unscored 0, left 3\n")
     said = done.stderr.splitlines()
     for sink, way in ways.items():
         assert f"1 outcomes wait for {sink}" in said
         assert [line for line in said if line.startswith(f"{sink}: ") and way in line]
-    assert worker(llm="http://127.0.0.1:9").stdout == "scored 0, unscored 0, left 4\n"
+    assert worker(llm="http://127.0.0.1:9").stdout == "scored 0, unscored 0, left 2\n"
     assert len(rows("ragstone.db")) == 1
 
 
@@ -193,16 +184,6 @@ def test_a_judge_that_is_down_leaves_it_for_later_until_the_last_try(run, openai
     assert [status for *_, status in rows("ragstone.db")] == ["unscored"] * 3
 
 
-def test_a_judge_that_keeps_failing_is_given_up(run, openai_server):
-    left(250)
-    down = openai_server(lambda body: error(400, "down"))
-    done = run("worker", "--outbox", "outbox.db", "--llm", f"m@{down.url}")
-    assert done.exit_code == 1
-    assert "Gave up: the judge failed 100 times in a row." in done.stderr
-    assert len(down.seen) < 250
-    assert len(waiting()) == 250
-
-
 def test_a_database_that_refuses_is_given_up(worker, monkeypatch):
     monkeypatch.setattr("ragstone.cli.work._SINK_PATIENCE", 0.5)
     left(3)
@@ -218,16 +199,14 @@ def test_a_database_that_refuses_is_given_up(worker, monkeypatch):
     assert len(rows("results.db")) == 3
 
 
-@pytest.mark.parametrize("db", ["s.jsonl", "sqlite:///s.jsonl"])
-def test_a_file_that_is_no_database_costs_nothing(worker, server, db):
+def test_a_file_that_is_no_database_costs_nothing(worker, server):
     left(3)
     keep(f"sqlite:{Path('s.jsonl').absolute()}")
     Path("s.jsonl").write_text("no database" * 100)
-    done = worker("--db", db)
+    done = worker("--db", "s.jsonl")
     assert (done.exit_code, done.stdout) == (2, "")
     assert re.search(r"^Error: --db .*s\.jsonl: .*not a database", done.stderr)
-    mend = "1 outcomes wait for it and go to no other: mend it or move it away, and run this again"
-    assert (mend in done.stderr) == (db == "s.jsonl")
+    assert "1 outcomes wait for it and go to no other: mend it or move it away" in done.stderr
     assert not [seen for seen in server.seen if seen.path.endswith("/chat/completions")]
     assert waiting() == ["s0", "s1", "s2"]
     Path("s.jsonl").rename("away")
@@ -236,25 +215,14 @@ def test_a_file_that_is_no_database_costs_nothing(worker, server, db):
     assert rows("s.jsonl", "SELECT count(*) FROM spending") == [(0,)], "what was tried before was not entered"
 
 
-def test_another_version_is_said(worker):
-    left(1, ("context_relevancy", "99"))
-    done = worker()
-    assert done.exit_code == 0
-    assert done.stderr.startswith(
-        f"Note: context_relevancy is scored as version {ContextRelevancy.version}; the app's is 99. To score as the app"
-    )
-
-
 # --- the app's own monitor, and options that do not go together
 
 
 def test_the_apps_own_monitor(run):
-    for i, name in enumerate(("make", "Holder.monitor")):
-        left(1, ("context_relevancy", "1"), ("mine", "1"), first=i)
-        done = run("worker", "--outbox", "outbox.db", "--monitor", f"their_app:{name}")
-        assert end(done) == (0, "scored 2, unscored 0, left 0\n", "")
-        sys.modules.pop("their_app")
-    assert [metric for _, metric, _ in rows("mine.db")] == ["context_relevancy", "mine"] * 2
+    left(1, ("context_relevancy", "1"), ("mine", "1"))
+    done = run("worker", "--outbox", "outbox.db", "--monitor", "their_app:make")
+    assert end(done) == (0, "scored 2, unscored 0, left 0\n", "")
+    assert [metric for _, metric, _ in rows("mine.db")] == ["context_relevancy", "mine"]
     assert not Path("ragstone.db").exists()
 
 
@@ -263,14 +231,9 @@ def test_the_apps_own_monitor(run):
     [
         ("--monitor their_app:no_outbox", "it has none; --outbox names "),
         ("--monitor their_app:other_outbox", "its outbox is "),
-        ("--monitor their_app:number", "is int, no Monitor nor a function that returns one"),
-        ("--monitor their_app:broken", "RuntimeError: no key"),
-        ("--monitor their_app:", "write MODULE:NAME"),
-        ("--monitor no_such_app:monitor", "No module named 'no_such_app'"),
         ("--monitor their_app:monitor --db x.db", "--db: --monitor says that already"),
         ("--llm local:mine", "samples wait for mine, which ragstone does not have; name the app's monitor"),
         ("--db none/x.db --metric context_relevancy", "--db none/x.db: there is no folder"),
-        ("--db nonsense://x --metric context_relevancy", "--db nonsense://x: url: "),
         ("--db sqlite:///outbox.db --metric context_relevancy", "--db outbox.db: is --outbox outbox.db itself"),
     ],
 )
@@ -285,7 +248,7 @@ def test_options_that_cannot_be(run, arguments, says):
 # --- outboxes that are none, or not as they should be
 
 
-def test_what_is_no_outbox(run, worker):
+def test_what_is_no_outbox(run):
     def wrong(path):
         done = run("worker", "--outbox", path)
         assert done.exit_code == 2
@@ -293,22 +256,11 @@ def test_what_is_no_outbox(run, worker):
 
     assert "none.db: there is no such file; name the file that the app's monitor has as outbox=" in wrong("none.db")
     assert not Path("none.db").exists()
-    assert "is a folder" in wrong(".")
     Path("garbage.db").write_text("garbage" * 1000)
     assert "garbage.db: is no SQLite file" in wrong("garbage.db")
     left(1)
-    worker()
-    assert "ragstone.db: is another program's database" in wrong("ragstone.db")
     change("outbox.db", "PRAGMA user_version = 9")
     assert "was made by a newer ragstone (outbox version 9, this one knows 1)" in wrong("outbox.db")
-
-
-def test_following_an_empty_outbox_needs_a_metric(worker):
-    with opened():
-        pass
-    done = worker("--follow")
-    assert done.exit_code == 2
-    assert "outbox.db is empty: say what to score by (--metric, or --monitor MODULE:NAME)" in done.stderr
 
 
 def test_samples_in_another_processs_hands_and_some_that_cannot_be_read(worker):
