@@ -30,6 +30,7 @@ class MetricOptions(TypedDict, total=False):
     asking: Literal["auto"] | Asking
     scoring: Scoring
     max_input_tokens: int | None
+    max_characters: int | None
     instructions: Mapping[str, str]
     calibration: Calibration | str | PathLike[str] | None
 
