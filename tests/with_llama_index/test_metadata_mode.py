@@ -59,11 +59,6 @@ class Own(CustomQueryEngine):
         return str(len(self.retriever.retrieve(query_str)))
 
 
-async def astreamed():
-    response = await engine(streaming=True).aquery("Who?")
-    return [piece async for piece in response.async_response_gen()]
-
-
 async def agent():
     tool = QueryEngineTool.from_defaults(engine(), name="books", description="books")
     app = FunctionAgent(tools=[tool], llm=Calling(("books", {"input": "Emma"}), ANSWER), streaming=False)
@@ -78,9 +73,7 @@ def chat():
 APPS = {
     "query": lambda: engine().query("Who?"),
     "stream": lambda: list(engine(streaming=True).query("Who?").response_gen),
-    "async stream": lambda: asyncio.run(astreamed()),
     "own": lambda: Own(retriever=index().as_retriever()).query("Who?"),
-    "chat": lambda: chat().chat("Who?"),
     "streamed chat": lambda: list(chat().stream_chat("Who?").response_gen),
     "agent": lambda: asyncio.run(agent()),
 }
@@ -122,24 +115,14 @@ def test_offline_as_live(mode):
         assert [one.retrieved_contexts for one in live.samples] == [(MODES[mode],)] * 3
 
 
-def test_a_perfect_retrieval_scores_1_live_and_offline():
-    """Lines of metadata, which no question needs, are no sentences of the context."""
-    notes = Notes()
-    instrument(notes)
-    metric = ContextRelevancy(llm=FakeLLM(lambda request: {"ids": [1]}))
-    report = evaluate_query_engine(engine(), ["Who?"], [metric])
-    assert report.rows[0].outcomes["context_relevancy"].value == 1.0
-    assert metric.score(notes.samples[0]).value == 1.0
-
-
 def test_a_wrong_mode_is_refused_with_those_that_there_are():
     metric = ContextRelevancy(llm=FakeLLM(truth))
-    for mode in ("text", "NONE", True, [], 7):
-        for call in (
-            lambda mode: instrument(Notes(), metadata_mode=mode),
-            lambda mode: MonitorCallbackHandler(Notes(), metadata_mode=mode),
-            lambda mode: ContextRelevancyEvaluator(FakeLLM(truth), metadata_mode=mode),
-            lambda mode: evaluate_query_engine(engine(), ["Who?"], [metric], metadata_mode=mode),
-        ):
+    for call in (
+        lambda mode: instrument(Notes(), metadata_mode=mode),
+        lambda mode: MonitorCallbackHandler(Notes(), metadata_mode=mode),
+        lambda mode: ContextRelevancyEvaluator(FakeLLM(truth), metadata_mode=mode),
+        lambda mode: evaluate_query_engine(engine(), ["Who?"], [metric], metadata_mode=mode),
+    ):
+        for mode in ("NONE", True):
             with pytest.raises(ValueError, match=r"metadata_mode: .* is not one of 'all', 'embed', 'llm', 'none' or "):
                 call(mode)
