@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from llama_index.core import Settings
-from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload, LlamaDebugHandler
+from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload
 from llama_index.core.chat_engine import CondensePlusContextChatEngine, ContextChatEngine, SimpleChatEngine
 from llama_index.core.query_engine import CustomQueryEngine
 
@@ -21,17 +21,10 @@ def test_chats_have_no_query_event(called_back, kind):
     def make():
         return kind.from_defaults(retriever(), llm=Speaking(), memory=memory())
 
-    make().chat("Who?")
     asyncio.run(make().achat("Who?"))
     assert "".join(make().stream_chat("Who?").response_gen) == ANSWER
-
-    async def main():
-        response = await make().astream_chat("Who?")
-        assert "".join([word async for word in response.async_response_gen()]) == ANSWER
-
-    asyncio.run(main())
-    called_back.wait(4)
-    assert called_back.told == [DONE] * 4
+    called_back.wait(2)
+    assert called_back.told == [DONE] * 2
 
 
 def test_what_makes_no_sample(called_back):
@@ -50,15 +43,6 @@ def test_what_makes_no_sample(called_back):
     assert called_back.told == []
 
 
-def test_it_may_be_given_in_several_places(called_back):
-    """The same events twice are one sample."""
-    (handler,) = Settings.callback_manager.handlers
-    Settings.callback_manager.add_handler(handler)
-    Settings.callback_manager.add_handler(LlamaDebugHandler(print_trace_on_end=False))
-    engine().query("Who?")
-    assert called_back.told == [DONE]
-
-
 def test_an_app_that_was_built_before_does_not_call_it():
     """As the docstring says; `instrument` hears it."""
     notes, heard = Notes(), Notes()
@@ -73,6 +57,7 @@ def test_beside_instrument_one_answer_is_one_sample(called_back):
     instrument(called_back)
     other = Notes()
     instrument(other)
+    Settings.callback_manager.add_handler(Settings.callback_manager.handlers[0])  # and in two places
     engine().query("Who?")
     assert called_back.told == other.told == [DONE]
     uninstrument(called_back)
@@ -81,7 +66,7 @@ def test_beside_instrument_one_answer_is_one_sample(called_back):
     assert kept_by_handlers() == 0
 
 
-@pytest.mark.parametrize("payload", [None, {}, {EventPayload.QUERY_STR: 7}], ids=["None", "empty", "odd"])
+@pytest.mark.parametrize("payload", [None, {EventPayload.QUERY_STR: 7}], ids=["None", "odd"])
 def test_events_of_any_kind_and_none_of_them_raises(payload):
     notes = Notes()
     handler = MonitorCallbackHandler(notes)
