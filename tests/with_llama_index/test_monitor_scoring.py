@@ -25,12 +25,6 @@ def monitor_of(llm, outcomes, **options):
     return Monitor(metrics, sinks=CallableSink(outcomes.extend), **options)
 
 
-def check(stats):
-    fates = ("scored", "unscored", "dropped", "not_sampled", "over_budget", "duplicate", "spooled", "pending")
-    assert stats.accepted == sum(getattr(stats, fate) for fate in fates)
-    assert stats.errors == {}
-
-
 @pytest.mark.parametrize("judge", [FakeLLM(truth), LlamaIndexLLM(Chatting(truth))], ids=["fake", "LlamaIndex"])
 def test_an_app_is_scored_and_its_judges_calls_are_not(judge):
     """Calls of a judge from LlamaIndex are spans of the same process; none of them begets another sample."""
@@ -42,29 +36,11 @@ def test_an_app_is_scored_and_its_judges_calls_are_not(judge):
         assert monitor.flush(30).done
         stats = monitor.stats()
         uninstrument(monitor)
-    check(stats)
-    assert (stats.samples, stats.accepted, stats.scored) == (3, 6, 6)
+    assert (stats.samples, stats.accepted, stats.scored, stats.errors) == (3, 6, 6, {})
     assert len({one.sample_id for one in outcomes}) == 3
     values = {one.outcome.metric: one.outcome.value for one in outcomes}
     assert values["context_relevancy"] == pytest.approx(1 / 3)
     assert kept_by_handlers() == 0
-
-
-def test_failures_and_what_was_called_off_are_counted():
-    with Monitor(ContextRelevancy(llm=FakeLLM(truth)), sinks=CallableSink([].extend), always=["error"]) as monitor:
-        instrument(monitor)
-        for error in (ConnectionError("down"), KeyboardInterrupt()):
-            with pytest.raises(type(error)):
-                engine(error, texts=TEXTS).query(QUESTION)
-        stream = engine(texts=TEXTS, streaming=True).query(QUESTION).response_gen
-        next(stream)
-        stream.close()
-        monitor.flush(30)
-        stats = monitor.stats()
-        uninstrument(monitor)
-    check(stats)
-    assert (stats.samples, stats.scored) == (1, 1)  # this metric needs no response
-    assert stats.skipped == {"cancelled": 1, "abandoned": 1}
 
 
 def test_app_and_judge_share_one_openai_object_on_two_loops(openai_server):
@@ -101,8 +77,7 @@ def test_app_and_judge_share_one_openai_object_on_two_loops(openai_server):
         stats = monitor.stats()
         uninstrument(monitor)
     assert failed == []
-    check(stats)
-    assert (stats.samples, stats.scored) == (40, 80)
+    assert (stats.samples, stats.scored, stats.errors) == (40, 80, {})
     del server
     with warnings.catch_warnings():  # LlamaIndex never closes its clients
         warnings.simplefilter("ignore", ResourceWarning)
