@@ -4,8 +4,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import ragstone
 import ragstone_llama_index
 
@@ -33,29 +31,17 @@ assert threading.active_count() == 1
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize(
-    ("missing", "wanted"),
-    [("llama_index", "import ragstone_llama_index"), ("llama_index.core", "import ragstone_llama_index.llm")],
-)
-def test_without_the_extra_it_says_what_to_install(missing, wanted):
-    done = run(f"""
+def test_without_the_extra_it_says_what_to_install():
+    done = run("""
 import importlib.abc
 class Missing(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
-        if name == {missing!r}:
-            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+        if name == 'llama_index':
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Missing())
-{wanted}
+import ragstone_llama_index
 """)
     assert done.returncode != 0
     assert (
         'ImportError: ragstone_llama_index needs llama-index-core: pip install "ragstone[llama-index]"' in done.stderr
     )
-
-
-def test_public_names():
-    assert set(ragstone_llama_index.__all__) <= set(dir(ragstone_llama_index))
-    for name in ragstone_llama_index.__all__:
-        assert getattr(ragstone_llama_index, name).__doc__
-    with pytest.raises(AttributeError, match="has no attribute 'Monitor'"):
-        ragstone_llama_index.Monitor  # noqa: B018
