@@ -7,10 +7,8 @@ from llama_index.core import MockEmbedding, Settings
 from llama_index.core.llms import MockLLM
 from pydantic import Field
 
-from ragstone import ContextRelevancy
-from ragstone.batch.journal.keys import judge_key, metric_key
+from ragstone.batch.journal.keys import judge_key
 from ragstone_llama_index import LlamaIndexEmbedder, LlamaIndexLLM
-from ragstone_llama_index.bounded import bounded
 
 
 class Remote(MockLLM):
@@ -50,8 +48,3 @@ def test_the_one_of_the_settings_counts_as_it_is(monkeypatch):
     assert judge_key(judge) == key()
     assert judge_key(embedder) == judge_key(LlamaIndexEmbedder(MockEmbedding(embed_dim=3)))
     assert judge_key(embedder) != judge_key(LlamaIndexEmbedder(MockEmbedding(embed_dim=4)))
-
-
-def test_a_bound_on_its_calls_makes_no_other_judge():
-    metric = ContextRelevancy(llm=LlamaIndexLLM(Remote()))
-    assert metric_key(bounded([metric], 3)[0]) == metric_key(metric)
