@@ -8,7 +8,6 @@ from types import SimpleNamespace
 
 import pytest
 from llama_index.core import Settings
-from llama_index.core.base.llms import types
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse, LLMMetadata, LogProb
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.llms import MockLLM
@@ -142,12 +141,6 @@ def test_thoughts_tool_calls_and_reasoning(message, raw, text):
     assert to_reply(ChatResponse(message=message, raw=raw), a_request()).text == text
 
 
-@pytest.mark.skipif(not hasattr(types, "ToolCallBlock"), reason="this release has no such blocks")
-def test_a_tool_call_among_a_message_s_blocks_is_read():
-    message = ChatMessage(blocks=[types.ToolCallBlock(tool_name="reply", tool_kwargs={"a": 1})])
-    assert to_reply(ChatResponse(message=message), a_request()).text == '{"a": 1}'
-
-
 def test_settings_are_looked_up_at_each_call_and_left_as_they_are():
     judge = LlamaIndexLLM()
     assert (judge.model, judge.max_input_tokens) == ("Settings.llm", None)
@@ -164,15 +157,6 @@ def test_no_llm_anywhere_is_said_with_what_to_set(monkeypatch):
     monkeypatch.setitem(sys.modules, "llama_index.llms.openai", None)  # LlamaIndex's own default
     with pytest.raises(ValueError, match=r"^llm: none was given, .* set llama_index\.core\.Settings\.llm"):
         LlamaIndexLLM().generate(a_request())
-
-
-def test_what_is_refused():
-    with pytest.raises(TypeError, match="llm: str is no LlamaIndex LLM"):
-        LlamaIndexLLM("gpt-5")
-    with pytest.raises(ValueError, match="asking"):
-        LlamaIndexLLM(Wet(), asking="nicely")
-    with pytest.raises(ValueError, match="max_input_tokens"):
-        LlamaIndexLLM(Wet(), max_input_tokens=0)
 
 
 @pytest.mark.parametrize(("ask", "model"), [(generate, Completing), (agenerate, Chatting)])
@@ -199,13 +183,6 @@ async def test_a_sync_only_model_is_called_from_threads_side_by_side():
     judge = LlamaIndexLLM(llm)
     await asyncio.gather(*(judge.agenerate(a_request()) for _ in range(5)))
     assert llm.script.halves == [("sync", False)] * 5
-
-
-def test_structured_no_usable_answer_is_asked_again_and_then_unscored():
-    llm = Wet("I would rather not.", chat_model=True)
-    metric = ContextRelevancy(llm=LlamaIndexLLM(llm, structured=True, in_threads=False))
-    assert metric.score(SAMPLE).reason == asyncio.run(metric.ascore(SAMPLE)).reason == "judge_unparseable"
-    assert len(llm.asked) == 4
 
 
 async def test_the_loop_that_made_the_adapter_is_its_home():
@@ -251,22 +228,28 @@ def test_structured_braces_in_the_data_stay_and_one_word_is_asked_for_plainly():
     assert LlamaIndexLLM(Wet("Yes."), structured=True).generate(YES_OR_NO).text == "yes"
 
 
-def test_the_longest_prompt():
-    class Sized(Wet):
-        window: int = 0
-        output: int = 0
+def test_structured_no_usable_answer_is_asked_again_and_then_unscored():
+    llm = Wet("I would rather not.", chat_model=True)
+    assert ContextRelevancy(llm=LlamaIndexLLM(llm, structured=True)).score(SAMPLE).reason == "judge_unparseable"
+    assert len(llm.asked) == 2
 
+
+@pytest.mark.parametrize(
+    ("window", "output", "chosen", "limit"),
+    [(3900, 256, None, None), (128_000, 4_000, None, 124_000), (8_000, -1, None, 8_000), (8_000, 1_000, 50, 50)],
+)
+def test_the_longest_prompt_is_the_windows_rest_unless_it_is_llama_indexs_default(window, output, chosen, limit):
+    class Sized(Wet):
         @property
         def metadata(self):
-            return LLMMetadata(context_window=self.window, num_output=self.output)
+            return LLMMetadata(context_window=window, num_output=output)
 
-    for window, output, chosen, limit in (
-        (3900, 256, None, None),  # LlamaIndex' default: unknown
-        (128_000, 4_000, None, 124_000),
-        (8_000, -1, None, 8_000),
-        (8_000, 1_000, 50, 50),
-        (9, 9, None, None),
-    ):
-        llm = Sized()
-        llm.window, llm.output = window, output
-        assert LlamaIndexLLM(llm, max_input_tokens=chosen).max_input_tokens == limit
+    assert LlamaIndexLLM(Sized(), max_input_tokens=chosen).max_input_tokens == limit
+
+
+def test_what_is_refused():
+    with pytest.raises(TypeError, match="llm: str is no LlamaIndex LLM"):
+        LlamaIndexLLM("gpt-5")
+    for wrong in ({"asking": "nicely"}, {"max_input_tokens": 0}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            LlamaIndexLLM(Wet(), **wrong)
