@@ -1,16 +1,12 @@
 """Which metadata of documents stand in the contexts: the same live and offline, and none unless it is asked for."""
 
-import asyncio
-
 import pytest
 from llama_index.core import Document, MockEmbedding, Settings, VectorStoreIndex
-from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.chat_engine import ContextChatEngine
 from llama_index.core.query_engine import CustomQueryEngine
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import MetadataMode
-from llama_index.core.tools import QueryEngineTool
 
 from ragstone import ContextRelevancy
 from ragstone.testing import FakeLLM
@@ -23,7 +19,7 @@ from ragstone_llama_index import (
 )
 
 from .models import truth
-from .monitored import ANSWER, Calling, Notes, Speaking, memory, settled
+from .monitored import Notes, Speaking, memory
 
 TEXT = "Emma is a novel by Jane Austen."
 MODES = {
@@ -59,23 +55,14 @@ class Own(CustomQueryEngine):
         return str(len(self.retriever.retrieve(query_str)))
 
 
-async def agent():
-    tool = QueryEngineTool.from_defaults(engine(), name="books", description="books")
-    app = FunctionAgent(tools=[tool], llm=Calling(("books", {"input": "Emma"}), ANSWER), streaming=False)
-    await app.run(user_msg="Who?", memory=memory())
-    await settled()
-
-
 def chat():
     return ContextChatEngine.from_defaults(index().as_retriever(), llm=Speaking(), memory=memory())
 
 
 APPS = {
-    "query": lambda: engine().query("Who?"),
     "stream": lambda: list(engine(streaming=True).query("Who?").response_gen),
     "own": lambda: Own(retriever=index().as_retriever()).query("Who?"),
     "streamed chat": lambda: list(chat().stream_chat("Who?").response_gen),
-    "agent": lambda: asyncio.run(agent()),
 }
 
 
@@ -83,11 +70,6 @@ def options(mode):
     return {} if mode is None else {"metadata_mode": mode}
 
 
-@pytest.mark.filterwarnings(
-    "ignore::pydantic.PydanticDeprecatedSince20",
-    "ignore::pydantic.PydanticDeprecatedSince211",
-    "ignore:is_running called from within a step:DeprecationWarning",
-)
 @pytest.mark.parametrize("app", APPS)
 def test_live(app):
     for mode in (None, "llm"):
