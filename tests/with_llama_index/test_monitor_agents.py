@@ -8,9 +8,7 @@ from llama_index.core.base.llms.types import ChatMessage, ChatResponse, MessageR
 from llama_index.core.tools import QueryEngineTool
 from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
 
-from ragstone_llama_index import instrument
-
-from .monitored import ANSWER, TEXTS, Calling, Notes, engine, kept_by_handlers, memory, settled
+from .monitored import ANSWER, TEXTS, Calling, engine, memory, settled
 from .test_monitor_engines import Second
 
 # LlamaIndex' agents look at all attributes of themselves for steps, pydantic's deprecated ones among them, and ask
@@ -48,16 +46,10 @@ def run(app, **asked):
 
 
 @pytest.mark.parametrize("streaming", [False, True])
-def test_a_function_agent(notes, streaming):
-    app = agent(CALL, ANSWER, streaming=streaming, initial_state={})
-    assert str(run(app, user_msg="Who wrote Emma?", memory=memory())) == ANSWER
-    assert notes.told == [("Who wrote Emma?", TEXTS, ANSWER)]
-    assert notes.samples[0].metadata["name"] == "FunctionAgent.run"
-
-
-def test_agents_that_work_together(notes):
-    one = agent(CALL, ("handoff", {"to_agent": "b", "reason": "so"}), name="a", description="a", can_handoff_to=["b"])
-    two = agent(CALL, ANSWER, tools=[engine_tool(node_postprocessors=[Second()])], name="b", description="b")
+def test_agents_that_work_together(notes, streaming):
+    options = {"streaming": streaming, "description": "one"}
+    one = agent(CALL, ("handoff", {"to_agent": "b", "reason": "so"}), name="a", can_handoff_to=["b"], **options)
+    two = agent(CALL, ANSWER, tools=[engine_tool(node_postprocessors=[Second()])], name="b", **options)
     app = AgentWorkflow(agents=[one, two], root_agent="a")
     assert str(run(app, user_msg="Who wrote Emma?", memory=memory())) == ANSWER
     assert notes.told == [("Who wrote Emma?", (*TEXTS, f"reranked: {TEXTS[1]}"), ANSWER)]
@@ -108,10 +100,8 @@ class Flow(Workflow):
         (ANSWER, ANSWER, ()),
         ({"answer": ANSWER, "pages": 3}, ANSWER, ()),
         ({"pages": 3}, None, ()),
-        (ChatMessage(ANSWER), ANSWER, ()),
         (ChatResponse(message=ChatMessage(ANSWER)), ANSWER, ()),
         (lambda: {"response": engine().query("Within"), "seen": 1}, ANSWER, TEXTS),
-        (lambda: str(engine().query("Within")), ANSWER, TEXTS),
         (within, ANSWER, TEXTS),
         (ValueError("broken"), None, ()),
     ],
@@ -124,9 +114,10 @@ def test_a_workflow_of_the_users_own(notes, gives, answer, contexts):
 
 
 def test_the_names_under_which_a_workflow_is_asked(notes):
-    for name in ("user_msg", "query", "question", "message", "input", "topic"):
-        run(Flow(), gives=7, **{name: "Who?"})
-    assert [one.user_input for one in notes.samples] == ["Who?"] * 6
+    names = ("user_msg", "query", "question", "message", "input", "topic")
+    for name in names:
+        run(Flow(), gives=7, **{name: name})
+    assert [one.user_input for one in notes.samples] == list(names)
     run(Flow(), gives=7, one="text", two="texts")
     assert notes.skipped == {"no_question": 1}
 
@@ -136,14 +127,6 @@ async def test_a_workflow_that_ends_with_a_stream(notes):
     assert notes.told == []
     assert "".join(response.response_gen) == ANSWER
     assert notes.told == [("Who?", TEXTS, ANSWER)]
-
-
-def test_a_run_that_takes_too_long(notes):
-    """A failure of the app; in 0.13 it looks like one that was cancelled."""
-    assert isinstance(run(Flow(timeout=0.1), query="Who?", gives=slow), Exception)
-    assert len(notes.samples) + notes.skipped["cancelled"] == 1
-    for sample in notes.samples:
-        assert sample.metadata["error"].startswith("WorkflowTimeoutError: ")
 
 
 async def test_a_run_that_is_cancelled(notes):
@@ -168,19 +151,3 @@ async def test_runs_at_the_same_time_of_one_task_are_runs_of_their_own(notes):
     await settled()
     expected = [(f"Question {i}?", TEXTS, f"Answer {i}.") for i in range(4)]
     assert sorted(notes.told) == [("Beside?", TEXTS, ANSWER), *expected]
-
-
-def test_a_loop_that_is_closed_in_the_middle_of_a_run():
-    notes = Notes()
-    instrument(notes)
-
-    async def main():
-        Flow().run(query="Who?", gives=slow)
-        await asyncio.sleep(0.05)
-
-    asyncio.run(main())
-    assert (notes.told, notes.errors) == ([], [])
-    if kept_by_handlers():  # in 0.13 nobody tells of such an end: the run grows old, and is forgotten then
-        assert not notes.skipped
-    else:
-        assert notes.skipped == {"cancelled": 1}
