@@ -10,10 +10,6 @@ from llama_index.core.chat_engine import (
     ContextChatEngine,
     SimpleChatEngine,
 )
-from llama_index.core.chat_engine.types import StreamingAgentChatResponse
-
-from ragstone_llama_index.recorder import Recorder
-from ragstone_llama_index.runs import Asked
 
 from .monitored import ANSWER, TEXTS, Speaking, engine, memory, retriever
 
@@ -56,15 +52,6 @@ async def test_a_turn_of_every_kind(notes, kind):
     assert notes.told == expected(kind) * 4
     names = {f"{kind.__name__}.{name}" for name in ("chat", "achat", "stream_chat", "astream_chat")}
     assert {one.metadata["name"] for one in notes.samples} == names
-
-
-@pytest.mark.parametrize(("error", "answer"), [(None, ANSWER), (ConnectionError("gone"), None)])
-def test_the_writing_may_end_before_the_call_does(notes, error, answer):
-    """The thread that writes is quick, and the app's thread is held up before it can wait for it."""
-    response = StreamingAgentChatResponse(response=ANSWER, is_writing_to_memory=True, exception=error)
-    response.is_done = error is None
-    Recorder(notes).answered(Asked("1", "Who?", {}), response, lambda: TEXTS)
-    assert notes.told == [("Who?", TEXTS, answer)]
 
 
 @TWO_KINDS
