@@ -151,21 +151,16 @@ def test_a_monitor_that_fails_is_no_trouble_of_the_app(heard):
     heard.errors.clear()
 
 
-def test_the_sample_has_the_id_of_the_calls_span_and_the_apps_tags(notes):
+def test_the_sample_has_its_own_id_and_the_apps_tags_and_does_not_change_afterwards(notes):
     with instrument_tags({"user": "ann", "turn": 3, "client": object(), "llamaindex.run_id": "x"}):
         query(engine())
-    query(engine())
-    assert [one.metadata["tags"] for one in notes.samples] == [{"user": "ann", "turn": 3}, {}]
-    assert [len(one.id) for one in notes.samples] == [36, 36]
-
-
-def test_what_the_app_changes_afterwards_does_not_show(notes):
     response = query(engine())
-    for node in response.source_nodes:
-        node.node.set_content("changed")
+    response.source_nodes[0].node.set_content("changed")
     response.source_nodes.clear()
     response.response = "changed"
-    assert notes.told == [DONE]
+    assert notes.told == [DONE] * 2
+    assert [one.metadata["tags"] for one in notes.samples] == [{"user": "ann", "turn": 3}, {}]
+    assert [len(one.id) for one in notes.samples] == [36, 36]
 
 
 @pytest.mark.parametrize("trace", [False, True])
