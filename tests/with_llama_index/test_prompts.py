@@ -3,7 +3,7 @@
 import pytest
 from llama_index.core.prompts import ChatPromptTemplate, PromptTemplate
 
-from ragstone import ContextRelevancy, SummarizationScore
+from ragstone import ContextRelevancy
 from ragstone.testing import FakeLLM
 from ragstone_llama_index import ContextRelevancyEvaluator, MetricEvaluator
 
@@ -44,16 +44,6 @@ def test_a_changed_prompt_is_what_the_judge_reads_and_shows_in_the_version() -> 
     evaluator.update_prompts({"sentences": PromptTemplate("Be {tone}. {other}").partial_format(tone="strict")})
     evaluator.evaluate(**GIVEN)
     assert judge.requests[2].system.startswith("Be strict. {other}\n")
-
-
-def test_one_after_another_and_back_again() -> None:
-    evaluator = MetricEvaluator(metrics(truth)[0])
-    own = evaluator.get_prompts()
-    evaluator.update_prompts({"questions": PromptTemplate("Q.")})
-    evaluator.update_prompts({"answers": PromptTemplate("A.")})
-    assert templates(evaluator) == {"questions": "Q.", "answers": "A."}
-    evaluator.update_prompts(own)
-    assert evaluator.metric.version == SummarizationScore.version
 
 
 def test_a_wrong_one_is_refused_at_once() -> None:
