@@ -63,7 +63,6 @@ def an_agents(*returned):
 
 
 RETURNED = {
-    "Response": (lambda: Response("Jane Austen.", NODES), "Jane Austen."),
     "Response(None)": (lambda: Response(None, NODES), None),
     "PydanticResponse": (lambda: PydanticResponse(Author(name="Jane"), NODES), '{"name":"Jane"}'),
     "StreamingResponse": (lambda: StreamingResponse(iter(PIECES), NODES), "Jane Austen."),
@@ -127,16 +126,6 @@ def test_what_cannot_be_scored_is_an_invalid_result_for_metrics_that_need_it(way
 FACT = "Jane Austen wrote Emma."
 
 
-def chat():
-    return index([FACT]).as_chat_engine(chat_mode="context", llm=Speaking(FACT), memory=memory())
-
-
-def streamed_chat():
-    response = chat().stream_chat("Who wrote Emma?")
-    assert "".join(response.response_gen) == FACT
-    return response
-
-
 def agent():
     turns = iter(['Thought: Hm.\nAction: books\nAction Input: {"input": "Who?"}', f"Thought: I know.\nAnswer: {FACT}"])
     tool = QueryEngineTool.from_defaults(engine(FACT, texts=[FACT]), name="books", description="Who wrote what.")
@@ -150,10 +139,15 @@ def agent():
         return asyncio.run(app())
 
 
+def streamed_chat():
+    chat = index([FACT]).as_chat_engine(chat_mode="context", llm=Speaking(FACT), memory=memory())
+    response = chat.stream_chat("Who wrote Emma?")
+    assert "".join(response.response_gen) == FACT
+    return response
+
+
 APPS = {
-    "query": lambda: engine(FACT, texts=[FACT]).query("Who wrote Emma?"),
     "stream": lambda: engine(FACT, texts=[FACT], streaming=True).query("Who wrote Emma?"),
-    "chat": lambda: chat().chat("Who wrote Emma?"),
     "streamed chat": streamed_chat,
     "agent": agent,
 }
