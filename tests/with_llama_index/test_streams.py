@@ -57,11 +57,6 @@ async def aiterate(response):
     return "".join([piece async for piece in response.response_gen])
 
 
-async def aprint(response):
-    await response.print_response_stream()
-    return response.response_txt
-
-
 async def evaluated(source):
     """Return a response whose evaluation waits for the second piece, and that evaluation."""
     response = AsyncStreamingResponse(source.asynchronous())
@@ -76,11 +71,10 @@ async def begun(coroutine):
     return task
 
 
-@pytest.mark.parametrize("use", [aiterate, aprint])
-async def test_the_user_reads_an_async_stream_while_it_is_evaluated(use):
+async def test_the_user_reads_an_async_stream_while_it_is_evaluated():
     source = Source(asyncio.Event)
     response, first = await evaluated(source)
-    user, second = await begun(use(response)), await begun(aread(response))
+    user, second = await begun(aiterate(response)), await begun(aread(response))
     source.go_on.set()
     assert await user == WHOLE
     assert [(await first).text, (await second).text] == [WHOLE] * 2
@@ -170,24 +164,14 @@ async def test_an_async_stream_is_read_if_it_is_fresh_and_else_said_to_be_half_r
         pieces = [await anext(response.response_gen) for _ in range(taken)]
         check_half_read(await aread(response))
         assert pieces + [piece async for piece in response.response_gen] == PIECES
-
-
-def test_a_stream_that_was_half_read_is_said_to_be():
     response = StreamingResponse(piece for piece in PIECES)
     next(response.response_gen)
     check_half_read(read(response))
-    check_half_read(asyncio.run(aread(response)))
-
-
-async def test_an_async_stream_that_the_user_is_reading_is_the_users():
+    check_half_read(await aread(response))
     response = AsyncStreamingResponse(waits())
     user = await begun(aiterate(response))  # waits for the first piece
     check_half_read(await aread(response))
     assert await user == WHOLE
-
-
-def iterate(response):
-    return "".join(response.response_gen)
 
 
 @pytest.fixture
@@ -196,14 +180,13 @@ def threads():
         yield pool
 
 
-@pytest.mark.parametrize("use", [iterate, str])
-def test_the_user_reads_a_stream_while_it_is_evaluated(use, threads):
+def test_the_user_reads_a_stream_while_it_is_evaluated(threads):
     source = Source(threading.Event)
     response = StreamingResponse(source.sync())
     evaluators = [threads.submit(read, response)]
     source.paused.wait(30)
     evaluators.append(threads.submit(read, response))
-    user = threads.submit(use, response)
+    user = threads.submit(str, response)
     wait([user], 0.02)  # lets it collide; in time or not, it gets the whole
     source.go_on.set()
     assert [user.result(), *(evaluator.result().text for evaluator in evaluators)] == [WHOLE] * 3
@@ -235,17 +218,6 @@ def test_a_stream_that_breaks_off_does_so_for_the_evaluator_and_then_the_user():
     with pytest.raises(ConnectionError, match="gone"):
         pieces.extend(response.response_gen)
     assert pieces == PIECES
-
-
-def test_a_sync_stream_does_not_hold_up_the_loop():
-    threads = []
-
-    def stream():
-        threads.append(threading.current_thread())
-        yield from PIECES
-
-    assert asyncio.run(aread(StreamingResponse(stream()))).text == WHOLE
-    assert threads != [threading.main_thread()]
 
 
 async def test_the_user_reads_a_stream_whose_evaluator_gave_up_before_its_thread_began():
