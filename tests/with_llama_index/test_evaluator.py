@@ -8,6 +8,7 @@ import pytest
 from llama_index.core import Settings
 from llama_index.core.base.response.schema import Response
 from llama_index.core.evaluation import EvaluationResult
+from llama_index.core.prompts import ChatPromptTemplate, PromptTemplate
 from llama_index.core.schema import NodeWithScore, TextNode
 
 from ragstone import (
@@ -31,6 +32,8 @@ from ragstone_llama_index import (
     named,
 )
 
+from ..core.judges import step  # noqa: TID252
+from ..core.test_prompts import SAMPLE as PROMPTED  # noqa: TID252
 from ..support.keys import ERRORS, KEYS, OWN, leaked  # noqa: TID252
 from .models import SAMPLE, Chatting, Completing, Placing, metrics, truth
 
@@ -139,20 +142,13 @@ def test_a_judge_that_fails_is_an_invalid_result_with_no_key_in_it(way):
 
 
 @BOTH_WAYS
-def test_an_empty_input_is_an_invalid_result_and_costs_nothing(way):
-    llm = FakeLLM(truth)
-    for empty, field in (({"response": " "}, "response"), ({"contexts": []}, "retrieved_contexts")):
-        result = way(AlignmentCoverageEvaluator(llm), **{**INPUTS, **empty})
-        assert result.invalid_reason.startswith(f"empty_input: {field}: ")
-    assert llm.requests == []
-
-
-@BOTH_WAYS
 def test_inputs_that_are_missing_or_of_the_wrong_type_raise_with_their_names_here(way):
     context, alignment = ContextRelevancyEvaluator(FakeLLM(truth)), AlignmentCoverageEvaluator(FakeLLM(truth))
     for evaluator, argument in ((context, "query"), (context, "contexts"), (alignment, "response")):
         with pytest.raises(ValueError, match=f"^{argument}: is missing; {evaluator.metric.name} needs it"):
             way(evaluator, **{**INPUTS, argument: None})
+    with pytest.raises(TypeError, match="metric: is the class ContextRelevancy; pass a metric, such as"):
+        MetricEvaluator(ContextRelevancy)
     with pytest.raises(ValueError, match=r"^contexts: is one str; pass a list of texts, one per retrieved context$"):
         way(context, **{**INPUTS, "contexts": "one text"})
     assert way(context, **{**INPUTS, "response": None}).score is not None  # it needs none
@@ -165,13 +161,6 @@ def test_an_answer_that_is_no_text_is_a_result():
     assert result.invalid_reason == "missing_input: response: is dict, not text"
 
 
-def test_what_is_no_model_and_no_metric_is_refused_in_llama_index_words():
-    with pytest.raises(TypeError, match="llm: str is no LlamaIndex LLM; pass"):
-        ContextRelevancyEvaluator("gpt-5")
-    with pytest.raises(TypeError, match="metric: is the class ContextRelevancy; pass a metric, such as"):
-        MetricEvaluator(ContextRelevancy)
-
-
 def test_the_named_ones_take_every_option_of_their_metric():
     for metric, options in (
         (AlignmentCoverage, named.AlignmentOptions),
@@ -182,3 +171,53 @@ def test_the_named_ones_take_every_option_of_their_metric():
         first = {"llm", "embedder"} if metric is ResponseRelevancy else {"llm"}
         fields = {field.name for field in dataclasses.fields(metric)} - first
         assert {*options.__annotations__, *named.MetricOptions.__annotations__} == fields
+
+
+BRACES = 'Mine. {context_str} {"a": 1} %s'
+GIVEN = {"query": PROMPTED.user_input, "response": PROMPTED.response, "contexts": list(PROMPTED.retrieved_contexts)}
+
+
+def templates(evaluator: MetricEvaluator) -> dict[str, str]:
+    return {name: prompt.get_template() for name, prompt in evaluator.get_prompts().items()}
+
+
+def test_they_are_the_metric_s_instructions_by_step_and_every_one_can_be_changed() -> None:
+    for metric in (*metrics(truth), *metrics(truth, "one_by_one")):
+        evaluator = MetricEvaluator(metric)
+        assert templates(evaluator) == dict(metric.prompts)
+        evaluator.update_prompts({name: PromptTemplate(f"Mine: {name}.") for name in metric.prompts})
+        evaluator.evaluate(**GIVEN)
+        assert metric.llm.requests
+        for request in metric.llm.requests:
+            assert request.system.startswith(f"Mine: {step(request)}.")
+        assert MetricEvaluator(metric).metric.version == type(metric).version  # it stays with that evaluator
+
+
+def test_a_changed_prompt_is_what_the_judge_reads_and_shows_in_the_version() -> None:
+    judge = FakeLLM(truth)
+    evaluator = ContextRelevancyEvaluator(judge)
+    before = evaluator.evaluate(**GIVEN)
+    evaluator.update_prompts({"sentences": PromptTemplate(BRACES)})
+    after = evaluator.evaluate(**GIVEN)
+    first, second = judge.requests
+    assert second.system.startswith(f"{BRACES}\n")
+    assert second.user == first.user, "data, reminder and form of the reply are not the prompt's"
+    assert after.version.startswith(f"{before.version}+")
+    assert templates(evaluator)["sentences"] == BRACES
+    evaluator.update_prompts({"sentences": PromptTemplate("Be {tone}. {other}").partial_format(tone="strict")})
+    evaluator.evaluate(**GIVEN)
+    assert judge.requests[2].system.startswith("Be strict. {other}\n")
+
+
+def test_a_wrong_one_is_refused_at_once() -> None:
+    evaluator = ContextRelevancyEvaluator(FakeLLM(truth))
+    mapped = PromptTemplate("{a}", template_var_mappings={"a": "b"})
+    for name, prompt, error, message in (
+        ("eval_template", PromptTemplate("x"), ValueError, "'eval_template' is no step; there are sentences, copies"),
+        ("sentences", PromptTemplate(" "), ValueError, "is blank"),
+        ("sentences", mapped, TypeError, "sentences: has mappings of variables"),
+        ("sentences", ChatPromptTemplate([]), TypeError, "sentences: is ChatPromptTemplate; pass a PromptTemplate"),
+    ):
+        with pytest.raises(error, match=message):
+            evaluator.update_prompts({name: prompt})
+    assert evaluator.metric.version == ContextRelevancy.version

@@ -5,17 +5,20 @@ import json
 import sys
 import threading
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from llama_index.core import Settings
+from llama_index.core import MockEmbedding, Settings
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse, LLMMetadata, LogProb
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.llms import MockLLM
 from llama_index.core.llms.callbacks import llm_completion_callback
+from pydantic import Field
 
 from ragstone import ContextRelevancy, LLMRequest
+from ragstone.batch.journal.keys import judge_key
 from ragstone.testing import LLMContract
-from ragstone_llama_index import LlamaIndexLLM
+from ragstone_llama_index import LlamaIndexEmbedder, LlamaIndexLLM
 from ragstone_llama_index.replies import to_reply
 
 from .models import SAMPLE, Chatting, Completing, drive, metrics, truth
@@ -253,3 +256,42 @@ def test_what_is_refused():
     for wrong in ({"asking": "nicely"}, {"max_input_tokens": 0}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             LlamaIndexLLM(Wet(), **wrong)
+
+
+class Remote(MockLLM):
+    """Has the fields of the models that LlamaIndex' packages for servers have."""
+
+    api_base: str = "http://me:s3cret@127.0.0.1:1/v1"
+    api_key: str = "s3cret"
+    temperature: float = 0.1
+    timeout: float = 60.0
+    default_headers: dict[str, str] = Field(default_factory=lambda: {"Authorization": "Bearer s3cret"})
+    additional_kwargs: dict[str, Any] = Field(default_factory=dict)
+
+
+def key(**settings):
+    return judge_key(LlamaIndexLLM(Remote().model_copy(update=settings)))
+
+
+def test_each_setting_makes_another_judge():
+    keys = [
+        key(),
+        key(api_base="http://127.0.0.1:2/v1"),
+        key(temperature=0.5),
+        key(additional_kwargs={"extra_body": {"top_k": 3}}),
+        key(max_tokens=9),
+        judge_key(LlamaIndexLLM(MockLLM())),
+        judge_key(LlamaIndexLLM(Remote(), structured=True)),
+    ]
+    assert len(set(keys)) == len(keys)
+    assert key(api_key="another", timeout=9.0, system_prompt="The app's, which the judge never sees.") == keys[0]
+    assert "s3cret" not in json.dumps(LlamaIndexLLM(Remote()).identity)
+
+
+def test_the_one_of_the_settings_counts_as_it_is(monkeypatch):
+    judge, embedder = LlamaIndexLLM(), LlamaIndexEmbedder()
+    monkeypatch.setattr(Settings, "_llm", Remote(), raising=False)
+    monkeypatch.setattr(Settings, "_embed_model", MockEmbedding(embed_dim=3), raising=False)
+    assert judge_key(judge) == key()
+    assert judge_key(embedder) == judge_key(LlamaIndexEmbedder(MockEmbedding(embed_dim=3)))
+    assert judge_key(embedder) != judge_key(LlamaIndexEmbedder(MockEmbedding(embed_dim=4)))

@@ -19,10 +19,14 @@ from llama_index.core.selectors import LLMSingleSelector
 from llama_index.core.tools import QueryEngineTool
 from llama_index_instrumentation.dispatcher import instrument_tags
 
-from ragstone_llama_index import LlamaIndexLLM, MetricEvaluator
+from ragstone import ContextRelevancy, ResponseRelevancy
+from ragstone.monitor import Monitor
+from ragstone.sinks import CallableSink
+from ragstone.testing import FakeEmbedder, FakeLLM
+from ragstone_llama_index import LlamaIndexLLM, MetricEvaluator, instrument, uninstrument
 
 from .models import Chatting, metrics, truth
-from .monitored import ANSWER, TEXTS, Speaking, as_json, engine, in_threads, retriever
+from .monitored import ANSWER, TEXTS, Speaking, as_json, engine, in_threads, kept_by_handlers, retriever
 
 DONE = ("Who?", TEXTS, ANSWER)
 
@@ -184,3 +188,26 @@ def test_what_a_judge_does_is_no_sample(notes, trace):
     query(Guarded())
     assert notes.told == [("Who?", (), "True")]
     assert sum(notes.skipped.values()) == 0
+
+
+QUESTION = "Which of them say word1?"
+FACTS = ("It has word0 here. It has word1 here.", "It has word2 here.")
+
+
+@pytest.mark.parametrize("judge", [FakeLLM(truth), LlamaIndexLLM(Chatting(truth))], ids=["fake", "LlamaIndex"])
+def test_an_app_is_scored_and_its_judges_calls_are_not(judge):
+    """Calls of a judge from LlamaIndex are spans of the same process; none of them begets another sample."""
+    outcomes = []
+    metrics = [ContextRelevancy(llm=judge), ResponseRelevancy(llm=judge, embedder=FakeEmbedder(), strictness=1)]
+    with Monitor(metrics, sinks=CallableSink(outcomes.extend)) as monitor:
+        instrument(monitor)
+        for _ in range(3):
+            asyncio.run(engine(texts=FACTS).aquery(QUESTION))
+        assert monitor.flush(30).done
+        stats = monitor.stats()
+        uninstrument(monitor)
+    assert (stats.samples, stats.accepted, stats.scored, stats.errors) == (3, 6, 6, {})
+    assert len({one.sample_id for one in outcomes}) == 3
+    values = {one.outcome.metric: one.outcome.value for one in outcomes}
+    assert values["context_relevancy"] == pytest.approx(1 / 3)
+    assert kept_by_handlers() == 0

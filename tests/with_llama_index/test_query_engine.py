@@ -6,15 +6,24 @@ import time
 
 import pytest
 from llama_index.core.base.response.schema import Response, StreamingResponse
+from llama_index.core.evaluation import BatchEvalRunner
 from llama_index.core.query_engine import CustomQueryEngine
 from llama_index.core.schema import NodeWithScore, TextNode
 
 from ragstone import AlignmentCoverage, ContextRelevancy, ResponseRelevancy, Score, SummarizationScore
 from ragstone.testing import FakeEmbedder, FakeLLM
-from ragstone_llama_index import LlamaIndexLLM, MetricEvaluator, aevaluate_query_engine, evaluate_query_engine
+from ragstone_llama_index import (
+    AlignmentCoverageEvaluator,
+    ContextRelevancyEvaluator,
+    LlamaIndexLLM,
+    MetricEvaluator,
+    ResponseRelevancyEvaluator,
+    aevaluate_query_engine,
+    evaluate_query_engine,
+)
 
 from ..support.waiting import soon  # noqa: TID252
-from .models import Chatting, Completing, truth
+from .models import Chatting, Completing, Placing, truth
 
 QUESTIONS = [f"Which say word{i}?" for i in range(6)]
 
@@ -192,3 +201,69 @@ def test_what_it_cannot_be_called_with_is_refused_at_once():
         for way in (sync_way, async_way):
             with pytest.raises(error, match=message):
                 way(**{**call, **change})
+
+
+COUNT, FAILING = 12, 7
+
+
+def evaluators(llm):
+    return {
+        "alignment": AlignmentCoverageEvaluator(llm, n_questions=1),
+        "response": ResponseRelevancyEvaluator(llm, Placing()),
+        "context": ContextRelevancyEvaluator(llm),
+    }
+
+
+INPUTS = {
+    "queries": [f"Which say word{i}?" for i in range(COUNT)],
+    "response_strs": [f"It has word{i} here." for i in range(COUNT)],
+    "contexts_list": [[f"It has word{i} here. More of it follows."] for i in range(COUNT)],
+}
+
+
+def fails_for_one(request):
+    """A judge that is never there for one sample of many."""
+    if f"word{FAILING} " in request.user or f"word{FAILING}?" in request.user:
+        return ConnectionError("gone")
+    return truth(request)
+
+
+def sync_run(runner):
+    return runner.evaluate_response_strs(**INPUTS)
+
+
+def async_run(runner):
+    return asyncio.run(runner.aevaluate_response_strs(**INPUTS))
+
+
+def notebook_run(runner):
+    async def cell():
+        return sync_run(runner)
+
+    return asyncio.run(cell())
+
+
+@pytest.mark.parametrize(
+    ("run", "model"), [(sync_run, Completing), (async_run, Chatting), (notebook_run, Chatting), (async_run, FakeLLM)]
+)
+def test_one_failing_sample_costs_the_others_nothing_run_after_run(run, model):
+    """Each run has an event loop of its own; the model's object is awaited from the first alone."""
+    llm = model(fails_for_one)
+    made = evaluators(llm)
+    for _ in range(2):
+        results = run(BatchEvalRunner(made))
+        assert set(results) == {"alignment", "response", "context"}
+        for of_metric in results.values():
+            assert [result.response for result in of_metric] == INPUTS["response_strs"]  # in order
+            failed = of_metric.pop(FAILING)
+            assert (failed.score, failed.invalid_reason) == (None, "judge_error: ConnectionError: gone")
+            assert [result.unscored for result in of_metric] == [None] * (COUNT - 1)
+    if model is Chatting:
+        assert len({loop for loop in llm.script.loops if loop is not None}) <= 1
+
+
+def test_a_failing_judge_is_not_asked_again():
+    """LlamaIndex retries what is raised three times, with seconds in between."""
+    llm = FakeLLM(fails_for_one)
+    sync_run(BatchEvalRunner({"context": ContextRelevancyEvaluator(llm)}))
+    assert len(llm.requests) == COUNT

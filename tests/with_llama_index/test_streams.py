@@ -220,22 +220,6 @@ def test_a_stream_that_breaks_off_does_so_for_the_evaluator_and_then_the_user():
     assert pieces == PIECES
 
 
-async def test_the_user_reads_a_stream_whose_evaluator_gave_up_before_its_thread_began():
-    response = StreamingResponse(iter(PIECES))
-    busy = threading.Event()
-    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
-    blocked = await begun(asyncio.to_thread(busy.wait, 30))
-    evaluator = await begun(aread(response))
-    user = response.response_gen
-    evaluator.cancel()
-    await asyncio.wait([evaluator])
-    first = next(user)
-    busy.set()
-    await blocked
-    assert [first, *user] == PIECES
-    assert (await aread(response)).text == WHOLE
-
-
 def test_an_interrupt_is_its_threads_own_and_the_stream_does_not_pass_for_a_whole_one():
     def interrupted():
         yield PIECES[0]
