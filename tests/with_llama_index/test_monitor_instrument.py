@@ -11,10 +11,11 @@ import pytest
 from llama_index.core.query_engine import CustomQueryEngine
 from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index_instrumentation import root_dispatcher
+from llama_index_instrumentation.dispatcher import instrument_tags
 from llama_index_instrumentation.span import active_span_id
 from llama_index_instrumentation.span_handlers import SimpleSpanHandler
 
-from ragstone_llama_index import MonitorCallbackHandler, instrument, uninstrument
+from ragstone_llama_index import JUDGE_TAG, MonitorCallbackHandler, instrument, uninstrument
 from ragstone_llama_index import runs as runs_module
 
 from .monitored import ANSWER, TEXTS, Notes, engine, in_threads, kept_by_handlers, recorder_of
@@ -78,7 +79,8 @@ class Outer(CustomQueryEngine):
     inner: object
 
     def custom_query(self, query_str):
-        return str(self.inner.query("Inner?"))
+        with instrument_tags({}):
+            return str(self.inner.query("Inner?"))
 
 
 def test_where_chooses_what_is_scored_with_all_beneath_it(notes):
@@ -121,6 +123,16 @@ def test_what_fails_in_the_handler_is_counted_and_no_trouble_of_the_app(notes):
 
 
 ENGINE = Returning.model_construct(nodes=[])
+
+
+def test_judge_calls_are_known_by_their_tag_with_all_beneath_them(notes):
+    instrument(notes)
+    with instrument_tags({JUDGE_TAG: True}):
+        Outer(inner=engine()).query("Outer?")
+    assert notes.told == []
+    assert kept_by_handlers() == 0
+
+
 BOUND = inspect.signature(lambda str_or_query_bundle: None).bind("Who? " + "x" * 200)
 
 
