@@ -92,14 +92,3 @@ async def test_an_async_streamed_turn_that_is_cancelled(notes, kind):
             await asyncio.wait_for(response.aprint_response_stream(), 0.07)
     assert notes.told == []
     assert notes.skipped == {"cancelled": 1}
-
-
-async def test_chats_at_the_same_time_each_have_their_own_answer(notes):
-    async def turn(i):
-        chat = make(ContextChatEngine, Speaking(f"Answer {i}.", pause=0.002))
-        response = await chat.astream_chat(f"Question {i}?")
-        assert "".join([word async for word in response.async_response_gen()]) == f"Answer {i}."
-
-    await asyncio.gather(*map(turn, range(8)))
-    notes.wait(8)
-    assert sorted(notes.told) == [(f"Question {i}?", TEXTS, f"Answer {i}.") for i in range(8)]

@@ -168,15 +168,6 @@ def test_runs_that_never_end_are_forgotten_by_number_and_age(notes, monkeypatch)
     assert (len(notes.told), notes.errors) == (1, [])
 
 
-def test_a_run_that_ends_before_what_it_began_takes_it_along(notes):
-    handler = handler_of(notes)
-    begin(handler, 1)
-    handler.span_exit(f"RetrieverQueryEngine.query-{1:036}", BOUND, ENGINE, None)
-    handler.span_exit(f"RetrieverQueryEngine._query-{1:036}", BOUND, ENGINE, None)
-    assert len(notes.told) == 1
-    assert kept_by_handlers() == 0
-
-
 def test_a_span_id_that_was_left_behind_in_the_context(notes):
     """LlamaIndex 0.13 leaves that of a run that is over."""
     instrument(notes)

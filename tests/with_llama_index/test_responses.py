@@ -4,7 +4,7 @@ import asyncio
 import warnings
 
 import pytest
-from llama_index.core.agent.workflow import AgentOutput, ReActAgent, ToolCallResult
+from llama_index.core.agent.workflow import ReActAgent
 from llama_index.core.base.response.schema import (
     AsyncStreamingResponse,
     PydanticResponse,
@@ -12,9 +12,8 @@ from llama_index.core.base.response.schema import (
     StreamingResponse,
 )
 from llama_index.core.chat_engine.types import AgentChatResponse, StreamingAgentChatResponse
-from llama_index.core.llms import ChatMessage
 from llama_index.core.schema import ImageNode, MetadataMode, NodeWithScore, TextNode
-from llama_index.core.tools import QueryEngineTool, ToolOutput
+from llama_index.core.tools import QueryEngineTool
 from pydantic import BaseModel
 
 from ragstone.testing import FakeLLM
@@ -51,28 +50,12 @@ def aread(response):
     return asyncio.run(aread_response(response, MetadataMode.NONE))
 
 
-def called(returned):
-    output = ToolOutput(blocks=[], tool_name="t", raw_input={}, raw_output=returned)
-    return ToolCallResult(tool_name="t", tool_kwargs={}, tool_id="1", tool_output=output, return_direct=False)
-
-
-def an_agents(*returned):
-    output = AgentOutput(response=ChatMessage(content="Jane Austen."), current_agent_name="a")
-    output.tool_calls.extend(map(called, returned))  # as LlamaIndex does, past the field's own type
-    return output
-
-
 RETURNED = {
-    "Response(None)": (lambda: Response(None, NODES), None),
     "PydanticResponse": (lambda: PydanticResponse(Author(name="Jane"), NODES), '{"name":"Jane"}'),
     "StreamingResponse": (lambda: StreamingResponse(iter(PIECES), NODES), "Jane Austen."),
     "StreamingResponse, read": (lambda: StreamingResponse(iter(PIECES), NODES, None, "Jane Austen."), "Jane Austen."),
     "AsyncStreamingResponse": (lambda: AsyncStreamingResponse(atokens(), NODES), "Jane Austen."),
     "AgentChatResponse": (lambda: AgentChatResponse("Jane Austen.", source_nodes=NODES), "Jane Austen."),
-    "AgentOutput": (
-        lambda: an_agents(Response("It is her.", NODES[:1]), "nothing", [NODES[1], "else"]),
-        "Jane Austen.",
-    ),
 }
 
 

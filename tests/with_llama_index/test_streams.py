@@ -81,16 +81,6 @@ async def test_the_user_reads_an_async_stream_while_it_is_evaluated():
     assert (source.begun, response.response_txt, (await response.get_response()).response) == (1, WHOLE, WHOLE)
 
 
-async def test_an_async_stream_that_breaks_off_does_so_for_the_user_and_the_evaluator():
-    source = Source(asyncio.Event, ConnectionError("gone"))
-    response, task = await evaluated(source)
-    user = await begun(aiterate(response))
-    source.go_on.set()
-    with pytest.raises(ConnectionError, match="gone"):
-        await user
-    assert [(await task).problem, (await aread(response)).problem] == [GONE] * 2
-
-
 @pytest.mark.parametrize("gives_up", ["user", "evaluator"])
 async def test_a_reader_of_an_async_stream_who_gives_up_harms_no_other(gives_up):
     source = Source(asyncio.Event)
@@ -218,6 +208,15 @@ def test_a_stream_that_breaks_off_does_so_for_the_evaluator_and_then_the_user():
     with pytest.raises(ConnectionError, match="gone"):
         pieces.extend(response.response_gen)
     assert pieces == PIECES
+
+
+async def test_an_async_stream_that_breaks_off_does_so_for_the_evaluator_and_then_the_user():
+    source = Source(asyncio.Event, ConnectionError("gone"))
+    source.go_on.set()
+    response = AsyncStreamingResponse(source.asynchronous())
+    assert (await aread(response)).problem == GONE
+    with pytest.raises(ConnectionError, match="gone"):
+        await aiterate(response)
 
 
 def test_an_interrupt_is_its_threads_own_and_the_stream_does_not_pass_for_a_whole_one():
