@@ -209,6 +209,16 @@ def test_a_changed_prompt_is_what_the_judge_reads_and_shows_in_the_version() -> 
     assert judge.requests[2].system.startswith("Be strict. {other}\n")
 
 
+def test_one_after_another_and_back_again() -> None:
+    evaluator = MetricEvaluator(metrics(truth)[0])
+    own = evaluator.get_prompts()
+    evaluator.update_prompts({"questions": PromptTemplate("Q.")})
+    evaluator.update_prompts({"answers": PromptTemplate("A.")})
+    assert templates(evaluator) == {"questions": "Q.", "answers": "A."}
+    evaluator.update_prompts(own)
+    assert evaluator.metric.version == type(evaluator.metric).version
+
+
 def test_a_wrong_one_is_refused_at_once() -> None:
     evaluator = ContextRelevancyEvaluator(FakeLLM(truth))
     mapped = PromptTemplate("{a}", template_var_mappings={"a": "b"})
