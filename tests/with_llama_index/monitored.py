@@ -8,13 +8,7 @@ from collections import Counter
 
 from llama_index.core import MockEmbedding, VectorStoreIndex
 from llama_index.core.base.llms.generic_utils import astream_completion_response_to_chat_response
-from llama_index.core.base.llms.types import (
-    ChatMessage,
-    ChatResponse,
-    CompletionResponse,
-    LLMMetadata,
-    MessageRole,
-)
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse, LLMMetadata, MessageRole
 from llama_index.core.llms import CustomLLM
 from llama_index.core.llms.callbacks import llm_chat_callback, llm_completion_callback
 from llama_index.core.llms.function_calling import FunctionCallingLLM

@@ -1,7 +1,7 @@
 """LlamaIndexEmbedder: one batch, the same rows from both halves, and where it runs."""
 
 import asyncio
-import threading
+import sys
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from llama_index.core.storage.kvstore import SimpleKVStore
 from ragstone.testing import EmbedderContract
 from ragstone_llama_index import LlamaIndexEmbedder
 
-from .models import Placing, PlacingSync
+from .models import Placing
 
 TEXTS = ["Who wrote it?", "Who wrote Emma?", "Was it Austen?", "When?"]
 
@@ -21,18 +21,11 @@ class TestPlacing(EmbedderContract):
         return LlamaIndexEmbedder(Placing())
 
 
-def embed(embedder, texts):
-    return embedder.embed(texts)
-
-
 def aembed(embedder, texts):
     return asyncio.run(embedder.aembed(texts))
 
 
-HALVES = pytest.mark.parametrize("place", [embed, aembed])
-
-
-@HALVES
+@pytest.mark.parametrize("place", [LlamaIndexEmbedder.embed, aembed])
 def test_all_texts_in_one_batch_as_texts_and_the_apps_cache_gets_nothing(place):
     cache = SimpleKVStore()
     embed_model = Placing(embeddings_cache=cache)
@@ -43,49 +36,25 @@ def test_all_texts_in_one_batch_as_texts_and_the_apps_cache_gets_nothing(place):
     assert cache.get_all(collection="embeddings") == {}
     assert embed_model.embeddings_cache is cache
     assert place(embedder, []).shape == (0, 0)
-    assert repr(embedder) == "LlamaIndexEmbedder('placing')"
 
 
-def test_each_half_is_the_models_own():
+def test_each_half_is_the_models_own_and_no_second_loop_awaits_it():
     embed_model = Placing()
     embedder = LlamaIndexEmbedder(embed_model)
     embedder.embed(["a"])
-    asyncio.run(embedder.aembed(["a"]))
-    asyncio.run(embedder.aembed(["a"]))  # a second loop
+    for _ in range(2):
+        aembed(embedder, ["a"])
     assert [half for half, _ in embed_model.batches] == ["sync", "async", "sync"]
 
 
-async def test_a_sync_only_model_is_called_from_threads_side_by_side():
-    together = threading.Barrier(3, timeout=30)
-
-    class Meeting(PlacingSync):
-        def _get_text_embeddings(self, texts):
-            together.wait()
-            return super()._get_text_embeddings(texts)
-
-    embedder = LlamaIndexEmbedder(Meeting())
-    assert [rows.shape for rows in await asyncio.gather(*(embedder.aembed(["a", "b"]) for _ in range(3)))] == [
-        (2, 8)
-    ] * 3
-
-
-@HALVES
-def test_settings_are_looked_up_at_each_call(place):
+def test_settings_are_looked_up_at_each_call_and_what_is_missing_is_said(monkeypatch):
     embedder = LlamaIndexEmbedder()
-    assert embedder.model == "Settings.embed_model"
     for dim in (2, 3):
         Settings.embed_model = MockEmbedding(embed_dim=dim)
-        assert place(embedder, ["a"]).shape == (1, dim)
-    assert embedder.model == "MockEmbedding"
-
-
-@HALVES
-def test_no_model_anywhere_is_said_with_what_to_set(place, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "llama_index.embeddings.openai", None)
+        assert embedder.embed(["a"]).shape == (1, dim)
+    Settings._embed_model = None
+    monkeypatch.setitem(sys.modules, "llama_index.embeddings.openai", None)
     with pytest.raises(ValueError, match=r"^embed_model: none was given, .* set llama_index\.core\.Settings\.embed"):
-        place(LlamaIndexEmbedder(), ["a"])
-
-
-def test_what_is_no_model_is_refused():
+        embedder.embed(["a"])
     with pytest.raises(TypeError, match="embed_model: str is no LlamaIndex embedding model"):
         LlamaIndexEmbedder("text-embedding-3-small")

@@ -2,18 +2,15 @@
 
 import asyncio
 import dataclasses
-import importlib
 import json
-import pkgutil
 
 import pytest
 from llama_index.core import Settings
 from llama_index.core.base.response.schema import Response
-from llama_index.core.evaluation import BaseEvaluator, EvaluationResult
+from llama_index.core.evaluation import EvaluationResult
+from llama_index.core.prompts import ChatPromptTemplate, PromptTemplate
 from llama_index.core.schema import NodeWithScore, TextNode
 
-import ragstone
-import ragstone_llama_index
 from ragstone import (
     AlignmentCoverage,
     ContextRelevancy,
@@ -21,7 +18,6 @@ from ragstone import (
     ResponseRelevancy,
     Score,
     SummarizationScore,
-    Unscored,
 )
 from ragstone.testing import FakeEmbedder, FakeLLM
 from ragstone_llama_index import (
@@ -36,6 +32,8 @@ from ragstone_llama_index import (
     named,
 )
 
+from ..core.judges import step  # noqa: TID252
+from ..core.test_prompts import SAMPLE as PROMPTED  # noqa: TID252
 from ..support.keys import ERRORS, KEYS, OWN, leaked  # noqa: TID252
 from .models import SAMPLE, Chatting, Completing, Placing, metrics, truth
 
@@ -96,15 +94,6 @@ def test_one_sample_one_outcome(number, asking, model):
         assert (result.invalid_result, result.invalid_reason, result.unscored) == (False, None, None)
 
 
-def test_results_are_evaluation_results_and_survive_json():
-    evaluator = MetricEvaluator(metrics(counted)[1])
-    before = dict(vars(evaluator))
-    result = evaluator.evaluate(**INPUTS)
-    assert isinstance(result, EvaluationResult)
-    assert MetricResult.model_validate_json(result.model_dump_json()) == result
-    assert vars(evaluator) == before  # nothing of a sample is kept
-
-
 NAMED = {
     "summarization_score": (SummarizationScoreEvaluator, {"questions": ("Is it so?",)}),
     "alignment_coverage": (AlignmentCoverageEvaluator, {"n_questions": 2, "threshold": None}),
@@ -120,58 +109,36 @@ def test_named_evaluators_take_models_and_the_metrics_options(name):
     Settings.llm, Settings.embed_model = Chatting(truth, name="of Settings"), Placing()
     for llm, model in ((None, "of Settings"), (Completing(truth), "completing"), (FakeLLM(truth), "fake")):
         evaluator = kind(llm, **options)
-        assert isinstance(evaluator, BaseEvaluator)
         assert (evaluator.metric.name, evaluator.metric.llm.model) == (name, model)
         assert {option: getattr(evaluator.metric, option) for option in options} == options
-    assert before.evaluate(**INPUTS).unscored is None
+    result = before.evaluate(**INPUTS)
+    assert result.unscored is None
+    assert isinstance(result, EvaluationResult)
+    assert MetricResult.model_validate_json(result.model_dump_json()) == result
 
 
-def test_embedders_of_both_kinds():
-    for embed_model, name in ((Placing(), "placing"), (FakeEmbedder(), "fake-8"), (None, "Settings.embed_model")):
-        assert ResponseRelevancyEvaluator(FakeLLM(truth), embed_model).metric.embedder.model == name
-
-
-def test_alignment_is_with_the_contexts_unless_said_otherwise():
+def test_alignment_is_with_the_contexts_and_passing_by_the_threshold():
     assert AlignmentCoverageEvaluator(FakeLLM(truth)).metric.source == "retrieved_contexts"
-    assert AlignmentCoverageEvaluator(FakeLLM(truth), source="user_input").metric.source == "user_input"
-
-
-def test_passing_is_by_the_metrics_threshold():
     for threshold, passing in ((None, None), (0.0, True), (1.0, False)):
         assert ContextRelevancyEvaluator(FakeLLM(truth), threshold=threshold).evaluate(**INPUTS).passing is passing
 
 
-# --- what cannot be scored -------------------------------------------------------------------------------------
+class Keyed(Completing):
+    api_key: str = OWN
 
 
 @BOTH_WAYS
-def test_a_judge_that_fails_is_an_invalid_result(way):
-    for error, reason in ((ConnectionError("refused"), "judge_error"), (TimeoutError("no"), "timeout")):
-        result = way(ContextRelevancyEvaluator(Chatting(lambda request, error=error: error)), **INPUTS)
-        assert (result.invalid_result, result.score, result.passing, result.unscored) == (True, None, None, reason)
-        assert result.invalid_reason.startswith(f"{reason}: {type(error).__name__}: ")
-        assert result.usage.llm_calls == 1
-        assert isinstance(result.outcome, Unscored)
-
-
-@BOTH_WAYS
-def test_a_reply_that_cannot_be_used_is_an_invalid_result(way):
+def test_a_judge_that_fails_is_an_invalid_result_with_no_key_in_it(way):
+    result = way(ContextRelevancyEvaluator(Chatting(lambda request: TimeoutError("no"))), **INPUTS)
+    assert (result.invalid_result, result.score, result.passing, result.unscored) == (True, None, None, "timeout")
+    assert (result.invalid_reason, result.usage.llm_calls) == ("timeout: TimeoutError: no", 1)
     result = way(ContextRelevancyEvaluator(Completing(lambda request: "pardon?")), **INPUTS)
     assert (result.unscored, result.usage.llm_calls) == ("judge_unparseable", 2)
-
-
-def test_no_model_anywhere_is_an_invalid_result_that_says_so(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "llama_index.llms.openai", None)
-    assert "set llama_index.core.Settings.llm" in ContextRelevancyEvaluator().evaluate(**INPUTS).invalid_reason
-
-
-@BOTH_WAYS
-def test_an_empty_input_is_an_invalid_result_and_costs_nothing(way):
-    llm = FakeLLM(truth)
-    for empty, field in (({"response": " "}, "response"), ({"contexts": []}, "retrieved_contexts")):
-        result = way(AlignmentCoverageEvaluator(llm), **{**INPUTS, **empty})
-        assert result.invalid_reason.startswith(f"empty_input: {field}: ")
-    assert llm.requests == []
+    for key in KEYS:
+        result = way(ContextRelevancyEvaluator(Keyed(lambda *_, key=key: ConnectionError(ERRORS[key]))), **INPUTS)
+        assert result.invalid_reason.startswith("judge_error: ConnectionError: ")
+        assert "[hidden]" in result.invalid_reason
+        assert leaked(result.model_dump_json()) == []
 
 
 @BOTH_WAYS
@@ -180,6 +147,8 @@ def test_inputs_that_are_missing_or_of_the_wrong_type_raise_with_their_names_her
     for evaluator, argument in ((context, "query"), (context, "contexts"), (alignment, "response")):
         with pytest.raises(ValueError, match=f"^{argument}: is missing; {evaluator.metric.name} needs it"):
             way(evaluator, **{**INPUTS, argument: None})
+    with pytest.raises(TypeError, match="metric: is the class ContextRelevancy; pass a metric, such as"):
+        MetricEvaluator(ContextRelevancy)
     with pytest.raises(ValueError, match=r"^contexts: is one str; pass a list of texts, one per retrieved context$"):
         way(context, **{**INPUTS, "contexts": "one text"})
     assert way(context, **{**INPUTS, "response": None}).score is not None  # it needs none
@@ -188,65 +157,77 @@ def test_inputs_that_are_missing_or_of_the_wrong_type_raise_with_their_names_her
 
 def test_an_answer_that_is_no_text_is_a_result():
     response = Response({"answer": 1}, [NodeWithScore(node=TextNode(text="It has word1 here."))])
-    evaluator = ResponseRelevancyEvaluator(FakeLLM(truth), FakeEmbedder())
-    for result in (
-        evaluator.evaluate_response(query="Why?", response=response),
-        asyncio.run(evaluator.aevaluate_response(query="Why?", response=response)),
-    ):
-        assert result.invalid_reason == "missing_input: response: is dict, not text"
-
-
-def test_none_of_our_exceptions_would_pass_for_nested_async():
-    """LlamaIndex takes every RuntimeError for "Detected nested async"."""
-    package = ragstone_llama_index
-    ours = [importlib.import_module(f"{package.__name__}.{one.name}") for one in pkgutil.iter_modules(package.__path__)]
-    kinds = [kind for module in ours for kind in vars(module).values() if isinstance(kind, type)]
-    raised = [kind for kind in kinds if issubclass(kind, BaseException) and kind.__module__.startswith("ragstone")]
-    assert [kind for kind in raised if issubclass(kind, RuntimeError)] == []
-
-
-def test_a_metric_of_ones_own():
-    class Politeness(ragstone.Metric):
-        name, version, required_fields = "politeness", "1", ("response",)
-
-        def _flow(self, sample):
-            answer = yield from self.ask_choice(
-                self.choice("polite", "Polite?", {"response": sample.response}, "yes or no.", ("yes", "no"))
-            )
-            return self._score(float(answer.choice == "yes"), "Judged.")
-
-    assert MetricEvaluator(Politeness(llm=FakeLLM(lambda request: "yes"))).evaluate(response="Thanks.").score == 1.0
-
-
-def test_what_is_no_model_and_no_metric_is_refused_in_llama_index_words():
-    with pytest.raises(TypeError, match='llm: str is no LlamaIndex LLM; pass .* such as OpenAI\\("gpt'):
-        ContextRelevancyEvaluator("gpt-5")
-    with pytest.raises(TypeError, match="embed_model: str is no LlamaIndex embedding model"):
-        ResponseRelevancyEvaluator(FakeLLM(truth), "ada")
-    with pytest.raises(TypeError, match="metric: is the class ContextRelevancy; pass a metric, such as"):
-        MetricEvaluator(ContextRelevancy)
+    result = ResponseRelevancyEvaluator(FakeLLM(truth), FakeEmbedder()).evaluate_response("Why?", response)
+    assert result.invalid_reason == "missing_input: response: is dict, not text"
 
 
 def test_the_named_ones_take_every_option_of_their_metric():
-    made = {
-        AlignmentCoverage: named.AlignmentOptions,
-        ContextRelevancy: named.ContextOptions,
-        ResponseRelevancy: named.ResponseOptions,
-        SummarizationScore: named.SummarizationOptions,
-    }
-    for metric, options in made.items():
+    for metric, options in (
+        (AlignmentCoverage, named.AlignmentOptions),
+        (ContextRelevancy, named.ContextOptions),
+        (ResponseRelevancy, named.ResponseOptions),
+        (SummarizationScore, named.SummarizationOptions),
+    ):
         first = {"llm", "embedder"} if metric is ResponseRelevancy else {"llm"}
         fields = {field.name for field in dataclasses.fields(metric)} - first
-        assert set(options.__annotations__) | set(named.MetricOptions.__annotations__) == fields
+        assert {*options.__annotations__, *named.MetricOptions.__annotations__} == fields
 
 
-class Keyed(Completing):
-    api_key: str = OWN
+BRACES = 'Mine. {context_str} {"a": 1} %s'
+GIVEN = {"query": PROMPTED.user_input, "response": PROMPTED.response, "contexts": list(PROMPTED.retrieved_contexts)}
 
 
-def test_no_key_is_in_a_result():
-    for key in KEYS:
-        llm = LlamaIndexLLM(Keyed(reply=lambda *_, key=key: ConnectionError(ERRORS[key])))
-        result = MetricEvaluator(ContextRelevancy(llm=llm)).evaluate(**INPUTS)
-        assert "[hidden]" in (result.invalid_reason or "")
-        assert leaked(result.model_dump_json()) == []
+def templates(evaluator: MetricEvaluator) -> dict[str, str]:
+    return {name: prompt.get_template() for name, prompt in evaluator.get_prompts().items()}
+
+
+def test_they_are_the_metric_s_instructions_by_step_and_every_one_can_be_changed() -> None:
+    for metric in (*metrics(truth), *metrics(truth, "one_by_one")):
+        evaluator = MetricEvaluator(metric)
+        assert templates(evaluator) == dict(metric.prompts)
+        evaluator.update_prompts({name: PromptTemplate(f"Mine: {name}.") for name in metric.prompts})
+        evaluator.evaluate(**GIVEN)
+        assert metric.llm.requests
+        for request in metric.llm.requests:
+            assert request.system.startswith(f"Mine: {step(request)}.")
+        assert MetricEvaluator(metric).metric.version == type(metric).version  # it stays with that evaluator
+
+
+def test_a_changed_prompt_is_what_the_judge_reads_and_shows_in_the_version() -> None:
+    judge = FakeLLM(truth)
+    evaluator = ContextRelevancyEvaluator(judge)
+    before = evaluator.evaluate(**GIVEN)
+    evaluator.update_prompts({"sentences": PromptTemplate(BRACES)})
+    after = evaluator.evaluate(**GIVEN)
+    first, second = judge.requests
+    assert second.system.startswith(f"{BRACES}\n")
+    assert second.user == first.user, "data, reminder and form of the reply are not the prompt's"
+    assert after.version.startswith(f"{before.version}+")
+    assert templates(evaluator)["sentences"] == BRACES
+    evaluator.update_prompts({"sentences": PromptTemplate("Be {tone}. {other}").partial_format(tone="strict")})
+    evaluator.evaluate(**GIVEN)
+    assert judge.requests[2].system.startswith("Be strict. {other}\n")
+
+
+def test_one_after_another_and_back_again() -> None:
+    evaluator = MetricEvaluator(metrics(truth)[0])
+    own = evaluator.get_prompts()
+    evaluator.update_prompts({"questions": PromptTemplate("Q.")})
+    evaluator.update_prompts({"answers": PromptTemplate("A.")})
+    assert templates(evaluator) == {"questions": "Q.", "answers": "A."}
+    evaluator.update_prompts(own)
+    assert evaluator.metric.version == type(evaluator.metric).version
+
+
+def test_a_wrong_one_is_refused_at_once() -> None:
+    evaluator = ContextRelevancyEvaluator(FakeLLM(truth))
+    mapped = PromptTemplate("{a}", template_var_mappings={"a": "b"})
+    for name, prompt, error, message in (
+        ("eval_template", PromptTemplate("x"), ValueError, "'eval_template' is no step; there are sentences, copies"),
+        ("sentences", PromptTemplate(" "), ValueError, "is blank"),
+        ("sentences", mapped, TypeError, "sentences: has mappings of variables"),
+        ("sentences", ChatPromptTemplate([]), TypeError, "sentences: is ChatPromptTemplate; pass a PromptTemplate"),
+    ):
+        with pytest.raises(error, match=message):
+            evaluator.update_prompts({name: prompt})
+    assert evaluator.metric.version == ContextRelevancy.version

@@ -10,10 +10,6 @@ from llama_index.core.chat_engine import (
     ContextChatEngine,
     SimpleChatEngine,
 )
-from llama_index.core.chat_engine.types import StreamingAgentChatResponse
-
-from ragstone_llama_index.recorder import Recorder
-from ragstone_llama_index.runs import Asked
 
 from .monitored import ANSWER, TEXTS, Speaking, engine, memory, retriever
 
@@ -24,18 +20,18 @@ def said(prompt):
     return "condensed?" if "standalone question" in prompt.lower() else ANSWER
 
 
-def make(kind, llm):
-    given = {"llm": llm, "memory": memory()}
-    if kind is SimpleChatEngine:
-        return kind.from_defaults(**given)
-    if kind is CondenseQuestionChatEngine:
-        return kind.from_defaults(engine(llm.answer, pause=llm.pause), **given)
-    return kind.from_defaults(retriever(), **given)
-
-
 WITH_CONTEXTS = [ContextChatEngine, CondensePlusContextChatEngine, CondenseQuestionChatEngine]
 KINDS = pytest.mark.parametrize("kind", [*WITH_CONTEXTS, SimpleChatEngine])
 TWO_KINDS = pytest.mark.parametrize("kind", [ContextChatEngine, CondenseQuestionChatEngine])
+
+
+def make(kind, llm):
+    fields = {"llm": llm, "memory": memory()}
+    if kind is SimpleChatEngine:
+        return kind.from_defaults(**fields)
+    if kind is CondenseQuestionChatEngine:
+        return kind.from_defaults(engine(llm.answer, pause=llm.pause), **fields)
+    return kind.from_defaults(retriever(), **fields)
 
 
 def expected(kind, answer=ANSWER):
@@ -43,42 +39,19 @@ def expected(kind, answer=ANSWER):
 
 
 @KINDS
-def test_a_turn(notes, kind):
-    assert str(make(kind, Speaking(said)).chat("Who wrote it?", list(HISTORY))) == ANSWER
-    assert str(asyncio.run(make(kind, Speaking(said)).achat("Who wrote it?", list(HISTORY)))) == ANSWER
-    assert notes.told == expected(kind) * 2
-    assert [one.metadata["name"] for one in notes.samples] == [f"{kind.__name__}.chat", f"{kind.__name__}.achat"]
-
-
-@KINDS
-def test_a_streamed_turn(notes, kind):
-    response = make(kind, Speaking(said)).stream_chat("Who wrote it?", list(HISTORY))
-    assert "".join(response.response_gen) == ANSWER
-    notes.wait(1)
-    assert notes.told == expected(kind)
-    assert notes.samples[0].metadata["name"] == f"{kind.__name__}.stream_chat"
-
-
-@KINDS
-async def test_an_async_streamed_turn(notes, kind):
-    response = await make(kind, Speaking(said)).astream_chat("Who wrote it?", list(HISTORY))
+async def test_a_turn_of_every_kind(notes, kind):
+    asked = ("Who wrote it?", list(HISTORY))
+    assert str(make(kind, Speaking(said)).chat(*asked)) == ANSWER
+    assert str(await make(kind, Speaking(said)).achat(*asked)) == ANSWER
+    assert "".join(make(kind, Speaking(said)).stream_chat(*asked).response_gen) == ANSWER
+    response = await make(kind, Speaking(said)).astream_chat(*asked)
     assert "".join([word async for word in response.async_response_gen()]) == ANSWER
     if response.awrite_response_to_history_task is not None:
         await response.awrite_response_to_history_task
-    assert notes.told == expected(kind)
-
-
-@TWO_KINDS
-def test_a_streamed_turn_that_the_app_does_not_read(notes, kind):
-    """Where LlamaIndex streams it into its memory there is an answer all the same; else nothing happens at all."""
-    response = make(kind, Speaking(said)).stream_chat("Who wrote it?", list(HISTORY))
-    if response.is_writing_to_memory:
-        notes.wait(1)
-        assert notes.told == expected(kind)
-    else:
-        del response
-        assert notes.told == []
-        assert not notes.skipped
+    notes.wait(4)
+    assert notes.told == expected(kind) * 4
+    names = {f"{kind.__name__}.{name}" for name in ("chat", "achat", "stream_chat", "astream_chat")}
+    assert {one.metadata["name"] for one in notes.samples} == names
 
 
 @TWO_KINDS
@@ -119,23 +92,3 @@ async def test_an_async_streamed_turn_that_is_cancelled(notes, kind):
             await asyncio.wait_for(response.aprint_response_stream(), 0.07)
     assert notes.told == []
     assert notes.skipped == {"cancelled": 1}
-
-
-@pytest.mark.parametrize(("error", "answer"), [(None, ANSWER), (ConnectionError("gone"), None)])
-def test_the_writing_may_end_before_the_call_does(notes, error, answer):
-    """The thread that writes is quick, and the app's thread is held up before it can wait for it."""
-    response = StreamingAgentChatResponse(response=ANSWER, is_writing_to_memory=True, exception=error)
-    response.is_done = error is None
-    Recorder(notes).answered(Asked("1", "Who?", {}), response, lambda: TEXTS)
-    assert notes.told == [("Who?", TEXTS, answer)]
-
-
-async def test_chats_at_the_same_time_each_have_their_own_answer(notes):
-    async def turn(i):
-        chat = make(ContextChatEngine, Speaking(f"Answer {i}.", pause=0.002))
-        response = await chat.astream_chat(f"Question {i}?")
-        assert "".join([word async for word in response.async_response_gen()]) == f"Answer {i}."
-
-    await asyncio.gather(*map(turn, range(8)))
-    notes.wait(8)
-    assert sorted(notes.told) == [(f"Question {i}?", TEXTS, f"Answer {i}.") for i in range(8)]

@@ -1,14 +1,12 @@
 """What query engines of every kind are asked and answer becomes one sample for each question of the user."""
 
 import asyncio
-from importlib.metadata import version
 
 import pytest
 from llama_index.core.indices.query.query_transform import HyDEQueryTransform
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import (
     CustomQueryEngine,
-    RetrieverQueryEngine,
     RouterQueryEngine,
     SubQuestionQueryEngine,
     TransformQueryEngine,
@@ -16,18 +14,20 @@ from llama_index.core.query_engine import (
 from llama_index.core.question_gen import LLMQuestionGenerator
 from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.retrievers import BaseRetriever
-from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle, TextNode
+from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from llama_index.core.selectors import LLMSingleSelector
 from llama_index.core.tools import QueryEngineTool
 from llama_index_instrumentation.dispatcher import instrument_tags
-from packaging.version import Version
 
-from ragstone_llama_index import LlamaIndexLLM, MetricEvaluator
+from ragstone import ContextRelevancy, ResponseRelevancy
+from ragstone.monitor import Monitor
+from ragstone.sinks import CallableSink
+from ragstone.testing import FakeEmbedder, FakeLLM
+from ragstone_llama_index import LlamaIndexLLM, MetricEvaluator, instrument, uninstrument
 
 from .models import Chatting, metrics, truth
-from .monitored import ANSWER, TEXTS, Speaking, as_json, engine, in_threads, retriever
+from .monitored import ANSWER, TEXTS, Speaking, as_json, engine, in_threads, kept_by_handlers, retriever
 
-CORE = Version(version("llama-index-core"))
 DONE = ("Who?", TEXTS, ANSWER)
 
 
@@ -37,9 +37,6 @@ def query(app, question="Who?"):
 
 def aquery(app, question="Who?"):
     return asyncio.run(app.aquery(question))
-
-
-WAYS = pytest.mark.parametrize("ask", [query, aquery])
 
 
 def test_a_query(heard):
@@ -57,111 +54,94 @@ class Second(BaseNodePostprocessor):
         return [NodeWithScore(node=TextNode(text=f"reranked: {nodes[1].text}"), score=1.0)]
 
 
-class Nothing(BaseNodePostprocessor):
-    """Finds none of the nodes good enough."""
-
-    def _postprocess_nodes(self, nodes, query_bundle=None):
-        return []
-
-
 def test_contexts_are_those_after_the_reranking(heard):
-    """What was retrieved and thrown away before the model saw it is no context."""
     for ask in (query, aquery):
         ask(engine(node_postprocessors=[Second()]))
-        ask(engine(node_postprocessors=[Nothing()]))
-    assert heard.told == [("Who?", (f"reranked: {TEXTS[1]}",), ANSWER), ("Who?", (), "Empty Response")] * 2
+    assert heard.told == [("Who?", (f"reranked: {TEXTS[1]}",), ANSWER)] * 2
 
 
-def sub_question(broken=False, use_async=False):
+def tool(app, name):
+    return QueryEngineTool.from_defaults(app, name=name, description=name)
+
+
+@pytest.mark.parametrize("use_async", [False, True])
+def test_sub_questions_are_one_sample_and_one_that_fails_is_no_failure_of_the_whole(heard, use_async):
     asked = [{"sub_question": "Who wrote Emma?", "tool_name": "a"}, {"sub_question": "Who Dune?", "tool_name": "b"}]
-    first = engine(ValueError("down")) if broken else engine("Austen.", texts=TEXTS[:1])
-    tools = [
-        QueryEngineTool.from_defaults(first, name="a", description="a"),
-        QueryEngineTool.from_defaults(engine("Herbert.", texts=TEXTS[1:]), name="b", description="b"),
-    ]
-    return SubQuestionQueryEngine.from_defaults(
-        tools,
-        llm=Speaking(),
-        question_gen=LLMQuestionGenerator.from_defaults(llm=Speaking(as_json(asked))),
-        use_async=use_async,
-        verbose=False,
-    )
+    second = tool(engine("Herbert.", texts=TEXTS[1:]), "b")
+    for first in (engine("Austen.", texts=TEXTS[:1]), engine(ValueError("down"))):
+        app = SubQuestionQueryEngine.from_defaults(
+            [tool(first, "a"), second],
+            llm=Speaking(),
+            question_gen=LLMQuestionGenerator.from_defaults(llm=Speaking(as_json(asked))),
+            use_async=use_async,
+            verbose=False,
+        )
+        query(app)
+    assert [(one.user_input, one.response, "error" in one.metadata) for one in heard.samples] == [
+        ("Who?", ANSWER, False)
+    ] * 2
+    contexts = heard.samples[0].retrieved_contexts
+    assert len(contexts) == 4  # two pairs of question and answer, and a source of each
+    assert set(TEXTS) < set(contexts)
 
 
-@WAYS
-def test_sub_questions_are_one_sample_and_one_that_fails_is_no_failure_of_the_whole(heard, ask):
-    response = ask(sub_question())
-    assert heard.told == [("Who?", tuple(node.get_content() for node in response.source_nodes), ANSWER)]
-    assert len(response.source_nodes) == 4  # two pairs of question and answer, and a source of each
-    assert set(TEXTS) < set(heard.samples[0].retrieved_contexts)
-    ask(sub_question(broken=True))
-    assert heard.samples[1].response == ANSWER
-    assert "error" not in heard.samples[1].metadata
-
-
-def test_hyde_keeps_the_users_question(heard):
+def test_a_router_and_hyde(notes):
+    tools = [tool(engine("one", texts=TEXTS[:1]), "one"), tool(engine("two", texts=TEXTS[1:]), "two")]
+    choice = Speaking(as_json([{"choice": 2, "reason": "so"}]))
+    query(RouterQueryEngine(LLMSingleSelector.from_defaults(llm=choice), tools, llm=choice))
     query(TransformQueryEngine(engine(), HyDEQueryTransform(llm=Speaking("An invented passage."))))
-    assert heard.told == [DONE]
+    assert notes.told == [("Who?", TEXTS[1:], "two"), DONE]
 
 
-class Boom(BaseRetriever):
-    def _retrieve(self, query_bundle):
-        raise self.object_map["error"]
+class Reranking(CustomQueryEngine):
+    """Gives its synthesizer one node at a time, and not all that it retrieved; its answer names none."""
+
+    retriever: BaseRetriever
+    llm: Speaking
+
+    def custom_query(self, query_str):
+        synthesizer = get_response_synthesizer(llm=self.llm)
+        nodes = [self.retriever.retrieve(query_str) for _ in range(2)]
+        return " ".join(str(synthesizer.synthesize(query_str, nodes[i][i : i + 1])) for i in range(2))
 
 
-def booming(error):
-    return RetrieverQueryEngine(Boom(object_map={"error": error}), get_response_synthesizer(llm=Speaking()))
+@pytest.mark.parametrize("ask", [query, aquery])
+def test_the_contexts_of_an_own_engine_are_what_its_synthesizer_was_given(notes, ask):
+    ask(Reranking(retriever=retriever((*TEXTS, "Thrown away.")), llm=Speaking()))
+    assert notes.told == [("Who?", TEXTS, f"{ANSWER} {ANSWER}")]
 
 
-def test_a_retriever_that_fails(heard):
-    for ask in (query, aquery):
-        with pytest.raises(ValueError, match="database"):
-            ask(booming(ValueError("the database is down " + "x" * 500)))
-    assert heard.told == [("Who?", (), None)] * 2
-    assert heard.samples[0].metadata["error"].startswith("ValueError: the database is down xxx")
-    assert len(heard.samples[0].metadata["error"]) == len("ValueError: ") + 200
-
-
-def test_a_model_that_fails_keeps_what_was_retrieved(heard):
+def test_what_fails_is_a_sample_with_its_error_and_what_was_retrieved(heard):
     for ask in (query, aquery):
         with pytest.raises(ConnectionError):
-            ask(engine(ConnectionError("rate limit")))
+            ask(engine(ConnectionError("rate limit " + "x" * 500)))
     assert heard.told == [("Who?", TEXTS, None)] * 2
-    assert heard.samples[0].metadata["error"] == "ConnectionError: rate limit"
+    assert heard.samples[0].metadata["error"] == "ConnectionError: rate limit " + "x" * 189
 
 
 def test_what_was_called_off_is_no_sample(heard):
     for error in (KeyboardInterrupt(), SystemExit()):
         with pytest.raises(type(error)):
-            query(booming(error))
+            query(engine(error))
     with pytest.raises(asyncio.TimeoutError):
         asyncio.run(asyncio.wait_for(engine(pause=60).aquery("Who?"), 0.2))
     assert heard.told == []
     assert heard.skipped == {"cancelled": 3}
 
 
-def test_what_a_model_calls_off_is_no_sample(notes):
-    for error in (GeneratorExit(), asyncio.CancelledError()):
-        with pytest.raises(type(error)):
-            query(engine(error))
-    assert (notes.told, notes.skipped) == ([], {"cancelled": 2})
-
-
 def test_queries_at_the_same_time(heard):
     """Callbacks' traces overwrite each other then; ids of events do not."""
+    apps = [engine(f"Answer {i}.", texts=[f"Text {i}."], pause=0.002) for i in range(8)]
 
     async def main():
-        apps = [engine(f"Answer {i}.", texts=[f"Text {i}."], pause=0.002) for i in range(8)]
         await asyncio.gather(*(app.aquery(f"Question {i}?") for i, app in enumerate(apps)))
 
     asyncio.run(main())
-    expected = sorted((f"Question {i}?", (f"Text {i}.",), f"Answer {i}.") for i in range(8))
-    assert sorted(heard.told) == expected
-    heard.samples.clear()
-    apps = [engine(f"Answer {i}.", texts=[f"Text {i}."]) for i in range(8)]
-    in_threads(*(lambda i=i: [apps[i].query(f"Question {i}?") for _ in range(10)] for i in range(8)))
-    assert sorted(heard.told) == sorted(expected * 10)
-    assert len({one.id for one in heard.samples}) == 80
+    in_threads(*(lambda i=i: [apps[i].query(f"Question {i}?") for _ in range(5)] for i in range(8)))
+    assert sorted(heard.told) == sorted(
+        (f"Question {i}?", (f"Text {i}.",), f"Answer {i}.") for i in range(8) for _ in range(6)
+    )
+    assert len({one.id for one in heard.samples}) == 48
 
 
 def test_a_monitor_that_fails_is_no_trouble_of_the_app(heard):
@@ -175,97 +155,16 @@ def test_a_monitor_that_fails_is_no_trouble_of_the_app(heard):
     heard.errors.clear()
 
 
-# --- what callbacks do not tell ----------------------------------------------------------------------------------
-
-
-def test_the_sample_has_the_id_of_the_calls_span_and_the_apps_tags(notes):
+def test_the_sample_has_its_own_id_and_the_apps_tags_and_does_not_change_afterwards(notes):
     with instrument_tags({"user": "ann", "turn": 3, "client": object(), "llamaindex.run_id": "x"}):
         query(engine())
-    query(engine())
-    assert [one.metadata["tags"] for one in notes.samples] == [{"user": "ann", "turn": 3}, {}]
-    assert [len(one.id) for one in notes.samples] == [36, 36]
-
-
-def test_what_the_app_changes_afterwards_does_not_show(notes):
     response = query(engine())
-    for node in response.source_nodes:
-        node.node.set_content("changed")
+    response.source_nodes[0].node.set_content("changed")
     response.source_nodes.clear()
     response.response = "changed"
-    assert notes.told == [DONE]
-
-
-def test_sub_questions_at_the_same_time(notes):
-    query(sub_question(use_async=True))
-    aquery(sub_question(use_async=True))
-    assert [len(one.retrieved_contexts) for one in notes.samples] == [4, 4]
-
-
-async def test_sub_questions_within_a_running_loop(notes):
-    sub_question(use_async=True).query("Compare.")
-    asked = [one.user_input for one in notes.samples]
-    # Before 0.14.9, LlamaIndex runs them in a thread that does not know of the query: runs of their own.
-    assert asked[-1] == "Compare."
-    assert len(asked) == (1 if Version("0.14.9") <= CORE else 3)
-
-
-def test_a_router(notes):
-    tools = [
-        QueryEngineTool.from_defaults(engine("one", texts=TEXTS[:1]), description="one"),
-        QueryEngineTool.from_defaults(engine("two", texts=TEXTS[1:]), description="two"),
-    ]
-    choice = Speaking(as_json([{"choice": 2, "reason": "so"}]))
-    app = RouterQueryEngine(LLMSingleSelector.from_defaults(llm=choice), tools, llm=choice)
-    query(app)
-    aquery(app)
-    assert notes.told == [("Who?", TEXTS[1:], "two")] * 2
-
-
-class Reranking(CustomQueryEngine):
-    """Gives its synthesizer one node at a time, and not all that it retrieved; its answer names none."""
-
-    retriever: BaseRetriever
-    llm: Speaking
-
-    def custom_query(self, query_str):
-        synthesizer = get_response_synthesizer(llm=self.llm)
-        parts = []
-        for part in (0, 1):
-            nodes = self.retriever.retrieve(query_str)
-            parts.append(str(synthesizer.synthesize(query_str, nodes[part : part + 1])))
-        return " ".join(parts)
-
-
-@WAYS
-def test_the_contexts_of_an_own_engine_are_what_its_synthesizer_was_given(notes, ask):
-    ask(Reranking(retriever=retriever((*TEXTS, "Thrown away.")), llm=Speaking()))
-    assert notes.told == [("Who?", TEXTS, f"{ANSWER} {ANSWER}")]
-
-
-class Recursive(BaseRetriever):
-    """Returns a node that stands for a query engine."""
-
-    def _retrieve(self, query_bundle):
-        return [NodeWithScore(node=self.object_map["inner"], score=0.5)]
-
-
-@WAYS
-def test_a_node_that_stands_for_an_engine(notes, ask):
-    node = IndexNode(text="inner", index_id="inner", obj=engine("What the inner one says."))
-    outer = Recursive(object_map={"inner": node})
-    ask(RetrieverQueryEngine(outer, get_response_synthesizer(llm=Speaking())))
-    (sample,) = notes.samples
-    assert (sample.user_input, sample.response, len(sample.retrieved_contexts)) == ("Who?", ANSWER, 1)
-    assert "What the inner one says." in sample.retrieved_contexts[0]
-
-
-def test_retrievers_and_models_alone_make_no_sample(notes):
-    retriever().retrieve("Who?")
-    Speaking().complete("Who?")
-    list(Speaking().stream_complete("Who?"))
-    get_response_synthesizer(llm=Speaking()).synthesize("Who?", retriever().retrieve("Who?"))
-    asyncio.run(retriever().aretrieve("Who?"))
-    assert (notes.told, notes.skipped) == ([], {})
+    assert notes.told == [DONE] * 2
+    assert [one.metadata["tags"] for one in notes.samples] == [{"user": "ann", "turn": 3}, {}]
+    assert [len(one.id) for one in notes.samples] == [36, 36]
 
 
 @pytest.mark.parametrize("trace", [False, True])
@@ -289,3 +188,26 @@ def test_what_a_judge_does_is_no_sample(notes, trace):
     query(Guarded())
     assert notes.told == [("Who?", (), "True")]
     assert sum(notes.skipped.values()) == 0
+
+
+QUESTION = "Which of them say word1?"
+FACTS = ("It has word0 here. It has word1 here.", "It has word2 here.")
+
+
+@pytest.mark.parametrize("judge", [FakeLLM(truth), LlamaIndexLLM(Chatting(truth))], ids=["fake", "LlamaIndex"])
+def test_an_app_is_scored_and_its_judges_calls_are_not(judge):
+    """Calls of a judge from LlamaIndex are spans of the same process; none of them begets another sample."""
+    outcomes = []
+    metrics = [ContextRelevancy(llm=judge), ResponseRelevancy(llm=judge, embedder=FakeEmbedder(), strictness=1)]
+    with Monitor(metrics, sinks=CallableSink(outcomes.extend)) as monitor:
+        instrument(monitor)
+        for _ in range(3):
+            asyncio.run(engine(texts=FACTS).aquery(QUESTION))
+        assert monitor.flush(30).done
+        stats = monitor.stats()
+        uninstrument(monitor)
+    assert (stats.samples, stats.accepted, stats.scored, stats.errors) == (3, 6, 6, {})
+    assert len({one.sample_id for one in outcomes}) == 3
+    values = {one.outcome.metric: one.outcome.value for one in outcomes}
+    assert values["context_relevancy"] == pytest.approx(1 / 3)
+    assert kept_by_handlers() == 0
