@@ -19,7 +19,7 @@ from ragstone.testing import FakeLLM
 
 from ..report.browser import Browser, find_chromium  # noqa: TID252
 from ..report.test_browser import ATTACK, OURS, asked  # noqa: TID252
-from .reports import report, results, rich, scored
+from .reports import report, results, rich, scored, unscored
 
 
 def only(found):
@@ -352,3 +352,8 @@ def test_nothing_sticks_out(browser, hostile):
         seen = browser.measure(page, 400, opened=True)
         assert seen["wide"] == []
         assert seen["content"] <= seen["width"] <= 400
+
+
+def test_what_has_no_threshold_or_no_score_counts_neither_as_passed_nor_as_failed():
+    outcomes = [scored(0.5, passed=True), scored(0.5, passed=False), scored(0.5), unscored()]
+    assert only(Report.of(Result(0, "a", draw, "j", each) for draw, each in enumerate(outcomes))).passed == 0.5
