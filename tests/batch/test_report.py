@@ -17,7 +17,7 @@ from ragstone.testing import FakeLLM
 
 from ..report.browser import Browser, find_chromium  # noqa: TID252
 from ..report.test_browser import ATTACK, OURS, asked  # noqa: TID252
-from .reports import report, results, rich, scored
+from .reports import report, results, rich, scored, unscored
 
 
 def only(found):
@@ -247,3 +247,8 @@ def test_a_terminal_obeys_nothing_of_it(hostile):
     shown = str(rich("\x1b[31m\r\x07 \u202e"))
     assert not [c for c in shown if not (c.isprintable() or c == "\n")]
     assert "\u202e" not in str(hostile)
+
+
+def test_what_has_no_threshold_or_no_score_counts_neither_as_passed_nor_as_failed():
+    outcomes = [scored(0.5, passed=True), scored(0.5, passed=False), scored(0.5), unscored()]
+    assert only(Report.of(Result(0, "a", draw, "j", each) for draw, each in enumerate(outcomes))).passed == 0.5

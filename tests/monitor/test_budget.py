@@ -377,3 +377,9 @@ def test_processes_on_one_database_share_the_budget(tmp_path: Path) -> None:
         said = [json.loads(process.communicate(timeout=PATIENCE)[0]) for process in running]
     assert sum(calls for calls, _, _ in said) == sum(scored for _, scored, _ in said) == 50
     assert sum(refused for _, _, refused in said) == 250
+
+
+def test_minutes_and_days_are_those_of_the_clock() -> None:
+    noon = 1_000 * 86_400 + 43_200
+    entries = Budget(calls_per_minute=3, calls_per_day=8).entries(noon + 65.5, calls=1, tokens=0, money=0.0)
+    assert [entry.starts_at for entry in entries] == [noon + 60, noon - 43_200]

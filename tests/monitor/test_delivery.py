@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from ragstone import Monitor
+from ragstone import Monitor, Unscored
 from ragstone.monitor import delivery
+from ragstone.monitor.tally import Tally
 from ragstone.sinks import CallableSink, Record
 
 from ..support.waiting import soon  # noqa: TID252
@@ -206,3 +207,26 @@ def test_the_default_is_a_file_in_the_current_folder(tmp_path: Path, monkeypatch
     with monitor:
         monitor.submit(sample(1))
     assert (tmp_path / "ragstone.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("failing", "last"),
+    [((1, 7), ["s5"]), ((1, 2, 3, 4), ["s3", "s4", "s5", "s0", "s1", "s2"])],
+    ids=["one refused once is tried again", "those that were not tried come first, in their order"],
+)
+def test_what_a_sink_refuses_waits_behind_the_others(failing: tuple[int, ...], last: list[str]) -> None:
+    def trouble(_: Sequence[Record]) -> None:
+        if len(sink.batches) in failing:
+            raise OSError("busy")
+
+    sink = Kept("a", trouble)
+    waiting = delivery.Delivery(sink, Tally(), lambda rows: None)
+    outcome = Unscored(metric="m", reason="timeout", detail="", version="1")
+    records = [Record(sample_id=f"s{i}", outcome=outcome, judge="j", submitted_at=0.0, scored_at=1.0) for i in range(6)]
+    waiting.put([delivery.Item(None, record) for record in records])
+    waiting.start()
+    soon(lambda: not waiting.waiting())
+    waiting.stop()
+    waiting.join(PATIENCE)
+    assert sink.batches[-1] == last
+    assert (len(sink.ids), waiting.stats().lost) == (6, 0)

@@ -340,3 +340,9 @@ def test_a_commit_that_fails_leaves_no_transaction_open(outbox):
         refused()
     assert added(outbox, job("b")) == [True]
     assert outbox_samples(outbox) == 1
+
+
+def test_spoiled_samples_keep_no_others_from_being_taken(outbox, path):
+    added(outbox, job("a"), job("b"))
+    change(path, "UPDATE samples SET body = '' WHERE id = 'a'")
+    assert [names(claimed(outbox, most=1)) for _ in range(2)] == [[], ["b"]]

@@ -147,3 +147,10 @@ def test_killed_while_writing(sink: SQLiteSink) -> None:
     assert whole % 5 == 0  # every batch, or nothing of it
     assert whole >= 200
     assert query(sink, "PRAGMA integrity_check") == [("ok",)]
+
+
+def test_tokens_that_the_provider_does_not_tell_are_null(sink: SQLiteSink) -> None:
+    record = score()
+    usage = record.outcome.usage.model_copy(update={"input_tokens": None, "output_tokens": 7})
+    sink.write([record.model_copy(update={"outcome": record.outcome.model_copy(update={"usage": usage})})])
+    assert query(sink, "SELECT input_tokens, output_tokens FROM outcomes") == [(None, 7)]

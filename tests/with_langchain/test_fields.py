@@ -529,3 +529,7 @@ def test_whatever_is_handed_over_gives_a_sample_of_its_own_texts_or_says_why_not
                 assert re.fullmatch(f"(?:{made_of}|\n)*", text), (text, own)
     assert named
     assert repr((inputs, outputs, context)) == repr(before)
+
+
+def test_what_an_agent_says_before_it_looks_is_no_answer():
+    assert problem(None, agent_messages()[:-1]).startswith("response: is not in outputs (list)")

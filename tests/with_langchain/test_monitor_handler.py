@@ -589,3 +589,18 @@ def test_its_methods_run_on_the_app_s_own_thread(monitor) -> None:
     asyncio.run(run())
     assert parts(monitor.only) == (QUESTION, (), ANSWER)
     assert MonitorHandler.raise_error is False
+
+
+def test_a_run_that_fails_is_a_sample_also_where_nothing_is_in_it(monitor) -> None:
+    with pytest.raises(ValueError, match="down"):
+        failing(ValueError("down")).last.invoke(7, heard(monitor))
+    assert (parts(monitor.only), monitor.only.metadata["error"]) == ((None, (), None), "ValueError: down")
+
+
+def test_documents_of_a_tool_that_a_retriever_calls_count_as_the_retriever_s_alone(monitor) -> None:
+    root = manager_of(MonitorHandler(monitor)).on_chain_start({}, QUESTION)
+    search = root.get_child().on_retriever_start({}, "x")
+    search.get_child().on_tool_start({"name": "index"}, "x").on_tool_end([Document(FIRST), Document(THIRD)])
+    search.on_retriever_end([Document(FIRST)])
+    root.on_chain_end(ANSWER)
+    assert parts(monitor.only) == (QUESTION, (FIRST,), ANSWER)
