@@ -2,7 +2,6 @@
 
 import asyncio
 import copy
-import sys
 import uuid
 from datetime import datetime, timedelta, timezone
 
@@ -233,24 +232,13 @@ def test_langchains_handlers_score_a_live_chain(way) -> None:
     assert evaluator.evaluate_run(run).score == VALUE
 
 
-def test_without_langsmith_only_the_form_that_is_its_own_is_missing(monkeypatch) -> None:
-    monkeypatch.delitem(sys.modules, "ragstone_langchain.runs", raising=False)
-    monkeypatch.setitem(sys.modules, "langsmith.evaluation", None)
-    evaluator = RagEvaluator(relevancy())
-    assert evaluator(inputs=QUESTION, outputs=ANSWER, context=[FIRST])["score"] == 0.5
-    with pytest.raises(ImportError):
-        evaluator.as_run_evaluator()
-
-
 def test_it_is_a_string_evaluator_with_langchain_s_own_checks() -> None:
     schema = pytest.importorskip("langchain_classic.evaluation")
     evaluator = classic(relevancy(), key="padding")
     assert isinstance(evaluator, schema.StringEvaluator)
-    assert (evaluator.evaluation_name, evaluator.requires_reference) == ("padding", False)
+    assert evaluator.evaluation_name == "padding"
     with pytest.raises(ValueError, match="requires an input string"):
         evaluator.evaluate_strings(prediction=ANSWER, contexts=[FIRST])
-    with pytest.raises(ValueError, match="requires an input string"):
-        asyncio.run(evaluator.aevaluate_strings(prediction=ANSWER, contexts=[FIRST]))
 
 
 @pytest.mark.parametrize(("metric", "original"), [(SummarizationScore, "input"), (AlignmentCoverage, "contexts")])

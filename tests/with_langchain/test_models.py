@@ -86,13 +86,12 @@ class Places(Embeddings):
         raise AssertionError("questions are compared with questions: no query prefix")
 
 
-@pytest.mark.parametrize("how", ["score", "ascore"])
-def test_all_questions_are_embedded_as_documents_in_one_call(how: str) -> None:
+def test_all_questions_are_embedded_as_documents_in_one_call() -> None:
     embeddings, script = Places(), Script(truth)
     metric = ResponseRelevancy(llm=Told(ToolChat(script=script), script), embedder=LangChainEmbedder(embeddings))
-    outcome = metric.score(SAMPLE) if how == "score" else asyncio.run(metric.ascore(SAMPLE))
-    assert outcome.usage.embed_calls == 1
-    assert [len(texts) for texts in embeddings.calls] == [4]
+    for outcome in (metric.score(SAMPLE), asyncio.run(metric.ascore(SAMPLE))):
+        assert outcome.usage.embed_calls == 1
+    assert [len(texts) for texts in embeddings.calls] == [4, 4]
 
 
 def test_async_only_embeddings_work_in_both() -> None:
@@ -207,20 +206,12 @@ def drawing(make, **options) -> tuple[Script, ResponseRelevancy]:
 
 
 @pytest.mark.usefixtures("cache")
-@pytest.mark.parametrize(
-    ("kind", "how"),
-    [("chat with tools", "score"), ("chat without tools", "ascore"), ("text model", "score"), ("with_retry", "ascore")],
-)
-def test_a_global_cache_keeps_the_draws_apart(kind: str, how: str) -> None:
+@pytest.mark.parametrize("kind", ["chat with tools", "text model", "with_retry"])
+def test_a_global_cache_keeps_the_draws_apart(kind: str) -> None:
     script, metric = drawing(WRAPPERS[kind])
-
-    def questions() -> list[str]:
-        outcome = metric.score(DRAWN) if how == "score" else asyncio.run(metric.ascore(DRAWN))
-        return [verdict.text for verdict in outcome.verdicts]
-
-    first = questions()
+    first, again = ([verdict.text for verdict in metric.score(DRAWN).verdicts] for _ in range(2))
     assert sorted(first) == ["Q0?", "Q1?", "Q2?"]
-    assert questions() == first, "the second time each draw comes from the cache"
+    assert again == first, "the second time each draw comes from the cache"
     assert next(script.calls) == 3
 
 

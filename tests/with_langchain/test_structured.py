@@ -71,6 +71,10 @@ def test_the_reply_is_what_the_model_wrote(raw, parsed, text) -> None:
     [
         (message('Hm.</think>{"ids": [1]}'), '{"ids": [1]}'),
         (message("", tool_calls=[call(ids=[1])]), '{"ids": [1]}'),
+        (
+            message([{"type": "reasoning", "reasoning": "Hm."}, {"type": "text", "text": '{"ids": [1]}'}]),
+            '{"ids": [1]}',
+        ),
         (message([{"type": "thinking", "thinking": '{"ids": [1]}'}]), '{"ids": [1]}'),
         (message([{"type": "reasoning", "reasoning": 'Is it {"ids": [1]}?'}]), ""),
     ],
