@@ -148,11 +148,9 @@ def test_a_traced_retriever_of_the_app_is_found_in_its_run() -> None:
         return [{"page_content": FIRST, "metadata": {}, "type": "Document"}, {"page_content": SECOND}]
 
     def app(inputs):
-        assert find(inputs["question"])
-        return ANSWER
+        return find(inputs["question"]) and ANSWER
 
     assert evaluate(app, RagEvaluator(relevancy()).as_run_evaluator())["score"] == VALUE
-    assert evaluate(app, RagEvaluator(relevancy()))["score"] is None, "it gets no run"
 
 
 def search(*texts, second=0, children=()):

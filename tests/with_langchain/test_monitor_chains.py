@@ -8,13 +8,10 @@ import uuid
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from langchain_classic.chains import create_history_aware_retriever, create_retrieval_chain
-from langchain_classic.chains.combine_documents import create_stuff_documents_chain
 from langchain_core.callbacks import dispatch_custom_event
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.output_parsers import StrOutputParser
-from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda, RunnableParallel, RunnablePassthrough, RunnableSequence
 
 from ragstone_langchain import MonitorHandler
@@ -51,21 +48,6 @@ def rag(*steps, search=None, question=None):
 CITES = AIMessage(ANSWER, tool_calls=[{"name": "Cited", "args": {"ids": [1]}, "id": "1"}])
 
 
-def siblings():
-    given = RunnableParallel(
-        a=Searching(texts=(FIRST,)), b=Searching(texts=(SECOND, FIRST)), question=RunnablePassthrough()
-    )
-    words = RunnableLambda(lambda found: {**found, "context": joined(found["a"] + found["b"])})
-    return given | words | PROMPT | says(ANSWER) | StrOutputParser()
-
-
-def history_aware():
-    words = ChatPromptTemplate.from_messages([("placeholder", "{chat_history}"), ("human", "{input}")])
-    retriever = create_history_aware_retriever(says("rewritten"), Searching(), words)
-    prompt = ChatPromptTemplate.from_template("{context} {input}")
-    return create_retrieval_chain(retriever, create_stuff_documents_chain(says(ANSWER), prompt))
-
-
 def passing(*texts):
     """A search by a step of its own, of which no event tells."""
     return RunnableLambda(lambda _: [Document(text) for text in texts])
@@ -85,15 +67,10 @@ TEXT, MAPPING = QUESTION, {"question": QUESTION}
 SHAPES = {
     "LCEL": (rag, TEXT),
     "LCEL without parser": (lambda: rag(says(ANSWER)), TEXT),
-    "sibling retrievers": (siblings, TEXT),
     "search and rerank in steps": (lambda: rag(search=passing(THIRD, *FOUND) | (lambda found: found[1:])), TEXT),
     "what an ensemble leaves out": (lambda: rag(search=Around(inner=[Searching(texts=(*FOUND, THIRD))], keep=2)), TEXT),
     "documents in the outputs": (graded, MAPPING),
     "answer that calls a tool, too": (lambda: rag(says(CITES)), TEXT),
-    "history-aware": (
-        history_aware,
-        {"input": QUESTION, "chat_history": [HumanMessage("Tell me of Emma."), AIMessage("Yes?")]},
-    ),
     "message in": (lambda: RunnableLambda(lambda message: message.content) | rag(), HumanMessage(QUESTION)),
     "unknown key in": (lambda: RunnableLambda(lambda asked: asked["frage"]) | rag(), {"frage": QUESTION}),
 }

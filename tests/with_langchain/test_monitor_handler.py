@@ -11,7 +11,7 @@ import tracemalloc
 import uuid
 
 import pytest
-from langchain_core.callbacks import AsyncCallbackManager, CallbackManager
+from langchain_core.callbacks import CallbackManager
 from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.output_parsers import StrOutputParser
@@ -363,18 +363,6 @@ def test_memory_is_flat_over_runs_that_never_end(monitor, monkeypatch) -> None:
     assert [parts(sample) for sample in monitor.samples] == [WHOLE]
 
 
-def test_runs_that_are_no_samples_and_never_end_are_given_up_too(monitor, monkeypatch) -> None:
-    monkeypatch.setattr(open_runs, "MAX_OPEN", 9)
-    handler = MonitorHandler(monitor)
-    for _ in range(10):
-        manager_of(handler).on_llm_start({}, ["x"])
-        manager_of(handler).on_retriever_start({}, "x")
-        manager_of(handler).on_tool_start({}, "x")
-        CallbackManager(handlers=[handler], tags=["ragstone:judge"]).on_chain_start({}, "x")
-    assert len(handler._recorder.runs) == 9
-    assert noted(monitor) == ([], {}, []), "they were none"
-
-
 def test_a_run_without_any_event_for_an_hour_is_given_up_and_its_late_end_is_nothing(monitor, monkeypatch) -> None:
     now = [1000.0]
     monkeypatch.setattr(open_runs.time, "monotonic", lambda: now[0])
@@ -429,16 +417,3 @@ def test_ends_of_runs_that_began_before_the_handler_was_there(monitor) -> None:
         getattr(handler, f"on_{what}_error")(error, run_id=uuid.uuid4())
     handler.on_custom_event("ragstone.contexts", [FIRST], run_id=uuid.uuid4())
     assert noted(monitor) == ([], {}, [])
-
-
-def test_its_methods_run_on_the_app_s_own_thread(monitor) -> None:
-    async def run():
-        manager = AsyncCallbackManager(handlers=[MonitorHandler(monitor, where=where)])
-        await (await manager.on_chain_start({}, QUESTION)).on_chain_end(ANSWER)
-
-    def where(*_):
-        return threading.current_thread() is threading.main_thread()
-
-    asyncio.run(run())
-    assert parts(monitor.only) == (QUESTION, (), ANSWER)
-    assert MonitorHandler.raise_error is False
