@@ -16,14 +16,14 @@ from langchain_core.tracers.run_collector import RunCollectorCallbackHandler
 from langsmith.evaluation import EvaluationResult, RunEvaluator
 from langsmith.schemas import Example, Run
 
-from ragstone import AlignmentCoverage, ContextRelevancy, SummarizationScore
+from ragstone import ContextRelevancy
 from ragstone.testing import FakeLLM
 from ragstone_langchain import RagEvaluator
 from ragstone_langchain.runs import retriever_outputs
 
 from ..core.judges import metrics  # noqa: TID252
 from .monitored import PROMPT, Around, Searching, joined
-from .samples import ANSWER, FIRST, QUESTION, SECOND, VALUE, judge, relevancy
+from .samples import ANSWER, FIRST, QUESTION, SECOND, VALUE, relevancy
 from .test_models import SAMPLE, counted
 from .ways import ainvoke, named, sampled, stream
 
@@ -237,9 +237,3 @@ def test_it_is_a_string_evaluator_with_langchain_s_own_checks() -> None:
     assert evaluator.evaluation_name == "padding"
     with pytest.raises(ValueError, match="requires an input string"):
         evaluator.evaluate_strings(prediction=ANSWER, contexts=[FIRST])
-
-
-@pytest.mark.parametrize(("metric", "original"), [(SummarizationScore, "input"), (AlignmentCoverage, "contexts")])
-def test_a_summarys_original_is_passed_either_way_without_complaint(metric, original) -> None:
-    result = classic(metric(llm=judge())).evaluate_strings(prediction=ANSWER, **{original: FIRST})
-    assert result["score"] is not None

@@ -110,26 +110,15 @@ def test_the_app_s_events(steps, contexts) -> None:
     assert parts(sample_of(steps | (lambda _: ANSWER))) == (QUESTION, contexts, ANSWER)
 
 
-def test_plain_python_around_a_chain() -> None:
-    """Each call is a run by itself; the chain's inputs hold the contexts."""
-    monitor = Noting()
-    config = {"callbacks": [MonitorHandler(monitor)]}
-    documents = Searching().invoke(QUESTION, config)
-    (PROMPT | says(ANSWER)).invoke({"context": documents, "question": QUESTION}, config)
-    assert parts(monitor.only) == WHOLE
-
-
 def test_direct_calls_of_models_retrievers_prompts_and_parsers_are_no_samples() -> None:
     monitor = Noting()
-    handler = MonitorHandler(monitor)
-    config = {"callbacks": [handler]}
-    says(ANSWER).invoke(QUESTION, config)
+    config = {"callbacks": [MonitorHandler(monitor)]}
     list(says(ANSWER).stream(QUESTION, config))
     Searching().invoke(QUESTION, config)
     PROMPT.invoke({"context": "", "question": ""}, config)
     StrOutputParser().invoke(AIMessage("x"), config)
     assert (monitor.samples, dict(monitor.skipped), monitor.errors) == ([], {}, [])
-    assert len(handler._recorder.runs) == 0
+    assert len(config["callbacks"][0]._recorder.runs) == 0
 
 
 def test_threads_tasks_and_batches_share_one_handler_and_nothing_is_mixed_up() -> None:
@@ -192,14 +181,6 @@ def test_a_chain_that_is_tried_again_has_the_contexts_of_the_try_that_answered()
     tries = iter([failing(), rag()])
     retried = RunnableLambda(lambda _: next(tries)).with_retry(wait_exponential_jitter=False)
     assert parts(sample_of(retried, way=ainvoke)) == WHOLE
-
-
-def test_where_all_fallbacks_fail_the_one_sample_has_what_all_of_them_found() -> None:
-    monitor = Noting()
-    both = failing().with_fallbacks([rag(RunnableLambda(raising))])
-    with pytest.raises(ValueError, match="down"):
-        both.invoke(QUESTION, {"callbacks": [MonitorHandler(monitor)]})
-    assert parts(monitor.only) == (QUESTION, (THIRD, *FOUND), None)
 
 
 def test_topmost_runs_at_once_stay_apart_also_in_a_parallel_run_that_the_handler_does_not_hear() -> None:

@@ -311,21 +311,16 @@ def test_a_judge_is_never_a_sample(monitor, trace) -> None:
     async def aask(text, config: RunnableConfig):
         return (await judge.agenerate(WORD)).text and ANSWER
 
+    chain = RAG.with_config(tags=["ragstone:judge", "more"])  # a user's own judge, with a retriever in it
     with handler.everywhere():
         ask("")
+        chain.invoke("judge this")
         assert noted(monitor) == ([], {}, [])
         RunnableLambda(ask, aask).invoke(QUESTION)
         asyncio.run(RunnableLambda(ask, aask).ainvoke(QUESTION))
-    assert noted(monitor) == ([(QUESTION, (), ANSWER)] * 2, {}, [])
+        RunnableLambda(lambda _: chain.invoke("judge this") and ANSWER).invoke(QUESTION)
+    assert noted(monitor) == ([(QUESTION, (), ANSWER)] * 3, {}, [])
     assert len(handler._recorder.runs) == 0
-
-
-def test_what_runs_below_a_judge_is_buried_with_it(monitor) -> None:
-    judge = RAG.with_config(tags=["ragstone:judge"])
-    app = RunnableLambda(lambda text: judge.invoke("judge this") and ANSWER)
-    app.invoke(QUESTION, heard(monitor))
-    judge.invoke("judge this", heard(monitor))
-    assert parts(monitor.only) == (QUESTION, (), ANSWER)
 
 
 def manager_of(handler):

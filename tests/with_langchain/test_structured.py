@@ -107,12 +107,12 @@ def test_streamed_arguments_that_were_cut_off_are_no_answer() -> None:
 
 
 def test_tokens_are_those_of_the_raw_message() -> None:
+    raw = AIMessage('{"ids": [1]}')
     for usage, expected in (
         ({"input_tokens": 5, "output_tokens": 2, "total_tokens": 7}, (5, 2)),
         ({"total_cost": 0}, (None, None)),  # what LangChain makes of a cached message without counts
         (None, (None, None)),
     ):
-        raw = AIMessage('{"ids": [1]}')
         raw.usage_metadata = usage
         reply = read_structured({"raw": raw, "parsed": {"ids": [1]}}, REQUEST)
         assert (reply.input_tokens, reply.output_tokens) == expected

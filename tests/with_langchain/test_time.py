@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 
-from ragstone import LLMRequest, ResponseRelevancy, Sample
-from ragstone.errors import ascore_safely, score_safely
-from ragstone.testing import FakeEmbedder
+from ragstone import LLMRequest
 from ragstone_langchain import LangChainEmbedder, LangChainLLM
 
 from .scripted import PlainChat, message, result
@@ -77,14 +75,6 @@ def test_an_answer_in_time_is_an_answer(over) -> None:
     over.set()
     judge = LangChainLLM(Slow(script=None, over=over), timeout=60)
     assert judge.generate(REQUEST).text == asyncio.run(judge.agenerate(REQUEST)).text == "yes"
-
-
-def test_the_outcome_is_a_timeout(over) -> None:
-    metric = ResponseRelevancy(llm=LangChainLLM(Slow(script=None, over=over), timeout=0.05), embedder=FakeEmbedder())
-    sample = Sample(user_input="Is it?", response="Yes.")
-    for outcome in (score_safely(metric, sample), late(lambda: ascore_safely(metric, sample), over)):
-        assert outcome.reason == "timeout"
-        assert "its thread" in outcome.detail
 
 
 def test_a_cancelled_call_ends_at_once(over) -> None:
