@@ -202,6 +202,7 @@ REFUSED = [
     ({"text": FIRST, "n": 1}, ANSWER, DOCUMENTS, {}, "user_input: is not in inputs (dict with 'text', 'n')"),
     (None, QuestionState(QUESTION), DOCUMENTS, {}, "response: is not in outputs (Questi"),
     (None, searched()[:-1], DOCUMENTS, {}, "response: is not in outputs (list)"),
+    (None, agent_messages()[:-1], DOCUMENTS, {}, "response: is not in outputs (list)"),
     (None, [("ai", "Hello."), ("user", QUESTION)], DOCUMENTS, {}, "response: is not in outputs (list)"),
     (None, [("user", QUESTION), API_CALLS], DOCUMENTS, {}, "response: is not in outputs"),
     (QUESTION, {"answer": AIMessage("", tool_calls=[CALL])}, DOCUMENTS, {}, "response: outputs['answer'] is a message"),
