@@ -1,5 +1,6 @@
 """What tests of all folders share: the loopback server (`server = openai_server(lambda request: "yes")`), `untraced`."""
 
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -7,6 +8,9 @@ from contextlib import ExitStack
 import pytest
 
 from .support.openai_server import OpenAIServer
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a shell's background job; processes of tests inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -1,12 +1,10 @@
 """What the tests of live monitoring share: a monitor that notes, and real retrievers and models with fixed words."""
 
-import asyncio
 import itertools
 import json
 import re
 import threading
 from collections import Counter
-from collections.abc import Iterable, Sequence
 from typing import Any
 
 from langchain_core.documents import Document
@@ -17,6 +15,9 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 
 from ragstone import Sample
+from ragstone_langchain import MonitorHandler
+
+from .ways import invoke
 
 QUESTION = "Who wrote Emma?"
 FIRST = "Emma is a novel by Jane Austen."
@@ -24,17 +25,8 @@ SECOND = "Jane Austen was born in 1775."
 THIRD = "Persuasion is a novel too."
 ANSWER = "Jane Austen wrote Emma."
 FOUND = (FIRST, SECOND)
+WHOLE = (QUESTION, FOUND, ANSWER)
 PROMPT = ChatPromptTemplate.from_template("Context: {context}\nQuestion: {question}")
-
-
-def sampled(rows: Iterable[Any], columns: Sequence[Any], times: int) -> list[tuple[Any, Any]]:
-    """Return each row with some of the columns, so that every column comes up as often as any other."""
-    pairs = zip((row for row in rows for _ in range(times)), itertools.cycle(columns), strict=False)
-    return list(pairs)
-
-
-def named(value: Any) -> str:
-    return value if isinstance(value, str) else value.__name__
 
 
 class Noting:
@@ -127,35 +119,10 @@ def parts(sample: Sample) -> tuple[Any, ...]:
     return sample.user_input, tuple(sample.retrieved_contexts), sample.response
 
 
-def invoke(runnable, asked, config):
-    return runnable.invoke(asked, config)
-
-
-def ainvoke(runnable, asked, config):
-    return asyncio.run(runnable.ainvoke(asked, config))
-
-
-def stream(runnable, asked, config, **options):
-    return list(runnable.stream(asked, config, **options))
-
-
-def astream(runnable, asked, config, **options):
-    async def read():
-        return [piece async for piece in runnable.astream(asked, config, **options)]
-
-    return asyncio.run(read())
-
-
-def astream_events(runnable, asked, config):
-    async def read():
-        return [event async for event in runnable.astream_events(asked, config, version="v2")]
-
-    return asyncio.run(read())
-
-
-def batch(runnable, asked, config):
-    return runnable.batch([asked], config)
-
-
-def abatch(runnable, asked, config):
-    return asyncio.run(runnable.abatch([asked], config))
+def sample_of(runnable: Any, asked: Any = QUESTION, way: Any = invoke, **config: Any) -> Sample:
+    """Run it with a handler, and return the one sample that came of it."""
+    monitor = Noting()
+    handler = MonitorHandler(monitor)
+    way(runnable, asked, {"callbacks": [handler], **config})
+    assert len(handler._recorder.runs) == 0
+    return monitor.only

@@ -9,7 +9,7 @@ from typing import Any
 from langchain_core.language_models import LLM, BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
-from langchain_core.runnables import Runnable, RunnableLambda
+from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import Field
 
@@ -105,14 +105,6 @@ class ToolChat(PlainChat):
         return message("", tool_calls=[call])
 
 
-class BlocksChat(PlainChat):
-    """A chat model whose messages are lists of blocks, reasoning first."""
-
-    def say(self, messages: list[BaseMessage], kwargs: dict[str, Any]) -> AIMessage:
-        said = super().say(messages, kwargs)
-        return message([{"type": "reasoning", "reasoning": "Hm."}, {"type": "text", "text": said.content}])  # type: ignore[arg-type]
-
-
 class AsyncChat(PlainChat):
     """A chat model with an async half only, which belongs to the loop that it is called on."""
 
@@ -125,13 +117,6 @@ class AsyncChat(PlainChat):
         self.loops.add(id(asyncio.get_running_loop()))
         await asyncio.sleep(0)
         return result(self.say(messages, kwargs))
-
-
-class SyncChat(PlainChat):
-    """A chat model that refuses to be called asynchronously."""
-
-    async def _agenerate(self, *args: Any, **kwargs: Any) -> ChatResult:
-        raise NotImplementedError
 
 
 class StreamingChat(PlainChat):
@@ -171,28 +156,14 @@ class Failing(PlainChat):
         raise ConnectionError("down")
 
 
-def lambda_model(script: Script) -> Runnable[Any, Any]:
-    """A runnable with an async half only."""
-
-    async def answer(prompt: Any) -> AIMessage:
-        return message(script.answer(prompt.to_messages()[-1].content))
-
-    return RunnableLambda(answer)
-
-
 WRAPPERS: dict[str, Callable[[Script], Runnable[Any, Any]]] = {
     "chat with tools": lambda s: ToolChat(script=s),
     "chat without tools": lambda s: PlainChat(script=s),
-    "chat of blocks": lambda s: BlocksChat(script=s),
     "streaming chat": lambda s: StreamingChat(script=s),
     "async only": lambda s: AsyncChat(script=s),
-    "sync only": lambda s: SyncChat(script=s),
     "text model": lambda s: TextModel(script=s),
     "with_retry": lambda s: ToolChat(script=s).with_retry(),
     "with_fallbacks": lambda s: Failing(script=s).with_fallbacks([ToolChat(script=s)]),
     "bind": lambda s: ToolChat(script=s).bind(stop=["\n\n\n"]),
-    "with_config": lambda s: ToolChat(script=s).with_config(tags=["app"]),
-    "text model with_retry": lambda s: TextModel(script=s).with_retry(),
-    "async lambda": lambda_model,
 }
-NO_TOKENS = ("text model", "text model with_retry")
+NO_TOKENS = ("text model",)

@@ -2,7 +2,6 @@
 
 import asyncio
 import copy
-import inspect
 import json
 import pickle
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +14,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from pydantic import SecretStr
 
-from ragstone import AlignmentCoverage, ContextRelevancy, ResponseRelevancy, Sample, SummarizationScore
+from ragstone import AlignmentCoverage, ContextRelevancy, ResponseRelevancy, Sample
 from ragstone.testing import FakeEmbedder, FakeLLM
 from ragstone_langchain import LangChainLLM, RagEvaluator
 
@@ -44,8 +43,10 @@ def called(evaluator, **parts):
     return results[0]
 
 
-@pytest.mark.parametrize(("threshold", "passed"), [(None, None), (VALUE, True), (0.9, False)])
-def test_a_score_is_passed_on_with_all_that_it_rests_on(threshold, passed) -> None:
+@pytest.mark.parametrize(
+    ("threshold", "passed", "word"), [(None, None, None), (VALUE, True, "passed"), (0.9, False, "failed")]
+)
+def test_a_score_is_passed_on_with_all_that_it_rests_on(threshold, passed, word) -> None:
     metric = relevancy(threshold=threshold)
     result = called(RagEvaluator(metric), **PARTS)
     outcome = metric.score(Sample(user_input=QUESTION, retrieved_contexts=[FIRST, SECOND], response=ANSWER))
@@ -64,6 +65,14 @@ def test_a_score_is_passed_on_with_all_that_it_rests_on(threshold, passed) -> No
             "usage": outcome.usage.model_copy(update={"seconds": 0}).model_dump(mode="json"),
         },
     }
+    strings = RagEvaluator(metric).evaluate_strings(
+        prediction=ANSWER, input=QUESTION, callbacks=None, context=DOCUMENTS
+    )
+    assert set(strings) == {"score", "value", "reasoning", "metadata"}
+    assert (strings["score"], strings["value"]) == (VALUE, word)
+    nothing = RagEvaluator(metric).evaluate_strings(prediction=ANSWER, input=QUESTION)
+    assert (nothing["score"], nothing["value"]) == (None, None)
+    assert nothing["reasoning"].startswith("missing_input: retrieved_contexts: ")
 
 
 UNSCORED = {
@@ -79,16 +88,10 @@ UNSCORED = {
 def test_what_cannot_be_scored_has_no_score_and_says_why(reason) -> None:
     llm, parts = UNSCORED[reason]
     result = called(RagEvaluator(ContextRelevancy(llm=llm, threshold=0.5)), **{**PARTS, **parts})
-    assert (result["score"], result["metadata"]["passed"]) == (None, None)
     assert result["comment"].startswith(f"{reason}: ")
-    assert result["metadata"]["unscored"] == reason
-    assert (result["metadata"]["breakdown"], result["metadata"]["verdicts"]) == ({}, [])
-    assert llm.requests or result["metadata"]["usage"]["llm_calls"] == 0
-
-
-def test_an_undefined_score_is_none() -> None:
-    result = called(RagEvaluator(AlignmentCoverage(llm=judge())), inputs=FIRST, outputs="no sentence")
-    assert (result["score"], result["metadata"]["unscored"]) == (None, "undefined")
+    metadata = result["metadata"]
+    assert (result["score"], metadata["passed"], metadata["unscored"]) == (None, None, reason)
+    assert (metadata["breakdown"], metadata["verdicts"]) == ({}, [])
 
 
 def test_what_was_spent_before_the_judge_failed_is_known_and_what_is_no_exception_is_not_swallowed() -> None:
@@ -112,8 +115,8 @@ def test_one_evaluator_serves_many_at_once() -> None:
         return evaluator(inputs=QUESTION, outputs=ANSWER, context=context)["score"]
 
     async def all_at_once():
-        calls = [evaluator.acall(inputs=QUESTION, outputs=ANSWER, context=context) for context in contexts]
         assert call(contexts[0]) == 1.0, "a call works inside a running loop"
+        calls = [evaluator.acall(inputs=QUESTION, outputs=ANSWER, context=context) for context in contexts]
         return [result["score"] for result in await asyncio.gather(*calls)]
 
     with ThreadPoolExecutor(8) as pool:
@@ -121,33 +124,19 @@ def test_one_evaluator_serves_many_at_once() -> None:
     assert asyncio.run(all_at_once()) == expected
 
 
-# --- how it is made --------------------------------------------------------------------------------------------------
-
-
-def test_what_it_says_of_itself() -> None:
-    assert RagEvaluator(relevancy()).key == "context_relevancy"
-    evaluator = RagEvaluator(relevancy(), key="padding")
-    assert (evaluator.key, evaluator(**PARTS)["key"], evaluator.evaluation_name) == ("padding",) * 3
-    assert repr(evaluator) == "RagEvaluator(context_relevancy, key='padding')"
-    assert (evaluator.requires_input, evaluator.requires_reference) == (True, False)
-    assert not RagEvaluator(SummarizationScore(llm=judge())).requires_input
-
-
 @pytest.mark.parametrize(
-    ("options", "error", "said"),
+    ("options", "said"),
     [
-        ({"fields": {"question": "q"}}, ValueError, "fields: 'question' is not one of 'user_input', 'retrieved_con"),
-        ({"fields": {"response": 7}}, ValueError, "fields: the key of response is int, not text (str)"),
-        ({"fields": "response"}, TypeError, "fields: is str; pass a mapping from a sample's field to a key, or a fu"),
-        ({"retriever_tools": "search"}, TypeError, "retriever_tools: is one text; pass the names as ['search']"),
-        ({"metric": ContextRelevancy}, TypeError, "metric: is the class ContextRelevancy; pass a metric, such as rags"),
-        ({"metric": None}, TypeError, "metric: is None; pass a metric"),
+        ({"fields": {"question": "q"}}, "fields: 'question' is not one of 'user_input', "),
+        ({"fields": {"response": 7}}, "fields: the key of response is int, not text"),
+        ({"fields": "response"}, "fields: is str; pass a mapping"),
+        ({"retriever_tools": "search"}, r"retriever_tools: is one text; pass the names as \['search'\]"),
+        ({"metric": ContextRelevancy}, "metric: is the class ContextRelevancy; pass a metric"),
     ],
 )
-def test_what_no_sample_can_come_of_is_refused_at_once(options, error, said) -> None:
-    with pytest.raises(error) as refused:
+def test_what_no_sample_can_come_of_is_refused_at_once(options, said) -> None:
+    with pytest.raises((TypeError, ValueError), match=said):
         RagEvaluator(**{"metric": relevancy(), **options})
-    assert str(refused.value).startswith(said)
 
 
 def test_the_options_reach_the_reading() -> None:
@@ -162,17 +151,6 @@ def test_the_options_reach_the_reading() -> None:
     assert called(RagEvaluator(relevancy(), retriever_tools=["search"]), outputs=messages)["score"] == 0.5
 
 
-def test_it_is_called_as_openevals_calls_evaluators() -> None:
-    types = pytest.importorskip("openevals.types")
-    evaluator = RagEvaluator(relevancy())
-    theirs = inspect.signature(types.SimpleEvaluator.__call__).parameters
-    ours = inspect.signature(evaluator).parameters
-    for name, parameter in theirs.items():
-        if name != "self" and parameter.kind is not parameter.VAR_KEYWORD:
-            assert ours[name].kind is parameter.kind
-    assert set(evaluator(**PARTS)) >= set(types.EvaluatorResult.__required_keys__) - {"source_run_id"}
-
-
 def test_what_else_it_is_called_with_is_not_read_but_a_reference_where_fields_says_so() -> None:
     assert RagEvaluator(relevancy())(**PARTS, reference_outputs="x", rubric="theirs")["score"] == VALUE
     evaluator = RagEvaluator(
@@ -181,19 +159,6 @@ def test_what_else_it_is_called_with_is_not_read_but_a_reference_where_fields_sa
     )
     assert evaluator.evaluate_strings(prediction=ANSWER, reference=ANSWER)["score"] == 1.0
 
-
-@pytest.mark.parametrize(("threshold", "value"), [(None, None), (0.1, "passed"), (0.9, "failed")])
-def test_strings_are_evaluated_with_the_word_for_the_threshold(threshold, value) -> None:
-    evaluator = RagEvaluator(relevancy(threshold=threshold))
-    result = evaluator.evaluate_strings(prediction=ANSWER, input=QUESTION, callbacks=None, context=DOCUMENTS)
-    assert set(result) == {"score", "value", "reasoning", "metadata"}
-    assert (result["score"], result["value"]) == (VALUE, value)
-    nothing = evaluator.evaluate_strings(prediction=ANSWER, input=QUESTION)
-    assert (nothing["score"], nothing["value"]) == (None, None)
-    assert nothing["reasoning"].startswith("missing_input: retrieved_contexts: ")
-
-
-# --- a step of a chain -----------------------------------------------------------------------------------------------
 
 AGENT = [("user", QUESTION), {"role": "tool", "content": "", "artifact": DOCUMENTS}, ("ai", ANSWER)]
 STATES = {
@@ -206,72 +171,52 @@ STATES = {
 
 
 def test_a_step_of_a_chain_takes_the_state_or_the_calls_keywords() -> None:
-    step, before = RagEvaluator(relevancy()).as_runnable(), copy.deepcopy(STATES)
+    step = RagEvaluator(relevancy()).as_runnable()
     for form, state in STATES.items():
         results = [step.invoke(state), asyncio.run(step.ainvoke(state)), *step.batch([state, state])]
         assert [result["score"] for result in results] == [VALUE] * 4, form
-    assert before == STATES
-
-
-def test_a_chains_state_gets_the_result_as_another_entry() -> None:
-    rag = RunnablePassthrough.assign(context=lambda _: DOCUMENTS, answer=lambda _: AIMessage(ANSWER))
-    chain = rag.assign(relevancy=RagEvaluator(relevancy()).as_runnable())
-    state = chain.invoke({"question": QUESTION})
-    assert (state["relevancy"]["score"], state["answer"].content) == (VALUE, ANSWER)
-
-
-def test_an_answer_alone_is_not_taken_for_the_question_too() -> None:
-    step = RagEvaluator(relevancy()).as_runnable()
-    for answer in (ANSWER, AIMessage(ANSWER), AIMessage(ANSWER).model_dump(), {"draft": ANSWER}):
-        comment = (RunnableLambda(lambda _, answer=answer: answer) | step).invoke(QUESTION)["comment"]
-        assert comment.startswith("missing_input: user_input: is not in inputs (None) or outputs")
+    chain = RunnableLambda(lambda _: STATE) | RunnablePassthrough.assign(relevancy=step)
+    assert chain.invoke("x").pop("relevancy")["score"] == VALUE
 
 
 def test_the_steps_config_is_passed_on() -> None:
-    class Starts(BaseCallbackHandler):
-        def __init__(self):
-            self.seen = []
+    seen = []
 
+    class Starts(BaseCallbackHandler):
         def on_chain_start(self, serialized, inputs, *, name=None, tags=None, metadata=None, **kwargs):
-            self.seen.append((name, tuple(tags), metadata["who"]))
+            seen.append((name, tags, metadata["who"]))
 
     step = RagEvaluator(relevancy(), key="padding").as_runnable()
-    for run in (step.invoke, lambda *args: asyncio.run(step.ainvoke(*args))):
-        starts = Starts()
-        run(STATE, {"callbacks": [starts], "tags": ["t"], "metadata": {"who": "me"}})
-        assert starts.seen == [("ragstone:padding", ("t",), "me")]
+    config = {"callbacks": [Starts()], "tags": ["t"], "metadata": {"who": "me"}}
+    step.invoke(STATE, config)
+    asyncio.run(step.ainvoke(STATE, config))
+    assert seen == [("ragstone:padding", ["t"], "me")] * 2
 
 
-def test_the_step_and_the_evaluator_can_be_pickled() -> None:
+def test_the_step_and_the_evaluator_can_be_pickled_also_after_use() -> None:
     evaluator = RagEvaluator(ContextRelevancy(llm=LangChainLLM(FakeListChatModel(responses=['{"ids": [1]}']))))
     state = {"question": "Who?", "answer": "Jane.", "context": "Jane wrote it."}
-    for _ in range(2):  # also after it was used
-        again = pickle.loads(pickle.dumps(evaluator))
-        step = pickle.loads(pickle.dumps(evaluator.as_runnable()))
-        assert again(outputs=state)["score"] == step.invoke(state)["score"] == 1.0
+    assert evaluator(outputs=state)["score"] == 1.0
+    assert pickle.loads(pickle.dumps(evaluator))(outputs=state)["score"] == 1.0
+    assert pickle.loads(pickle.dumps(evaluator.as_runnable())).invoke(state)["score"] == 1.0
 
 
-# --- what apps return ------------------------------------------------------------------------------------------------
+def test_what_an_app_returns_when_it_fails_is_no_answer() -> None:
+    evaluator = RagEvaluator(ResponseRelevancy(llm=judge(), embedder=FakeEmbedder()))
+    for outputs in ({"error": "rate limited"}, {"status": "ok"}, {"thread_id": "u-42"}):
+        result = evaluator(inputs="Who?", outputs=outputs)
+        assert result["comment"].startswith("missing_input: response: is not in outputs")
 
 
-@pytest.mark.parametrize("outputs", [{"error": "rate limited"}, {"status": "ok"}, {"thread_id": "u-42"}])
-def test_what_an_app_returns_when_it_fails_is_no_answer(outputs) -> None:
-    result = RagEvaluator(ResponseRelevancy(llm=judge(), embedder=FakeEmbedder()))(inputs="Who?", outputs=outputs)
-    assert result["comment"].startswith("missing_input: response: is not in outputs")
-
-
-@pytest.mark.parametrize(
-    ("inputs", "outputs"),
-    [
+def test_a_lone_text_is_the_question_only_where_there_is_no_other() -> None:
+    for inputs, outputs in (
         ({"language": "en"}, {"messages": [("user", QUESTION), ("ai", "A.")]}),
         ({"tenant": "u-42"}, {"question": QUESTION, "answer": "A."}),
         ({"anything": QUESTION}, "A."),
-    ],
-)
-def test_a_lone_text_is_the_question_only_where_there_is_no_other(inputs, outputs) -> None:
-    evaluator = RagEvaluator(relevancy())
-    evaluator(inputs=inputs, outputs=outputs, context=["It is A."])
-    assert QUESTION in evaluator.metric.llm.requests[0].user
+    ):
+        evaluator = RagEvaluator(relevancy())
+        evaluator(inputs=inputs, outputs=outputs, context=["It is A."])
+        assert QUESTION in evaluator.metric.llm.requests[0].user
 
 
 def test_an_object_that_fails_when_it_is_looked_into_is_a_comment() -> None:
@@ -296,8 +241,6 @@ class Keyed(FakeListChatModel):
 def test_no_key_is_in_a_result():
     models = [Keyed(responses=[ERRORS[key]]) for key in KEYS]
     for model in [*models, models[-1].with_retry(stop_after_attempt=1)]:  # whose key is inside
-        llm = LangChainLLM(model)
-        result = RagEvaluator(ContextRelevancy(llm=llm))(**PARTS)
-        assert result["metadata"]["unscored"] == "judge_error"
+        result = RagEvaluator(ContextRelevancy(llm=LangChainLLM(model)))(**PARTS)
         assert "[hidden]" in result["comment"]
         assert leaked(json.dumps(result)) == []

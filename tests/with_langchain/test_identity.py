@@ -3,7 +3,6 @@
 import json
 
 from langchain.chat_models import init_chat_model
-from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.runnables import RunnableLambda
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
@@ -24,19 +23,15 @@ DIFFERENT = {
     "plain": chat,
     "url": lambda: chat(base_url="http://127.0.0.1:2/v1"),
     "temperature": lambda: chat(temperature=0.5),
-    "extra body": lambda: chat(extra_body={"top_k": 3}),
     "model_kwargs": lambda: chat(model_kwargs={"user": "a"}),
     "headers": lambda: chat(default_headers={"X-Variant": "b", "Authorization": "s3cret"}),
     "bound": lambda: chat().bind(extra_body={"top_k": 3}),
-    "bound otherwise": lambda: chat().bind(extra_body={"top_k": 4}),
     "fallbacks": lambda: chat().with_fallbacks([chat(temperature=0.5)]),
     "other fallbacks": lambda: chat().with_fallbacks([chat(temperature=0.6)]),
     "behind a function": lambda: RunnableLambda(lambda prompt: "a") | chat(),
-    "behind another": lambda: RunnableLambda(lambda prompt: "b") | chat(),
     "configurable": configurable,
     "configured": lambda: configurable(temperature=0.5),
     "fake": lambda: FakeListChatModel(responses=["a"]),
-    "other fake": lambda: FakeListChatModel(responses=["b"]),
 }
 
 
@@ -53,22 +48,9 @@ def test_what_does_not_change_the_answers_does_not_count():
     assert judge_key(LangChainLLM(other)) == judge_key(LangChainLLM(chat()))
 
 
-class Own(Embeddings):
-    def __init__(self, url):
-        self.url = url
-
-    def embed_documents(self, texts):
-        return [[1.0] for _ in texts]
-
-    def embed_query(self, text):
-        return [1.0]
-
-
 def test_embedders():
-    def openai(**settings):
-        return OpenAIEmbeddings(**{"model": "m", "base_url": "http://127.0.0.1:1/v1", "api_key": "s3cret", **settings})
-
-    made = [openai(), openai(base_url="http://127.0.0.1:2/v1"), openai(dimensions=3), Own("a"), Own("b")]
-    embedders = [LangChainEmbedder(each, name="m") for each in made]
+    settings = {"model": "m", "base_url": "http://127.0.0.1:1/v1", "api_key": "s3cret"}
+    others = ({}, {"base_url": "http://127.0.0.1:2/v1"}, {"dimensions": 3})
+    embedders = [LangChainEmbedder(OpenAIEmbeddings(**{**settings, **other}), name="m") for other in others]
     assert len(set(map(judge_key, embedders))) == len(embedders)
     assert "s3cret" not in json.dumps([each.identity for each in embedders])

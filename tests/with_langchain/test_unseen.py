@@ -8,13 +8,11 @@ import threading
 from contextvars import ContextVar
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import ClassVar, TypedDict
 
 import pytest
-from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler, get_usage_metadata_callback
+from langchain_core.callbacks import BaseCallbackHandler, get_usage_metadata_callback
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.runnables import (
-    ConfigurableField,
     RunnableBranch,
     RunnableConfig,
     RunnableLambda,
@@ -25,11 +23,10 @@ from langgraph.graph import START, StateGraph
 
 import ragstone
 import ragstone_langchain
-from ragstone import AlignmentCoverage, LLMRequest, Sample
+from ragstone import LLMRequest
 from ragstone.asking.schema import listing, record, whole
 from ragstone_langchain import LangChainLLM
 from ragstone_langchain.prompt import judge_prompt
-from ragstone_langchain.unseen import without_callbacks
 
 from ..core.judges import truth  # noqa: TID252
 from .scripted import WRAPPERS, PlainChat, Script, StreamingChat, TextModel, Told, ToolChat, message
@@ -58,16 +55,13 @@ class Listener(BaseCallbackHandler):
         self.heard.append(f"chain {kwargs.get('name')} {kwargs.get('tags')}")
 
     def on_chat_model_start(self, serialized, messages, **kwargs):
-        self.heard.append(f"chat {messages[0][-1].content} {kwargs.get('tags')}")
+        self.heard.append(f"model {messages[0][-1].content} {kwargs.get('tags')}")
 
     def on_llm_start(self, serialized, prompts, **kwargs):
-        self.heard.append(f"llm {prompts[0]} {kwargs.get('tags')}")
+        self.heard.append(f"model {prompts[0]} {kwargs.get('tags')}")
 
     def on_llm_new_token(self, token, **kwargs):
         self.heard.append(f"token {token}")
-
-    def on_llm_end(self, response, **kwargs):
-        self.heard.append("llm end")
 
     @property
     def of_the_judge(self) -> list[str]:
@@ -75,7 +69,7 @@ class Listener(BaseCallbackHandler):
 
     @property
     def models(self) -> int:
-        return sum(said.startswith(("chat ", "llm ")) and said != "llm end" for said in self.heard)
+        return sum(said.startswith("model ") for said in self.heard)
 
 
 def judge_of(model, script=None, **options):
@@ -91,11 +85,6 @@ def ask(judge) -> None:
 async def aask(judge) -> None:
     assert (await judge.agenerate(WORD)).text == "yes"
     assert (await judge.agenerate(IDS)).text == '{"ids": [1]}'
-
-
-def ask_twice(judge) -> None:
-    ask(judge)
-    asyncio.run(aask(judge))
 
 
 def node(judge):
@@ -122,7 +111,6 @@ def test_inside_a_chain_its_events_and_the_app_s_collectors(judge) -> None:
     listener = Listener()
     config = {"callbacks": [listener], "tags": ["app-tag"]}
     with collect_runs() as collected, get_usage_metadata_callback() as usage:
-        ask_twice(judge)
         node(judge).invoke("x", config)
     asyncio.run(node(judge).ainvoke("x", config))
     assert listener.of_the_judge == []
@@ -139,96 +127,45 @@ def test_inside_a_chain_its_events_and_the_app_s_collectors(judge) -> None:
     assert any(event["event"] == "on_chat_model_start" for event in heard)
 
 
-def test_inside_a_metric_with_calls_side_by_side() -> None:
-    listener, script = Listener(), Script(truth)
-    metric = AlignmentCoverage(llm=Told(ToolChat(script=script), script), assessment_questions=["Does it say: A is B."])
-    sample = Sample(user_input="JUDGE. A is B.", response="A is B.")
-
-    async def ascore(_):
-        return (await metric.ascore(sample)).value
-
-    chain = RunnableLambda(lambda _: metric.score(sample).value, afunc=ascore)
-    assert chain.invoke("x", {"callbacks": [listener]}) == 1.0
-    assert asyncio.run(chain.ainvoke("x", {"callbacks": [listener]})) == 1.0
-    assert listener.of_the_judge == []
-    assert len(listener.heard) == 2, "the chain itself"
-
-
-class State(TypedDict):
-    x: str
-
-
 @pytest.mark.parametrize(("model", "trace"), [("streaming", False), ("async", False), ("streaming", True)])
 def test_inside_langgraph_with_messages_streamed(model, trace) -> None:
-    judge = judge_of(MODELS[model], trace=trace)
-    app, step = FakeListChatModel(responses=["own"]), StateGraph(State)
-
-    def sync(state):
-        ask(judge)
-        return {"x": app.invoke(state["x"]).content}
-
-    async def asynchronous(state, config: RunnableConfig):
-        await aask(judge)
-        return {"x": (await app.ainvoke(state["x"], config)).content}
-
-    step.add_node("app", RunnableLambda(sync, afunc=asynchronous))
-    step.add_edge(START, "app")
-    graph = step.compile()
+    step = node(judge_of(MODELS[model], trace=trace)) | (lambda said: {"x": said})
+    graph = StateGraph(dict).add_sequence([("app", step)]).add_edge(START, "app").compile()
 
     async def astream():
         return [piece async for piece in graph.astream({"x": "hi"}, stream_mode="messages")]
 
     for streamed in (graph.stream({"x": "hi"}, stream_mode="messages"), asyncio.run(astream())):
-        assert "".join(str(piece.content) for piece, _ in streamed) == "own"
+        assert "".join(str(piece.content) for piece, _ in streamed) == "the app's own answer"
 
 
 @pytest.mark.parametrize(
-    ("make", "heard"),
+    "make",
     [
-        (lambda own, bare: own, True),
-        (lambda own, bare: bare.with_config(callbacks=own.callbacks, tags=["mine"]), True),
-        (lambda own, bare: own.with_retry(), True),
-        (lambda own, bare: bare.with_fallbacks([own]), False),
-        (lambda own, bare: bare.with_listeners(on_start=lambda run: own.callbacks[0].heard.append("JUDGE")), True),
-        (
-            lambda own, bare: bare.configurable_alternatives(ConfigurableField(id="m"), b=own).with_config(
-                configurable={"m": "b"}
-            ),
-            True,
-        ),
-        (lambda own, bare: RunnableBranch((lambda _: True, own), bare), True),
-        (lambda own, bare: RunnableParallel(said=own) | RunnableLambda(lambda both: both["said"]), True),
-        (lambda own, bare: RunnableLambda(lambda prompt: prompt) | own, True),
+        lambda own, bare: own,
+        lambda own, bare: bare.with_config(callbacks=own.callbacks, tags=["mine"]),
+        lambda own, bare: bare.with_fallbacks([own]),
+        lambda own, bare: bare.with_listeners(on_start=lambda run: own.callbacks[0].heard.append("JUDGE")),
+        lambda own, bare: RunnableBranch((lambda _: True, own), bare),
+        lambda own, bare: RunnableParallel(said=own) | RunnableLambda(lambda both: both["said"]),
     ],
-    ids=["model", "config", "retry", "fallbacks", "listeners", "alternatives", "branch", "side by side", "sequence"],
+    ids=["model", "config", "fallbacks", "listeners", "branch", "side by side"],
 )
-def test_callbacks_on_a_model_and_on_one_inside_of_something(make, heard) -> None:
+def test_callbacks_on_a_model_and_on_one_inside_of_something(make) -> None:
     listener, script = Listener(), Script(lambda request: "yes")
     own = PlainChat(script=script, callbacks=[listener], verbose=True)
-    model = make(own, PlainChat(script=script))
-    told = Told(model, script)
+    told = Told(make(own, PlainChat(script=script)), script)
     assert told.generate(WORD).text == asyncio.run(told.agenerate(WORD)).text == "yes"
     assert listener.heard == []
     assert (own.callbacks, own.verbose) == ([listener], True), "the app's object is as it was"
-    model.invoke(judge_prompt(WORD, WORD.user))
-    assert bool(listener.heard) == heard, "the app's own calls are heard"
-
-
-def test_callbacks_that_the_app_adds_later() -> None:
-    listener, script = Listener(), Script(lambda request: "yes")
-    model = PlainChat(script=script)
-    told = Told(model, script)
+    own.invoke(judge_prompt(WORD, WORD.user))
+    assert listener.heard, "the app's own calls are heard"
+    later = PlainChat(script=script)
+    told = Told(later, script)
     told.generate(WORD)
-    model.callbacks = [listener]
+    later.callbacks = [Listener()]
     told.generate(WORD)
-    asyncio.run(told.agenerate(WORD))
-    assert (listener.heard, model.callbacks) == ([], [listener])
-
-
-def test_a_model_without_callbacks_is_not_copied() -> None:
-    model = PlainChat(script=None)
-    for wrapped in (model, model.with_retry(), model.with_fallbacks([model]), RunnableParallel(said=model)):
-        assert without_callbacks(wrapped) is wrapped
+    assert later.callbacks[0].heard == []
 
 
 def test_the_app_s_context_is_as_it_was() -> None:
@@ -241,45 +178,37 @@ def test_the_app_s_context_is_as_it_was() -> None:
             variable.set("changed by the model")
             return message("yes")
 
-    variable.set("the app's")
     judge = LangChainLLM(Looks(script=Script(truth)))
-    judge.generate(WORD)
 
     async def inside():
         variable.set("the app's")
+        judge.generate(WORD)
         await judge.agenerate(WORD)
         return variable.get()
 
-    assert variable.get() == asyncio.run(inside()) == "the app's"
+    assert asyncio.run(inside()) == "the app's"
     assert seen == ["default", "default"]
-
-
-class Made(Listener):
-    """A listener that the environment turns on."""
-
-    made: ClassVar[list[Listener]] = []
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.made.append(self)
 
 
 @pytest.mark.parametrize(("by", "model"), [("its value", "async"), ("its class", "tools"), ("the environment", "text")])
 def test_a_configure_hook(model, by, monkeypatch) -> None:
-    judge, listener = judge_of(MODELS[model]), Listener()
-    monkeypatch.setattr(Made, "made", [])
+    judge, made = judge_of(MODELS[model]), []
+
+    class Made(Listener):
+        def __init__(self):
+            super().__init__()
+            made.append(self)
+
     monkeypatch.setenv("APP_LISTENS", "true")
-    variable: ContextVar[Listener | None] = ContextVar("app", default=None if by == "the environment" else listener)
-    more = {
-        "its class": {"handle_class": Listener},
-        "the environment": {"handle_class": Made, "env_var": "APP_LISTENS"},
-    }
+    variable: ContextVar[Listener | None] = ContextVar("app", default=None if by == "the environment" else Made())
+    more = {"its class": {"handle_class": Made}, "the environment": {"handle_class": Made, "env_var": "APP_LISTENS"}}
     register_configure_hook(variable, inheritable=True, **more.get(by, {}))
     try:
-        ask_twice(judge)
-        assert (listener.heard, Made.made) == ([], [])
+        ask(judge)
+        asyncio.run(aask(judge))
+        assert [listener.heard for listener in made] == ([] if by == "the environment" else [[]])
         FakeListChatModel(responses=["own"]).invoke("hello")
-        assert listener.models + len(Made.made) == 1, "the app's own model is heard"
+        assert made[0].models == 1, "the app's own model is heard"
     finally:
         _configure_hooks.pop()
 
@@ -296,41 +225,21 @@ class JudgesInACallback(BaseCallbackHandler):
             ask(self.judge)
 
 
-class JudgesInAnAsyncCallback(AsyncCallbackHandler):
-    def __init__(self, judge) -> None:
-        self.judge, self.times = judge, 0
-
-    async def on_llm_end(self, response, **kwargs):
-        self.times += 1
-        if self.times < 5:
-            await aask(self.judge)
-
-
-@pytest.mark.parametrize(("kind", "model"), [(JudgesInACallback, "async"), (JudgesInAnAsyncCallback, "text")])
-def test_inside_a_callback(model, kind) -> None:
-    handler = kind(judge_of(MODELS[model]))
+def test_inside_a_callback() -> None:
+    handler = JudgesInACallback(judge_of(MODELS["async"]))
     chain = RunnableLambda(lambda x: x) | FakeListChatModel(responses=["own"])
     chain.invoke("x", {"callbacks": [handler]})
     asyncio.run(chain.ainvoke("x", {"callbacks": [handler]}))
     assert handler.times == 2
 
 
-@pytest.mark.parametrize("kind", ["text", "async"])
-def test_trace_shows_it_to_those_who_want_it(kind: str) -> None:
-    listener, judge = Listener(), judge_of(MODELS[kind], trace=True)
-    node(judge).invoke("x", {"callbacks": [listener]})
-    assert [said for said in listener.heard if "JUDGE" in said], "its prompts"
-    assert [said for said in listener.heard if "ragstone:judge" in said], "its tag"
-    if sys.version_info >= (3, 11):  # before, nothing of LangChain's config reaches what an async step awaits
-        before = len(listener.heard)
-        asyncio.run(node(judge).ainvoke("x", {"callbacks": [listener]}))
-        assert [said for said in listener.heard[before:] if "JUDGE" in said]
-
-
-def test_trace_reaches_the_model_s_own_callbacks() -> None:
-    listener, script = Listener(), Script(lambda request: "yes")
-    Told(PlainChat(script=script, callbacks=[listener]), script, trace=True).generate(WORD)
-    assert listener.models == 1
+def test_trace_shows_it_to_those_who_want_it() -> None:
+    listener = Listener()
+    node(judge_of(MODELS["text"], trace=True)).invoke("x", {"callbacks": [listener]})
+    assert [said for said in listener.heard if "JUDGE" in said and "ragstone:judge" in said], "its prompts and its tag"
+    own, script = Listener(), Script(lambda request: "yes")
+    Told(PlainChat(script=script, callbacks=[own]), script, trace=True).generate(WORD)
+    assert own.models == 1
 
 
 class Counting(BaseHTTPRequestHandler):
@@ -350,7 +259,7 @@ class Counting(BaseHTTPRequestHandler):
         pass
 
 
-@pytest.mark.parametrize(("modes", "sends"), [("judge evaluate aevaluate", False), ("traced", True), ("plain", True)])
+@pytest.mark.parametrize(("modes", "sends"), [("judge evaluate aevaluate", False), ("traced", True)])
 def test_nothing_is_sent_to_langsmith(modes: str, sends: bool) -> None:
     path = os.pathsep.join({str(Path(package.__file__).parents[1]) for package in (ragstone, ragstone_langchain)})
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("LANGSMITH", "LANGCHAIN", "COV"))}
@@ -367,22 +276,3 @@ def test_nothing_is_sent_to_langsmith(modes: str, sends: bool) -> None:
         server.server_close()
     assert done.returncode == 0, done.stderr
     assert bool(server.requests) == sends, server.requests
-
-
-def test_a_model_that_other_threads_use_meanwhile_can_be_looked_into() -> None:
-    model, over = PlainChat(script=None), threading.Event()
-
-    def use() -> None:
-        while not over.is_set():
-            for i in range(50):  # as cached properties do
-                model.__dict__[f"cached_{i}"] = i
-            for i in range(50):
-                del model.__dict__[f"cached_{i}"]
-
-    thread = threading.Thread(target=use)
-    thread.start()
-    try:
-        assert all(without_callbacks(model) is model for _ in range(2_000))
-    finally:
-        over.set()
-        thread.join()
