@@ -423,7 +423,7 @@ def test_a_run_that_fails_is_a_sample_also_where_nothing_is_in_it(monitor) -> No
 def test_documents_of_a_tool_that_a_retriever_calls_count_as_the_retriever_s_alone(monitor) -> None:
     root = manager_of(MonitorHandler(monitor)).on_chain_start({}, QUESTION)
     search = root.get_child().on_retriever_start({}, "x")
-    search.get_child().on_tool_start({"name": "index"}, "x").on_tool_end([Document(FIRST), Document(SECOND)])
+    search.get_child().on_tool_start({"name": "index"}, "x").on_tool_end([Document(FIRST), Document("Another one.")])
     search.on_retriever_end([Document(FIRST)])
     root.on_chain_end(ANSWER)
     assert parts(monitor.only) == (QUESTION, (FIRST,), ANSWER)
