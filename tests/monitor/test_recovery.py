@@ -52,9 +52,6 @@ class Fickle:
         return ConnectionError("refused") if self.down else {"ids": [1]}
 
 
-# --- the judge ------------------------------------------------------------------------------------------------
-
-
 def test_a_judge_that_is_down_for_a_while(due_at_once):
     fickle = Fickle()
     monitor = live(reply=fickle)
@@ -140,9 +137,6 @@ def test_flush_put_off_tries_what_an_earlier_start_put_off():
         assert monitor.flush(put_off=True)
         assert monitor.stats().scored == 3
     assert results() == [0, 1, 2]
-
-
-# --- a sink ---------------------------------------------------------------------------------------------------
 
 
 def test_a_sink_that_is_down_for_a_while(due_at_once):

@@ -173,8 +173,6 @@ hear()
     assert (waiting(), undelivered()) == ([], 0)
 
 
-# --- forks ----------------------------------------------------------------------------------------------------
-
 fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 FORK = """
