@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from ragstone import Sample
-from ragstone.batch.journal.file import JournalError
 from ragstone.distributed import Spec, score_chunk
 
 from . import people as here  # the same file as the one that specs name, loaded apart
@@ -68,9 +67,6 @@ def test_nothing_is_judged_twice_and_what_failed_is_asked_again(tmp_path, openai
     more = score_chunk(here.rows(10)[::-1], spec(f"m@{server.url}", journal=str(tmp_path), max_concurrency=3))
     assert len(server.seen) == calls + 5
     assert [each["id"] for each in more] == [f"q{i}" for i in range(10)][::-1]
-    (tmp_path / "x.outcomes").write_bytes(b"ragstone-outcomes 9\n")
-    with pytest.raises(JournalError, match="newer"):
-        score_chunk(here.rows(1), named)
 
 
 def test_fields_and_places_of_rows_without_an_id():
