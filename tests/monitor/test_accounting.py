@@ -127,16 +127,11 @@ def test_a_fault_of_the_monitors_own_is_counted_and_not_the_judges(caplog: pytes
 
     with live(sinks=(sink := Kept())) as monitor:
         monitor._process._purse = Faulty(Budget(), MemoryLedger())
-        for i in range(3):
-            monitor.submit(sample(i))
-    stats = monitor.stats()
-    assert stats.reasons == {"unscored": {"cancelled": 3}}
-    assert stats.errors == {"evaluation": 3}
-    assert adds_up(stats)
+        monitor.submit(sample(1))
+    assert monitor.stats().reasons == {"unscored": {"cancelled": 1}}
+    assert monitor.stats().errors == {"evaluation": 1}
     assert "the app is not affected; evaluation: AttributeError: price" in caplog.text
-    assert {record.outcome.detail for record in sink.records.values()} == {  # type: ignore[union-attr]
-        "AttributeError was raised inside the monitor; the log of ragstone.monitor says more"
-    }
+    assert "AttributeError was raised inside the monitor" in sink.only().outcome.detail  # type: ignore[union-attr]
 
 
 def test_a_judge_that_raises_what_ends_threads() -> None:

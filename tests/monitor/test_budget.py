@@ -1,13 +1,9 @@
 """The budget: never exceeded in calls, nothing spent on what is refused, one account for all that share a database."""
 
 import itertools
-import json
 import random
-import subprocess
-import sys
 import threading
 import time
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +17,7 @@ from ragstone.testing import FakeLLM
 
 from ..support.waiting import soon  # noqa: TID252
 from .kit import PATIENCE, Held, Kept, Rounds, adds_up, live, ours, sample, yes
+from .live_app import app, calls, results
 
 
 class Clock:
@@ -252,31 +249,26 @@ def test_an_account_that_cannot_be_reached_is_waited_for(granted: int) -> None:
     assert (monitor.stats().scored, len(sink.ids), len(llm.requests), spent(ledger)) == (20, 20, 40, 40)
 
 
-@pytest.mark.parametrize("kept", [False, True], ids=["memory", "outbox"])
-def test_closing_while_the_account_cannot_be_reached(kept: bool, tmp_path: Path) -> None:
-    options = {"outbox": tmp_path / "outbox.db"} if kept else {}
-    monitor, sink, llm = unreachable(Unreachable(lambda _: False), **options)
+def test_closing_while_the_account_cannot_be_reached(tmp_path: Path) -> None:
+    outbox = tmp_path / "outbox.db"
+    monitor, sink, llm = unreachable(Unreachable(lambda _: False), outbox=outbox)
     for i in range(10):
         monitor.submit(sample(i))
     soon(lambda: monitor.stats().errors.get("budget", 0) >= 2)
     assert monitor.close(0.1).remaining == 10
     stats = monitor.stats()
-    assert stats.reasons == ({"spooled": {"outbox": 10}} if kept else {"dropped": {"closed": 10}})
+    assert stats.reasons == {"spooled": {"outbox": 10}}
     assert (adds_up(stats), len(llm.requests)) == (True, 0)
     soon(lambda: not ours(monitor))
-    if kept:
-        with live(rounds(llm, 1, 1), sinks=sink, **options) as again:
-            again.flush(PATIENCE)
-        assert len(sink.ids) == 10
+    with live(rounds(llm, 1, 1), sinks=sink, outbox=outbox) as again:
+        again.flush(PATIENCE)
+    assert len(sink.ids) == 10
 
 
-@pytest.mark.parametrize("comes_back", [True, False])
-def test_an_account_that_hangs_holds_up_no_outcome(comes_back: bool) -> None:
-    """What the judge has answered goes to the sinks before what it cost is settled, or cannot be."""
+def test_an_account_that_hangs_holds_up_no_outcome() -> None:
+    """What the judge has answered goes to the sinks before what it cost is settled."""
     free = threading.Event()
-    ledger = Unreachable(
-        lambda entries: all(entry.limit is not None for entry in entries) or (free.wait(PATIENCE) and comes_back)
-    )
+    ledger = Unreachable(lambda entries: all(entry.limit is not None for entry in entries) or free.wait(PATIENCE))
     llm = FakeLLM(lambda _: LLMReply("yes", input_tokens=9_000, output_tokens=5))
     budget, sink = Budget(tokens_per_day=10**9), Kept()
     monitor = live(rounds(llm, 1), budget=budget, sinks=sink, workers=1)
@@ -285,32 +277,19 @@ def test_an_account_that_hangs_holds_up_no_outcome(comes_back: bool) -> None:
     soon(lambda: sink.ids)
     free.set()
     assert monitor.close()
-    assert (monitor.stats().scored, monitor.stats().errors) == (1, {} if comes_back else {"budget": 1})
-    assert (spent(ledger, "tokens_per_day") == 9_005) == comes_back
+    assert (monitor.stats().scored, monitor.stats().errors) == (1, {})
+    assert spent(ledger, "tokens_per_day") == 9_005
 
 
-SHARING = """
-import json, sys, time
-from ragstone import ContextRelevancy, Monitor, Sample
+@pytest.mark.usefixtures("own_folder")
+def test_processes_on_one_database_share_the_budget() -> None:
+    code = """
 from ragstone.monitor import Budget
-from ragstone.sinks import SQLiteSink
-from ragstone.testing import FakeLLM
-llm = FakeLLM(lambda request: (time.sleep(0.002), {"ids": [1]})[1])
-monitor = Monitor(ContextRelevancy(llm=llm), sinks=SQLiteSink(sys.argv[1]), budget=Budget(calls_per_day=50))
-with monitor:
-    for i in range(100):
-        monitor.submit(Sample(id=f"{sys.argv[2]}.{i}", user_input="Why?", retrieved_contexts=["So."]))
-print(json.dumps([len(llm.requests), monitor.stats().scored, monitor.stats().over_budget]))
+monitor = live(0.002, outbox=None, budget=Budget(calls_per_day=50))
+submit(monitor, range(os.getpid() * 100, os.getpid() * 100 + 100))
+assert monitor.close()
+say(monitor.stats().over_budget)
 """
-
-
-def test_processes_on_one_database_share_the_budget(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", SHARING, str(tmp_path / "ragstone.db")]
-    with ExitStack() as stack:
-        running = [
-            stack.enter_context(subprocess.Popen([*command, str(i)], stdout=subprocess.PIPE, text=True))
-            for i in range(3)
-        ]
-        said = [json.loads(process.communicate(timeout=PATIENCE)[0]) for process in running]
-    assert sum(calls for calls, _, _ in said) == sum(scored for _, scored, _ in said) == 50
-    assert sum(refused for _, _, refused in said) == 250
+    with app(code) as one, app(code) as two:
+        refused = int(one.hear()) + int(two.hear())
+    assert (calls().total(), len(results()), refused) == (50, 50, 150)

@@ -2,7 +2,6 @@
 
 import shutil
 import sqlite3
-import subprocess
 import threading
 import time
 from contextlib import closing, contextmanager
@@ -16,13 +15,11 @@ from ..support.waiting import soon  # noqa: TID252
 from .live_app import (
     OUTBOX,
     accounted,
-    asked,
     calls,
     kept,
     live,
     ran,
     results,
-    rows,
     submit,
     undelivered,
     waiting,
@@ -142,39 +139,6 @@ def test_spooling_to_an_outbox_that_is_none(impatient):
     assert stats.scored == len(results()) == 100 - stats.dropped
     assert 5 <= stats.scored <= 10
     accounted(monitor)
-
-
-@pytest.fixture
-def small_disk(tmp_path):
-    """A disk of 200 KB."""
-    where = tmp_path / "disk"
-    where.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", where], capture_output=True).returncode:
-        pytest.skip("may not mount a small disk")
-    yield where
-    subprocess.run(["umount", "-l", where], check=True)
-
-
-def test_a_full_disk_that_is_freed(small_disk, impatient):
-    ballast, path, gate = small_disk / "ballast", small_disk / OUTBOX, threading.Event()
-    monitor = live(outbox=path, reply=lambda request: (asked(request) < 400 or gate.wait()) and {"ids": [1]})
-    submit(monitor, [0])
-    assert monitor.flush()
-    with pytest.raises(OSError, match="No space"):
-        ballast.write_bytes(b"x" * 300_000)
-    submit(monitor, range(1, 400))
-    soon(lambda: len(results()) == 400)
-    ballast.unlink()
-    # And enough of it that SQLite's log of many small transactions, which a busy machine makes, does not fill it again.
-    subprocess.run(["mount", "-o", "remount,size=8m", small_disk], check=True)
-    soon(lambda: time.monotonic() > monitor._process._keeper._use_at)
-    submit(monitor, range(400, 420))
-    soon(lambda: len(rows(path, "SELECT id FROM samples")) >= 20)
-    gate.set()
-    assert monitor.close()
-    assert results() == list(range(420))
-    accounted(monitor)
-    assert rows(path, "SELECT id FROM samples") == []
 
 
 def test_files_that_may_not_grow():

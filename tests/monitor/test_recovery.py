@@ -14,7 +14,6 @@ from .live_app import (
     ContextRelevancy,
     Down,
     SecondMetric,
-    SQLiteSink,
     accounted,
     asked,
     calls,
@@ -174,25 +173,6 @@ def test_more_than_memory_holds_while_a_sink_is_down(due_at_once, monkeypatch):
     assert set(calls().values()) == {1}
     (standing,) = monitor.stats().sinks.values()
     assert standing.lost == 0
-
-
-def test_a_record_that_a_sink_never_takes_does_not_keep_the_others(due_at_once):
-    class Picky(SQLiteSink):
-        def write(self, records):
-            if any(record.sample_id == "s7" for record in records):
-                raise ValueError("not this one")
-            super().write(records)
-
-    monitor = live(sinks=Picky(RESULTS))
-    submit(monitor, range(20))
-    soon(lambda: len(results()) == 19)
-    for i in range(20, 30):  # it is given up when it was refused three times while others were taken
-        submit(monitor, [i])
-        soon(lambda n=i: n in results())
-    assert monitor.close()
-    assert undelivered() == 0
-    (sink,) = monitor.stats().sinks.values()
-    assert (sink.lost, sink.written) == (1, 29)
 
 
 def test_what_was_over_budget_is_not_kept():

@@ -1,8 +1,6 @@
 """Judges that hang or are slow, pauses, and an app that does not notice."""
 
 import re
-import subprocess
-import sys
 import time
 
 import pytest
@@ -13,6 +11,7 @@ from ragstone.testing import FakeLLM
 
 from ..support.waiting import soon  # noqa: TID252
 from .kit import PATIENCE, Held, Kept, Second, live, metric, ours, sample, yes
+from .live_app import ran
 
 
 def judges(monitor: Monitor) -> int:
@@ -85,27 +84,13 @@ def test_pausing_and_resuming() -> None:
     assert monitor.stats().reasons["dropped"]["closed"] == 1
 
 
-EXITS = """
-import sys, threading, time
-from ragstone import ContextRelevancy, Monitor, Sample
-from ragstone.sinks import CallableSink
-from ragstone.testing import FakeLLM
-asked = threading.Event()
-def hang(request):
-    asked.set()
-    time.sleep(1000)
-monitor = Monitor(ContextRelevancy(llm=FakeLLM(hang), asking="one_by_one"), sinks=CallableSink(print, name="p"))
-for i in range(20):
-    monitor.submit(Sample(id=str(i), user_input="Why?", retrieved_contexts=["It is. It was. It will be."]))
-assert asked.wait(60)
-"""
-
-
+@pytest.mark.usefixtures("own_folder")
 @pytest.mark.parametrize("end", ["monitor.close(0.1)", "1 / 0"])
 def test_a_process_ends_although_its_judge_hangs(end: str) -> None:
-    done = subprocess.run([sys.executable, "-c", EXITS + end], capture_output=True, text=True, timeout=PATIENCE)
-    assert done.returncode == ("close" not in end), done.stderr
-    assert "Fatal" not in done.stderr
-    assert sum(map(int, re.findall(r"dropped: closed \((\d+)\)", done.stderr))) == 20
-    assert ("20 evaluations were not made: call close()" in done.stderr) == ("close" not in end)
-    assert ("ZeroDivisionError" in done.stderr) == (end == "1 / 0")
+    code = "monitor = live(reply=hangs, outbox=None)\nsubmit(monitor, range(20))\nsoon(lambda: calls())\n"
+    status, errors = ran(code + end)
+    assert status == ("close" not in end), errors
+    assert "Fatal" not in errors
+    assert sum(map(int, re.findall(r"dropped: closed \((\d+)\)", errors))) == 20
+    assert ("20 evaluations were not made: call close()" in errors) == ("close" not in end)
+    assert ("ZeroDivisionError" in errors) == (end == "1 / 0")
