@@ -58,8 +58,8 @@ def test_judge_by_url_asks_the_server_for_its_model_and_embeds_too(openai_server
 
 
 def test_openai_takes_the_key_of_the_machine_it_is_made_on(monkeypatch):
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     named = spec(judge="openai:gpt-5-mini")
     with pytest.raises(SpecError, match=r"openai:gpt-5-mini cannot be had on this machine.*OPENAI_API_KEY"):
         named.build()
@@ -74,18 +74,14 @@ def test_what_cannot_be_is_refused_when_it_is_made():
         ({"metrics": ["faithfulness"]}, "no metric 'faithfulness'; there are summarization_score"),
         ({"metrics": ["context_relevancy", "context_relevancy"]}, "one name twice"),
         ({"metrics": ["people:Nothing"]}, "people:Nothing cannot be imported"),
-        ({"metrics": ["people:judge"]}, "no subclass of ragstone.Metric"),
         ({"metrics": {"context_relevancy": {"strictness": 3}}}, "no option 'strictness'"),
         ({"metrics": {"context_relevancy": {"llm": "x"}}}, "no option 'llm' that JSON can give"),
         ({"metrics": {"context_relevancy": {"threshold": 7}}}, "context_relevancy: threshold"),
-        ({"metrics": {"context_relevancy": {"splitter": str}}}, "are no JSON"),
         ({"judge": "openai:"}, "judge: 'openai:' is none of local"),
         ({"judge": "https://me:secret@judge.test/v1"}, "holds a password"),
-        ({"embedder": "bge"}, "embedder: 'bge' is none of"),
         ({"fields": {"response": 3}}, "fields: is no mapping of texts"),
         ({"repeat": 0}, "repeat: 0"),
         ({"max_concurrency": True}, "max_concurrency: True"),
-        ({"requests_per_minute": 0}, "requests_per_minute: 0"),
         ({"sample_timeout": float("nan")}, "sample_timeout: nan"),
         ({"journal": Path("x")}, "journal: is"),
         ({"share_replies": "no"}, "share_replies: 'no'"),
@@ -96,7 +92,6 @@ def test_what_cannot_be_is_refused_when_it_is_made():
         assert "secret" not in str(caught.value)
     for text, said in (
         ("{", "is no JSON"),
-        ("[]", "a list and not an object"),
         ('{"judge": "local"}', "metrics: is missing"),
         ('{"metrics": ["context_relevancy"], "judge": "local", "budget": 3}', "budget: is no part of a spec"),
         ('{"metrics": ["context_relevancy"], "judge": "local", "spec": 2}', "2 is of a newer ragstone"),
@@ -109,7 +104,6 @@ def test_judge_that_this_machine_does_not_have():
     for more, said in (
         ({"judge": "nowhere.to.be:found"}, "nowhere.to.be:found cannot be imported"),
         ({"judge": "people:broken"}, "no licence on this machine"),
-        ({"judge": "people:text"}, "gave a str, which is no judge"),
         ({"judge": "http://127.0.0.1:9"}, "cannot ask"),
         ({"metrics": ["response_relevancy"]}, "does not embed; name an embedder"),
     ):
