@@ -126,21 +126,6 @@ def test_a_file_that_is_no_outbox(impatient, gone):
     assert gone or path.read_bytes() == GARBAGE
 
 
-def test_spooling_to_an_outbox_that_is_none(impatient):
-    Path(OUTBOX).write_bytes(GARBAGE)
-    gate = threading.Event()
-    monitor = live(reply=lambda request: gate.wait() and {"ids": [1]}, when_full="spool", max_queue=5, workers=1)
-    submit(monitor, range(100))
-    soon(lambda: not monitor._process._keeper.arrived)
-    gate.set()
-    assert monitor.close()
-    stats = monitor.stats()
-    assert stats.reasons["dropped"] == {"outbox_failed": stats.dropped}
-    assert stats.scored == len(results()) == 100 - stats.dropped
-    assert 5 <= stats.scored <= 10
-    accounted(monitor)
-
-
 def test_files_that_may_not_grow():
     """Where no disk can be mounted: a process whose files may have 100 KB at most."""
     pytest.importorskip("resource")

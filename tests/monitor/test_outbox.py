@@ -143,7 +143,7 @@ def test_only_samples_of_ones_own_metrics(outbox, name):
         assert set(outbox.contents().metrics) == {(name, "1"), (name + "x", "1"), ("x" + name, "1")}
 
 
-def test_put_off(outbox, second, monkeypatch):
+def test_put_off(outbox, second):
     failed = job("s1", "m", "n")
     added(outbox, failed, mine=True)
     failed.again = [failed.todo.pop(0)]
