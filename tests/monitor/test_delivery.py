@@ -171,3 +171,18 @@ def test_an_origin_or_a_report_that_fails_loses_no_sample() -> None:
     assert good.only().origin == {"trace_id": "abc"}
     assert monitor.stats().sinks["bad"].failures == 1
     assert monitor.stats().sinks["good"].failures == 0
+
+
+def test_a_record_that_is_refused_twice_is_not_given_up() -> None:
+    refusals: list[int] = []
+
+    def trouble(records: Sequence[Record]) -> None:
+        if any(record.sample_id == "s0" for record in records) and len(refusals) < 2:
+            refusals.extend([1] * (len(records) == 1))
+            raise ValueError("not now")
+
+    with live(sinks=(sink := Kept("a", trouble)), workers=1) as monitor:
+        for i in range(10):
+            monitor.submit(sample(i))
+    assert len(sink.ids) == 10
+    assert monitor.stats().sinks["a"].lost == 0
