@@ -38,26 +38,22 @@ def fails_on_odd():
     return FakeLLM(reply, model="fails-on-odd")
 
 
-class _Watched:
-    """Counts its calls in flight."""
+class watched:  # noqa: N801
+    """A judge that counts its calls in flight."""
 
     model = "watched"
     asking = "together"
     most = now = 0
 
     async def agenerate(self, request, /):
-        cls = type(self)
-        cls.now += 1
-        cls.most = max(cls.most, cls.now)
+        watched.now += 1
+        watched.most = max(watched.most, watched.now)
         await asyncio.sleep(0.01)
-        cls.now -= 1
+        watched.now -= 1
         return LLMReply('{"ids": [1]}')
 
     def generate(self, request, /):
         raise AssertionError("on an event loop the other half is called")
-
-
-watched = _Watched
 
 
 def embedder():
@@ -66,10 +62,6 @@ def embedder():
 
 def broken():
     raise OSError("no licence on this machine")
-
-
-def text():
-    return "a text"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,11 +20,11 @@ from ragstone.sinks import Record, SQLiteSink
 from ragstone.testing import FakeLLM
 
 from ..support.waiting import soon  # noqa: TID252
+from .kit import PATIENCE, adds_up
 
 ROOT = Path(__file__).parents[2]
 APP = f"import os, sys, time\nsys.path.insert(0, {str(ROOT)!r})\nfrom tests.monitor.live_app import *\nfrom ragstone.sinks import CallableSink\n"
 OUTBOX, RESULTS, CALLS = "outbox.db", "results.db", "calls.txt"
-PATIENCE = 60.0
 
 
 class SecondMetric(ContextRelevancy):
@@ -121,8 +121,7 @@ def waiting() -> list[str]:
 
 
 def undelivered() -> int:
-    found = rows(OUTBOX, "SELECT count(*) FROM records")
-    return found[0][0] if found else 0
+    return len(rows(OUTBOX, "SELECT 1 FROM records"))
 
 
 def results(status: str = "scored") -> list[int]:
@@ -138,10 +137,9 @@ def calls() -> Counter[int]:
 
 def accounted(monitor: Monitor) -> None:
     """Every evaluation has a place."""
-    s = monitor.stats()
-    others = s.scored + s.unscored + s.dropped + s.not_sampled + s.over_budget + s.duplicate + s.spooled
-    assert s.accepted == others + s.pending, s
-    assert s.pending == 0, s
+    stats = monitor.stats()
+    assert adds_up(stats), stats
+    assert stats.pending == 0, stats
 
 
 def say(*words: Any) -> None:
@@ -150,7 +148,7 @@ def say(*words: Any) -> None:
 
 
 def hear() -> str:
-    """Wait for a word of the test's process."""
+    """Wait for a word of the test's process, or for its end."""
     return sys.stdin.readline().strip()
 
 

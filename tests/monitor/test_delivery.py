@@ -1,20 +1,18 @@
 """Sinks that fail, hang, or refuse one record: nobody else notices, and what is lost is counted."""
 
 import threading
-import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ragstone import Monitor, Unscored
+from ragstone import Unscored
 from ragstone.monitor import delivery
 from ragstone.monitor.tally import Tally
 from ragstone.sinks import CallableSink, Record
 
 from ..support.waiting import soon  # noqa: TID252
-from .kit import PATIENCE, Kept, adds_up, live, metric, ours, sample
+from .kit import PATIENCE, Kept, adds_up, live, ours, sample
 
 
 @pytest.fixture(autouse=True)
@@ -26,13 +24,11 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 class Down:
     """Trouble until it is over."""
 
-    def __init__(self, error: BaseException | None = None) -> None:
-        self.error = error or OSError("database is locked")
-        self.over = False
+    over = False
 
     def __call__(self, records: Sequence[Record]) -> None:
         if not self.over:
-            raise self.error
+            raise OSError("database is locked, key sk-abcdefghijkl")
 
 
 def refuses(*names: str) -> Callable[[Sequence[Record]], None]:
@@ -57,31 +53,27 @@ def test_a_sink_that_fails_holds_up_no_other() -> None:
     assert (result.remaining, result.undelivered, result.done) == (0, 300, False)
     standing = monitor.stats().sinks["bad"]
     assert (standing.written, standing.waiting, standing.lost) == (0, 300, 0)
-    assert standing.last_error == "OSError: database is locked"
-    assert monitor.stats().errors["sink bad"] == standing.failures or monitor.stats().errors["sink bad"] > 10
+    assert standing.last_error == "OSError: database is locked, key [hidden]"
+    assert monitor.stats().errors["sink bad"] > 10
     down.over = True
     assert monitor.close(PATIENCE).done
     assert bad.ids == good.ids
     assert monitor.stats().sinks["bad"].written == 300
+    assert [len(sink.threads - {threading.get_ident()}) for sink in (good, bad)] == [1, 1]
 
 
-@pytest.mark.parametrize("error", [SystemExit(), RuntimeError("sk-abcdefghijk")])
-def test_a_function_that_raises_anything(error: BaseException) -> None:
-    calls: list[int] = []
-    kept: list[Record] = []
+def test_a_function_that_raises_what_ends_threads() -> None:
+    batches: list[list[Record]] = []
 
     def function(records: list[Record]) -> None:
-        calls.append(len(records))
-        if len(calls) <= 3:
-            raise error
-        kept.extend(records)
+        batches.append(records)
+        if len(batches) <= 3:
+            raise SystemExit
 
-    with live(sinks=CallableSink(function, name="f")) as monitor:
+    with live(sinks=CallableSink(function)) as monitor:
         for i in range(20):
             monitor.submit(sample(i))
-        assert monitor.flush(PATIENCE)
-    assert {record.sample_id for record in kept} == {f"s{i}" for i in range(20)}
-    assert "sk-abc" not in monitor.stats().sinks["f"].last_error
+    assert {record.sample_id for batch in batches[3:] for record in batch} == {f"s{i}" for i in range(20)}
 
 
 def test_many_records_that_are_refused_keep_none_of_the_others() -> None:
@@ -100,10 +92,10 @@ def test_many_records_that_are_refused_keep_none_of_the_others() -> None:
 
 
 def test_what_a_sink_never_took_is_counted_as_lost_at_the_end() -> None:
-    monitor = live(sinks=[Kept("a", Down()), good := Kept("b")])
+    monitor = live(sinks=Kept("a", Down()))
     for i in range(30):
         monitor.submit(sample(i))
-    soon(lambda: len(good.ids) == 30)
+    soon(lambda: monitor.stats().scored == 30)
     result = monitor.close(0.1)
     assert (result.remaining, result.undelivered, result.done) == (0, 30, False)
     standing = monitor.stats().sinks["a"]
@@ -118,8 +110,6 @@ def test_beyond_what_may_wait_the_oldest_are_lost(monkeypatch: pytest.MonkeyPatc
     for i in range(200):
         monitor.submit(sample(i))
     soon(lambda: monitor.stats().scored == 200)
-    standing = monitor.stats().sinks["a"]
-    assert standing.waiting <= 50 + 200
     down.over = True
     assert monitor.close(PATIENCE).done
     standing = monitor.stats().sinks["a"]
@@ -144,69 +134,60 @@ def test_a_sink_that_hangs_holds_up_neither_others_nor_the_end(when: str) -> Non
     soon(lambda: len(good.ids) == 10)
     closed = threading.Event()
     threading.Thread(target=lambda: (monitor.close(0.2), closed.set())).start()
-    assert closed.wait(30)
+    assert closed.wait(PATIENCE)
     assert hangs.is_set()
-    assert good.closed == 1
+    soon(lambda: good.closed == 1)
     assert adds_up(monitor.stats())
     free.set()
     soon(lambda: not ours(monitor))
 
 
-def test_one_thread_calls_a_sink_from_first_to_last() -> None:
-    sink = Kept("a")
-    with live(sinks=sink) as monitor:
-        for i in range(100):
-            monitor.submit(sample(i))
-    assert len(sink.threads) == 1
-    assert sink.threads.isdisjoint({threading.get_ident()})
-
-
 def test_outcomes_come_in_batches() -> None:
-    slow = Kept("slow", lambda _: time.sleep(0.05))
-    with live(sinks=slow) as monitor:
+    free = threading.Event()
+    with live(sinks=(sink := Kept("slow", lambda _: free.wait(PATIENCE)))) as monitor:
         for i in range(500):
             monitor.submit(sample(i))
-    assert len(slow.ids) == 500
-    assert len(slow.batches) < 250
-    assert max(map(len, slow.batches)) <= 200
+        soon(lambda: monitor.stats().scored == 500)
+        free.set()
+    assert len(sink.ids) == 500
+    assert len(sink.batches) <= 4
+    assert max(map(len, sink.batches)) <= 200
 
 
-def test_a_health_report_that_fails_stops_nothing() -> None:
-    def no(_: Any) -> None:
-        raise OSError("no room")
-
-    sink = Kept("a")
-    sink.health = no  # type: ignore[method-assign]
-    with live(sinks=sink) as monitor:
-        monitor.submit(sample(1))
-    assert sink.ids == {"s1"}
-    assert sink.closed == 1
-    assert monitor.stats().sinks["a"].failures == 1
-
-
-def test_an_origin_that_fails_loses_no_sample() -> None:
-    class Noting(Kept):
+def test_an_origin_or_a_report_that_fails_loses_no_sample() -> None:
+    class Failing(Kept):
         def origin(self) -> dict[str, str]:
             raise RuntimeError("no span")
 
-    class NotingWell(Kept):
+        def health(self, health: Any) -> None:
+            raise OSError("no room")
+
+    class Noting(Kept):
         def origin(self) -> dict[str, str]:
             return {"trace_id": "abc"}
 
-    good = NotingWell("good")
-    with live(sinks=[Noting("bad"), good]) as monitor:
+    bad, good = Failing("bad"), Noting("good")
+    with live(sinks=[bad, good]) as monitor:
         monitor.submit(sample(1))
+    assert (bad.ids, bad.closed) == ({"s1"}, 1)
     assert good.only().origin == {"trace_id": "abc"}
-    assert monitor.stats().errors == {"sink bad": 1}
+    assert monitor.stats().sinks["bad"].failures == 1
+    assert monitor.stats().sinks["good"].failures == 0
 
 
-def test_the_default_is_a_file_in_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monitor = Monitor(metric())
-    assert not list(tmp_path.iterdir())
-    with monitor:
-        monitor.submit(sample(1))
-    assert (tmp_path / "ragstone.db").exists()
+def test_a_record_that_is_refused_twice_is_not_given_up() -> None:
+    refusals: list[int] = []
+
+    def trouble(records: Sequence[Record]) -> None:
+        if any(record.sample_id == "s0" for record in records) and len(refusals) < 2:
+            refusals.extend([1] * (len(records) == 1))
+            raise ValueError("not now")
+
+    with live(sinks=(sink := Kept("a", trouble)), workers=1) as monitor:
+        for i in range(10):
+            monitor.submit(sample(i))
+    assert len(sink.ids) == 10
+    assert monitor.stats().sinks["a"].lost == 0
 
 
 @pytest.mark.parametrize(

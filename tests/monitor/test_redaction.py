@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from ragstone import Sample
+from ragstone import ContextRelevancy, Sample
+from ragstone.testing import FakeLLM
 
 from .kit import Kept, live, metric, sample, yes
 
@@ -69,40 +70,34 @@ def test_it_runs_on_the_apps_thread_once_for_each_text_and_only_for_chosen_sampl
 
     def redact(text: str) -> str:
         seen.append((text, threading.get_ident()))
-        return text
+        return "lone \ud800"
 
-    with live(redact=redact, where=lambda given: given.id == "s1") as monitor:
+    with live(sinks=(sink := Kept()), redact=redact, where=lambda given: given.id == "s1", store_text=True) as monitor:
         monitor.submit(sample(1, retrieved_contexts=["a", "a"], metadata={"k": "v", "n": 5}))
         monitor.submit(sample(2))
         monitor.submit(sample(1))
     assert sorted(text for text, _ in seen) == ["There.", "a", "a", "k", "n", "question 1?", "v"]
     assert {thread for _, thread in seen} == {threading.get_ident()}
+    assert sink.only().model_dump_json()
 
 
 def raises(text: str) -> str:
     raise ValueError(f"cannot hide {text}")
 
 
-@pytest.mark.parametrize(
-    "redact",
-    [raises, lambda text: None, lambda text: text.encode()],
-    ids=["raises", "none", "bytes"],
-)
+@pytest.mark.parametrize("redact", [raises, lambda text: None], ids=["raises", "none"])
 def test_what_cannot_be_redacted_is_not_kept(redact: Any, caplog: pytest.LogCaptureFixture) -> None:
-    calls: list[Any] = []
+    llm = FakeLLM(yes)
     with (
         caplog.at_level(logging.DEBUG),
-        live(
-            metric(lambda request: calls.append(request) or yes(request)), sinks=(sink := Kept()), redact=redact
-        ) as monitor,
+        live(ContextRelevancy(llm=llm), sinks=(sink := Kept()), redact=redact) as monitor,
     ):
         monitor.submit(secretive())
     assert monitor.stats().reasons == {"dropped": {"redaction_failed": 1}}
     assert monitor.stats().errors == {"redact": 1}
-    assert not calls
+    assert not llm.requests
     assert not sink.records
-    assert SECRET not in caplog.text
-    assert SECRET not in repr(monitor.stats())
+    assert SECRET not in caplog.text + repr(monitor.stats())
 
 
 def test_errors_of_what_saw_the_text_unredacted_say_only_their_type(caplog: pytest.LogCaptureFixture) -> None:
@@ -119,27 +114,12 @@ def test_errors_of_what_saw_the_text_unredacted_say_only_their_type(caplog: pyte
     assert SECRET not in caplog.text
 
 
-@pytest.mark.parametrize("given", ["lone \ud800", ""])
-def test_what_redaction_returns_may_be_any_text(given: str) -> None:
-    with live(sinks=(sink := Kept()), redact=lambda _: given, store_text=True) as monitor:
-        monitor.submit(sample(1, metadata={"a": "b"}))
-    assert sink.only().model_dump_json()
-    assert monitor.stats().pending == 0
-
-
-def test_texts_stay_out_of_the_record_unless_they_are_stored() -> None:
+@pytest.mark.parametrize("reply", [yes, lambda request: ValueError(f"400: refused {request.user}")], ids=["yes", "no"])
+def test_texts_stay_out_of_the_record_unless_they_are_stored(reply: Any) -> None:
     words = ("Where does the green heron nest?", "The green heron nests in trees near water.", "It nests in trees.")
     given = {"user_input": words[0], "retrieved_contexts": [words[1]], "response": words[2]}
-
-    def refuse(request: Any) -> Any:
-        return ValueError(f"400: refused {request.user}")
-
-    for reply in (yes, refuse):
-        with live(metric(reply), sinks=(sink := Kept())) as monitor:
+    for store_text in (False, True):
+        with live(metric(reply), sinks=(sink := Kept()), store_text=store_text) as monitor:
             monitor.submit(sample(1, metadata={"user": "Ada"}, **given))
         kept = sink.only().model_dump_json()
-        assert not any(word in kept for word in (*words, "heron", "Ada")), kept
-        assert "s1" in kept
-    with live(metric(refuse), sinks=(sink := Kept()), store_text=True) as monitor:
-        monitor.submit(sample(1, **given))
-    assert all(word in sink.only().model_dump_json() for word in words)
+        assert [word in kept for word in ("s1", *words, "heron", "Ada")] == [True, *[store_text] * 5]

@@ -16,10 +16,8 @@ QUOTED = "The green heron nests in trees near the water."
 @pytest.mark.parametrize(
     ("detail", "expected"),
     [
-        (QUOTED, "[text]"),
         (f"400: {QUOTED}!", "400: [text]!"),
         (f"{QUOTED[:30]}... was too long", "[text]... was too long"),
-        (f"a {QUOTED[:24]} b", "a [text]b"),
         (f"a {QUOTED[:23]}", f"a {QUOTED[:23]}"),
         ("Who? Who nests?", "Who? [text]"),
     ],

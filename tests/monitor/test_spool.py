@@ -31,34 +31,24 @@ pytestmark = pytest.mark.usefixtures("own_folder")
 
 def test_they_wait_on_disk_not_in_memory():
     gate = threading.Event()
-    monitor = live(reply=lambda request: gate.wait() and {"ids": [1]}, when_full="spool", max_queue=10, workers=2)
-    kept(monitor, range(500))
-    assert monitor._process._queue.qsize() <= 10
-    soon(lambda: monitor.stats().pending == 12)
-    assert monitor.stats().spooled == 500 - 10 - 2
-    gate.set()
-    assert monitor.close()
-    assert results() == list(range(500))
-    accounted(monitor)
-
-
-def test_memory_stays_flat():
-    gate = threading.Event()
     monitor = live(reply=lambda request: gate.wait() and {"ids": [1]}, when_full="spool", max_queue=10, workers=1)
     large = "x" * 100_000
     tracemalloc.start()
     try:
-        for i in range(300):  # 30 MB
+        for i in range(150):  # 15 MB
             monitor.submit(sample(i, metadata={"large": f"{i} {large}"}))
             soon(lambda: not monitor._process._keeper.busy())
-        soon(lambda: len(waiting()) == 300)
+        soon(lambda: len(waiting()) == 150)
         held, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-        gate.set()
-    assert held < 12_000_000, "ten wait, one is judged; the rest is on disk"
+    assert held < 6_000_000, "ten wait, one is judged; the rest is on disk"
+    soon(lambda: monitor.stats().pending == 11)
+    assert monitor.stats().spooled == 150 - 11
+    gate.set()
     assert monitor.close()
-    assert results() == list(range(300))
+    assert results() == list(range(150))
+    accounted(monitor)
 
 
 def test_a_burst_beyond_what_may_wait_to_be_written_is_counted(monkeypatch):
@@ -91,6 +81,9 @@ def test_an_id_that_is_in_the_outbox_is_a_duplicate():
 
 
 def test_a_sample_of_a_metric_that_is_gone_is_left_and_the_others_go_on():
+    class Newer(SecondMetric):
+        version = "99"
+
     both = live(metrics=[ContextRelevancy(llm=judge()), SecondMetric(llm=judge())])
     both.pause()
     kept(both, range(5))
@@ -100,44 +93,36 @@ def test_a_sample_of_a_metric_that_is_gone_is_left_and_the_others_go_on():
         assert one.flush()
         assert (one.stats().accepted, one.stats().scored) == (5, 5)
     assert sorted(waiting()) == [f"s{i}" for i in range(5)]
-    with live(metrics=SecondMetric(llm=judge())) as other:
+    with live(metrics=Newer(llm=judge())) as other:  # another version takes the metric's place
         assert other.flush()
         assert (other.stats().accepted, other.stats().scored) == (5, 5)
     assert waiting() == []
     assert results() == sorted([*range(5), *range(5)])
-
-
-def test_a_metric_of_another_version_takes_its_place():
-    class Newer(ContextRelevancy):
-        version = "99"
-
-    monitor = live()
-    monitor.pause()
-    kept(monitor, range(3))
-    monitor.close()
-    with live(metrics=Newer(llm=judge())) as newer:
-        assert newer.flush()
-        accounted(newer)
-    assert rows("results.db", "SELECT DISTINCT version FROM outcomes") == [("99",)]
-    assert results() == [0, 1, 2]
+    assert rows("results.db", "SELECT version FROM outcomes WHERE metric = 'second'") == [("99",)] * 5
 
 
 def test_two_processes_share_the_work():
     first = live()
     first.pause()
-    kept(first, range(200))
+    kept(first, range(100))
     first.close()
-    share = "monitor = live(0.005, max_queue=5); say('ready'); hear(); say(monitor.flush().done, monitor.stats().scored); hear()"
+    share = """
+from pathlib import Path
+def reply(request):
+    Path(f"{os.getpid()}.busy").touch()
+    soon(lambda: len(list(Path().glob("*.busy"))) == 2)
+    return {"ids": [1]}
+monitor = live(reply=reply, max_queue=5)
+say(monitor.flush().done, monitor.stats().scored)
+hear()
+"""
     with app(share) as one, app(share) as two:
-        assert (one.hear(), two.hear()) == ("ready", "ready")
-        one.say()
-        two.say()
         done = [process.hear().split() for process in (one, two)]
     assert [word for word, _ in done] == ["True", "True"]
     scored = [int(n) for _, n in done]
-    assert sum(scored) == 200
+    assert sum(scored) == 100
     assert min(scored) > 0
-    assert results() == list(range(200))
+    assert results() == list(range(100))
     assert set(calls().values()) == {1}, "none was judged twice"
 
 
@@ -173,42 +158,7 @@ hear()
     assert (waiting(), undelivered()) == ([], 0)
 
 
-# --- forks ----------------------------------------------------------------------------------------------------
-
 fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-
-FORK = """
-monitor = live(0.001)
-submit(monitor, [5_000])
-monitor.flush()
-monitor.pause()
-kept(monitor, range(100))
-child = os.fork()
-if child == 0:
-    monitor.submit(sample(1_000))
-    soon(lambda: 1_000 in results())
-    submit(monitor, range(1_001, 1_050))
-    done = monitor.close()
-    os._exit(0 if done and monitor.stats().scored == 50 else 1)
-assert len(waiting()) >= 100
-"""
-CHECK = """
-assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-assert sorted(waiting()) == sorted(f"s{i}" for i in range(100)), "the child takes nothing of its living parent's"
-monitor.resume()
-assert monitor.close()
-assert monitor.stats().scored == 101, monitor.stats()
-"""
-
-
-@fork
-def test_a_fork_after_the_start():
-    with app(FORK + CHECK, "-W", "ignore") as process:
-        assert process.end() == (0, "")
-    assert results() == [*range(100), *range(1_000, 1_050), 5_000]
-    assert set(calls().values()) == {1}
-    assert rows(OUTBOX, "PRAGMA integrity_check") == [("ok",)]
-    assert waiting() == []
 
 
 @fork
@@ -244,12 +194,11 @@ os.kill(child, signal.SIGKILL)
 def test_a_parent_that_is_killed_while_its_child_goes_on():
     """The child must not keep its parent's name alive."""
     code = """
-import signal
 monitor = live(reply=hangs)
 kept(monitor, range(20))
 if os.fork():
-    os.kill(os.getpid(), signal.SIGKILL)
-say(os.getpid())
+    os.kill(os.getpid(), 9)
+say("forked")
 hear()
 """
     with app(code, "-W", "ignore") as process:

@@ -10,7 +10,6 @@ import logging
 import signal
 import sys
 import threading
-import tracemalloc
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -18,12 +17,11 @@ import numpy as np
 import pytest
 
 from ragstone import ContextRelevancy, Monitor, Sample
-from ragstone.monitor import Budget
 from ragstone.monitor.recent import Recent
 from ragstone.sinks import CallableSink
 
 from ..support.waiting import soon  # noqa: TID252
-from .kit import Held, Kept, Second, adds_up, in_threads, live, metric, ours, sample, yes
+from .kit import PATIENCE, Held, Kept, Second, adds_up, in_threads, live, metric, ours, sample, yes
 
 
 class NoWords(Exception):  # noqa: N818
@@ -53,7 +51,11 @@ class Nonsense:
 
 
 class Items(Mapping[Any, Any]):
-    """A mapping without end."""
+    """A mapping without end, or one whose items cannot be had."""
+
+    def __init__(self, items: Any = None) -> None:
+        if items is not None:
+            self.items = items  # type: ignore[method-assign]
 
     def __getitem__(self, key: Any) -> Any:
         return key
@@ -65,37 +67,13 @@ class Items(Mapping[Any, Any]):
         return 1
 
 
-class BadItems(Items):
-    def items(self) -> Any:
-        raise RuntimeError("no items")
-
-
-class OddStr(str):
-    def __str__(self) -> str:
-        raise RuntimeError("no text")
-
-
 class Colour(str, enum.Enum):
     RED = "red"
 
 
-def cycle() -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    found["self"] = [found] * 10
-    return found
-
-
-def laughs() -> list[Any]:
-    found: list[Any] = ["ha"]
-    for _ in range(30):
-        found = [found] * 50
-    return found
-
-
-def huge_tree(depth: int) -> Any:
-    found: Any = "leaf"
+def nested(found: Any, depth: int, wrapped: Callable[[Any], Any]) -> Any:
     for _ in range(depth):
-        found = {"deeper": found}
+        found = wrapped(found)
     return found
 
 
@@ -112,13 +90,15 @@ def test_nothing_is_started_before_the_first_sample() -> None:
     assert not ours(monitor)
 
 
-def test_threads_are_bounded_and_end() -> None:
-    with live([metric(), Second(llm=metric().llm)], [Kept("a"), Kept("b")], workers=3) as monitor:
-        in_threads(16, lambda i: [monitor.submit(sample(f"{i}.{k}")) for k in range(20)])
-        assert len(ours(monitor)) == 3 + 1 + 2
+def test_threads_are_bounded_and_end_and_an_id_is_scored_once() -> None:
+    first, second = Kept("a"), Kept("b")
+    with live([metric(), Second(llm=metric().llm)], [first, second], workers=3) as monitor:
+        in_threads(16, lambda _: [monitor.submit(sample(i)) for i in range(50)])
         assert monitor.flush()
         assert len(ours(monitor)) == 3 + 1 + 2
     soon(lambda: not ours(monitor))
+    assert (monitor.stats().scored, monitor.stats().duplicate) == (100, 1_500)
+    assert len(first.ids) == len(second.ids) == 50
 
 
 def test_the_judge_sees_nothing_of_the_apps_context_and_no_event_loop() -> None:
@@ -144,15 +124,12 @@ def test_the_judge_sees_nothing_of_the_apps_context_and_no_event_loop() -> None:
 
 NO_SAMPLES: dict[str, Callable[[], Any]] = {
     "none": lambda: None,
-    "mapping": lambda: {"user_input": "a question"},
     "nonsense": lambda: Nonsense(),
     "raises_class": lambda: RaisesClass(),
     "unmade": lambda: Sample.__new__(Sample),
     "raises_id": lambda: RaisesId.model_construct(user_input="a"),
     "id_number": lambda: Sample.model_construct(id=5, user_input="a"),
     "user_input_number": lambda: Sample.model_construct(user_input=5),
-    "response_bytes": lambda: Sample.model_construct(response=b"bytes"),
-    "contexts_number": lambda: Sample.model_construct(retrieved_contexts=5),
     "contexts_text": lambda: Sample.model_construct(retrieved_contexts="a text"),
     "contexts_without_end": lambda: Sample.model_construct(retrieved_contexts=itertools.repeat("without end")),
     "metadata_nonsense": lambda: Sample.model_construct(metadata=Nonsense()),
@@ -172,22 +149,13 @@ def test_what_is_no_sample_is_counted_and_harms_nobody(wrong: str, redact: Any) 
     assert sink.ids == {"s1"}
 
 
-def test_a_sample_with_nothing_in_it_is_unscored_at_no_cost() -> None:
-    with live(sinks=(sink := Kept())) as monitor:
-        monitor.submit(Sample())
-        monitor.submit(Sample.model_construct())
-    assert [record.outcome.reason for record in sink.records.values()] == ["missing_input"] * 2  # type: ignore[union-attr]
-
-
 VALUES: dict[str, Callable[[], Any]] = {
-    "cycle": lambda: cycle(),
-    "laughs": lambda: laughs(),
-    "deep": lambda: huge_tree(5_000),
+    "many": lambda: nested("ha", 30, lambda inner: [inner] * 50),
+    "deep": lambda: nested("leaf", 5_000, lambda inner: {"deeper": inner}),
     "nonsense": lambda: Nonsense(),
     "raises_class": lambda: RaisesClass(),
     "without_end": lambda: Items(),
-    "bad_items": lambda: BadItems(),
-    "odd_key": lambda: {OddStr("odd"): Colour.RED},
+    "bad_items": lambda: Items(lambda: 1 / 0),
     "beyond_writing": lambda: -(10**10_000),
     "numpy_array": lambda: np.arange(5),
     "nul_and_surrogate": lambda: "\0 and \ud800",
@@ -205,39 +173,7 @@ def test_any_metadata_is_kept_as_plain_values(kind: str) -> None:
     assert record.sample.metadata["error"] == "e"
 
 
-def test_metadata_by_kind() -> None:
-    given = {
-        "odd": OddStr("odd"),
-        "red": Colour.RED,
-        "half": np.float64(0.5),
-        "nan": float("nan"),
-        "yes": True,
-        "large": 2**70,
-        "too large": 10**10_000,
-        "tuple": (1, [2, {"three": 4}]),
-        "bytes": b"x",
-        "none": None,
-    }
-    with live(sinks=(sink := Kept()), store_text=True) as monitor:
-        monitor.submit(sample(1, metadata=given))
-    kept = sink.only().sample
-    assert kept is not None
-    assert kept.metadata == {
-        "odd": "odd",
-        "red": "red",
-        "half": 0.5,
-        "nan": "nan",
-        "yes": True,
-        "large": 2**70,
-        "too large": "<int>",
-        "tuple": [1, [2, {"three": 4}]],
-        "bytes": "<bytes>",
-        "none": None,
-    }
-    assert {type(value) for value in kept.metadata.values()} == {str, float, bool, int, list, type(None)}
-
-
-def test_a_lazy_object_is_not_woken_up() -> None:
+def test_metadata_by_kind_and_a_lazy_object_is_not_woken_up() -> None:
     woken: list[int] = []
 
     class Lazy:
@@ -250,10 +186,25 @@ def test_a_lazy_object_is_not_woken_up() -> None:
             woken.append(1)
             return "from the database"
 
+    kinds: list[tuple[Any, Any]] = [
+        (Colour.RED, "red"),
+        (np.float64(0.5), 0.5),
+        (float("nan"), "nan"),
+        (True, True),
+        (2**70, 2**70),
+        (10**10_000, "<int>"),
+        ((1, [2, {"three": 4}]), [1, [2, {"three": 4}]]),
+        (b"x", "<bytes>"),
+        (None, None),
+        (Lazy(), "<Lazy>"),
+    ]
     with live(sinks=(sink := Kept()), store_text=True) as monitor:
-        monitor.submit(sample(1, metadata={"lazy": Lazy()}))
+        monitor.submit(sample(1, metadata={str(i): value for i, (value, _) in enumerate(kinds)}))
+    kept = sink.only().sample
+    assert kept is not None
+    assert list(kept.metadata.values()) == [value for _, value in kinds]
+    assert {type(value) for value in kept.metadata.values()} == {str, float, bool, int, list, type(None)}
     assert not woken
-    assert sink.only().sample.metadata == {"lazy": "<Lazy>"}  # type: ignore[union-attr]
 
 
 def test_later_changes_do_not_show() -> None:
@@ -281,12 +232,11 @@ def test_metadata_that_another_thread_changes_meanwhile() -> None:
 
     def change() -> None:
         for i in itertools.count():
-            busy[f"key {i % 300}"] = i
-            busy["inner"].pop(str(i % 200), None)
-            busy["inner"][str((i * 7) % 400)] = i
-            busy.pop(f"key {(i * 3) % 300}", None)
             if end.is_set():
                 return
+            for each, changing in ((busy, "key "), (busy["inner"], "")):
+                each[f"{changing}{(i * 7) % 400}"] = i
+                each.pop(f"{changing}{i % 200}", None)
 
     thread = threading.Thread(target=change)
     thread.start()
@@ -297,31 +247,7 @@ def test_metadata_that_another_thread_changes_meanwhile() -> None:
     finally:
         end.set()
         thread.join()
-    assert monitor.stats().dropped == 0
-    assert monitor.stats().pending == 0
-
-
-@pytest.mark.parametrize("given", ["a\0b", "x" * 1_000_000, "lone \ud800"])
-def test_ids_of_any_text(given: str) -> None:
-    with live(sinks=(sink := Kept()), sample_rate=0.999999) as monitor:
-        for _ in range(3):
-            monitor.submit(Sample.model_construct(id=given, user_input="Why?"))
-    assert sink.ids == {given}
-    assert monitor.stats().duplicate == 2
-
-
-def test_ids_are_remembered_in_bounded_memory() -> None:
-    recent = Recent(100)
-    tracemalloc.start()
-    try:
-        for i in range(500):
-            assert not recent.has(f"{i:,}" + "x" * 100_000)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < 5_000_000
-    assert recent.has("499" + "x" * 100_000)
-    assert not recent.has("498" + "x" * 100_001)
+    assert (monitor.stats().dropped, monitor.stats().pending) == (0, 0)
 
 
 def test_at_least_half_of_the_promised_ids_are_remembered() -> None:
@@ -332,14 +258,6 @@ def test_at_least_half_of_the_promised_ids_are_remembered() -> None:
     assert not recent.has("0")
 
 
-def test_an_id_is_scored_once_however_many_threads_submit_it() -> None:
-    with live(sinks=(sink := Kept())) as monitor:
-        in_threads(16, lambda _: [monitor.submit(sample(i)) for i in range(100)])
-    stats = monitor.stats()
-    assert (stats.scored, stats.duplicate) == (100, 1_500)
-    assert len(sink.ids) == 100
-
-
 def test_samples_without_id_are_never_duplicates() -> None:
     with live(sinks=(sink := Kept())) as monitor:
         for _ in range(50):
@@ -347,17 +265,6 @@ def test_samples_without_id_are_never_duplicates() -> None:
             monitor.submit(sample(id=""))
     assert len(sink.ids) == 100
     assert "" not in sink.ids
-
-
-def test_an_interrupt_passes_and_is_counted() -> None:
-    def where(_: Sample) -> bool:
-        raise KeyboardInterrupt
-
-    monitor = live(where=where)
-    with pytest.raises(KeyboardInterrupt):
-        monitor.submit(sample(1))
-    assert monitor.stats().reasons == {"dropped": {"interrupted": 1}}
-    assert monitor.flush(0.0)
 
 
 @pytest.mark.usefixtures("untraced")
@@ -388,35 +295,45 @@ def test_a_signal_handler_may_submit_look_and_close() -> None:
 
 
 @pytest.mark.usefixtures("untraced")
-def test_ctrl_c_while_closing_puts_all_away() -> None:
+def test_ctrl_c_while_closing_puts_all_away_and_one_in_submit_passes() -> None:
     held = Held()
-    monitor = live(metric(held), sinks=(sink := Kept()))
-    for i in range(10):
+    interrupts = [True]
+
+    def where(_: Sample) -> bool:
+        if interrupts:
+            raise KeyboardInterrupt
+        return True
+
+    monitor = live(metric(held), sinks=(sink := Kept()), where=where)
+    with pytest.raises(KeyboardInterrupt):
+        monitor.submit(sample(0))
+    assert monitor.stats().reasons == {"dropped": {"interrupted": 1}}
+    interrupts.clear()
+    for i in range(1, 11):
         monitor.submit(sample(i))
 
     def handler(*_: Any) -> None:
         raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGALRM, handler)
-    signal.setitimer(signal.ITIMER_REAL, 0.2)
     try:
+        signal.setitimer(signal.ITIMER_REAL, 1.0)
         with pytest.raises(KeyboardInterrupt):
             monitor.close()
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
-    assert monitor.stats().reasons == {"dropped": {"closed": 10}}
+    assert monitor.stats().reasons == {"dropped": {"interrupted": 1, "closed": 10}}
     assert sink.closed == 1
     held.let_go()
 
 
 def test_exceptions_of_handlers_are_counted_and_said_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
     monitor = live()
-    with caplog.at_level(logging.WARNING, "ragstone"):
-        for i in range(100):
-            monitor.failed("extract", ValueError(f"number {i}, key sk-abcdefghijkl"))
-            monitor.failed("wild", NoWords())
-            monitor.submit(None)  # type: ignore[arg-type]
+    for i in range(100):
+        monitor.failed("extract", ValueError(f"number {i}, key sk-abcdefghijkl"))
+        monitor.failed("wild", NoWords())
+        monitor.submit(None)  # type: ignore[arg-type]
     assert monitor.stats().errors == {"extract": 100, "wild": 100}
     assert monitor.stats().dropped == 100
     (only,) = caplog.records
@@ -424,37 +341,17 @@ def test_exceptions_of_handlers_are_counted_and_said_once_a_minute(caplog: pytes
     assert "sk-abc" not in caplog.text
 
 
-def test_what_is_not_said_yet_does_not_pile_up(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monitor = live()
-    for i in range(10_000):
-        monitor.failed("extract", ValueError(f"number {i}"))
-    tally = monitor._process.tally
-    assert len(tally._unsaid) <= 51
-    assert sum(tally._unsaid.values()) == 9_999
-    monkeypatch.setattr("ragstone.monitor.tally._SECONDS_BETWEEN_WARNINGS", 0.0)
-    caplog.clear()
-    monitor.failed("extract", ValueError("number 1"))
-    assert "other (9949)" in caplog.text
-
-
-def test_a_log_that_raises_does_not_reach_the_app() -> None:
+def test_a_log_that_raises_does_not_reach_the_app(monkeypatch: pytest.MonkeyPatch) -> None:
     class Raises(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             raise RuntimeError("the log is full")
 
-    log, handler = logging.getLogger("ragstone.monitor"), Raises(logging.DEBUG)
-    level = log.level
-    log.setLevel(logging.DEBUG)
-    log.addHandler(handler)
-    try:
-        monitor = live()
-        monitor.failed("extract", ValueError("x"))
-        monitor.submit(None)  # type: ignore[arg-type]
-    finally:
-        log.removeHandler(handler)
-        log.setLevel(level)
+    log = logging.getLogger("ragstone.monitor")
+    monkeypatch.setattr(log, "level", logging.DEBUG)
+    monkeypatch.setattr(log, "handlers", [Raises(logging.DEBUG)])
+    monitor = live()
+    monitor.failed("extract", ValueError("x"))
+    monitor.submit(None)  # type: ignore[arg-type]
     assert monitor.stats().errors == {"extract": 1}
 
 
@@ -462,56 +359,40 @@ def test_a_log_that_raises_does_not_reach_the_app() -> None:
 def test_where_no_thread_can_be_started_the_next_sample_tries_again(
     which: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    start, refused = threading.Thread.start, []
+    start, refuse = threading.Thread.start, [which]
 
     def sometimes(thread: threading.Thread) -> None:
-        if thread.name == which and not refused:
-            refused.append(which)
+        if thread.name in refuse:
+            refuse.clear()
             raise RuntimeError("can't start new thread")
         start(thread)
 
     monkeypatch.setattr(threading.Thread, "start", sometimes)
-    monitor = live(sinks=(sink := Kept()))
-    monitor.submit(sample(1))
-    assert monitor.stats().reasons == {"dropped": {"not_started": 1}}
-    monitor.submit(sample(2))
-    assert monitor.flush()
-    assert len(ours(monitor)) == 6
-    assert monitor.close().done
+    with live(sinks=(sink := Kept())) as monitor:
+        monitor.submit(sample(1))
+        monitor.submit(sample(2))
+        assert monitor.flush()
+        assert len(ours(monitor)) == 6
     assert sink.ids == {"s2"}
+    assert monitor.stats().reasons == {"dropped": {"not_started": 1}}
     assert monitor.stats().errors == {"submit": 1}
-
-
-def test_submitting_after_the_end_is_counted() -> None:
-    monitor = live(sinks=(sink := Kept()))
-    monitor.submit(sample(1))
-    assert monitor.close().done
-    assert monitor.close(0.0).done
-    for i in range(5):
-        monitor.submit(sample(i))
-    assert monitor.stats().reasons["dropped"] == {"closed": 5}
-    assert monitor.flush()
-    assert sink.ids == {"s1"}
-    assert sink.closed == 1
 
 
 def test_a_sample_that_was_on_its_way_when_the_monitor_closed_is_counted() -> None:
     on_its_way, go = threading.Event(), threading.Event()
 
     def redact(text: str) -> str:
-        on_its_way.set()
-        go.wait(60)
+        if text == "question 2?":
+            on_its_way.set()
+            assert go.wait(PATIENCE)
         return text
 
     monitor = live(redact=redact)
-    go.set()
     monitor.submit(sample(1))
     assert monitor.flush()
-    go.clear()
-    on_its_way.clear()
     thread = threading.Thread(target=monitor.submit, args=(sample(2),))
     thread.start()
-    assert on_its_way.wait(60)
+    assert on_its_way.wait(PATIENCE)
     assert monitor.close(0.0).remaining == 1
     go.set()
     thread.join()
@@ -525,74 +406,50 @@ def test_a_sample_that_was_on_its_way_when_the_monitor_closed_is_counted() -> No
 def test_memory_is_flat_while_samples_are_dropped() -> None:
     monitor = live(max_queue=100)
     monitor.pause()
-    texts = ["context " * 100] * 5
 
     def submit(start: int, end: int) -> int:
         for i in range(start, end):
-            monitor.submit(sample(i, retrieved_contexts=texts, metadata={"tags": ["a", i]}))
+            monitor.submit(sample(i, metadata={"tags": ["a", i]}))
         gc.collect()
         return sys.getallocatedblocks()
 
     before = submit(0, 10_500)  # as many ids as are remembered, and more
-    after = submit(10_500, 20_500)
-    assert after - before < 5_000  # half a block for each
-    stats = monitor.stats()
-    assert stats.dropped >= 20_300
-    assert stats.longest_queue <= 104
+    assert submit(10_500, 20_500) - before < 5_000  # half a block for each
+    assert monitor.stats().longest_queue <= 104
     monitor.close(0.0)
     assert monitor.stats().pending == 0
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_options_that_cannot_be() -> None:
+    async def function(_: Any) -> bool:
+        return True
+
+    for options, message in (
         ({"metrics": []}, "metrics: is empty"),
         ({"metrics": [5]}, "metrics: holds int"),
         ({"metrics": ContextRelevancy}, "metrics: is the class ContextRelevancy, not an object of it"),
         ({"metrics": [metric(), metric()]}, "two are context_relevancy"),
         ({"sinks": [5]}, "sinks: holds int"),
-        ({"sinks": {"kept": Kept()}}, "sinks: is dict; pass sinks of ragstone.sinks"),
-        ({"sinks": Kept}, r"sinks: is the class Kept, not an object of it: write Kept\(...\)"),
         ({"sinks": [Kept(), Kept()]}, "two are called 'kept'"),
-        ({"sample_rate": 1.5}, "sample_rate"),
         ({"sample_rate": float("nan")}, "sample_rate"),
         ({"sample_rate": {"contextrelevancy": 1.0}}, "sample_rate: 'contextrelevancy' is no metric"),
-        ({"sample_rate": {"x": 1.0, 5: 1.0}}, "sample_rate: 5 is no metric"),
         ({"sample_rate": [0.5]}, r"sample_rate: \[0.5\] is not a number"),
         ({"max_queue": 0}, "max_queue"),
         ({"when_full": "drop"}, "when_full"),
         ({"when_full": "spool"}, "outbox"),
         ({"workers": 1.5}, "workers"),
         ({"budget": {"calls_per_day": 10}}, r"^budget: is dict; pass ragstone.monitor.Budget\(...\)$"),
-        ({"budget": Budget}, r"budget: is the class Budget, not an object of it: write Budget\(...\)"),
         ({"redact": "x"}, "redact: is str"),
+        ({"redact": function}, "redact: is async"),
         ({"where": 5}, "where: is int"),
+        ({"where": function}, "where: is async"),
         ({"always": ["eror"]}, "always: 'eror'"),
-        ({"always": 5}, "always: is int; pass a list of rules"),
-        ({"seed": None}, "seed: is NoneType; pass text or a whole number"),
+        ({"always": [function]}, "always: is async"),
+        ({"seed": None}, "seed: is NoneType"),
         ({"outbox": 5}, "outbox: is int; pass the path of a file"),
         ({"correlated": "yes"}, "correlated"),
         ({"store_text": None}, "store_text"),
         ({"timeout": 0}, "timeout"),
-        ({"timeout": float("nan")}, "timeout"),
-        ({"timeout": "5"}, "timeout: '5' is not a number of seconds above 0"),
-    ],
-    ids=lambda given: "-".join(given) if isinstance(given, dict) else "",
-)
-def test_options_that_cannot_be(options: dict[str, Any], message: str) -> None:
-    with pytest.raises((TypeError, ValueError), match=message):
-        Monitor(**{"metrics": metric(), "sinks": Kept(), **options})
-
-
-@pytest.mark.parametrize("option", ["where", "redact", "always"])
-def test_a_function_that_is_async_is_refused(option: str) -> None:
-    async def function(_: Any) -> bool:
-        return True
-
-    class Object:
-        async def __call__(self, _: Any) -> bool:
-            return True
-
-    for given in (function, Object()):
-        with pytest.raises(TypeError, match=f"{option}: is async"):
-            live(**{option: [given] if option == "always" else given})
+    ):
+        with pytest.raises((TypeError, ValueError), match=message):
+            Monitor(**{"metrics": metric(), "sinks": Kept(), **options})  # type: ignore[arg-type]
