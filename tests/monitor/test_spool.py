@@ -161,6 +161,38 @@ hear()
 fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 
+FORK = """
+monitor = live(0.001)
+submit(monitor, [5_000])
+monitor.flush()
+monitor.pause()
+kept(monitor, range(100))
+child = os.fork()
+if child == 0:
+    monitor.submit(sample(1_000))
+    soon(lambda: 1_000 in results())
+    submit(monitor, range(1_001, 1_050))
+    done = monitor.close()
+    os._exit(0 if done and monitor.stats().scored == 50 else 1)
+assert len(waiting()) >= 100
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert sorted(waiting()) == sorted(f"s{i}" for i in range(100)), "the child takes nothing of its living parent's"
+monitor.resume()
+assert monitor.close()
+assert monitor.stats().scored == 101, monitor.stats()
+"""
+
+
+@fork
+def test_a_fork_after_the_start():
+    with app(FORK, "-W", "ignore") as process:
+        assert process.end() == (0, "")
+    assert results() == [*range(100), *range(1_000, 1_050), 5_000]
+    assert set(calls().values()) == {1}
+    assert rows(OUTBOX, "PRAGMA integrity_check") == [("ok",)]
+    assert waiting() == []
+
+
 @fork
 def test_a_parent_that_closes_while_its_child_goes_on():
     """The last to close the file tidies it up: a parent must not take itself for the last."""
