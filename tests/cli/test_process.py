@@ -105,3 +105,9 @@ def test_nothing_is_left_open(process, server, six):
         arguments = ("--set", "alignment_coverage.source=retrieved_contexts")
         _, errors = process("score", "-", "--llm", server.url, *arguments, env=environ, stdin=piped).communicate()
     assert errors == b""
+
+
+def test_help_says_that_standard_output_is_closed(process):
+    command = process("--help", preexec_fn=lambda: os.close(1))
+    _, errors = command.communicate()
+    assert (command.returncode, errors) == (2, b"Error: standard output is closed\n")

@@ -42,11 +42,15 @@ class _Commands(click.Group):
             if error.errno == errno.EPIPE:  # `| head` has seen enough; 0 or 1 would be taken for the scores' verdict
                 discard(sys.stderr)
                 ctx.exit(_SIGPIPE_STATUS)
-            raise _Failed("standard output is closed" if error.errno == errno.EBADF else str(error)) from error
+            raise _Failed(_message(error)) from error
 
 
 class _Failed(click.ClickException):
     exit_code = 2
+
+
+def _message(error: OSError) -> str:
+    return "standard output is closed" if error.errno == errno.EBADF else str(error)
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -67,6 +71,10 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a character is no crash
     try:
         cli(prog_name="ragstone")
+    except OSError as error:  # of --help or --version, which print before a command begins
+        discard(sys.stdout)
+        click.echo(f"Error: {_message(error)}", err=True)
+        sys.exit(_Failed.exit_code)
     except Exception:
         click.echo(without_keys(traceback.format_exc()), err=True, nl=False)
         sys.exit(1)
