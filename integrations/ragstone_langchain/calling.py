@@ -3,6 +3,7 @@
 import asyncio
 import contextvars
 import threading
+import weakref
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
@@ -37,6 +38,10 @@ class Calling:
         self._trace = trace
         self._lacks_sync = False
         self._lacks_async = False
+        self._first_loop: weakref.ref[asyncio.AbstractEventLoop] | None = None
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**vars(self), "_first_loop": None}
 
     def call(self, sync: Sync[T], asynchronous: Async[T]) -> T:
         """Call the model from sync code."""
@@ -52,15 +57,33 @@ class Calling:
 
     async def acall(self, sync: Sync[T], asynchronous: Async[T]) -> T:
         """Call the model on the running loop."""
+        if self._began_on_a_loop_that_is_closed() and not self._lacks_sync:
+            try:
+                return await self._bridge().in_thread(lambda: self._call(sync))
+            except (NotImplementedError, TypeError) as error:
+                if not _lacks(error):
+                    raise
         if not self._lacks_async:
             try:
                 return await self._acall(asynchronous)
             except (NotImplementedError, TypeError) as error:
                 if not _lacks(error):
                     raise
+            except RuntimeError as error:  # another model of the same server began on a loop that is closed
+                if str(error) != "Event loop is closed":
+                    raise
+                return await self._bridge().in_thread(lambda: self._call(sync))
         result = await self._bridge().in_thread(lambda: self._call(sync))
         self._lacks_async = True
         return result
+
+    def _began_on_a_loop_that_is_closed(self) -> bool:
+        """Whether the model's client may keep connections of a closed loop, as langchain-openai's do: none answers."""
+        loop = asyncio.get_running_loop()
+        if self._first_loop is None:
+            self._first_loop = weakref.ref(loop)
+        first = self._first_loop()
+        return first is None or (first is not loop and first.is_closed())
 
     def _call(self, sync: Sync[T]) -> T:
         if not self._trace:

@@ -4,6 +4,8 @@ import asyncio
 import gc
 import json
 import logging
+import subprocess
+import sys
 
 import pytest
 from langchain.chat_models import init_chat_model
@@ -122,3 +124,19 @@ def test_a_provider_s_error_is_raised(openai_server) -> None:
     with pytest.raises(Exception, match="no") as raised:
         LangChainLLM(openai(server)).generate(REQUEST)
     assert (raised.value.status_code, len(server.bodies)) == (429, 1), "no second layer of retries"
+
+
+def test_one_judge_in_several_loops_one_after_the_other(openai_server) -> None:
+    """Its client keeps connections of the loop before. In a process of its own: nobody can close them any more."""
+    server = openai_server(lambda body: '{"ids": [1]}')
+    code = f"""
+import asyncio
+from langchain_openai import ChatOpenAI
+from ragstone import LLMRequest
+from ragstone_langchain import LangChainLLM
+judge = LangChainLLM(ChatOpenAI(model="gpt-4o", base_url={server.url!r}, api_key="k", max_retries=0))
+for _ in range(3):
+    print(asyncio.run(judge.agenerate(LLMRequest("demo.ids", "Answer.", "Which?", {{}}))).text)
+"""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, len(server.bodies)) == ('{"ids": [1]}\n' * 3, 3), done.stderr
