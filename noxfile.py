@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent
 REPORT = ROOT / ".nox" / "report.json"
 EXTRAS = "calibrate,dask,langchain,llama-index,local,openai,otel,sql"  # not ray: 485 MB
 PARALLEL = str(min(4, os.cpu_count() or 1))
-PYTEST = ("pytest", "-n", PARALLEL, "--dist", "worksteal", "--tb", "short")
+PYTEST = ("python", "-m", "pytest", "-n", PARALLEL, "--dist", "worksteal", "--tb", "short")
 TYPED = ("core", "integrations", "tests/typing", "noxfile.py", "examples/make_samples.py")
 EXAMPLES = {  # each folder: its extra, and what else its scripts use
     "with_langchain": ("langchain", "langgraph"),
@@ -154,4 +154,4 @@ def judge(session: nox.Session) -> None:
     """Run the tests that ask the embedded judge; `ragstone pull` fetches it."""
     install(session, "test")
     session.run("ragstone", "pull")
-    session.run("pytest", "-m", "model", "--tb", "short", "--durations=5")
+    session.run("python", "-m", "pytest", "-m", "model", "--tb", "short", "--durations=5")
