@@ -1,15 +1,14 @@
 """What a LangChain model answered, as a reply: text, tokens and log-probabilities of the raw message."""
 
 import json
-from collections.abc import Sequence
 from typing import cast
 
 from langchain_core.messages import AIMessage, BaseMessage
 
 from ragstone import LLMReply, LLMRequest
-from ragstone.asking.adapting import read_reply
+from ragstone.asking.adapting import read_reply, schema_name, was_cut_off, why_it_ended
 from ragstone.asking.values import as_count, as_dict, as_list
-from ragstone.clients.chat import read_completion, reasoning
+from ragstone.clients.chat import read_completion, reasoning, with_function_call
 from ragstone_langchain.messages import text_of
 
 
@@ -26,14 +25,16 @@ def read_plain(answer: object, request: LLMRequest) -> LLMReply:
             f"the model answered with {type(answer).__name__}, not with a message or text: pass the model itself, "
             "without with_structured_output or a parser behind it"
         )
-    return _reply(text_of(answer), answer, request, _tool_calls(answer))
+    return _reply(text_of(answer), answer, request)
 
 
 def read_structured(answer: object, request: LLMRequest) -> LLMReply:
     """Return the reply that is in the answer of `with_structured_output(schema, include_raw=True)`.
 
-    It is read from the raw message: the arguments of its one tool call, else its text. What was parsed of it is
-    taken only where the message holds nothing of the kind: LangChain's parsers complete JSON that was cut off.
+    It is read from the raw message: the arguments of its one call of the tool that stands for the schema, else as
+    `read_plain` does. A text beside that call is ignored, unless it is another answer: then there is none. What was
+    parsed of the message is taken only where it holds nothing of the kind: LangChain's parsers complete JSON that was
+    cut off.
 
     Raises:
         TypeError: It holds no message.
@@ -43,12 +44,9 @@ def read_structured(answer: object, request: LLMRequest) -> LLMReply:
     if not isinstance(message, BaseMessage):
         raise TypeError(f"with_structured_output answered with {type(answer).__name__}, without a raw message")
     text = text_of(message)
-    calls = _tool_calls(message)
-    if calls:
-        text = calls[0] if len(calls) == 1 else "\n".join(calls)  # several are no answer, and do not parse
-    elif parsed is not None and "{" not in text:
+    if parsed is not None and "{" not in text and not _tool_calls(message):
         text = json.dumps(parsed)
-    return _reply(text, message, request)
+    return _reply(text, message, request, must_call=_calls(message, schema_name(request)))
 
 
 def read_unfinished(error: Exception, request: LLMRequest) -> LLMReply | None:
@@ -66,33 +64,39 @@ def _tool_calls(message: BaseMessage) -> list[str]:
     if not isinstance(message, AIMessage):
         return []
     invalid = [call.get("args") or "" for call in message.invalid_tool_calls]
-    if _was_cut_off(message):  # streamed arguments have been completed then
+    if was_cut_off(_why_it_ended(message)):  # streamed arguments have been completed then
         return invalid or ["" for _ in message.tool_calls]
-    return [json.dumps(call["args"], ensure_ascii=False) for call in message.tool_calls] + invalid
+    calls = [json.dumps(call["args"], ensure_ascii=False) for call in message.tool_calls] + invalid
+    return with_function_call(calls, as_dict(message.additional_kwargs))
 
 
-def _was_cut_off(message: BaseMessage) -> bool:
-    ended = (message.response_metadata.get(key) for key in ("finish_reason", "stop_reason", "done_reason"))
-    return any(isinstance(reason, str) and reason.lower() in ("length", "max_tokens") for reason in ended)
+def _calls(message: BaseMessage, tool: str) -> bool:
+    calls = [*message.tool_calls, *message.invalid_tool_calls] if isinstance(message, AIMessage) else []
+    return any(call["name"] == tool for call in calls)
+
+
+def _why_it_ended(message: BaseMessage) -> tuple[str, ...]:
+    beside = as_dict(message.additional_kwargs)
+    return why_it_ended({"refusal": beside.get("refusal"), **as_dict(message.response_metadata)}.get)
 
 
 def _reasoning(message: BaseMessage) -> str:
     """Return the thoughts that a provider keeps apart from a message's text; "" where there are none."""
-    if _was_cut_off(message):
-        return ""
     blocks = [as_dict(block) for block in as_list(cast("object", message.content))]
     thoughts = [block.get("reasoning") or block.get("thinking") for block in blocks]
     texts = [text for text in thoughts if isinstance(text, str)]
     return "".join(texts) or reasoning(as_dict(message.additional_kwargs))
 
 
-def _reply(text: str, message: BaseMessage, request: LLMRequest, calls: Sequence[str] = ()) -> LLMReply:
+def _reply(text: str, message: BaseMessage, request: LLMRequest, *, must_call: bool = False) -> LLMReply:
     usage = as_dict(getattr(message, "usage_metadata", None))
     return read_reply(
         text,
         request,
-        tool_calls=calls,
+        tool_calls=_tool_calls(message),
+        must_call=must_call,
         reasoning=_reasoning(message),
+        ended=_why_it_ended(message),
         input_tokens=as_count(usage.get("input_tokens")),
         output_tokens=as_count(usage.get("output_tokens")),
         logprobs=message.response_metadata.get("logprobs"),

@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from typing import cast
 
 from llama_index.core.base.llms.types import ChatResponse, CompletionResponse
 
-from ragstone.asking.adapting import read_reply
+from ragstone.asking.adapting import read_reply, why_it_ended
 from ragstone.asking.values import as_count, as_dict, as_list
 from ragstone.judge import LLMReply, LLMRequest
 
@@ -32,6 +33,7 @@ def to_reply(response: ChatResponse | CompletionResponse, request: LLMRequest) -
         request,
         tool_calls=_tool_calls(response),
         reasoning=_reasoning(response),
+        ended=_why_it_ended(response),
         input_tokens=read,
         output_tokens=written,
         logprobs=_logprobs(response),
@@ -93,15 +95,23 @@ def _tool_calls(response: ChatResponse | CompletionResponse) -> list[str]:
 
 
 def _reasoning(response: ChatResponse | CompletionResponse) -> str:
-    """Return the thoughts that a provider keeps apart from the text; "" where there are none, or were cut off."""
+    """Return the thoughts that a provider keeps apart from the text; "" where there are none."""
     if not isinstance(response, ChatResponse):
-        return ""
-    choices = _member(response.raw, "choices")
-    first = next(iter(cast("list[object]", choices)), None) if isinstance(choices, list) else None
-    if _member(first, "finish_reason") == "length":
         return ""
     blocks = [block for block in response.message.blocks if _member(block, "block_type") == "thinking"]
     texts = [_member(block, "content") for block in blocks]
-    for place in (response.message.additional_kwargs, _member(first, "message")):
+    for place in (response.message.additional_kwargs, _member(_choice(response), "message")):
         texts += [_member(place, name) for name in ("reasoning_content", "reasoning", "thinking")]
     return next((text for text in texts if isinstance(text, str) and text), "")
+
+
+def _choice(response: ChatResponse | CompletionResponse) -> object:
+    """Return the first choice of the raw answer, if it has the form of a chat completion."""
+    choices = _member(response.raw, "choices")
+    return next(iter(cast("list[object]", choices)), None) if isinstance(choices, list) else None
+
+
+def _why_it_ended(response: ChatResponse | CompletionResponse) -> tuple[str, ...]:
+    choice = _choice(response)
+    places = (response.raw, choice, _member(choice, "message"))
+    return tuple(word for place in places for word in why_it_ended(partial(_member, place)))

@@ -125,7 +125,8 @@ def test_probabilities_are_those_of_the_answer(written, words, known):
     ("calls", "reasoning", "text"),
     [
         ([ONE], "", ONE),
-        ([ONE], TWO, ONE),
+        ([ONE], TWO, f"{TWO}\n{ONE}"),
+        ([ONE], ONE, ONE),
         ([ONE, TWO], "", f"{ONE}\n{TWO}"),
         ([], f" {ONE}\n", f" {ONE}\n"),
         ([], f"It is {ONE}", ""),
@@ -138,6 +139,30 @@ def test_without_a_text_a_tool_call_or_reasoning_of_the_asked_form_is_read(writt
     assert read_reply(written, LLMRequest("a.b", "", "", {}), tool_calls=calls, reasoning=reasoning).text == text
     said = read_reply("I call a tool.", LLMRequest("a.b", "", "", {}), tool_calls=calls, reasoning=reasoning)
     assert said.text == "I call a tool."
+
+
+@pytest.mark.parametrize(
+    ("written", "call", "text"),
+    [
+        (ONE, TWO, f"{ONE}\n{TWO}"),
+        (f"Hm.</think>{ONE}", TWO, f"{ONE}\n{TWO}"),
+        (ONE, '{"ids":[1]}', ONE),
+        (ONE, "", ""),  # the two together would be an answer
+        (ONE, f"</think>{TWO}", ""),
+    ],
+)
+def test_a_text_and_a_tool_call_that_differ_are_no_answer(written, call, text):
+    for must_call in (False, True):
+        reply = read_reply(written, LLMRequest("a.b", "", "", {}), tool_calls=[call], must_call=must_call)
+        assert reply.text == text
+
+
+def test_a_cut_off_reply_with_thoughts_is_not_read_as_they_may_quote_the_mark():
+    request = LLMRequest("a.b", "", "", {})
+    assert read_reply(f"It says </think>{TWO}", request, tool_calls=[ONE], ended=["length"]).text == ""
+    assert read_reply("It says </think>yes", CHOICE, ended=["max_tokens"]).text == ""
+    for whole in (ONE, QUOTING):
+        assert read_reply(whole, request, ended=["length"]).text == whole
 
 
 def test_the_answers_of_a_batch_are_read_likewise():

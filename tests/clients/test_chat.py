@@ -24,6 +24,13 @@ CHOICE = LLMRequest("metric.step", "sys", "user", {"enum": ["yes", "no"]}, choic
 EVERYTHING = LLMRequest("a.b", "sys", "user", CLOSED, temperature=0.7, sample_index=3)
 
 
+CALL = {"function": {"name": "reply", "arguments": '{"a": 1}'}}
+
+
+def ended(text, reason):
+    return {"choices": [{"message": {"content": text}, "finish_reason": reason}]}
+
+
 def read(body, request=PLAIN):
     return read_chat(body if isinstance(body, bytes) else json.dumps(body).encode(), request, SERVER)
 
@@ -82,8 +89,16 @@ def test_what_a_server_refuses(status, body, name):
     [
         (chat("<think>endless"), "<think>endless"),
         (chat("\0\ud800 \u2028"), "\0\ud800 \u2028"),
-        (chat(None, refusal="I cannot."), "I cannot."),
-        (chat(None, tool_calls=[{"function": {"name": "reply", "arguments": '{"a": 1}'}}]), '{"a": 1}'),
+        (chat(None, refusal="{}"), ""),
+        (chat("{}", refusal="I cannot."), ""),
+        (ended('{"a": 1}', "content_filter"), ""),
+        (ended('It says </think>{"a": 1}', "length"), ""),
+        (ended('{"a": 1}', "length"), '{"a": 1}'),
+        (chat("{}", tool_calls=[CALL]), '{}\n{"a": 1}'),
+        (chat(None, tool_calls=[CALL], reasoning_content="{}"), '{}\n{"a": 1}'),
+        (chat(None, tool_calls=[CALL], function_call={"arguments": "{}"}), '{"a": 1}\n{}'),
+        (chat(None, tool_calls=[CALL], function_call={"arguments": '{"a":1}'}), '{"a": 1}'),
+        (chat(None, tool_calls=[CALL]), '{"a": 1}'),
         (chat("", function_call={"name": "reply", "arguments": '{"a": 1}'}), '{"a": 1}'),
         (chat(None, reasoning_content='{"a": 1}'), '{"a": 1}'),
         ({"choices": [{"message": {"reasoning": '{"a": 1}'}, "finish_reason": "length"}]}, ""),

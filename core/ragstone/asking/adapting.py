@@ -2,15 +2,28 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ragstone.asking.choice import answer_logprobs, choice_probabilities
-from ragstone.asking.reply import bare_answer, is_answer
+from ragstone.asking.reply import bare_answer, is_answer, is_same_answer
+from ragstone.asking.values import as_dict
 from ragstone.judge import LLMReply, LLMRequest
 
 # 403 is OpenAI's for log-probabilities of reasoning models; 500 is llama.cpp's for a schema it cannot convert
 REFUSALS = frozenset({400, 403, 404, 422, 500, 501})
 """The HTTP statuses with which servers refuse a parameter that they do not know."""
+_CUT_OFF = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})
+_WITHHELD = frozenset(
+    {
+        "content_filter",
+        "content_filtered",
+        "guardrail_intervened",
+        "prohibited_content",
+        "recitation",
+        "refusal",
+        "safety",
+    }
+)
 _IN_PROMPT = "\n\nReply with bare JSON, and nothing before or after it, that matches this JSON Schema:\n"
 
 
@@ -43,12 +56,42 @@ def schema_name(request: LLMRequest) -> str:
     return re.sub(r"[^A-Za-z0-9_-]+", "_", request.task)[:64] or "reply"
 
 
+def why_it_ended(member: Callable[[str], object]) -> tuple[str, ...]:
+    """Return a provider's words for why a reply ended, in small letters.
+
+    Args:
+        member: What returns a field of the provider's answer by its name.
+
+    Example:
+        >>> why_it_ended({"finish_reason": "MAX_TOKENS"}.get)
+        ('max_tokens',)
+    """
+    names = ("finish_reason", "stop_reason", "stopReason", "done_reason")
+    details = member("incomplete_details")  # of OpenAI's Responses
+    reasons = [*map(member, names), as_dict(details).get("reason", getattr(details, "reason", None))]
+    words = (getattr(reason, "name", reason) for reason in reasons)  # of an enum
+    refused = ("refusal",) if member("refusal") else ()
+    return (*(word.lower() for word in words if isinstance(word, str)), *refused)
+
+
+def was_cut_off(ended: Sequence[str]) -> bool:
+    """Return whether one of the words says that the reply was cut off.
+
+    Example:
+        >>> was_cut_off(["length"]), was_cut_off(["stop"])
+        (True, False)
+    """
+    return not _CUT_OFF.isdisjoint(ended)
+
+
 def read_reply(
     written: str,
     request: LLMRequest,
     *,
     tool_calls: Sequence[str] = (),
+    must_call: bool = False,
     reasoning: str = "",
+    ended: Sequence[str] = (),
     input_tokens: int | None = None,
     output_tokens: int | None = None,
     logprobs: object = None,
@@ -57,13 +100,17 @@ def read_reply(
 
     It is the text without what `ragstone.asking.bare_answer` takes off: thoughts before the answer, a fence around it.
     Where there is no text, it is the arguments of the one tool call; else the reasoning, if that is exactly an answer.
+    Answers that differ come back together, which no parser accepts. Nothing is read of a reply that the provider
+    withheld or the model refused, nor of one that was cut off and holds thoughts: the mark may be one that it quotes.
     Whether it is an answer at all is for the metric's parser to say.
 
     Args:
         written: The model's text.
         request: What it was asked.
         tool_calls: The arguments of each tool that it calls, as JSON.
+        must_call: Whether its answer is to be a tool call; prose beside the call does not matter then.
         reasoning: Its thoughts, where the provider keeps them apart from the text.
+        ended: The provider's words for why the reply ended, as `why_it_ended` returns them.
         input_tokens: Prompt tokens; None when the provider does not say.
         output_tokens: Reply tokens; None when the provider does not say.
         logprobs: The `logprobs` of a chat completion's choice, if there are any.
@@ -72,13 +119,28 @@ def read_reply(
         >>> read_reply("<think>Hm.</think>Yes.", LLMRequest("demo.ask", "", "", {}, choices=("yes", "no"))).text
         'yes'
     """
-    text, _ = bare_answer(written, request.choices)
-    if not text.strip():
-        if tool_calls:
-            text = "\n".join(tool_calls)  # several are no answer, and do not parse
-        elif is_answer(reasoning, request.choices):
-            text, _ = bare_answer(reasoning, request.choices)
+    text, thought = bare_answer(written, request.choices)
+    cut_off = was_cut_off(ended)
+    if not _WITHHELD.isdisjoint(ended) or (cut_off and thought):
+        text = ""
+    else:
+        text = _only_answer(text, tool_calls, "" if cut_off else reasoning, request.choices, must_call=must_call)
     probabilities = None
     if request.choices is not None and text in request.choices:
         probabilities = choice_probabilities(answer_logprobs(logprobs, text), request.choices)
     return LLMReply(text, input_tokens=input_tokens, output_tokens=output_tokens, probabilities=probabilities)
+
+
+def _only_answer(
+    text: str, calls: Sequence[str], reasoning: str, choices: Sequence[str] | None, *, must_call: bool
+) -> str:
+    """Return the one answer among a text, tool calls and reasoning; all of them, unreadable, if they differ."""
+    answers = [text] if is_answer(text, choices) else []
+    if not text.strip() and is_answer(reasoning, choices):
+        answers = [bare_answer(reasoning, choices)[0]]
+    if not calls or (text.strip() and not answers and not must_call):
+        return (answers or [text])[0]
+    if len(calls) == 1 and all(is_same_answer(answer, calls[0], choices) for answer in answers):
+        return (answers or calls)[0]
+    together = "\n".join([*answers, *calls])
+    return "" if is_answer(bare_answer(together, choices)[0], choices) else together

@@ -94,6 +94,21 @@ def is_answer(text: str, choices: Sequence[str] | None = None) -> bool:
     return True
 
 
+def is_same_answer(one: str, other: str, choices: Sequence[str] | None = None) -> bool:
+    """Return whether two texts are answers of the same value, however each is written.
+
+    Example:
+        >>> is_same_answer('{"id": 1, "ok": true}', '{"ok":true,"id":1}'), is_same_answer('{"ok": 1}', '{"ok": true}')
+        (True, False)
+    """
+    if not (is_answer(one, choices) and is_answer(other, choices)):
+        return False
+    values = [_unwrapped(text, choices) for text in (one, other)]
+    if choices is None:
+        values = [json.dumps(parse_json(value), sort_keys=True) for value in values]
+    return values[0] == values[1]
+
+
 def _unwrapped(text: str, choices: Sequence[str] | None) -> str:
     """Return a text without a byte-order mark and a fence around it; the choice that it is, if it is one."""
     if text[:1] == _BYTE_ORDER_MARK or text.lstrip()[:1] == _BYTE_ORDER_MARK:

@@ -5,7 +5,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from ragstone.asking.adapting import REFUSALS, is_constrained, read_reply, schema_name, spelled_out
+from ragstone.asking.adapting import REFUSALS, is_constrained, read_reply, schema_name, spelled_out, why_it_ended
+from ragstone.asking.reply import is_same_answer
 from ragstone.asking.values import as_count, as_dict, as_list
 from ragstone.clients.access import Access
 from ragstone.clients.answer import missing, read_json
@@ -131,8 +132,8 @@ def _said(answer: object) -> list[str]:
 def read_chat(content: bytes, request: LLMRequest, server: Access) -> LLMReply:
     """Return the reply that is in the body of a chat completion.
 
-    A refusal or a cut-off reply is text too (possibly ""): the judge's parser deals with it. `read_reply` says what is
-    taken off, and when a tool call or the reasoning is the reply.
+    A cut-off reply is text too (possibly ""): the judge's parser deals with it. A refusal is no text. `read_reply` says
+    what is taken off, and when a tool call or the reasoning is the reply.
 
     Raises:
         AnswerError: The body is not a chat completion.
@@ -156,7 +157,8 @@ def read_completion(body: dict[str, object], request: LLMRequest) -> LLMReply | 
         _text(message),
         request,
         tool_calls=tool_calls(message),
-        reasoning="" if first.get("finish_reason") == "length" else reasoning(message),
+        reasoning=reasoning(message),
+        ended=why_it_ended({**message, "finish_reason": first.get("finish_reason")}.get),
         input_tokens=as_count(usage.get("prompt_tokens")),
         output_tokens=as_count(usage.get("completion_tokens")),
         logprobs=first.get("logprobs"),
@@ -164,22 +166,36 @@ def read_completion(body: dict[str, object], request: LLMRequest) -> LLMReply | 
 
 
 def _text(message: dict[str, object]) -> str:
-    """Return a message's text, which is a string, a list of parts or, in a refusal, elsewhere."""
+    """Return a message's text, which is a string or a list of parts; "" where it has none."""
     content = message.get("content")
     if isinstance(content, list):
         parts = [as_dict(part).get("text") for part in cast("list[object]", content)]
         content = "".join(part for part in parts if isinstance(part, str))
-    if isinstance(content, str) and content:
-        return content
-    refusal = message.get("refusal")
-    return refusal if isinstance(refusal, str) else ""
+    return content if isinstance(content, str) else ""
 
 
 def tool_calls(message: dict[str, object]) -> list[str]:
     """Return the arguments of each tool call in a chat completion's message, as the model wrote them."""
-    calls = [as_dict(as_dict(call).get("function")) for call in as_list(message.get("tool_calls"))]
-    calls = calls or [call for call in [as_dict(message.get("function_call"))] if call]  # as it was before tools
-    return [written if isinstance(written := call.get("arguments"), str) else "" for call in calls]
+    calls = [_arguments(as_dict(call).get("function")) for call in as_list(message.get("tool_calls"))]
+    return with_function_call(calls, message)
+
+
+def with_function_call(calls: list[str], message: dict[str, object]) -> list[str]:
+    """Return the arguments of tool calls and of a `function_call`, the form before tools, unless that says the same.
+
+    Example:
+        >>> with_function_call(['{"a": 1}'], {"function_call": {"arguments": '{"a":1}'}})
+        ['{"a": 1}']
+    """
+    if not as_dict(message.get("function_call")):
+        return calls
+    older = _arguments(message["function_call"])
+    return calls if any(is_same_answer(call, older) for call in calls) else [*calls, older]
+
+
+def _arguments(function: object) -> str:
+    written = as_dict(function).get("arguments")
+    return written if isinstance(written, str) else ""
 
 
 def reasoning(message: dict[str, object]) -> str:
