@@ -39,15 +39,15 @@ _BARE = r"""(?:
   | \\{0,8}["'`)\]}](?=\w)
 )"""
 _FORMS = re.compile(
-    r"""(?x)
-      \b(?i:
+    r"""(?ix)
+      \b(?:
           sk|pk|rk|xai|gsk|hf|ghp|gho|ghs|github_pat|glpat|xox[abps]|pat|nvapi|r8|pplx|fw|csk|pcsk|jina|tvly|lsv2_[ps][tk]
       )[-_][A-Za-z0-9_*-]{8,}
-    | \b(?i:dapi[0-9a-f]{16,})
-    | \b(?i:ya29\.[A-Za-z0-9_-]{8,})
-    | \b(?i:AKIA[0-9A-Z]{12,})
-    | \b(?i:AIza[0-9A-Za-z_-]{20,})
-    | \b(?i:eyJ[\w-]{8,2000}\.[\w-]{8,}(?:\.[\w-]*)?)
+    | \bdapi[0-9a-f]{16,}
+    | \bya29\.[A-Za-z0-9_-]{8,}
+    | \bAKIA[0-9A-Z]{12,}
+    | \bAIza[0-9A-Za-z_-]{20,}
+    | \beyJ[\w-]{8,2000}\.[\w-]{8,}(?:\.[\w-]*)?
     | -----BEGIN\ [A-Z ]{0,40}PRIVATE\ KEY-----.*?(?:-----END[A-Z ]{0,40}-----|\Z)
     """,
     re.DOTALL,
