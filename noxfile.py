@@ -92,7 +92,7 @@ def wheel(session: nox.Session) -> None:
 @nox.session(tags=["fast"])
 def tests(session: nox.Session) -> None:
     """Run the tests and doctests but the long ones and those of the embedded judge."""
-    install(session, "test")
+    install(session, "dev")
     session.run(*PYTEST, *session.posargs)
 
 
