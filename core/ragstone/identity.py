@@ -6,7 +6,7 @@ import types
 from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from enum import Enum
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from pathlib import PurePath
 from typing import cast
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -14,6 +14,9 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from pydantic import BaseModel
 
 _DEPTH = 12
+# Fields of the request itself, under whatever name: each can change the answer.
+_REQUEST_FIELDS = frozenset(("additional_kwargs", "extra_body", "model_kwargs"))
+_KEY_FIELDS = frozenset(("access_token", "api_key", "apikey", "authorization", "password", "secret", "token"))
 _SECRET_NAME = re.compile(
     r"key(?!word)|token(?!iz)|secret|passw|auth(?!ors?\b)|credential|cookie|bearer|signature|^sig$|^pwd$|^proxies$|proxy$",
     re.IGNORECASE,
@@ -75,18 +78,32 @@ def class_name(thing: object) -> str:
 
 
 def public_url(url: str) -> str:
-    """Return an address without user name, password, and parameters that are keys.
+    """Return an address without password and parameters that are keys; the user name is a digest, as it may be a key.
 
     Example:
         >>> public_url("https://me:pw@judge.test:8443/v1?api-version=2&key=abc")
-        'https://judge.test:8443/v1?api-version=2'
+        'https://2744ccd10c7533bd@judge.test:8443/v1?api-version=2'
     """
     try:
         parts = urlsplit(url)
         query = [(name, value) for name, value in parse_qsl(parts.query) if not _is_secret(name, value)]
     except ValueError:
         return ""
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, urlencode(query), ""))
+    host = parts.netloc.rpartition("@")[2]
+    user = f"{sha256(parts.username.encode()).hexdigest()[:16]}@" if parts.username else ""
+    return urlunsplit((parts.scheme, user + host, parts.path, urlencode(query), ""))
+
+
+def request_digest(fields: Mapping[str, object]) -> str:
+    """Return a digest of further fields of a request, whole but for the texts of fields such as `api_key`.
+
+    Example:
+        >>> request_digest({"tags": ["a"], "api_key": "abc"}) == request_digest({"tags": ["a"], "api_key": "another"})
+        True
+        >>> request_digest({"tags": ["a"]}) == request_digest({"tags": ["b"]})
+        False
+    """
+    return _Reader(()).digest(fields)
 
 
 def settings_of(value: object, follow: tuple[type, ...] = ()) -> object:
@@ -95,6 +112,7 @@ def settings_of(value: object, follow: tuple[type, ...] = ()) -> object:
     Fields of pydantic models, mappings, lists and plain values are followed. Another object counts by its class, a
     function by its name and code. What is no part of who answers (time-outs, retries, callbacks, tags) is left out;
     so is what looks like a key by its name (`api_key`, `Authorization`) or by itself (`sk-...`, `Bearer ...`).
+    Fields of the request (`extra_body`, `model_kwargs`, `additional_kwargs`) count whole, as `request_digest`.
 
     Args:
         value: The object or value.
@@ -102,7 +120,7 @@ def settings_of(value: object, follow: tuple[type, ...] = ()) -> object:
 
     Example:
         >>> settings_of({"temperature": 0.5, "api_key": "abc", "base_url": "http://me:pw@127.0.0.1/v1", "timeout": 9})
-        {'base_url': 'http://127.0.0.1/v1', 'temperature': 0.5}
+        {'base_url': 'http://2744ccd10c7533bd@127.0.0.1/v1', 'temperature': 0.5}
     """
     return _Reader(follow).plain(value, 0)
 
@@ -142,10 +160,28 @@ class _Reader:
     def _mapping(self, values: Mapping[object, object], depth: int) -> dict[str, object]:
         named = {str(name): value for name, value in values.items()}
         return {
-            name: self.plain(named[name], depth + 1)
+            name: self._setting(name, named[name], depth + 1)
             for name in sorted(named)
             if named[name] is not None and name not in _NOT_IDENTITY and not _is_secret(name, named[name])
         }
+
+    def _setting(self, name: str, value: object, depth: int) -> object:
+        if name in _REQUEST_FIELDS and isinstance(value, Mapping) and value:
+            return self.digest(cast("Mapping[str, object]", value))
+        return self.plain(value, depth)
+
+    def digest(self, fields: Mapping[str, object]) -> str:
+        return sha256(json.dumps(self._whole(fields), sort_keys=True).encode()).hexdigest()
+
+    def _whole(self, value: object) -> object:
+        if isinstance(value, str):
+            return str(value)
+        if isinstance(value, Mapping):
+            items = [(str(name), inside) for name, inside in cast("Mapping[object, object]", value).items()]
+            return {name: self._whole(inside) for name, inside in items if not _is_key_field(name, inside)}
+        if isinstance(value, (list, tuple)):
+            return [self._whole(item) for item in cast("Sequence[object]", value)]
+        return self.plain(value, 0)
 
     def _object(self, value: object, depth: int) -> object:
         fields: dict[str, object]
@@ -172,6 +208,11 @@ class _Reader:
             "code": digest,
             "brought": [*brought, *([] if owner is None else [self.plain(owner, depth + 1)])],
         }
+
+
+def _is_key_field(name: str, value: object) -> bool:
+    """Whether a field of a request is a key: no number, list or mapping is, such as a schema's `token`."""
+    return name.lower() in _KEY_FIELDS and not isinstance(value, (Mapping, list, tuple, int, float))
 
 
 def _is_secret(name: str, value: object) -> bool:

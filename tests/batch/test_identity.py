@@ -41,7 +41,8 @@ def test_two_judges_of_one_name_share_no_score(tmp_path, openai_server):
         ({"base_url": "http://127.0.0.1:8081/v1"}, False),
         ({"base_url": f"{URL}?api-version=2"}, False),
         ({"extra_body": {"a": {"top_k": 3}}}, False),
-        ({"base_url": "http://me:password@127.0.0.1:8080/v1?key=abc"}, True),
+        ({"base_url": "http://me:password@127.0.0.1:8080/v1"}, False),
+        ({"base_url": "http://:password@127.0.0.1:8080/v1?key=abc"}, True),
         ({"api_key": "another", "base_url": f"{URL}/", "timeout": 5.0, "max_concurrency": 2}, True),
     ],
 )
@@ -49,6 +50,24 @@ def test_what_makes_an_openai_compatible_judge(settings, same):
     plain, other = OpenAICompatible("m", base_url=URL), OpenAICompatible("m", **{"base_url": URL, **settings})
     assert (judge_key(plain) == judge_key(other)) == same
     assert (metric_key(ContextRelevancy(llm=plain)) == metric_key(ContextRelevancy(llm=other))) == same
+
+
+FIELDS = ["tags", "metadata", "profile", "cache", "authority", "key_style", "draft_token_model", "reasoning_tokens"]
+
+
+@pytest.mark.parametrize("holder", ["extra_body", "model_kwargs", "additional_kwargs"])
+def test_fields_of_a_request_count_whole_and_keys_do_not(holder):
+    def identity(body):
+        if holder == "extra_body":
+            return OpenAICompatible("m", base_url=URL, extra_body=body).identity
+        return settings_of({holder: body})
+
+    bodies = [{name: text} for name in FIELDS for text in ("a", "b")]
+    bodies += [{"provider": {"name": text}} for text in "ab"] + [{"lora": [{"name": text}]} for text in "ab"]
+    assert len({json.dumps(identity(body)) for body in bodies}) == len(bodies)
+    one, other = ({"a": 1, "api_key": key, "b": [{"Authorization": key}]} for key in ("s3cret", "another"))
+    assert identity(one) == identity(other) != identity({"a": 1})
+    assert "s3cret" not in json.dumps(identity({"x_key": "s3cret"}))
 
 
 def test_an_embedded_model_counts_by_its_content(tmp_path):

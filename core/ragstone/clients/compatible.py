@@ -12,7 +12,7 @@ from ragstone.clients.access import resolve, with_path
 from ragstone.clients.answer import AnswerError
 from ragstone.clients.chat import ChatCall, Droppable, chat_call, read_chat, refused
 from ragstone.clients.connection import Call, Connection, Flow, load_openai
-from ragstone.identity import public_url, settings_of
+from ragstone.identity import public_url, request_digest
 from ragstone.judge import Asking, LLMReply, LLMRequest
 
 if TYPE_CHECKING:
@@ -133,12 +133,12 @@ class OpenAICompatible:
 
     @property
     def identity(self) -> dict[str, object]:
-        """What makes this judge, for journals: model, server and `extra_body`, without keys."""
+        """What makes this judge, for journals: model, server and a digest of `extra_body`, without keys."""
         return {
             "class": type(self).__qualname__,
             "model": self.model,
             "base_url": public_url(self._connection.access.url).rstrip("/"),
-            "extra_body": settings_of(self._extra_body),
+            "extra_body": request_digest(self._extra_body) if self._extra_body else None,
         }
 
     @property
