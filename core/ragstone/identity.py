@@ -168,7 +168,7 @@ class _Reader:
     def _setting(self, name: str, value: object, depth: int) -> object:
         if name in _REQUEST_FIELDS and isinstance(value, Mapping) and value:
             return self.digest(cast("Mapping[str, object]", value))
-        return self.plain(value, depth)
+        return self.plain(cast("object", value), depth)
 
     def digest(self, fields: Mapping[str, object]) -> str:
         return sha256(json.dumps(self._whole(fields), sort_keys=True).encode()).hexdigest()
