@@ -166,11 +166,9 @@ class _Reader:
         }
 
     def _setting(self, name: str, value: object, depth: int) -> object:
-        if name in _REQUEST_FIELDS and isinstance(value, Mapping) and value:
-            return self.digest(cast("Mapping[str, object]", value))
-        return self.plain(cast("object", value), depth)
+        return self.digest(value) if name in _REQUEST_FIELDS and value else self.plain(value, depth)
 
-    def digest(self, fields: Mapping[str, object]) -> str:
+    def digest(self, fields: object) -> str:
         return sha256(json.dumps(self._whole(fields), sort_keys=True).encode()).hexdigest()
 
     def _whole(self, value: object) -> object:
