@@ -14,11 +14,12 @@ from ragstone.clients import OpenAICompatible
 from ragstone.testing import FakeEmbedder, FakeLLM
 
 from ..support.batch_server import (  # noqa: TID252 - under importlib mode tests are no package
+    CLOSE,
     BatchServer,
     chat,
     error,
 )
-from .provider_judge import MODEL, all_four, judge, plain, rows
+from .provider_judge import MODEL, all_four, judge, plain, row, rows
 
 
 @pytest.fixture
@@ -89,6 +90,17 @@ def test_each_draw_is_asked_as_it_is_directly(serve, batch, client):
     batch(server).run(rows(2), metrics, repeat=3)
     asked = [line["body"] for line in server.requests]
     assert {body["seed"] for body in asked if body["temperature"]} == {0, 1, 1_000_000, 1_000_001, 2_000_000, 2_000_001}
+
+
+def test_samples_of_one_source_share_their_questions_and_pay_once(serve, batch, client):
+    server = serve()
+    given = [{**row(1), "response": f"It is novel {i}."} for i in range(3)]
+    metrics = [SummarizationScore(llm=client(server))]
+    report = batch(server).run(given, metrics)
+    assert len(server.ran) == 1 + 3
+    assert (report.usage.llm_calls, report.usage.output_tokens) == (4, 4 * 7)
+    assert [outcome.usage.llm_calls for outcome in outcomes(report)] == [2, 1, 1]
+    assert evaluate(given, metrics).usage.llm_calls == 4
 
 
 def test_replies_that_cannot_be_used_are_asked_for_again_in_the_next_batch(serve, batch, client):
@@ -235,6 +247,43 @@ def test_a_wrong_key_is_found_before_anything_is_uploaded(serve, batch, client):
     assert server.uploads == []
     server.reply = judge
     assert scored(run.run(rows(2), context_relevancy(server, client))) == [True] * 2
+
+
+def test_a_round_that_was_not_gathered_to_its_end_is_gathered_again(serve, batch, client):
+    server = serve(lambda body: error(503, "busy") if "logprobs" in body else judge(body))
+    llm = client(server, asking="one_by_one")
+    metrics = [SummarizationScore(llm=llm), ContextRelevancy(llm=llm)]
+    given = [{**each, "user_input": None} for each in rows(4)] + rows(2)  # words are wanted after the first forms
+    run = batch(server, try_first=True)
+    with pytest.raises(openai.InternalServerError):
+        run.run(given, metrics)
+    assert server.uploads == []
+    server.reply = judge
+    assert scored(run.run(given, metrics)) == [True, False] * 4 + [True] * 4
+    assert len(server.batches) == 2, "a batch for each round"
+    assert set(server.ran.values()) == {1}
+
+
+def test_a_lost_answer_does_not_begin_a_batch_twice(serve, batch, client):
+    server = serve()
+    lost = []
+
+    def lose(method, path, s):
+        if (method, path) == ("POST", "/batches") and not lost:
+            lost.append(path)
+            return CLOSE
+        return None
+
+    server.before_answer = lose
+    run = batch(server)
+    run.start(rows(2), context_relevancy(server, client))
+    with pytest.raises(openai.APIConnectionError):
+        run.step()
+    while not run.step():
+        pass
+    assert scored(run.report()) == [True] * 2
+    assert server.log.count(("POST", "/batches")) == 1
+    assert set(server.ran.values()) == {1}
 
 
 # --- leaving and coming back

@@ -90,6 +90,7 @@ def test_versions_and_judges_are_not_mixed():
 def test_unknown_tokens_are_not_0():
     unknown = Report.of([Result(0, "a", 0, "j", scored(1.0, usage={"llm_calls": 1, "input_tokens": None}))])
     assert unknown.usage.input_tokens is None
+    assert "did not tell all tokens of 1 of 1 outcomes" in unknown.html()
     assert "not told" in str(unknown)
 
 
