@@ -109,7 +109,7 @@ def test_a_line_that_cannot_be_used_is_named(label, said):
         read(ROW | {"labels": [0, 0, 1]}, ROW | label)
 
 
-@pytest.mark.parametrize("value", [1.1, float("nan")])
+@pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
 def test_scores_are_from_0_to_1(value):
     with pytest.raises(CalibrationError, match="line 1: score: .* is not true, false or a number from 0 to 1"):
         answers(ANSWER | {"score": value})

@@ -19,6 +19,7 @@ from .conftest import row
         ("- --metric context_relevancy --threshold response_relevancy=0.5", "METRIC one of context_relevancy"),
         ("- --set strictness=2", "--set strictness=2: write METRIC.OPTION=VALUE"),
         ("- --set response_relevancy.llm=2", "has no option 'llm'; it has asking, instructions, max_characters"),
+        ("- --dry-run --price 1 inf", "Invalid value for '--price': inf is not a finite number."),
         ("- --dry-run --price nan 2", "Invalid value for '--price': nan is not a finite number."),
         ("- --price 1 1", "--price: is for --dry-run"),
         ("- --out - --explain", "both write to standard output; name a file for --out"),
