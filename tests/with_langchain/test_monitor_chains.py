@@ -171,7 +171,7 @@ FALLBACKS = {
     ("shape", "way"), sampled(FALLBACKS, [invoke, stream, abatch, ainvoke, astream, batch], 2), ids=named
 )
 def test_fallbacks_are_one_sample_of_the_chain_that_answered(shape, way) -> None:
-    if sys.version_info < (3, 11) and way is ainvoke:
+    if sys.version_info < (3, 11) and (way is ainvoke or (way, shape) == (astream, "events name them")):
         pytest.skip("Python 3.10 keeps the context from what is awaited")
     sample = sample_of(FALLBACKS[shape](), way=way)
     assert (parts(sample), sample.metadata.get("error")) == (WHOLE, None)
