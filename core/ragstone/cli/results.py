@@ -13,6 +13,9 @@ import click
 
 from ragstone.batch.report.lines import encoded, result_line
 from ragstone.batch.runner import Scored
+from ragstone.file_lock import try_lock
+
+_BINARY = getattr(os, "O_BINARY", 0)
 
 
 class Results:
@@ -122,27 +125,8 @@ def _opened(path: Path) -> tuple[int, bool] | None:
         os.close(file)
 
 
-_BINARY = getattr(os, "O_BINARY", 0)
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock(file: int) -> bool:
-        os.lseek(file, 1 << 30, os.SEEK_SET)  # no other process can read a locked byte: one that is far away
-        try:
-            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        os.lseek(file, 0, os.SEEK_SET)
-        return True
-else:
-    import fcntl
-
-    def _lock(file: int) -> bool:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except (BlockingIOError, PermissionError):
-            return False
-        except OSError:  # some network disks have no locks
-            pass
+def _lock(file: int) -> bool:
+    try:
+        return try_lock(file)
+    except OSError:  # some network disks have no locks
         return True

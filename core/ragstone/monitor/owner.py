@@ -3,11 +3,11 @@
 import os
 import re
 import secrets
-import sys
 import weakref
 from contextlib import suppress
 from pathlib import Path
 
+from ragstone.file_lock import try_lock
 from ragstone.private_files import make_private_folder
 
 _NAME = re.compile(r"\d+-[0-9a-f]{12}")
@@ -99,21 +99,8 @@ def _forget(reference: "weakref.ref[Owner]") -> None:
         owner.forget()
 
 
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock(file: int) -> bool:
-        try:
-            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-else:
-    import fcntl
-
-    def _lock(file: int) -> bool:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return False
-        return True
+def _lock(file: int) -> bool:
+    try:
+        return try_lock(file)
+    except OSError:
+        return False
