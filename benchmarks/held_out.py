@@ -19,15 +19,15 @@ from statistics import mean
 import click
 
 from ragstone import ContextRelevancy
-from ragstone.calibration import CalibrationError
-from ragstone.calibration.agreement import changed, f1
-from ragstone.calibration.fitting import find
-from ragstone.calibration.labelled import Labelled
-from ragstone.calibration.labels import LABELS, read_labels
-from ragstone.calibration.making import gather, prepared
-from ragstone.calibration.signals import WITH_EMBEDDER, WITHOUT_EMBEDDER, Signal
 from ragstone.cli.input import parse_keys
 from ragstone.cli.judges import EMBEDDER_HELP, JUDGE_HELP, make_embedder, make_llm
+from ragstone.labels import CalibrationError
+from ragstone.labels.agreement import changed, f1
+from ragstone.labels.fitting import find
+from ragstone.labels.labelled import Labelled
+from ragstone.labels.labels import LABELS, read_labels
+from ragstone.labels.making import gather, prepared
+from ragstone.labels.signals import WITH_EMBEDDER, WITHOUT_EMBEDDER, Signal
 
 
 def held_out(samples: Sequence[Labelled], signals: Sequence[Signal], labels: int, splits: int) -> dict[str, object]:

@@ -18,9 +18,9 @@ from dataclasses import replace
 
 from distributed import Client, LocalCluster
 from ragstone.batch.evaluate import evaluate
-from ragstone.batch.report.report import Report
 from ragstone.distributed import Spec, score_on_dask
 from ragstone.judge import BaseLLM, LLMReply, LLMRequest
+from ragstone.reporting.batch.report import Report
 
 SECONDS = 0.05
 IN_FLIGHT = 64

@@ -88,7 +88,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("base_limit", "(size := tokens(system, user)) > self._limit", "(size := tokens(system, user)) < 0"),
     ],
     # Replies and prompts
-    ("core/ragstone/asking/reply.py", "core/test_parsing.py"): [
+    ("core/ragstone/judging/reply.py", "core/test_parsing.py"): [
         ("reply_duplicate_key", "if len(value) != len(pairs):", "if len(value) > len(pairs):"),
         ("reply_extra_key", 'extra="forbid"', 'extra="ignore"'),
         ("reply_strict", "strict=True", "strict=False"),
@@ -97,25 +97,25 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("reply_nan", "parse_constant=_no_constant, ", ""),
         ("reply_infinite", "if not math.isfinite(value):", "if math.isnan(value):"),
     ],
-    ("core/ragstone/asking/flow.py", "core/test_bad_replies.py"): [
+    ("core/ragstone/judging/flow.py", "core/test_bad_replies.py"): [
         ("ask_says_what_was_wrong", "replace(request, user=again)", "replace(request)"),
     ],
-    ("core/ragstone/asking/choice.py", "asking"): [
+    ("core/ragstone/judging/choice.py", "judging"): [
         ("choice_ambiguous", "_AMBIGUOUS = 0.05", "_AMBIGUOUS = 0.5"),
         ("choice_begun", "if len(begun) == 1:", "if begun:"),
         ("choice_share", "value / total", "value"),
     ],
-    ("core/ragstone/asking/prompt.py", "core/test_bad_input.py core/test_injection.py core/test_instructions.py"): [
+    ("core/ragstone/judging/prompt.py", "core/test_bad_input.py core/test_injection.py core/test_instructions.py"): [
         ("fence_nonce", "if not any(nonce in text.lower()", "if not any(nonce == text.lower()"),
         ("fence_sendable", "{name: sendable(text) for", "{name: text for"),
         ("prompt_one_line", '_LINE_BREAKS.sub(" ", text).strip()', "text.strip()"),
         ("prompt_one_pass", "values.get(place[1], place[0])", "values.get(place[1], '')"),
     ],
-    ("core/ragstone/asking/drivers.py", "core/test_sharing.py core/test_costs.py"): [
+    ("core/ragstone/judging/drivers.py", "core/test_sharing.py core/test_costs.py"): [
         ("drivers_stop_paying", "while not failures and left:", "while left:"),
         ("drivers_order", "replies[place] = call(request)", "replies[len(replies)] = call(request)"),
     ],
-    ("core/ragstone/asking/suspicion.py", "injection/test_suspicion.py"): [
+    ("core/ragstone/judging/suspicion.py", "injection/test_suspicion.py"): [
         ("suspicion_most", "if len(found) == MOST:", "if len(found) > MOST:"),
         ("suspicion_shots", "_SHOTS = 3", "_SHOTS = 4"),
         ("suspicion_chunk", 'chunk = i if field == "retrieved_contexts" else None', "chunk = None"),
@@ -134,28 +134,28 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("scripts_japanese", '["ja"] * 10 > words["zh"]', '["ja"] > words["zh"]'),
     ],
     # Batches: journal, pace, sources, report, comparison, provider
-    ("core/ragstone/batch/journal/keys.py", "batch/test_keys.py"): [
+    ("core/ragstone/store/journal/keys.py", "batch/test_keys.py"): [
         ("key_of_a_draw", "of_metric, draw]", "of_metric]"),
         ("key_of_a_response", "contexts, sample.response]", "contexts]"),
         ("key_of_a_reply", "request.choices, judge, draw]", "request.choices, judge]"),
     ],
-    ("core/ragstone/batch/journal/forms.py", "batch/test_journal.py"): [
+    ("core/ragstone/store/journal/forms.py", "batch/test_journal.py"): [
         ("journal_final", '"judge_error", "timeout", ', '"judge_error", '),
     ],
-    ("core/ragstone/batch/journal/writer.py", "batch/test_journal.py"): [
+    ("core/ragstone/store/journal/writer.py", "batch/test_journal.py"): [
         ("journal_fork", "if self._pid != os.getpid():", "if self._pid < 0:"),
         ("journal_exit", "atexit.register(self._at_exit)", "atexit.unregister(self._at_exit)"),
         ("journal_failed_write", "self._leaving.add(self._waiting)", "self._leaving = self._waiting"),
     ],
-    ("core/ragstone/batch/journal/file.py", "batch/test_journal.py"): [
+    ("core/ragstone/store/journal/file.py", "batch/test_journal.py"): [
         ("journal_replaced", "if self._replaced():", "if self._patience < 0:"),
         ("journal_version", "if mark == _MARK and version in range(1, VERSION + 1):", "if mark == _MARK:"),
     ],
-    ("core/ragstone/batch/pace/lane.py", "batch/test_lane.py batch/test_gate.py"): [
+    ("core/ragstone/limits/lane.py", "batch/test_lane.py batch/test_gate.py"): [
         ("lane_limit", "self.in_flight >= self.limit", "self.in_flight > self.limit"),
         ("lane_backs_off", "min(self.limit, self.in_flight) // 2)", "min(self.limit, self.in_flight))"),
     ],
-    ("core/ragstone/batch/pace/rates.py", "batch/test_lane.py batch/test_gate.py"): [
+    ("core/ragstone/limits/rates.py", "batch/test_lane.py batch/test_gate.py"): [
         ("rates_burst", "max(1.0, per_minute / 60)", "max(1.0, per_minute / 6)"),
     ],
     ("core/ragstone/batch/sources/rows.py", "batch/test_rows.py"): [
@@ -168,19 +168,19 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("files_cells", "if len(cells) != width:", "if len(cells) > width:"),
         ("files_open_quote", "delimiter=delimiter, strict=True", "delimiter=delimiter, strict=False"),
     ],
-    ("core/ragstone/batch/report/statistics.py", "batch/test_statistics.py"): [
+    ("core/ragstone/reporting/batch/statistics.py", "batch/test_statistics.py"): [
         ("statistics_interval", "(0.025, 0.975)", "(0.05, 0.95)"),
         ("statistics_permutation", "return (1 + hits) / (1 + permutations)", "return hits / permutations"),
         ("statistics_sign_test", "return min(1.0, 2 * sum(", "return min(1.0, sum("),
         ("statistics_noise", "(counts[again] - 1).sum()", "counts[again].sum()"),
     ],
-    ("core/ragstone/batch/report/tally.py", "batch/test_report.py batch/test_summary.py"): [
+    ("core/ragstone/reporting/batch/tally.py", "batch/test_report.py batch/test_summary.py"): [
         ("report_worst", "entry = -sign * mean,", "entry = sign * mean,"),
         ("report_passed", "sum(verdicts) / len(verdicts)", "sum(verdicts) / len(self._passed)"),
         ("report_mean_of_rows", "math.fsum(means) / len(means)", "math.fsum(means) / self.totals.total"),
         ("report_untold", "usage.input_tokens is None or usage.output", "usage.input_tokens is None and usage.output"),
     ],
-    ("core/ragstone/batch/comparison/comparison.py", "batch/test_compare.py"): [
+    ("core/ragstone/reporting/comparison/comparison.py", "batch/test_compare.py"): [
         ("compare_direction", "(up, down) if higher else (down, up)", "(up, down)"),
         ("compare_better", "(self.difference > 0) == self.higher_is_better", "self.difference > 0"),
         ("compare_noise", "abs(self.difference) <= reach", "abs(self.difference) <= 0"),
@@ -196,7 +196,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("provider_asked_twice", 'if state.standing == "asked":', 'if state.standing == "begun":'),
     ],
     # Monitor
-    ("core/ragstone/monitor/budget.py", "monitor/test_budget.py"): [
+    ("core/ragstone/limits/budget.py", "monitor/test_budget.py"): [
         ("budget_bound", "+ amount > limit", "+ amount >= limit"),
         ("budget_price", "/ 1e6", "/ 1e3"),
         ("budget_day", '"day": 86_400}', '"day": 3_600}'),
@@ -206,11 +206,11 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
             "for name, starts_at, amount, _ in entries[:1]:",
         ),
     ],
-    ("core/ragstone/sinks/ledger.py", "sinks/test_ledgers.py"): [
+    ("core/ragstone/store/ledger.py", "store/test_ledgers.py"): [
         ("ledger_bound", "amount > entry.limit", "amount >= entry.limit"),
         ("ledger_sum", "amount += entry.amount", "amount = entry.amount"),
     ],
-    ("core/ragstone/monitor/outbox.py", "monitor/test_outbox.py"): [
+    ("core/ragstone/store/outbox.py", "monitor/test_outbox.py"): [
         ("outbox_alive", "not in (None, me) and not self.owner.lives(owner)", "not in (None, me)"),
         ("outbox_unreadable", '"WHERE owner IS NULL AND attempts >= 0 AND', '"WHERE owner IS NULL AND'),
         ("outbox_wait", "attempts, time.time() + wait, left", "attempts, time.time(), left"),
@@ -220,7 +220,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
             '"UPDATE samples SET owner = ? WHERE seq = ?", (None',
         ),
     ],
-    ("core/ragstone/monitor/owner.py", "monitor/test_owner.py"): [
+    ("core/ragstone/store/owner.py", "monitor/test_owner.py"): [
         ("owner_lock", "if not _lock(file):", "if _lock(file) is None:"),
         ("owner_name", "if not _NAME.fullmatch(other):", "if not other:"),
     ],
@@ -253,26 +253,26 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("delivery_full", "self._items.popleft()\n                    self._items.append(item)", "pass"),
     ],
     # Sinks
-    ("core/ragstone/sinks/rows.py", "sinks/test_sqlite.py sinks/test_sql.py sinks/test_contract.py"): [
+    ("core/ragstone/store/rows.py", "store/test_sqlite.py store/test_sql.py store/test_contract.py"): [
         ("sink_rate", '"rate": clean_real(record.rate)', '"rate": 1.0'),
         ("sink_passed", "int(score.passed)", "int(not score.passed)"),
         ("sink_unknown_tokens", "None if usage.input_tokens is None else ", "0 if usage.input_tokens is None else "),
     ],
-    ("core/ragstone/sinks/sqlite.py", "sinks/test_sqlite.py sinks/test_contract.py"): [
+    ("core/ragstone/store/sqlite.py", "store/test_sqlite.py store/test_contract.py"): [
         ("sqlite_upsert", "DO UPDATE SET {changes}", "DO NOTHING"),
     ],
-    ("core/ragstone/sinks/sqlite_database.py", "sinks/test_sqlite.py sinks/test_contract.py"): [
+    ("core/ragstone/store/sqlite_database.py", "store/test_sqlite.py store/test_contract.py"): [
         ("sqlite_replaced", "is not None and self._replaced():", "is not None and not self._path:"),
     ],
-    ("core/ragstone/sinks/jsonl.py", "sinks/test_jsonl.py"): [
+    ("core/ragstone/store/jsonl.py", "store/test_jsonl.py"): [
         ("jsonl_half_line", "if size and _last_byte(", "if not size and _last_byte("),
         ("jsonl_rollback", "os.ftruncate(file, size)", "os.fsync(file)"),
     ],
-    ("core/ragstone/sinks/otel.py", "sinks/test_otel.py"): [
+    ("core/ragstone/store/otel.py", "store/test_otel.py"): [
         ("otel_label", "if score.passed else semconv.FAILED", "if not score.passed else semconv.FAILED"),
         ("otel_context", "set_span_in_context(NonRecordingSpan(span), Context())", "Context()"),
     ],
-    ("core/ragstone/sinks/clean.py", "sinks/test_clean.py sinks/test_contract.py"): [
+    ("core/ragstone/store/clean.py", "store/test_clean.py store/test_contract.py"): [
         ("clean_key_length", "if len(cleaned) <= KEY_LENGTH:", "if len(cleaned) <= KEY_LENGTH * 2:"),
         ("clean_nan", "if math.isfinite(number):", "if not math.isnan(number):"),
     ],
@@ -294,16 +294,16 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("cli_infinite_option", "if not math.isfinite(number):", "if math.isnan(number):"),
     ],
     # Calibration, many machines
-    ("core/ragstone/calibration/agreement.py", "calibration/test_fitting.py"): [
+    ("core/ragstone/labels/agreement.py", "labels/test_fitting.py"): [
         ("calibration_f1", "return 2.0 * sum(label", "return sum(label"),
         ("calibration_f1_of_none", "return float(not taken)", "return 0.0"),
         ("calibration_needed", "(width / wanted) ** 2", "(width / wanted)"),
     ],
-    ("core/ragstone/calibration/labels.py", "calibration/test_labels.py"): [
+    ("core/ragstone/labels/labels.py", "labels/test_labels.py"): [
         ("calibration_label", "or not 0 <= value <= 1:", "or not value <= 1:"),
         ("calibration_places", "labels[first[context] + sentence]", "labels[sentence]"),
     ],
-    ("core/ragstone/calibration/votes.py", "../core/ragstone/calibration/votes.py"): [
+    ("core/ragstone/labels/votes.py", "../core/ragstone/labels/votes.py"): [
         ("calibration_votes", "(len(answers) + 1.0)", "len(answers)"),
     ],
     ("core/ragstone/distributed/outcomes.py", "distributed/test_outcomes.py"): [

@@ -11,9 +11,9 @@ from pathlib import Path
 import click
 
 from ragstone import LLM
-from ragstone.calibration import Calibration
 from ragstone.cli.judges import EMBEDDER_HELP, JUDGE_HELP, NotThere, is_local, make_embedder, make_llm
 from ragstone.cli.metrics import METRICS, parse_settings
+from ragstone.labels import Calibration
 
 if not __package__:  # run as a folder: its modules are a package all the same, so that none shadows another's
     sys.path[0] = str(Path(__file__).resolve().parents[1])

@@ -14,7 +14,7 @@ from tqdm import tqdm
 import ragstone
 from ragstone import LLM, Embedder, Metric, Outcome, Score, Unscored, evaluate
 from ragstone.batch import Journal
-from ragstone.calibration import Calibration
+from ragstone.labels import Calibration
 
 from .facts import Facts, keep_facts
 from .gold import GoldSplitter, judged_places

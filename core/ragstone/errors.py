@@ -9,7 +9,7 @@ from urllib.parse import quote, quote_plus
 
 from pydantic import BaseModel, SecretStr
 
-from ragstone.asking.flow import CannotScore, Meter
+from ragstone.judging.flow import CannotScore, Meter
 from ragstone.outcome import Outcome, Unscored
 from ragstone.sample import Sample
 

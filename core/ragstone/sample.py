@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
@@ -89,6 +90,22 @@ class Sample(BaseModel):
     def characters(self) -> int:
         """Return the length of all texts together."""
         return sum(map(len, (self.user_input or "", *self.retrieved_contexts, self.response or "")))
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A sample and the line it stood on, counted from 1."""
+
+    line: int
+    sample: Sample
+
+
+@dataclass(frozen=True, slots=True)
+class BadLine:
+    """A line that holds no sample, and why."""
+
+    line: int
+    problem: str
 
 
 def first_problem(error: ValidationError, names: Mapping[str, str] | None = None) -> str:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import cast
 
-from ragstone.asking.values import as_count, as_dict
 from ragstone.identity import settings_of
+from ragstone.judging.values import as_count, as_dict
 
 _NAMES = ("model_name", "model", "model_id", "deployment_name", "repo_id")
 # Of a binding, of fallbacks, of a configurable, of a sequence, of cached embeddings.

@@ -6,9 +6,9 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from ragstone.asking.adapting import REFUSALS, is_constrained, schema_name, spelled_out
 from ragstone.errors import describe, secrets_in
 from ragstone.judge import Asking, BaseLLM, LLMReply, LLMRequest
+from ragstone.judging.adapting import REFUSALS, is_constrained, schema_name, spelled_out
 from ragstone.metrics.options import check_count, check_option
 from ragstone_langchain.calling import Calling
 from ragstone_langchain.facts import check_timeout, identity_settings, input_limit, model_name

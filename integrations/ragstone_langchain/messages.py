@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, cast
 
-from ragstone.asking.values import as_dict, as_list
+from ragstone.judging.values import as_dict, as_list
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage

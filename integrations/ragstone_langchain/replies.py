@@ -6,9 +6,9 @@ from typing import cast
 from langchain_core.messages import AIMessage, BaseMessage
 
 from ragstone import LLMReply, LLMRequest
-from ragstone.asking.adapting import read_reply, schema_name, was_cut_off, why_it_ended
-from ragstone.asking.values import as_count, as_dict, as_list
 from ragstone.clients.chat import read_completion, reasoning, with_function_call
+from ragstone.judging.adapting import read_reply, schema_name, was_cut_off, why_it_ended
+from ragstone.judging.values import as_count, as_dict, as_list
 from ragstone_langchain.messages import text_of
 
 

@@ -10,8 +10,8 @@ from llama_index.core.prompts.mixin import PromptDictType
 from llama_index.core.schema import MetadataMode
 from pydantic import ValidationError
 
-from ragstone.asking.prompt import filled
 from ragstone.errors import ascore_safely, score_safely
+from ragstone.judging.prompt import filled
 from ragstone.metrics import Metric
 from ragstone.outcome import Outcome, Unscored
 from ragstone.sample import Sample, SampleField, first_problem

@@ -8,11 +8,11 @@ from llama_index.core.constants import DEFAULT_CONTEXT_WINDOW
 from llama_index.core.llms import LLM, CustomLLM
 
 import ragstone
-from ragstone.asking.adapting import is_constrained, spelled_out
-from ragstone.asking.values import as_dict
 from ragstone.errors import secrets_in
 from ragstone.identity import settings_of
 from ragstone.judge import Asking, LLMReply, LLMRequest
+from ragstone.judging.adapting import is_constrained, spelled_out
+from ragstone.judging.values import as_dict
 from ragstone.metrics.options import check_count, check_option
 from ragstone_llama_index.borrowed import Borrowed, defined_by
 from ragstone_llama_index.replies import to_reply

@@ -11,8 +11,8 @@ from typing_extensions import TypedDict, Unpack
 
 import ragstone
 from ragstone import AlignmentCoverage, ContextRelevancy, ResponseRelevancy, SummarizationScore
-from ragstone.calibration import Calibration
 from ragstone.judge import Asking, Embedder
+from ragstone.labels import Calibration
 from ragstone.metrics.alignment_coverage import CoverageRule
 from ragstone.metrics.base import Scoring
 from ragstone.metrics.response_relevancy import NoncommittalRule

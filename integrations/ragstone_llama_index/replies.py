@@ -7,9 +7,9 @@ from typing import cast
 
 from llama_index.core.base.llms.types import ChatResponse, CompletionResponse
 
-from ragstone.asking.adapting import read_reply, why_it_ended
-from ragstone.asking.values import as_count, as_dict, as_list
 from ragstone.judge import LLMReply, LLMRequest
+from ragstone.judging.adapting import read_reply, why_it_ended
+from ragstone.judging.values import as_count, as_dict, as_list
 
 _INPUT = ("prompt_tokens", "input_tokens", "prompt_token_count")
 _OUTPUT = ("completion_tokens", "output_tokens", "candidates_token_count")

@@ -9,8 +9,8 @@ from llama_index.core.llms import LLM
 from llama_index.core.prompts import ChatPromptTemplate, PromptTemplate
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from ragstone.asking.values import as_dict, as_list
 from ragstone.judge import LLMReply, LLMRequest
+from ragstone.judging.values import as_dict, as_list
 
 
 def ask_structured(llm: LLM, request: LLMRequest, messages: Sequence[ChatMessage]) -> LLMReply:

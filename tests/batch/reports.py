@@ -1,8 +1,8 @@
 """Reports to ask of, made of plain numbers."""
 
 from ragstone import Evidence, Sample, Score, Unscored, Usage, Verdict
-from ragstone.batch.report.report import Report
-from ragstone.batch.report.result import Result
+from ragstone.reporting.batch.report import Report
+from ragstone.reporting.batch.result import Result
 
 
 def scored(value, metric="demo", **changes):

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragstone import Sample
-from ragstone.batch.comparison.comparison import NotComparableError, compare
-from ragstone.batch.report.facts import MetricFacts
-from ragstone.batch.report.report import Report
-from ragstone.batch.report.statistics import bootstrap_interval, noise_error, permutation_p, sign_test_p
+from ragstone.reporting.batch.facts import MetricFacts
+from ragstone.reporting.batch.report import Report
+from ragstone.reporting.batch.statistics import bootstrap_interval, noise_error, permutation_p, sign_test_p
+from ragstone.reporting.comparison.comparison import NotComparableError, compare
 
-from ..report.browser import Browser, find_chromium  # noqa: TID252
-from ..report.test_browser import ATTACK, OURS, asked  # noqa: TID252
+from ..reporting.browser import Browser, find_chromium  # noqa: TID252
+from ..reporting.test_browser import ATTACK, OURS, asked  # noqa: TID252
 from .reports import report, results, rich
 
 

@@ -19,11 +19,11 @@ from ragstone import (
     Sample,
     SummarizationScore,
 )
-from ragstone.asking import ask, tokens
-from ragstone.asking.schema import record, whole
 from ragstone.batch.estimation.estimate import estimate
 from ragstone.batch.sources.source import rows_of
 from ragstone.cli.main import cli
+from ragstone.judging import ask, tokens
+from ragstone.judging.schema import record, whole
 from ragstone.testing import FakeEmbedder, FakeLLM
 from ragstone.text import split_sentences
 

@@ -10,8 +10,8 @@ import pytest
 
 from ragstone import BaseLLM, ContextRelevancy, LLMReply, Sample
 from ragstone.batch.evaluate import aevaluate, evaluate
-from ragstone.batch.journal.journal import Journal
 from ragstone.batch.sources.samples import SourceError
+from ragstone.store.journal.journal import Journal
 from ragstone.testing import FakeLLM
 
 SAMPLE = Sample(user_input="Who wrote Emma?", retrieved_contexts=["Jane Austen wrote it. It rains."], id="emma")

@@ -9,9 +9,9 @@ import sys
 import pytest
 
 from ragstone import Sample, Verdict
-from ragstone.batch.report.export import COLUMNS, neutral
-from ragstone.batch.report.report import Report
-from ragstone.batch.report.result import Result
+from ragstone.reporting.batch.export import COLUMNS, neutral
+from ragstone.reporting.batch.report import Report
+from ragstone.reporting.batch.result import Result
 
 from .reports import report, rich, scored
 

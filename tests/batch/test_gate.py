@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ragstone import BaseLLM, LLMReply, LLMRequest
-from ragstone.asking.flow import EmbedRequest, Meter
-from ragstone.batch.pace.gate import Gate
+from ragstone.judging.flow import EmbedRequest, Meter
+from ragstone.limits.gate import Gate
 from ragstone.testing import FakeEmbedder, FakeLLM
 
 from .clock import now, run_on_a_clock

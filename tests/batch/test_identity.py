@@ -6,10 +6,10 @@ import pytest
 from pydantic import BaseModel, SecretStr
 
 from ragstone import BaseLLM, ContextRelevancy, LLMReply, evaluate
-from ragstone.batch.journal.keys import judge_key, metric_key
 from ragstone.clients import OpenAICompatible
 from ragstone.identity import settings_of
 from ragstone.local import LocalEmbedder, LocalLLM
+from ragstone.store.journal.keys import judge_key, metric_key
 
 from ..support.openai_server import chat  # noqa: TID252 - under importlib mode tests are no package
 

@@ -13,9 +13,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ragstone import Evidence, LLMReply, Score, Unscored, Usage, Verdict
-from ragstone.batch.journal.file import JournalError
-from ragstone.batch.journal.forms import outcome_columns, read_outcome, read_reply, reply_columns
-from ragstone.batch.journal.journal import Journal
+from ragstone.store.journal.file import JournalError
+from ragstone.store.journal.forms import outcome_columns, read_outcome, read_reply, reply_columns
+from ragstone.store.journal.journal import Journal
 
 from ..support.waiting import soon  # noqa: TID252 - under importlib mode tests are no package
 from .journals import run_alone, run_together, score, unscored

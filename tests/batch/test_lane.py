@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragstone.batch.pace.lane import GateClosed, Lane
-from ragstone.batch.pace.rates import Bucket
+from ragstone.limits.lane import GateClosed, Lane
+from ragstone.limits.rates import Bucket
 
 from .clock import now, run_on_a_clock
 

@@ -3,7 +3,7 @@
 import datetime
 from email.utils import format_datetime
 
-from ragstone.batch.pace.pushback import Pushback, pushback
+from ragstone.limits.pushback import Pushback, pushback
 
 
 class Error(Exception):

@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragstone import ContextRelevancy, Sample
-from ragstone.batch.report.facts import MetricFacts
-from ragstone.batch.report.report import Report
-from ragstone.batch.report.result import Result
-from ragstone.batch.sources.rows import BadLine
+from ragstone.reporting.batch.facts import MetricFacts
+from ragstone.reporting.batch.report import Report
+from ragstone.reporting.batch.result import Result
+from ragstone.sample import BadLine
 from ragstone.testing import FakeLLM
 
-from ..report.browser import Browser, find_chromium  # noqa: TID252
-from ..report.test_browser import ATTACK, OURS, asked  # noqa: TID252
+from ..reporting.browser import Browser, find_chromium  # noqa: TID252
+from ..reporting.test_browser import ATTACK, OURS, asked  # noqa: TID252
 from .reports import report, results, rich, scored, unscored
 
 
@@ -136,7 +136,7 @@ def test_metadata_that_is_no_json_does_not_stop_it(tmp_path):
 
 
 def lines_of(values, **changes):
-    from ragstone.batch.report.lines import encoded, result_line
+    from ragstone.reporting.batch.lines import encoded, result_line
 
     return [encoded(result_line(result)) for result in results(values, **changes)]
 

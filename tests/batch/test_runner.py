@@ -12,11 +12,11 @@ import pytest
 
 from ragstone import BaseLLM, LLMReply, Metric, Sample, Score, SummarizationScore, Unscored
 from ragstone.batch import BadLine, Row
-from ragstone.batch.journal.file import JournalError
-from ragstone.batch.journal.journal import Journal
-from ragstone.batch.journal.keys import NoKeyError
-from ragstone.batch.pace.gate import Gate
 from ragstone.batch.runner import Runner, Scored
+from ragstone.limits.gate import Gate
+from ragstone.store.journal.file import JournalError
+from ragstone.store.journal.journal import Journal
+from ragstone.store.journal.keys import NoKeyError
 from ragstone.testing import FakeLLM
 
 from .clock import run_on_a_clock

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from ragstone import Sample
 from ragstone.batch.sources import SourceError, rows_of
-from ragstone.batch.sources.rows import BadLine, Row
+from ragstone.sample import BadLine, Row
 
 WHOLE = {"user_input": "Q?", "retrieved_contexts": ["C.", "D."], "response": "A."}
 SAMPLE = Sample(**WHOLE)

@@ -3,9 +3,9 @@
 import pytest
 
 from ragstone import Sample, Score, Unscored, Verdict
-from ragstone.batch.report import spool as module
-from ragstone.batch.report.result import Result
-from ragstone.batch.report.spool import Spool
+from ragstone.reporting.batch import spool as module
+from ragstone.reporting.batch.result import Result
+from ragstone.reporting.batch.spool import Spool
 
 HALF = "\ud83d"
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragstone.batch.report.statistics import (
+from ragstone.reporting.batch.statistics import (
     bootstrap_interval,
     draw_noise,
     noise_error,

@@ -3,8 +3,8 @@
 import pytest
 
 from ragstone import Evidence, Score, Unscored, Verdict
-from ragstone.batch.report.report import Report
 from ragstone.cli.show import evidence_lines
+from ragstone.reporting.batch.report import Report
 from ragstone.text.plain import printable
 
 from .conftest import row

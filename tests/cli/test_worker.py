@@ -12,9 +12,9 @@ import pytest
 from ragstone import ContextRelevancy, ResponseRelevancy, Sample, Unscored
 from ragstone.monitor import Entry
 from ragstone.monitor.job import Job
-from ragstone.monitor.outbox import Outbox
 from ragstone.monitor.sampling import Choice
 from ragstone.sinks import Record, SQLiteSink
+from ragstone.store.outbox import Outbox
 
 from ..support.openai_server import error  # noqa: TID252 - under importlib mode tests are no package
 from ..support.waiting import soon  # noqa: TID252

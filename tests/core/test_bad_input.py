@@ -19,7 +19,7 @@ from ragstone import (
     SummarizationScore,
     Unscored,
 )
-from ragstone.asking import fence
+from ragstone.judging import fence
 from ragstone.testing import FakeLLM
 
 from .judges import fenced, metrics, obliging, truth

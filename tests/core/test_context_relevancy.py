@@ -5,7 +5,7 @@ import re
 import pytest
 
 from ragstone import ContextRelevancy, Sample
-from ragstone.asking import tokens
+from ragstone.judging import tokens
 from ragstone.testing import FakeLLM
 
 from .judges import fenced, filled, graded, numbered_lines, script, step, truth

@@ -3,7 +3,7 @@
 import pytest
 
 from ragstone import AlignmentCoverage, ContextRelevancy, LLMRequest, ResponseRelevancy, Sample, SummarizationScore
-from ragstone.asking import tokens
+from ragstone.judging import tokens
 from ragstone.testing import FakeEmbedder, FakeLLM
 
 from .judges import ASKS, drive, truth

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from ragstone import AlignmentCoverage, Sample, Score, SummarizationScore, Unscored
-from ragstone.asking.prompt import DATA_NOTICE
+from ragstone.judging.prompt import DATA_NOTICE
 from ragstone.testing import FakeLLM
 
 from .judges import fenced, metrics, truth

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from ragstone import LLMRequest
-from ragstone.asking.prompt import DATA_NOTICE
+from ragstone.judging.prompt import DATA_NOTICE
 
 from .judges import drive, metrics, step, truth
 from .test_prompts import SAMPLE

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ragstone.asking import BadReply, Reply, exactly, parse_choice, parse_json, parse_reply, unfence
+from ragstone.judging import BadReply, Reply, exactly, parse_choice, parse_json, parse_reply, unfence
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

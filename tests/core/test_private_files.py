@@ -17,8 +17,8 @@ from ragstone.cli.main import cli
 from ragstone.clients import OpenAICompatible
 from ragstone.distributed.outcomes import SharedOutcomes
 from ragstone.monitor import Budget, Monitor
-from ragstone.private_files import make_private
 from ragstone.sinks import JSONLSink, SQLiteSink, SQLSink
+from ragstone.store.private_files import make_private
 from ragstone.testing import FakeLLM
 
 from ..support.batch_server import BatchServer  # noqa: TID252 - under importlib mode tests are no package

@@ -12,10 +12,10 @@ from ragstone.testing import FakeEmbedder, FakeLLM
 
 WITH_ALL = [
     "ragstone",
-    "ragstone.asking",
+    "ragstone.judging",
     "ragstone.metrics",
     "ragstone.monitor",
-    "ragstone.report",
+    "ragstone.reporting.live",
     "ragstone.sinks",
     "ragstone.testing",
     "ragstone.text",

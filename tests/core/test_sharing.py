@@ -17,7 +17,7 @@ from ragstone import (
     SummarizationScore,
     Usage,
 )
-from ragstone.asking import Meter
+from ragstone.judging import Meter
 from ragstone.testing import FakeEmbedder, FakeLLM
 
 from ..support.waiting import soon  # noqa: TID252

@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from ragstone import Score, Unscored
-from ragstone.batch.journal.file import JournalError
 from ragstone.distributed.outcomes import SharedOutcomes
+from ragstone.store.journal.file import JournalError
 
 
 def key(i):

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ragstone import ContextRelevancy, Metric, Monitor, Sample
-from ragstone.asking import each
 from ragstone.judge import LLMRequest
+from ragstone.judging import each
 from ragstone.monitor import Stats
 from ragstone.sinks import Record
-from ragstone.sinks.base import Sink
+from ragstone.store.base import Sink
 from ragstone.testing import FakeLLM
 
 PATIENCE = 60.0

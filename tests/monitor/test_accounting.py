@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from ragstone import ContextRelevancy, Sample, Score
+from ragstone.limits.purse import Purse
 from ragstone.monitor import Budget, MemoryLedger, Stats
 from ragstone.monitor.delivery import Delivery
-from ragstone.monitor.purse import Purse
 from ragstone.testing import FakeLLM
 
 from ..support.waiting import soon  # noqa: TID252

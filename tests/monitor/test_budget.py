@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from ragstone import ContextRelevancy, LLMReply, Monitor
-from ragstone.asking.prompt import tokens
+from ragstone.judging.prompt import tokens
+from ragstone.limits.purse import Purse
 from ragstone.monitor import Budget, MemoryLedger
-from ragstone.monitor.purse import Purse
 from ragstone.testing import FakeLLM
 
 from ..support.waiting import soon  # noqa: TID252

@@ -6,10 +6,10 @@ import pytest
 
 from ragstone import Sample, Score, Unscored
 from ragstone.monitor.job import Job
-from ragstone.monitor.outbox import Contents, Outbox, OutboxError
 from ragstone.monitor.sampling import Choice
 from ragstone.monitor.snapshot import snapshot
 from ragstone.sinks import Record
+from ragstone.store.outbox import Contents, Outbox, OutboxError
 
 from .kit import in_threads
 from .live_app import change, rows
@@ -157,7 +157,7 @@ def test_put_off(outbox, second):
 
 def test_a_clock_that_went_back_does_not_put_off_for_longer(outbox, monkeypatch):
     now = 1_000_000.0
-    monkeypatch.setattr("ragstone.monitor.outbox.time.time", lambda: now)
+    monkeypatch.setattr("ragstone.store.outbox.time.time", lambda: now)
     put_off(outbox, job(), 30.0)
     now -= 500_000.0
     with outbox.transaction():

@@ -4,11 +4,11 @@ import os
 
 import pytest
 
-from ragstone.monitor.owner import Owner
+from ragstone.store.owner import Owner
 
 from .live_app import app
 
-HOLD = "from pathlib import Path; from ragstone.monitor.owner import Owner; owner = Owner(Path('owners')); "
+HOLD = "from pathlib import Path; from ragstone.store.owner import Owner; owner = Owner(Path('owners')); "
 pytestmark = pytest.mark.usefixtures("own_folder")
 
 
@@ -44,7 +44,7 @@ def test_a_name_that_is_no_name_touches_no_file(me, tmp_path):
 
 def test_a_file_taken_away_while_it_was_made_is_made_again(tmp_path, monkeypatch):
     """Another process may find it before it is locked, and take it for a dead one's."""
-    import ragstone.monitor.owner as module
+    import ragstone.store.owner as module
 
     real, taken = module._lock, []
 
@@ -64,6 +64,6 @@ def test_a_file_taken_away_while_it_was_made_is_made_again(tmp_path, monkeypatch
 
 
 def test_a_disk_that_cannot_lock_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr("ragstone.monitor.owner._lock", lambda file: False)
+    monkeypatch.setattr("ragstone.store.owner._lock", lambda file: False)
     with pytest.raises(OSError, match="cannot be locked; put the outbox on a disk of this machine"):
         Owner(tmp_path / "owners")

@@ -56,7 +56,7 @@ class Fickle:
 def test_it_waits_longer_each_time(monkeypatch):
     """30 s, twice that, and so on up to an hour; eleven tries."""
     now, waits = 1_000_000.0, []
-    monkeypatch.setattr("ragstone.monitor.outbox.time.time", lambda: now)
+    monkeypatch.setattr("ragstone.store.outbox.time.time", lambda: now)
     monkeypatch.setattr(keeper, "_SECONDS_BETWEEN_LOOKS", 0.005)
     monitor = live(reply=Fickle())
     monitor.submit(sample(1))

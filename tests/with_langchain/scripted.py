@@ -14,7 +14,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import Field
 
 from ragstone import LLMReply, LLMRequest
-from ragstone.asking.adapting import spelled_out
+from ragstone.judging.adapting import spelled_out
 from ragstone_langchain import LangChainLLM
 
 TOKENS = (100, 10)

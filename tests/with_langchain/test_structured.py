@@ -6,8 +6,8 @@ import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk
 
 from ragstone import ContextRelevancy, LLMRequest, Sample
-from ragstone.asking.adapting import spelled_out
-from ragstone.asking.schema import listing, record, whole
+from ragstone.judging.adapting import spelled_out
+from ragstone.judging.schema import listing, record, whole
 from ragstone_langchain import LangChainLLM
 from ragstone_langchain.replies import read_plain, read_structured
 

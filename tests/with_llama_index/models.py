@@ -14,7 +14,7 @@ from llama_index.core.llms.callbacks import llm_chat_callback, llm_completion_ca
 from pydantic import PrivateAttr
 
 from ragstone import LLMRequest, Sample
-from ragstone.asking.adapting import _IN_PROMPT
+from ragstone.judging.adapting import _IN_PROMPT
 from ragstone.testing import FakeEmbedder, FakeLLM
 
 from ..core.judges import drive, fenced, metrics, truth  # noqa: TID252 - for all tests of this folder

@@ -1,12 +1,12 @@
 """Scoring a data set: the runner, its journal and report, and which of two systems is better."""
 
-from ragstone.batch.comparison import Comparison, MetricComparison, NotComparableError, compare
 from ragstone.batch.estimation import Estimate, MetricEstimate, estimate
 from ragstone.batch.evaluate import aevaluate, evaluate
-from ragstone.batch.journal import Journal, JournalError
 from ragstone.batch.provider import ProviderBatch
-from ragstone.batch.report import MetricSummary, Report, ReportError, Result, Summary
 from ragstone.batch.sources import BadLine, Row, SourceError, read_rows, rows_of
+from ragstone.reporting.batch import MetricSummary, Report, ReportError, Result, Summary
+from ragstone.reporting.comparison import Comparison, MetricComparison, NotComparableError, compare
+from ragstone.store.journal import Journal, JournalError
 
 __all__ = [
     "BadLine",

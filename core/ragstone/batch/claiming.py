@@ -6,9 +6,9 @@ from contextlib import suppress
 from functools import partial
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
-from ragstone.batch.journal.file import JournalError
-from ragstone.batch.pace.watch import in_daemon
 from ragstone.batch.scoring import Outcomes
+from ragstone.limits.watch import in_daemon
+from ragstone.store.journal.file import JournalError
 
 J = TypeVar("J")
 _AHEAD = 16  # evaluations in line that are claimed along with one, so that not each waits for the file

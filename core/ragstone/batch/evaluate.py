@@ -9,16 +9,16 @@ from pathlib import Path
 
 from ragstone.batch.given import Given
 from ragstone.batch.interrupts import Interrupts
-from ragstone.batch.journal.journal import Journal
-from ragstone.batch.pace.gate import Gate
 from ragstone.batch.progress import Progress, Shown
-from ragstone.batch.report.report import Report
-from ragstone.batch.report.spool import Spool
 from ragstone.batch.runner import Runner
-from ragstone.batch.sources.rows import BadLine
 from ragstone.batch.sources.source import Source, rows_of
+from ragstone.limits.gate import Gate
 from ragstone.metrics.base import Metric
 from ragstone.outcome import Score
+from ragstone.reporting.batch.report import Report
+from ragstone.reporting.batch.spool import Spool
+from ragstone.sample import BadLine
+from ragstone.store.journal.journal import Journal
 
 _log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import suppress
 from typing import Final, Protocol
 
-from ragstone.batch.sources.rows import BadLine, Row
+from ragstone.sample import BadLine, Row
 
 Item = Row | BadLine
 

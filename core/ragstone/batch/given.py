@@ -13,7 +13,7 @@ from ragstone.metrics.options import check_count
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ragstone.batch.journal.journal import Journal
+    from ragstone.store.journal.journal import Journal
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import sys
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
-from ragstone.batch.pace.gate import Gate
+from ragstone.limits.gate import Gate
 
 if TYPE_CHECKING:
     from tqdm import tqdm

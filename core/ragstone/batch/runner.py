@@ -8,13 +8,13 @@ from typing import Any, NamedTuple, cast
 
 from ragstone.batch.claiming import ClaimedOutcomes, Claiming
 from ragstone.batch.feed import Feed, FromMemory, FromThread, Item
-from ragstone.batch.journal.keys import metric_key, outcome_key, sample_key
-from ragstone.batch.pace.gate import Gate
-from ragstone.batch.pace.lane import GateClosed
-from ragstone.batch.report.result import Result
 from ragstone.batch.scoring import GIVE_UP_AFTER, Outcomes, Scoring
-from ragstone.batch.sources.rows import BadLine, Row
+from ragstone.limits.gate import Gate
+from ragstone.limits.lane import GateClosed
 from ragstone.metrics.base import Metric
+from ragstone.reporting.batch.result import Result
+from ragstone.sample import BadLine, Row
+from ragstone.store.journal.keys import metric_key, outcome_key, sample_key
 
 
 class Scored(NamedTuple):

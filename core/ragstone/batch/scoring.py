@@ -5,15 +5,15 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Protocol
 
-from ragstone.asking.flow import CannotScore, Meter
-from ragstone.batch.journal.file import JournalError
-from ragstone.batch.pace.gate import Gate
-from ragstone.batch.pace.lane import GateClosed
-from ragstone.batch.pace.watch import Stopwatch
 from ragstone.errors import unscored
+from ragstone.judging.flow import CannotScore, Meter
+from ragstone.limits.gate import Gate
+from ragstone.limits.lane import GateClosed
+from ragstone.limits.watch import Stopwatch
 from ragstone.metrics.base import Metric
 from ragstone.outcome import Outcome, Score, Unscored
 from ragstone.sample import Sample
+from ragstone.store.journal.file import JournalError
 
 GIVE_UP_AFTER = 100
 """Samples in a row on which the judge fails: what comes after them would only wait for retries, for hours."""

@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ragstone.batch.journal.file import JournalError
 from ragstone.batch.sources.rows import SAMPLE_FIELDS
-from ragstone.calibration import CalibrationError
 from ragstone.cli.files import check_apart, check_writable
 from ragstone.cli.input import parse_keys
 from ragstone.cli.judges import EMBEDDER_HELP, NotThere, is_local, local_file, make_embedder
 from ragstone.cli.metrics import METRICS, make_metrics, parse_settings
 from ragstone.cli.options import FiniteRange, llm_option
+from ragstone.labels import CalibrationError
 from ragstone.metrics import ContextRelevancy
+from ragstone.store.journal.file import JournalError
 from ragstone.text.plain import printable, text_table
 
 if TYPE_CHECKING:
-    from ragstone.calibration.calibration import Calibration, Figure
-    from ragstone.calibration.labels import Labels
-    from ragstone.calibration.making import Made
+    from ragstone.labels.calibration import Calibration, Figure
+    from ragstone.labels.labels import Labels
+    from ragstone.labels.making import Made
 
 _LABELS = ("labels", "relevant", "noncommittal", "score", "sentences")
 
@@ -112,9 +112,9 @@ def calibrate(
       0    written
       2    a line or an option cannot be used, or the labels are too few
     """  # noqa: D301 - click's mark for lines that stay as they are
-    from ragstone.calibration.labels import read_labels
-    from ragstone.calibration.learning import load_sklearn
-    from ragstone.calibration.making import make
+    from ragstone.labels.labels import read_labels
+    from ragstone.labels.learning import load_sklearn
+    from ragstone.labels.making import make
 
     check_apart(
         [("--out", out), ("--journal", journal)],

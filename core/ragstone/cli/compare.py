@@ -34,10 +34,10 @@ def compare(a: str, b: str, page: str | None, any_version: bool) -> None:
       2    a file holds no results, or the scores are not comparable
     """  # noqa: D301 - click's mark for lines that stay as they are
     # Here, not above: numpy, for those who compare.
-    from ragstone.batch.comparison.comparison import NotComparableError
-    from ragstone.batch.comparison.comparison import compare as compared
-    from ragstone.batch.report.file import ReportError
     from ragstone.cli.page import write_page
+    from ragstone.reporting.batch.file import ReportError
+    from ragstone.reporting.comparison.comparison import NotComparableError
+    from ragstone.reporting.comparison.comparison import compare as compared
 
     if page is not None:
         check_apart([("--report", page)], [("the input A", a), ("the input B", b)])

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 import click
 
 from ragstone.batch.estimation.estimate import estimate
-from ragstone.batch.sources.rows import BadLine, Row
 from ragstone.cli.judges import is_local, model_of
 from ragstone.judge import LLM, Asking, LLMReply, LLMRequest
 from ragstone.metrics import Metric
+from ragstone.sample import BadLine, Row
 from ragstone.text.plain import printable
 
 if TYPE_CHECKING:

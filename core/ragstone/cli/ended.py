@@ -7,9 +7,9 @@ from typing import Any
 import click
 
 from ragstone.batch.interrupts import Interrupts
-from ragstone.batch.journal.file import JournalError
-from ragstone.batch.journal.journal import Journal
 from ragstone.cli.results import ResultsLost
+from ragstone.store.journal.file import JournalError
+from ragstone.store.journal.journal import Journal
 
 
 class _JournalLost(click.ClickException):

@@ -4,9 +4,9 @@ import sys
 
 import click
 
-from ragstone.batch.report.file import InFile, ReportError
 from ragstone.cli.metrics import METRICS
 from ragstone.cli.show import evidence_lines
+from ragstone.reporting.batch.file import InFile, ReportError
 
 
 @click.command(short_help="Print why a sample scored as it did.")

@@ -9,9 +9,9 @@ from typing import Any, cast
 import click
 from pydantic import TypeAdapter, ValidationError
 
-from ragstone.calibration import Calibration, CalibrationError
 from ragstone.cli.dry_run import Nobody, unasked
 from ragstone.cli.judges import make_embedder, make_llm, model_of
+from ragstone.labels import Calibration, CalibrationError
 from ragstone.metrics import AlignmentCoverage, ContextRelevancy, Metric, ResponseRelevancy, SummarizationScore
 
 _CLASSES: Mapping[str, type[Metric]] = {

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import click
 
-from ragstone.batch.report.facts import MetricFacts
-from ragstone.batch.report.file import replacing
-from ragstone.batch.report.page import report_page
-from ragstone.batch.report.tally import Tally
 from ragstone.batch.runner import Scored
-from ragstone.batch.sources.rows import BadLine
 from ragstone.metrics.base import Metric
+from ragstone.reporting.batch.facts import MetricFacts
+from ragstone.reporting.batch.file import replacing
+from ragstone.reporting.batch.page import report_page
+from ragstone.reporting.batch.tally import Tally
+from ragstone.sample import BadLine
 
 
 class PageLost(click.ClickException):

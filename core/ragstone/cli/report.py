@@ -6,12 +6,12 @@ import time
 import click
 
 from ragstone.cli.files import check_apart, database_file
-from ragstone.private_files import open_private
-from ragstone.report import DatabaseError
-from ragstone.report.facts import Findings
-from ragstone.report.gather import gather
-from ragstone.report.page import page
-from ragstone.report.since import seconds_since
+from ragstone.reporting.live import DatabaseError
+from ragstone.reporting.live.facts import Findings
+from ragstone.reporting.live.gather import gather
+from ragstone.reporting.live.page import page
+from ragstone.reporting.live.since import seconds_since
+from ragstone.store.private_files import open_private
 
 
 class _NoReport(click.ClickException):

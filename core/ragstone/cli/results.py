@@ -11,9 +11,9 @@ from typing import IO
 
 import click
 
-from ragstone.batch.report.lines import encoded, result_line
 from ragstone.batch.runner import Scored
-from ragstone.file_lock import try_lock
+from ragstone.reporting.batch.lines import encoded, result_line
+from ragstone.store.file_lock import try_lock
 
 _BINARY = getattr(os, "O_BINARY", 0)
 

@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ragstone.batch.journal.journal import Journal
-from ragstone.batch.pace.gate import Gate
 from ragstone.batch.progress import Progress
-from ragstone.batch.report.summary import Summary
 from ragstone.batch.runner import Runner, Scored
-from ragstone.batch.sources.rows import BadLine, Row
 from ragstone.cli.output import echo
 from ragstone.cli.results import Results
 from ragstone.cli.show import evidence_lines
+from ragstone.limits.gate import Gate
 from ragstone.metrics import AlignmentCoverage, Metric
 from ragstone.outcome import Score
+from ragstone.reporting.batch.summary import Summary
+from ragstone.sample import BadLine, Row
+from ragstone.store.journal.journal import Journal
 from ragstone.text.plain import printable
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import click
 
 from ragstone.batch.interrupts import Interrupts
-from ragstone.batch.pace.gate import Gate
 from ragstone.batch.progress import is_terminal
 from ragstone.batch.sources.rows import SAMPLE_FIELDS, read_rows
 from ragstone.cli.dry_run import show_estimate
@@ -22,6 +21,7 @@ from ragstone.cli.options import FiniteRange, asking_option, embedder_option, ll
 from ragstone.cli.results import Results
 from ragstone.cli.run import Run
 from ragstone.cli.show import summary_table
+from ragstone.limits.gate import Gate
 from ragstone.metrics import Metric
 from ragstone.text.plain import printable
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 
-from ragstone.batch.report.summary import Summary
 from ragstone.outcome import Evidence, Outcome, Suspicion, Unscored
+from ragstone.reporting.batch.summary import Summary
 from ragstone.text.plain import printable, text_table
 
 _WIDTH = 100

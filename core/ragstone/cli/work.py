@@ -17,7 +17,7 @@ from ragstone.text.plain import printable
 if TYPE_CHECKING:
     from types import FrameType
 
-    from ragstone.monitor.outbox import Contents
+    from ragstone.store.outbox import Contents
 
 Ended = Literal["done", "interrupted", "terminated", "judge", "sink"]
 

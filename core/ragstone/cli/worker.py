@@ -17,12 +17,12 @@ from ragstone.cli.metrics import METRICS, make_metrics, parse_settings
 from ragstone.cli.options import asking_option, embedder_option, llm_option, settings_option
 from ragstone.cli.work import Work
 from ragstone.monitor import Entry, Monitor
-from ragstone.sinks.errors import SinkError
+from ragstone.store.errors import SinkError
 from ragstone.text.plain import printable
 
 if TYPE_CHECKING:
-    from ragstone.monitor.outbox import Contents
-    from ragstone.sinks import Sink
+    from ragstone.store import Sink
+    from ragstone.store.outbox import Contents
 
 _HOW = ("names", "llm", "embedder", "asking", "settings", "db", "store_text", "workers")
 _MOST_WAITING = 100  # samples taken at once: several workers on one outbox share what is left
@@ -110,7 +110,7 @@ def contents(path: Path) -> "Contents":
     Raises:
         NotThere: There is no such file, it is no outbox, or it cannot be read.
     """
-    from ragstone.monitor.outbox import Outbox, OutboxError  # loads sqlite3
+    from ragstone.store.outbox import Outbox, OutboxError  # loads sqlite3
 
     if not path.is_file():
         what = "is a folder" if path.is_dir() else "there is no such file"
@@ -219,7 +219,7 @@ def _way(name: str, outbox: str, *, again: bool) -> str:
 
 
 def _sink(db: str) -> "Sink":
-    from ragstone.sinks import SQLiteSink, SQLSink
+    from ragstone.store import SQLiteSink, SQLSink
 
     try:
         if "://" in db:

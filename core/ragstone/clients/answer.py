@@ -3,8 +3,8 @@
 import json
 from typing import cast
 
-from ragstone.asking.values import as_dict
 from ragstone.clients.access import Access
+from ragstone.judging.values import as_dict
 
 
 class AnswerError(RuntimeError):

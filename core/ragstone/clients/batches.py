@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ragstone.asking.values import as_count, as_dict, as_list
 from ragstone.clients.access import Access
 from ragstone.clients.answer import AnswerError, missing, read_json
 from ragstone.clients.connection import Call, Connection, Flow, load_openai
+from ragstone.judging.values import as_count, as_dict, as_list
 
 ENDPOINT = "/v1/chat/completions"
 _MARK = "ragstone"

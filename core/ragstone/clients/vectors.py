@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from ragstone.asking.values import as_dict, as_list
 from ragstone.clients.access import Access
 from ragstone.clients.answer import AnswerError, missing, read_json
+from ragstone.judging.values import as_dict, as_list
 
 
 def read_vectors(content: bytes, count: int, server: Access) -> NDArray[np.float32]:

@@ -7,8 +7,8 @@ from ragstone.distributed.spec import Spec
 from ragstone.outcome import Score, Unscored
 
 if TYPE_CHECKING:
-    from ragstone.batch.report.result import Result
-    from ragstone.batch.sources.rows import BadLine, Row
+    from ragstone.reporting.batch.result import Result
+    from ragstone.sample import BadLine, Row
 
 
 def score_chunk(rows: Iterable[object], spec: Spec | str, run: str = "") -> list[dict[str, Any]]:
@@ -41,9 +41,9 @@ def score_chunk(rows: Iterable[object], spec: Spec | str, run: str = "") -> list
         >>> score_chunk([{"response": 5, "id": "a"}], Spec(metrics=spec.metrics, judge="m@http://127.0.0.1:9"))
         [{'id': '1', 'line': 1, 'status': 'bad_row', 'detail': 'response: is int, not text (str)'}]
     """
-    from ragstone.batch.sources.rows import BadLine
     from ragstone.batch.sources.source import rows_of
     from ragstone.distributed.station import Station
+    from ragstone.sample import BadLine
 
     if isinstance(spec, str):
         spec = Spec.from_json(spec)
@@ -69,8 +69,8 @@ def to_dict(result: "Result") -> dict[str, Any]:
 
 def to_result(values: dict[str, Any]) -> "Result | BadLine":
     """Return the result that `score_chunk` made a dict of, or the row that was none."""
-    from ragstone.batch.report.result import Result
-    from ragstone.batch.sources.rows import BadLine
+    from ragstone.reporting.batch.result import Result
+    from ragstone.sample import BadLine
 
     rest = dict(values)
     sample_id, line, status = rest.pop("id"), rest.pop("line"), rest.pop("status")

@@ -18,10 +18,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from ragstone.batch.journal.file import JournalError
-from ragstone.batch.journal.forms import is_final, outcome_columns, read_outcome
 from ragstone.outcome import Outcome
-from ragstone.private_files import make_private_folder, open_private
+from ragstone.store.journal.file import JournalError
+from ragstone.store.journal.forms import is_final, outcome_columns, read_outcome
+from ragstone.store.private_files import make_private_folder, open_private
 
 _HEAD = b"ragstone-outcomes 1\n"
 _HEAD_WORD = b"ragstone-outcomes "

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ragstone.batch.report.facts import MetricFacts
-from ragstone.batch.report.result import Result
-from ragstone.batch.sources.rows import BadLine, Row
 from ragstone.distributed.chunk import to_result
 from ragstone.distributed.spec import Spec
+from ragstone.reporting.batch.facts import MetricFacts
+from ragstone.reporting.batch.result import Result
+from ragstone.sample import BadLine, Row
 
 Part = Sequence[Row | BadLine]
 _CHARACTERS = 1_000_000  # Dask warns of tasks of ten megabytes

@@ -9,15 +9,15 @@ from collections import OrderedDict, deque
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
-from ragstone.batch.pace.gate import Gate
 from ragstone.batch.runner import Runner, Scored
 from ragstone.distributed.outcomes import SharedOutcomes
 from ragstone.distributed.spec import Spec
+from ragstone.limits.gate import Gate
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 
-    from ragstone.batch.sources.rows import BadLine, Row
+    from ragstone.sample import BadLine, Row
 
 _KEPT = 4
 _lock = threading.Lock()

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, cast
 
-from ragstone.asking.flow import CannotScore, Flow, ask, both, each
-from ragstone.asking.prompt import numbered
-from ragstone.asking.reply import Answer, BadReply, Reply, exactly, parse_reply
-from ragstone.asking.schema import TEXT, keyed, listing, one_of, record, whole
 from ragstone.judge import LLMReply
+from ragstone.judging.flow import CannotScore, Flow, ask, both, each
+from ragstone.judging.prompt import numbered
+from ragstone.judging.reply import Answer, BadReply, Reply, exactly, parse_reply
+from ragstone.judging.schema import TEXT, keyed, listing, one_of, record, whole
 from ragstone.metrics.base import Metric
 from ragstone.metrics.closed_questions import ask_closed, check_questions, expected_share
 from ragstone.metrics.options import check_count, check_option

@@ -7,21 +7,21 @@ from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import TYPE_CHECKING, ClassVar, Literal, cast, get_args
 
-from ragstone.asking.flow import CannotScore, Flow, Meter, ask, each
-from ragstone.asking.prompt import DATA_NOTICE, digest, fence, filled, tokens
-from ragstone.asking.reply import Answer, BadReply, parse_choice
-from ragstone.asking.schema import Schema, one_of
-from ragstone.asking.suspicion import suspected
-from ragstone.calibration.calibration import Calibration
-from ragstone.calibration.signals import Item
-from ragstone.calibration.votes import VOTE_TEMPERATURE, voted
 from ragstone.judge import LLM, Asking, Embedder, LLMReply, LLMRequest
+from ragstone.judging.flow import CannotScore, Flow, Meter, ask, each
+from ragstone.judging.prompt import DATA_NOTICE, digest, fence, filled, tokens
+from ragstone.judging.reply import Answer, BadReply, parse_choice
+from ragstone.judging.schema import Schema, one_of
+from ragstone.judging.suspicion import suspected
+from ragstone.labels.calibration import Calibration
+from ragstone.labels.signals import Item
+from ragstone.labels.votes import VOTE_TEMPERATURE, voted
 from ragstone.metrics.options import check_count, check_instructions, check_members, check_number, check_option
 from ragstone.outcome import Outcome, Score, Unscored, UnscoredReason, Verdict
 from ragstone.sample import Sample, SampleField
 
 if TYPE_CHECKING:
-    from ragstone.asking.drivers import Answering
+    from ragstone.judging.drivers import Answering
 
 Scoring = Literal["count", "expected"]
 
@@ -38,7 +38,7 @@ class Metric(ABC):
     """A configured scorer. Immutable, holds nothing of any sample, safe to share between threads and tasks.
 
     To write your own, subclass it, set the class attributes and define `_flow`: a generator that yields
-    rounds of requests (through `ask`, `each`, `both` and `embed` of `ragstone.asking`) and returns
+    rounds of requests (through `ask`, `each`, `both` and `embed` of `ragstone.judging`) and returns
     `self._score(...)`. Everything else, sync and async, re-asks, usage and checks, comes with it.
 
     Args:
@@ -68,7 +68,7 @@ class Metric(ABC):
         calibrated_items: The items, beside the score, whose probabilities the metric lets a calibration map.
 
     Example:
-        >>> from ragstone.asking import ask
+        >>> from ragstone.judging import ask
         >>> from ragstone.testing import FakeLLM
         >>> class Politeness(Metric):
         ...     name, version, required_fields = "politeness", "1", ("response",)
@@ -174,7 +174,7 @@ class Metric(ABC):
         Raises:
             Exception: Whatever the judge's provider raises (network, authentication, rate limit).
         """
-        from ragstone.asking.drivers import run  # asyncio and threads are loaded when first used
+        from ragstone.judging.drivers import run  # asyncio and threads are loaded when first used
 
         return run(self.flow(sample), self.llm, self._embedder(), meter)
 
@@ -188,7 +188,7 @@ class Metric(ABC):
             meter: For runners that want to know the cost even when this raises.
             answering: For runners that stand between the metric and its judge: answers each request.
         """
-        from ragstone.asking.drivers import arun
+        from ragstone.judging.drivers import arun
 
         flow = self.flow(sample)
         offload = sample.characters() > _OFFLOAD_CHARACTERS

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Sequence
 from typing import cast
 
-from ragstone.asking.flow import Flow, ask, each
-from ragstone.asking.prompt import filled, numbered, sendable
-from ragstone.asking.reply import Answer, BadReply, Reply, exactly, parse_reply
-from ragstone.asking.schema import keyed, one_of, record
 from ragstone.judge import LLMReply
+from ragstone.judging.flow import Flow, ask, each
+from ragstone.judging.prompt import filled, numbered, sendable
+from ragstone.judging.reply import Answer, BadReply, Reply, exactly, parse_reply
+from ragstone.judging.schema import keyed, one_of, record
 from ragstone.metrics.base import Metric
 
 

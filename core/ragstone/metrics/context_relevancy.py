@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from ragstone.asking.flow import CannotScore, Flow, ask, both, each, embed
-from ragstone.asking.prompt import one_line, sendable, tokens
-from ragstone.asking.reply import Answer, BadReply, Reply, parse_reply
-from ragstone.asking.schema import TEXT, listing, record, whole
-from ragstone.calibration.answers import calibrated
-from ragstone.calibration.signals import Item
 from ragstone.judge import Embedder, LLMReply
+from ragstone.judging.flow import CannotScore, Flow, ask, both, each, embed
+from ragstone.judging.prompt import one_line, sendable, tokens
+from ragstone.judging.reply import Answer, BadReply, Reply, parse_reply
+from ragstone.judging.schema import TEXT, listing, record, whole
+from ragstone.labels.answers import calibrated
+from ragstone.labels.signals import Item
 from ragstone.metrics.base import Metric
 from ragstone.metrics.closed_questions import expected_share
 from ragstone.metrics.cosines import cosines_to_first

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ragstone.asking.flow import CannotScore
+from ragstone.judging.flow import CannotScore
 
 if TYPE_CHECKING:
     import numpy as np

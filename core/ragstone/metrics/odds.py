@@ -1,6 +1,6 @@
 """From the odds of yes to an answer."""
 
-from ragstone.asking.reply import Answer
+from ragstone.judging.reply import Answer
 
 
 def by_odds(yes: float, no: float) -> Answer:

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from ragstone.asking.flow import Flow, ask, both, each, embed
-from ragstone.asking.reply import Answer, BadReply, Reply, parse_reply
-from ragstone.asking.schema import FLAG, TEXT, Schema, listing, record
-from ragstone.calibration.answers import calibrated
-from ragstone.calibration.signals import Item
 from ragstone.judge import Embedder, LLMReply, LLMRequest
+from ragstone.judging.flow import Flow, ask, both, each, embed
+from ragstone.judging.reply import Answer, BadReply, Reply, parse_reply
+from ragstone.judging.schema import FLAG, TEXT, Schema, listing, record
+from ragstone.labels.answers import calibrated
+from ragstone.labels.signals import Item
 from ragstone.metrics.base import Metric
 from ragstone.metrics.closed_questions import ask_closed, expected_share
 from ragstone.metrics.cosines import cosines_to_first

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ragstone.asking.prompt import numbered
+from ragstone.judging.prompt import numbered
 from ragstone.outcome import Evidence
 from ragstone.sample import Sample, SampleField
 from ragstone.text import Splitter, language_of

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from ragstone.asking.flow import CannotScore, Flow, ask
-from ragstone.asking.reply import BadReply, Reply, parse_reply
-from ragstone.asking.schema import TEXT, listing, record
 from ragstone.judge import LLMReply, LLMRequest
+from ragstone.judging.flow import CannotScore, Flow, ask
+from ragstone.judging.reply import BadReply, Reply, parse_reply
+from ragstone.judging.schema import TEXT, listing, record
 from ragstone.metrics.base import Metric
 from ragstone.metrics.closed_questions import ask_closed, check_questions, expected_share
 from ragstone.metrics.options import check_flag, check_number, check_option

@@ -1,6 +1,6 @@
 """Scoring live traffic: the monitor, its budget and its counters."""
 
-from ragstone.monitor.budget import Budget, Entry, Ledger, MemoryLedger
+from ragstone.limits.budget import Budget, Entry, Ledger, MemoryLedger
 from ragstone.monitor.monitor import Monitor
 from ragstone.monitor.tally import FlushResult, SinkStats, Stats
 

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from ragstone.errors import describe
 from ragstone.monitor.tally import SinkStats, Tally
-from ragstone.sinks.base import Sink
-from ragstone.sinks.health import Health
-from ragstone.sinks.record import Record
+from ragstone.store.base import Sink
+from ragstone.store.health import Health
+from ragstone.store.record import Record
 
 MOST_WAITING = 10_000
 _BATCH = 200

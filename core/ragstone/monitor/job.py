@@ -9,8 +9,8 @@ from typing import cast
 from ragstone.monitor.sampling import Choice
 from ragstone.monitor.tally import Fate
 from ragstone.sample import Sample
-from ragstone.sinks.clean import to_json
-from ragstone.sinks.record import Record
+from ragstone.store.clean import to_json
+from ragstone.store.record import Record
 
 
 @dataclass(slots=True)

@@ -3,16 +3,16 @@
 from dataclasses import dataclass
 from typing import cast
 
-from ragstone.asking.flow import Meter
 from ragstone.errors import score_safely
+from ragstone.judging.flow import Meter
+from ragstone.limits.purse import SpendingMeter
 from ragstone.metrics.base import Metric
 from ragstone.monitor.job import Job
-from ragstone.monitor.purse import SpendingMeter
 from ragstone.monitor.sampling import Choice
 from ragstone.monitor.scrub import kept
 from ragstone.monitor.tally import Fate
 from ragstone.outcome import Outcome, Score, Unscored
-from ragstone.sinks.record import Record
+from ragstone.store.record import Record
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ from ragstone.monitor.delivery import MOST_WAITING, Delivery, Item
 from ragstone.monitor.job import Job
 from ragstone.monitor.queue import ByteCount
 from ragstone.monitor.tally import Tally
-from ragstone.sinks.record import Record
+from ragstone.store.record import Record
 
 if TYPE_CHECKING:
-    from ragstone.monitor.outbox import Outbox
+    from ragstone.store.outbox import Outbox
 
 T = TypeVar("T")
 
@@ -75,7 +75,7 @@ class Keeper:
         tally: Tally,
         deliveries: Mapping[str, Delivery],
     ) -> None:
-        from ragstone.monitor.outbox import Outbox  # loads sqlite3
+        from ragstone.store.outbox import Outbox  # loads sqlite3
 
         self._open = partial(Outbox, path)
         self._names = names

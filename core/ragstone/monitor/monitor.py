@@ -9,16 +9,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, cast
 
+from ragstone.limits.budget import Budget, Ledger, MemoryLedger
+from ragstone.limits.purse import Purse
 from ragstone.metrics.base import Metric
 from ragstone.metrics.options import check_count, check_flag, check_option
-from ragstone.monitor.budget import Budget, Ledger, MemoryLedger
 from ragstone.monitor.process import Process, Settings, WhenFull
-from ragstone.monitor.purse import Purse
 from ragstone.monitor.sampling import Predicate, Sampling, check_function
 from ragstone.monitor.snapshot import Redact
 from ragstone.monitor.tally import FlushResult, Stats
 from ragstone.sample import Sample
-from ragstone.sinks.base import Sink
+from ragstone.store.base import Sink
 from ragstone.text import _pysbd
 
 
@@ -139,7 +139,7 @@ class Monitor:
         )
         self._processes: dict[int, Process] = {}
         # What judging imports late, imported here: in a thread of ours, a fork meanwhile would leave it half-imported.
-        importlib.import_module("ragstone.asking.drivers")
+        importlib.import_module("ragstone.judging.drivers")
         _pysbd.load()
 
     @property
@@ -282,16 +282,16 @@ def _check_timeout(value: object) -> None:
 
 def _sinks(given: Sink | Sequence[Sink] | None) -> list[Sink]:
     if given is None:
-        from ragstone.sinks import SQLiteSink
+        from ragstone.store import SQLiteSink
 
         return [SQLiteSink()]
-    _check_type("sinks", given, (Sink, Sequence), "sinks of ragstone.sinks, such as SQLiteSink(PATH)")
+    _check_type("sinks", given, (Sink, Sequence), "sinks of ragstone.store, such as SQLiteSink(PATH)")
     sinks = [given] if isinstance(given, Sink) else list(given)
     names: set[str] = set()
     for sink in sinks:
         if not isinstance(cast("object", sink), Sink):
             raise TypeError(
-                f"sinks: holds {type(sink).__name__}; pass sinks of ragstone.sinks, such as SQLiteSink(PATH)"
+                f"sinks: holds {type(sink).__name__}; pass sinks of ragstone.store, such as SQLiteSink(PATH)"
             )
         if sink.name in names:
             raise ValueError(f"sinks: two are called {sink.name!r}; give one of them another name=")
@@ -308,5 +308,5 @@ def _outbox(path: Path) -> Path:
         raise ValueError(f"outbox: {path} is a folder; name a file in it")
     if not path.absolute().parent.is_dir():
         raise ValueError(f"outbox: {path}: there is no folder {path.absolute().parent}")
-    importlib.import_module("ragstone.monitor.outbox")  # loads sqlite3; in a thread of ours, a fork would break that
+    importlib.import_module("ragstone.store.outbox")  # loads sqlite3; in a thread of ours, a fork would break that
     return path.absolute()

@@ -15,12 +15,12 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Literal, cast
 
+from ragstone.limits.purse import Purse
 from ragstone.metrics.base import Metric
 from ragstone.monitor.delivery import Delivery, Item
 from ragstone.monitor.job import Job
 from ragstone.monitor.judging import Judged, gave_up, judge, judged, record
 from ragstone.monitor.keeper import MOST_ATTEMPTS, Keeper, Room
-from ragstone.monitor.purse import Purse
 from ragstone.monitor.queue import JobQueue
 from ragstone.monitor.recent import Recent
 from ragstone.monitor.sampling import Choice, Sampling
@@ -28,8 +28,8 @@ from ragstone.monitor.snapshot import Redact, RedactionFailed, snapshot
 from ragstone.monitor.tally import FATES, Fate, FlushResult, Stats, Tally
 from ragstone.monitor.workers import Evaluated, Running, Workers
 from ragstone.sample import Sample
-from ragstone.sinks.base import Sink
-from ragstone.sinks.health import Health
+from ragstone.store.base import Sink
+from ragstone.store.health import Health
 
 WhenFull = Literal["drop_newest", "drop_oldest", "spool", "block"]
 

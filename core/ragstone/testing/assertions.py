@@ -5,7 +5,7 @@ from typing import Any
 
 from ragstone.metrics.base import Metric
 from ragstone.outcome import Evidence, Score, Unscored, Verdict
-from ragstone.report.costly import costs
+from ragstone.reporting.live.costly import costs
 from ragstone.sample import Sample
 from ragstone.text.plain import printable
 

@@ -5,18 +5,17 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING, cast
 
-from ragstone.asking.drivers import advance
-from ragstone.asking.flow import EmbedRequest, Flow, Meter, Round
-from ragstone.asking.prompt import tokens
 from ragstone.batch.estimation.estimated import Estimate, MetricEstimate
 from ragstone.batch.estimation.supposed import supposed_reply
-from ragstone.batch.sources.rows import BadLine
 from ragstone.batch.sources.source import Source, rows_of
 from ragstone.errors import unscored
 from ragstone.judge import LLMReply, LLMRequest
+from ragstone.judging.drivers import advance
+from ragstone.judging.flow import EmbedRequest, Flow, Meter, Round
+from ragstone.judging.prompt import tokens
 from ragstone.metrics.base import Metric
 from ragstone.outcome import Outcome, Unscored
-from ragstone.sample import Sample
+from ragstone.sample import BadLine, Sample
 
 if TYPE_CHECKING:
     import numpy as np

@@ -19,7 +19,7 @@ class MetricEstimate:
         evaluations: Samples, times `repeat`.
         unscored: Those that would be `Unscored` before any call, by reason.
         first_calls: Judge calls of the first round: exact.
-        first_input_tokens: Their prompts' tokens, by `ragstone.asking.tokens`.
+        first_input_tokens: Their prompts' tokens, by `ragstone.judging.tokens`.
         calls: Judge calls in all.
         embed_calls: Calls to the embedder in all.
         rounds: The most rounds of judge calls that one sample takes.

@@ -5,8 +5,8 @@ import json
 import re
 from typing import TYPE_CHECKING, cast
 
-from ragstone.asking.values import as_dict, as_list
 from ragstone.judge import LLMReply, LLMRequest
+from ragstone.judging.values import as_dict, as_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +28,7 @@ def supposed_reply(request: LLMRequest) -> LLMReply:
     - Without a schema: such a text.
 
     Example:
-        >>> from ragstone.asking.schema import TEXT, listing, record
+        >>> from ragstone.judging.schema import TEXT, listing, record
         >>> reply = supposed_reply(LLMRequest("demo.claims", "", "One. Two. Three.", record(claims=listing(TEXT))))
         >>> len(json.loads(reply.text)["claims"])
         2

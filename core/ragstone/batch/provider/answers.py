@@ -4,10 +4,10 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ragstone.asking.values import as_dict
 from ragstone.clients.chat import read_completion
 from ragstone.errors import LONGEST
 from ragstone.judge import LLMReply, LLMRequest
+from ragstone.judging.values import as_dict
 
 _NOT_RUN = frozenset({"batch_expired", "batch_cancelled", "batch_canceled", "request_cancelled"})
 

@@ -7,22 +7,22 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from ragstone.batch.journal.journal import Journal
-from ragstone.batch.journal.keys import judge_key, metric_key
 from ragstone.batch.provider.courier import Courier, droppable
 from ragstone.batch.provider.flows import Flows
 from ragstone.batch.provider.gather import Gatherer
 from ragstone.batch.provider.run import ProviderRun, digest_of, progressed
 from ragstone.batch.provider.state import BatchState, FolderError, State
-from ragstone.batch.report.report import Report
-from ragstone.batch.report.result import Result
-from ragstone.batch.sources.rows import BadLine
 from ragstone.batch.sources.source import Source, rows_of
 from ragstone.clients.compatible import OpenAICompatible
 from ragstone.clients.connection import load_openai
 from ragstone.errors import describe
 from ragstone.metrics.base import Metric
 from ragstone.metrics.options import check_count, check_number
+from ragstone.reporting.batch.report import Report
+from ragstone.reporting.batch.result import Result
+from ragstone.sample import BadLine
+from ragstone.store.journal.journal import Journal
+from ragstone.store.journal.keys import judge_key, metric_key
 
 if TYPE_CHECKING:
     from ragstone.sample import Sample

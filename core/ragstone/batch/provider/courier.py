@@ -4,7 +4,6 @@ import logging
 from collections.abc import Iterable
 from pathlib import Path
 
-from ragstone.batch.journal.journal import Journal
 from ragstone.batch.provider.answers import Answered, read_answers
 from ragstone.batch.provider.state import BatchState, RequestState, Stage, State
 from ragstone.clients.batches import BatchFacts
@@ -12,6 +11,7 @@ from ragstone.clients.chat import ChatCall, Droppable
 from ragstone.clients.compatible import OpenAICompatible
 from ragstone.clients.connection import load_openai
 from ragstone.errors import without_keys
+from ragstone.store.journal.journal import Journal
 
 _log = logging.getLogger(__name__)
 _MOST_ERRORS = 2  # asked, and asked once more

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ragstone.clients.batches import ENDPOINT
-from ragstone.private_files import open_private
+from ragstone.store.private_files import open_private
 
 
 def request_line(key: str, body: dict[str, Any]) -> bytes:

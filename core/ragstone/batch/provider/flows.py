@@ -4,18 +4,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from ragstone.asking.drivers import advance, needed
-from ragstone.asking.flow import CannotScore, EmbedRequest, Meter, Round
-from ragstone.batch.draws import of_draw
-from ragstone.batch.journal.file import JournalError
-from ragstone.batch.journal.journal import Journal
-from ragstone.batch.journal.keys import reply_key
 from ragstone.batch.provider.state import State
-from ragstone.batch.sources.rows import Row
 from ragstone.errors import describe, secrets_of, unscored
 from ragstone.judge import LLMReply, LLMRequest
+from ragstone.judging.draws import of_draw
+from ragstone.judging.drivers import advance, needed
+from ragstone.judging.flow import CannotScore, EmbedRequest, Meter, Round
 from ragstone.metrics.base import Metric
 from ragstone.outcome import Outcome
+from ragstone.sample import Row
+from ragstone.store.journal.file import JournalError
+from ragstone.store.journal.journal import Journal
+from ragstone.store.journal.keys import reply_key
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from ragstone.batch.journal.journal import Journal
 from ragstone.batch.provider.files import RequestFiles, request_line
 from ragstone.batch.provider.flows import Evaluation, Progressed
 from ragstone.batch.provider.state import BatchState, RequestState, State
@@ -15,6 +14,7 @@ from ragstone.clients.compatible import OpenAICompatible
 from ragstone.clients.connection import load_openai
 from ragstone.errors import describe
 from ragstone.judge import LLMRequest
+from ragstone.store.journal.journal import Journal
 
 _log = logging.getLogger(__name__)
 _REQUEST_AT_FAULT = frozenset({400, 413, 422})

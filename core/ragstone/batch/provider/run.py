@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import cast
 
-from ragstone.batch.journal.keys import outcome_key, sample_key
 from ragstone.batch.provider.flows import Evaluation, Flows, Progressed
-from ragstone.batch.sources.rows import BadLine, Row
 from ragstone.batch.sources.source import Source, rows_of
 from ragstone.metrics.base import Metric
+from ragstone.sample import BadLine, Row
+from ragstone.store.journal.keys import outcome_key, sample_key
 
 _EMBEDDING_THREADS = 8
 _EMBEDDING_AHEAD = 32

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from ragstone.private_files import make_private, make_private_folder
+from ragstone.store.private_files import make_private, make_private_folder
 
 if TYPE_CHECKING:
     import numpy as np

@@ -14,9 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
 
-from ragstone.batch.sources.rows import BadLine, RepeatedKey, Row, distinct, read_rows
+from ragstone.batch.sources.rows import RepeatedKey, distinct, read_rows
 from ragstone.batch.sources.samples import Reading, SourceError
 from ragstone.batch.sources.tables import CHUNK, batch_rows
+from ragstone.sample import BadLine, Row
 
 _KINDS = ".jsonl, .ndjson, .json, .csv, .tsv (each also with .gz behind it) or .parquet"
 _LONGEST_CELL = 2**31 - 1

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
-from ragstone.sample import Sample, first_problem
+from ragstone.sample import BadLine, Row, Sample, first_problem
 
 # Our own names (which are ragas'), then ragas' older ones, then DeepEval's. Not ragas' reference_contexts nor
 # DeepEval's context: they hold what should have been retrieved, and a score of them says nothing of a retriever.
@@ -24,22 +24,6 @@ SAMPLE_FIELDS = tuple(KNOWN_NAMES)
 NAMING = "fields={'response': KEY, ...}"
 """How a message says where a row's keys are named: in Python; the command line has its own word."""
 _JSON_KINDS: Mapping[type, str] = {list: "an array", str: "a text", bool: "true or false", type(None): "null"}
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A sample and the line it stood on, counted from 1."""
-
-    line: int
-    sample: Sample
-
-
-@dataclass(frozen=True, slots=True)
-class BadLine:
-    """A line that holds no sample, and why."""
-
-    line: int
-    problem: str
 
 
 def read_rows(

@@ -14,9 +14,9 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from ragstone.batch.sources.rows import KNOWN_NAMES, NAMING, SAMPLE_FIELDS, BadLine, Row, to_sample
+from ragstone.batch.sources.rows import KNOWN_NAMES, NAMING, SAMPLE_FIELDS, to_sample
 from ragstone.errors import describe
-from ragstone.sample import Sample
+from ragstone.sample import BadLine, Row, Sample
 
 _PYTHON_LIST = re.compile(r"\[\s*['\"].*['\"]\s*,?\s*\]", re.DOTALL)
 

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import cast
 
 from ragstone.batch.sources.files import file_rows
-from ragstone.batch.sources.rows import BadLine, Row
 from ragstone.batch.sources.samples import Reading
 from ragstone.batch.sources.tables import table_rows
-from ragstone.sample import Sample
+from ragstone.sample import BadLine, Row, Sample
 
 Source = Iterable[object] | AsyncIterable[object] | str | PathLike[str]
 

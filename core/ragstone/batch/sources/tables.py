@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
-from ragstone.batch.sources.rows import BadLine, Row
 from ragstone.batch.sources.samples import Reading
+from ragstone.sample import BadLine, Row
 
 CHUNK = 1_000
 """Rows of a table that are Python objects at a time."""

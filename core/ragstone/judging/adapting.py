@@ -1,0 +1,146 @@
+"""What every adapter of a chat model does: the schema into the prompt, the bare answer out of the reply."""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+
+from ragstone.judge import LLMReply, LLMRequest
+from ragstone.judging.choice import answer_logprobs, choice_probabilities
+from ragstone.judging.reply import bare_answer, is_answer, is_same_answer
+from ragstone.judging.values import as_dict
+
+# 403 is OpenAI's for log-probabilities of reasoning models; 500 is llama.cpp's for a schema it cannot convert
+REFUSALS = frozenset({400, 403, 404, 422, 500, 501})
+"""The HTTP statuses with which servers refuse a parameter that they do not know."""
+_CUT_OFF = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})
+_WITHHELD = frozenset(
+    {
+        "content_filter",
+        "content_filtered",
+        "guardrail_intervened",
+        "prohibited_content",
+        "recitation",
+        "refusal",
+        "safety",
+    }
+)
+_IN_PROMPT = "\n\nReply with bare JSON, and nothing before or after it, that matches this JSON Schema:\n"
+
+
+def spelled_out(request: LLMRequest) -> str:
+    """Return the user message for a model that cannot be constrained: with the schema of the reply at its end.
+
+    A request for one of a few words says so itself, and is returned as it is.
+
+    Example:
+        >>> print(spelled_out(LLMRequest("demo.ask", "", "Is it?", {"type": "boolean"})).splitlines()[-1])
+        {"type": "boolean"}
+    """
+    if not is_constrained(request):
+        return request.user
+    return request.user + _IN_PROMPT + json.dumps(request.schema, ensure_ascii=False)
+
+
+def is_constrained(request: LLMRequest) -> bool:
+    """Whether the reply is to match a schema, rather than to be one of a few bare words."""
+    return bool(request.schema) and request.choices is None
+
+
+def schema_name(request: LLMRequest) -> str:
+    """Return a name for the request's schema that every provider takes.
+
+    Example:
+        >>> schema_name(LLMRequest("demo.ask", "", "", {}))
+        'demo_ask'
+    """
+    return re.sub(r"[^A-Za-z0-9_-]+", "_", request.task)[:64] or "reply"
+
+
+def why_it_ended(member: Callable[[str], object]) -> tuple[str, ...]:
+    """Return a provider's words for why a reply ended, in small letters.
+
+    Args:
+        member: What returns a field of the provider's answer by its name.
+
+    Example:
+        >>> why_it_ended({"finish_reason": "MAX_TOKENS"}.get)
+        ('max_tokens',)
+    """
+    names = ("finish_reason", "stop_reason", "stopReason", "done_reason")
+    details = member("incomplete_details")  # of OpenAI's Responses
+    reasons = [*map(member, names), as_dict(details).get("reason", getattr(details, "reason", None))]
+    words = (getattr(reason, "name", reason) for reason in reasons)  # of an enum
+    refused = ("refusal",) if member("refusal") else ()
+    return (*(word.lower() for word in words if isinstance(word, str)), *refused)
+
+
+def was_cut_off(ended: Sequence[str]) -> bool:
+    """Return whether one of the words says that the reply was cut off.
+
+    Example:
+        >>> was_cut_off(["length"]), was_cut_off(["stop"])
+        (True, False)
+    """
+    return not _CUT_OFF.isdisjoint(ended)
+
+
+def read_reply(
+    written: str,
+    request: LLMRequest,
+    *,
+    tool_calls: Sequence[str] = (),
+    must_call: bool = False,
+    reasoning: str = "",
+    ended: Sequence[str] = (),
+    input_tokens: int | None = None,
+    output_tokens: int | None = None,
+    logprobs: object = None,
+) -> LLMReply:
+    r"""Return what a chat model wrote as a reply.
+
+    It is the text without what `ragstone.judging.bare_answer` takes off: thoughts before the answer, a fence around it.
+    Where there is no text, it is the arguments of the one tool call; else the reasoning, if that is exactly an answer.
+    Answers that differ come back together, which no parser accepts. Nothing is read of a reply that the provider
+    withheld or the model refused, nor of one that was cut off and holds thoughts: the mark may be one that it quotes.
+    Whether it is an answer at all is for the metric's parser to say.
+
+    Args:
+        written: The model's text.
+        request: What it was asked.
+        tool_calls: The arguments of each tool that it calls, as JSON.
+        must_call: Whether its answer is to be a tool call; prose beside the call does not matter then.
+        reasoning: Its thoughts, where the provider keeps them apart from the text.
+        ended: The provider's words for why the reply ended, as `why_it_ended` returns them.
+        input_tokens: Prompt tokens; None when the provider does not say.
+        output_tokens: Reply tokens; None when the provider does not say.
+        logprobs: The `logprobs` of a chat completion's choice, if there are any.
+
+    Example:
+        >>> read_reply("<think>Hm.</think>Yes.", LLMRequest("demo.ask", "", "", {}, choices=("yes", "no"))).text
+        'yes'
+    """
+    text, thought = bare_answer(written, request.choices)
+    cut_off = was_cut_off(ended)
+    if not _WITHHELD.isdisjoint(ended) or (cut_off and thought):
+        text = ""
+    else:
+        text = _only_answer(text, tool_calls, "" if cut_off else reasoning, request.choices, must_call=must_call)
+    probabilities = None
+    if request.choices is not None and text in request.choices:
+        probabilities = choice_probabilities(answer_logprobs(logprobs, text), request.choices)
+    return LLMReply(text, input_tokens=input_tokens, output_tokens=output_tokens, probabilities=probabilities)
+
+
+def _only_answer(
+    text: str, calls: Sequence[str], reasoning: str, choices: Sequence[str] | None, *, must_call: bool
+) -> str:
+    """Return the one answer among a text, tool calls and reasoning; all of them, unreadable, if they differ."""
+    answers = [text] if is_answer(text, choices) else []
+    if not text.strip() and is_answer(reasoning, choices):
+        answers = [bare_answer(reasoning, choices)[0]]
+    if not calls or (text.strip() and not answers and not must_call):
+        return (answers or [text])[0]
+    if len(calls) == 1 and all(is_same_answer(answer, calls[0], choices) for answer in answers):
+        return (answers or calls)[0]
+    together = "\n".join([*answers, *calls])
+    return "" if is_answer(bare_answer(together, choices)[0], choices) else together

@@ -1,0 +1,1 @@
+"""Limits on what is asked of judges: rates, calls at once, budgets."""

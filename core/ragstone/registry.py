@@ -1,0 +1,264 @@
+"""Metrics, judges and embedders by name: the same strings in Python, on the command line and in a worker.
+
+A metric is "response_relevancy" (one of `ragstone.metrics`) or "my_pkg:Polite". A judge or an embedder is "local",
+"local:PATH", "openai:MODEL", the URL of an OpenAI-compatible server, "MODEL@URL", or "my_pkg:make_judge".
+"""
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from pydantic import TypeAdapter, ValidationError
+
+from ragstone.errors import describe
+from ragstone.judge import LLM, Asking, Embedder, LLMReply, LLMRequest
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ragstone.metrics.base import Metric
+
+FORMS = "local, local:PATH, openai:MODEL, URL, MODEL@URL, or module:function"
+OBJECTS = frozenset({"llm", "embedder", "splitter", "calibration"})
+"""Options of a metric that are objects: no text gives them."""
+_OPENAI_EMBEDDER = "text-embedding-3-small"
+_ENTRY_POINT = re.compile(r"(?!local:|openai:)[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+
+
+class RegistryError(ValueError):
+    """A name that names nothing, or an option that the named metric does not have; the message says what there is."""
+
+
+class NullJudge:
+    """A judge and embedder that has a name and is never asked: for a dry run, and for checking a metric's options.
+
+    Args:
+        model: The name.
+        asking: What would suit the judge that it stands for.
+
+    Example:
+        >>> NullJudge("gpt-5-mini").model
+        'gpt-5-mini'
+    """
+
+    def __init__(self, model: str = "none", asking: Asking = "together") -> None:
+        self.model = model
+        self.asking: Asking = asking
+
+    def generate(self, request: LLMRequest, /) -> LLMReply:
+        """Refuse."""
+        raise AssertionError(f"a NullJudge cannot answer {request.task}")
+
+    async def agenerate(self, request: LLMRequest, /) -> LLMReply:
+        """Refuse."""
+        return self.generate(request)
+
+    def embed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
+        """Refuse."""
+        raise AssertionError(f"a NullJudge cannot embed {len(texts)} texts")
+
+    async def aembed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
+        """Refuse."""
+        return self.embed(texts)
+
+
+def metric_names() -> tuple[str, ...]:
+    """Return the names of ragstone's metrics, in the order of their classes' names.
+
+    Example:
+        >>> "response_relevancy" in metric_names()
+        True
+    """
+    return tuple(_metrics())
+
+
+def metric_class(name: str) -> "type[Metric]":
+    """Return the class of a metric.
+
+    Raises:
+        RegistryError: The name names none.
+
+    Example:
+        >>> metric_class("context_relevancy").__name__
+        'ContextRelevancy'
+    """
+    known = _metrics()
+    if name in known:
+        return known[name]
+    if not is_entry_point(name):
+        raise RegistryError(f"there is no metric {name!r}; there are {', '.join(known)}, or module:Class")
+    found = _imported(name)
+    if not (isinstance(found, type) and issubclass(found, import_module("ragstone.metrics").Metric)):
+        raise RegistryError(f"{name} is no subclass of ragstone.Metric")
+    return cast("type[Metric]", found)
+
+
+def make_metric(
+    name: str, options: Mapping[str, object], llm: "LLM | str", embedder: "Embedder | str | None" = None
+) -> "Metric":
+    """Return a metric.
+
+    Args:
+        name: The metric.
+        options: Its options; those that are texts, numbers and lists are checked against their types.
+        llm: The judge, or its name.
+        embedder: The embedder, or its name; used where the metric has one.
+
+    Raises:
+        RegistryError: A name names nothing, or an option is unknown or impossible.
+
+    Example:
+        >>> make_metric("context_relevancy", {"granularity": "chunk"}, NullJudge()).granularity
+        'chunk'
+    """
+    cls = metric_class(name)
+    types = {field.name: field.type for field in dataclasses.fields(cls) if field.init}
+    arguments: dict[str, Any] = {"llm": llm}
+    if embedder is not None and "embedder" in types:
+        arguments["embedder"] = embedder
+    for option, value in options.items():
+        arguments[option] = value if option in OBJECTS & types.keys() else checked_option(name, option, value)
+    try:
+        return cls(**arguments)
+    except (TypeError, ValueError) as error:
+        raise RegistryError(f"{name}: {error}") from error
+
+
+def checked_option(name: str, option: str, value: object) -> Any:  # noqa: ANN401 - of whatever type the option is
+    """Return an option's value as its type has it: a tuple for a list of JSON.
+
+    Raises:
+        RegistryError: The metric has no such option, or the value is not of its type.
+    """
+    types = {field.name: field.type for field in dataclasses.fields(metric_class(name)) if field.init}
+    if option not in types or option in OBJECTS:
+        raise RegistryError(f"{name} has no option {option!r}; it has {', '.join(sorted(types.keys() - OBJECTS))}")
+    if isinstance(types[option], str):  # a class of somebody's own, with postponed annotations
+        return value
+    try:
+        return TypeAdapter[Any](cast("Any", types[option])).validate_python(value)
+    except ValidationError as error:
+        wrong = dict.fromkeys(each["msg"] for each in error.errors(include_url=False, include_input=False))
+        raise RegistryError(f"{name}.{option}: {value!r}: {'; '.join(wrong)}") from None
+
+
+def check_name(name: object) -> None:
+    """Refuse what is no name of a judge or an embedder. Whether it can be had, only making it tells.
+
+    Raises:
+        RegistryError: It is none of the forms.
+    """
+    if not isinstance(name, str):
+        raise RegistryError(f"is {type(name).__name__}, not a name: one of {FORMS}")
+    local = name == "local" or name.startswith("local:")
+    if not (local or _server(name) is not None or is_entry_point(name) or re.fullmatch(r"openai:.+", name)):
+        raise RegistryError(f"{name[:200]!r} is none of {FORMS}")
+
+
+def is_entry_point(name: str) -> bool:
+    """Whether a name is of the form "module:function"."""
+    return _ENTRY_POINT.fullmatch(name) is not None
+
+
+def make_llm(name: str, max_concurrency: int | None = None) -> LLM:
+    """Return the judge of a name. No model is loaded yet; a bare URL asks its server for the model.
+
+    Args:
+        name: The judge.
+        max_concurrency: Calls in flight at most, for a judge that is asked over HTTP.
+
+    Raises:
+        RegistryError: The name names none.
+        ImportError: An extra is not installed; the message names it.
+        Exception: What making it raises.
+    """
+    return cast("LLM", _made(name, "llm", max_concurrency))
+
+
+def make_embedder(name: str | None, llm: "LLM | str", max_concurrency: int | None = None) -> Embedder:
+    """Return the embedder of a name; for None the one that goes with the judge.
+
+    That is "text-embedding-3-small" for "openai:MODEL", the embedded one for "local" and for a `LocalLLM`, and the
+    judge itself where it embeds, as a server does.
+
+    Raises:
+        RegistryError: The name names none, or nothing goes with the judge.
+        ImportError: An extra is not installed; the message names it.
+        Exception: What making it raises.
+    """
+    if name is None and isinstance(llm, str) and llm.startswith("openai:"):
+        name = f"openai:{_OPENAI_EMBEDDER}"
+    elif name is None and (llm if isinstance(llm, str) else type(llm).__module__).startswith(
+        ("local", "ragstone.local")
+    ):
+        name = "local"
+    found: object = llm
+    if name is not None or isinstance(llm, str):
+        found = _made(cast("str", name or llm), "embedder", max_concurrency)
+    if not isinstance(found, Embedder):
+        raise RegistryError(f"{type(found).__name__} does not embed texts; name an embedder ({FORMS})")
+    return found
+
+
+def model_of(name: str) -> str:
+    """Return what a judge would be called, without making it.
+
+    Raises:
+        RegistryError: The name names none.
+
+    Example:
+        >>> model_of("openai:gpt-5-mini"), model_of("qwen3@http://127.0.0.1:8080/v1")
+        ('gpt-5-mini', 'qwen3')
+    """
+    check_name(name)
+    if name.startswith("openai:"):
+        return name.removeprefix("openai:")
+    server = _server(name)
+    return name if server is None or not server[0] else server[0]
+
+
+def _made(name: str, role: Literal["llm", "embedder"], max_concurrency: int | None) -> object:
+    check_name(name)
+    if name == "local" or name.startswith("local:"):
+        from ragstone import local
+
+        path = name.removeprefix("local").removeprefix(":") or None
+        return local.LocalLLM(path) if role == "llm" else local.LocalEmbedder(path)
+    if is_entry_point(name):
+        found = _imported(name)
+        return found() if callable(found) else found
+    from ragstone.clients import OpenAICompatible
+
+    more: dict[str, Any] = {} if max_concurrency is None else {"max_concurrency": max_concurrency}
+    server = _server(name)
+    if server is None:
+        return OpenAICompatible(name.removeprefix("openai:"), **more)
+    return OpenAICompatible.at(server[1], server[0] or None, **more)
+
+
+def _server(name: str) -> tuple[str, str] | None:
+    """Return model ("" for the server's own) and address of "MODEL@URL" or "URL"; None for another form."""
+    model, _, rest = name.rpartition("@http") if not name.startswith(("http://", "https://")) else ("", "", name[4:])
+    if not rest.startswith(("://", "s://")) or (not model and not name.startswith("http")):
+        return None
+    return model, f"http{rest}"
+
+
+def _imported(name: str) -> object:
+    module, _, path = name.partition(":")
+    try:
+        found: object = import_module(module)
+        for part in path.split("."):
+            found = getattr(found, part)
+    except Exception as error:
+        raise RegistryError(f"{name} cannot be imported ({describe(error)})") from error
+    return found
+
+
+def _metrics() -> "dict[str, type[Metric]]":
+    room = import_module("ragstone.metrics")
+    classes = (getattr(room, name) for name in cast("list[str]", room.__all__) if name != "Metric")
+    return {cls.name: cls for cls in classes}

@@ -1,0 +1,128 @@
+"""Outcomes as lines of JSON."""
+
+import os
+import sys
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ragstone.store.base import Sink
+from ragstone.store.clean import to_json
+from ragstone.store.errors import SinkError
+from ragstone.store.places import wrong_place
+
+if TYPE_CHECKING:
+    from ragstone.store.record import Record
+
+
+class JSONLSink(Sink):
+    r"""Appends outcomes to a file, one JSON object a line; a line is the `Record`'s JSON, in ASCII.
+
+    Nothing is replaced: of two lines with the same sample id, metric and version the later one counts. Any number of
+    threads and processes on one machine may append to one file, and the file may be moved away at any time (log
+    rotation). A line that a crash has cut off is ended before the next one is written. Data is left to the operating
+    system to bring to the disk.
+
+    Args:
+        path: The file. It is made at the first write; its folder must be there.
+
+    Attributes:
+        path: The file, as an absolute path.
+        name: "jsonl:" and the path.
+
+    Example:
+        >>> import json, tempfile
+        >>> from ragstone import Unscored
+        >>> from ragstone.sinks import Record
+        >>> nothing = Unscored(metric="demo", reason="timeout", detail="", version="1")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     sink = JSONLSink(Path(folder) / "outcomes.jsonl")
+        ...     sink.write([Record(sample_id="a", outcome=nothing, judge="j", submitted_at=0.0, scored_at=1.5)])
+        ...     [line] = sink.path.read_text().splitlines()
+        >>> json.loads(line)["outcome"]["reason"]
+        'timeout'
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        if not os.fspath(path):
+            raise ValueError("path: is empty; name a file, such as 'outcomes.jsonl'")
+        self.path = Path(path).absolute()
+        self.name = f"jsonl:{self.path}"
+
+    def __repr__(self) -> str:
+        return f"JSONLSink({str(self.path)!r})"
+
+    def write(self, records: "Sequence[Record]") -> None:
+        """Append the records, all or none.
+
+        Raises:
+            SinkError: They could not be written; the message says why and what to do.
+        """
+        if not records:
+            return
+        lines = "".join(f"{to_json(record)}\n" for record in records).encode("ascii")
+        try:
+            with _opened(self.path) as file:
+                _append(file, lines)
+        except OSError as error:
+            raise SinkError(f"{self.path}: {self._explain(error)}") from error
+
+    def _explain(self, error: OSError) -> str:
+        place = wrong_place(self.path, "outcomes.jsonl")
+        return (
+            place
+            or f"cannot be written ({error.strerror or error}); is it writable for this process, and is there room?"
+        )
+
+
+@contextmanager
+def _opened(path: Path) -> Generator[int, None, None]:
+    # For one batch only: so it may be moved away, and few forked children inherit it.
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+    file = os.open(path, flags, 0o600)
+    try:
+        yield file
+    finally:
+        os.close(file)
+
+
+def _append(file: int, lines: bytes) -> None:
+    with _alone(file) as alone:
+        size = os.fstat(file).st_size
+        if size and _last_byte(file, size) != b"\n":
+            lines = b"\n" + lines
+        left = memoryview(lines)
+        try:
+            while left:  # once, as a rule; a disk that is filling up takes a part
+                left = left[os.write(file, left) :]
+        except OSError:
+            if alone and os.fstat(file).st_size > size:
+                os.ftruncate(file, size)
+            raise
+
+
+def _last_byte(file: int, size: int) -> bytes:
+    os.lseek(file, size - 1, os.SEEK_SET)  # writing appends all the same
+    return os.read(file, 1)
+
+
+if sys.platform == "win32":
+
+    @contextmanager
+    def _alone(file: int) -> Generator[bool, None, None]:  # noqa: ARG001 - there is no advisory lock that appending does not heed
+        yield False
+else:
+    import fcntl
+
+    @contextmanager
+    def _alone(file: int) -> Generator[bool, None, None]:
+        locked = False
+        with suppress(OSError):  # some network disks have no locks; then a batch is still one write
+            fcntl.flock(file, fcntl.LOCK_EX)
+            locked = True
+        try:
+            yield locked
+        finally:
+            with suppress(OSError):  # closing is not enough: a child that was forked meanwhile has the file, too
+                fcntl.flock(file, fcntl.LOCK_UN)

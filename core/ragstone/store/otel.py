@@ -1,0 +1,178 @@
+"""Outcomes as OpenTelemetry events and a histogram."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from ragstone._version import __version__
+from ragstone.outcome import Score
+from ragstone.store import semconv
+from ragstone.store.base import Sink
+from ragstone.store.clean import clean_real, clean_text
+
+if TYPE_CHECKING:
+    from opentelemetry._logs import LoggerProvider
+    from opentelemetry.context import Context
+    from opentelemetry.metrics import MeterProvider
+
+    from ragstone.store.record import Record
+
+_OLDEST = (1, 37)  # an earlier SDK hands the API's log records to exporters that cannot read them
+_SCOPE = "ragstone"
+_BOUNDARIES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # the default ones go up to 10,000
+
+
+class OpenTelemetrySink(Sink):
+    """Sends each outcome as an event, linked to the span that its sample was submitted in, and scores to a histogram.
+
+    The event is `gen_ai.evaluation.result`, a log record with the metric's name, value, passed or failed, explanation,
+    or `error.type` where there is no score; the histogram is `gen_ai.evaluation.score`. Their names are in
+    `ragstone.store.semconv`. What was handed to the app's OpenTelemetry counts as kept; whether and when it arrives is
+    up to its exporters, which do not tell.
+
+    Args:
+        logger_provider: Where the events go; by default the app's global one.
+        meter_provider: Where the histogram goes; by default the app's global one.
+
+    Attributes:
+        name: "opentelemetry".
+
+    Raises:
+        ImportError: opentelemetry-api 1.37 or newer is not installed.
+
+    Example:
+        >>> from ragstone import Score
+        >>> from ragstone.sinks import Record
+        >>> score = Score(metric="demo", value=0.5, reason="1 of 2.", version="1")
+        >>> sink = OpenTelemetrySink()
+        >>> sink.write([Record(sample_id="a", outcome=score, judge="j", submitted_at=0.0, scored_at=1.5)])
+        >>> from contextvars import Context
+        >>> Context().run(sink.origin) is None  # with no current span there is nothing to note
+        True
+    """
+
+    name = "opentelemetry"
+
+    def __init__(
+        self, logger_provider: "LoggerProvider | None" = None, meter_provider: "MeterProvider | None" = None
+    ) -> None:
+        _check_version()
+        from opentelemetry._logs import get_logger
+        from opentelemetry.metrics import get_meter
+
+        self._given = logger_provider is not None or meter_provider is not None
+        # The global ones need not be set up yet: what these return waits for them.
+        self._logger = get_logger(_SCOPE, __version__, logger_provider=logger_provider)
+        self._histogram = get_meter(_SCOPE, __version__, meter_provider).create_histogram(
+            semconv.SCORE_METRIC,
+            unit="1",
+            description="Scores of ragstone's metrics.",
+            explicit_bucket_boundaries_advisory=_BOUNDARIES,
+        )
+
+    def __repr__(self) -> str:
+        return "OpenTelemetrySink()"
+
+    def __reduce__(self) -> "tuple[type[OpenTelemetrySink], tuple[()]]":
+        if self._given:
+            raise TypeError(
+                "an OpenTelemetrySink with providers of its own cannot be pickled: they hold threads and connections. "
+                "Without them it uses the global ones of the process that it is in."
+            )
+        return type(self), ()
+
+    def origin(self) -> Mapping[str, str] | None:
+        """Return the current span's `trace_id`, `span_id` and `trace_flags` in hex; None where there is none."""
+        from opentelemetry.trace import get_current_span
+
+        span = get_current_span().get_span_context()
+        if not span.is_valid:
+            return None
+        return {
+            "trace_id": f"{span.trace_id:032x}",
+            "span_id": f"{span.span_id:016x}",
+            "trace_flags": f"{span.trace_flags:02x}",
+        }
+
+    def write(self, records: "Sequence[Record]") -> None:
+        """Emit an event for each record, and record the scores."""
+        from opentelemetry._logs import LogRecord, SeverityNumber
+
+        for record in records:
+            context = _context(record.origin)
+            scored = isinstance(record.outcome, Score)
+            self._logger.emit(
+                LogRecord(
+                    timestamp=max(0, int(clean_real(record.scored_at) * 1e9)),
+                    context=context,
+                    severity_number=SeverityNumber.INFO if scored else SeverityNumber.WARN,
+                    attributes=_attributes(record),
+                    event_name=semconv.EVENT,
+                )
+            )
+            if isinstance(record.outcome, Score):
+                self._histogram.record(record.outcome.value, _labels(record.outcome), context)
+
+
+def _labels(score: Score) -> dict[str, str]:
+    labels = {semconv.NAME: clean_text(score.metric)}
+    if score.passed is not None:
+        labels[semconv.SCORE_LABEL] = semconv.PASSED if score.passed else semconv.FAILED
+    return labels
+
+
+def _attributes(record: "Record") -> dict[str, str | float]:
+    # Clean: an exporter drops the attribute that it cannot encode.
+    outcome = record.outcome
+    attributes: dict[str, str | float] = {
+        semconv.NAME: clean_text(outcome.metric),
+        semconv.EVALUATOR_VERSION: clean_text(outcome.version),
+        semconv.SAMPLE_ID: clean_text(record.sample_id),
+        semconv.JUDGE: clean_text(record.judge),
+        semconv.RATE: clean_real(record.rate),
+        semconv.CHOSEN_BY: clean_text(record.chosen_by),
+    }
+    if isinstance(outcome, Score):
+        attributes[semconv.SCORE_VALUE] = outcome.value
+        attributes.update(_labels(outcome))
+    else:
+        attributes[semconv.ERROR_TYPE] = outcome.reason
+    explanation = outcome.reason if isinstance(outcome, Score) else outcome.detail
+    if explanation:
+        attributes[semconv.EXPLANATION] = clean_text(explanation)
+    return attributes
+
+
+def _context(origin: Mapping[str, str]) -> "Context":
+    """Return a context in which the app's span is the current one, or one without any."""
+    from opentelemetry.context import Context
+    from opentelemetry.trace import (
+        INVALID_SPAN_CONTEXT,
+        NonRecordingSpan,
+        SpanContext,
+        TraceFlags,
+        set_span_in_context,
+    )
+
+    span = INVALID_SPAN_CONTEXT  # not whatever is current here, which is not the app's
+    with suppress(KeyError, ValueError):  # no span, or ids of another kind
+        flags = TraceFlags(int(origin.get("trace_flags", "01"), 16))
+        found = SpanContext(int(origin["trace_id"], 16), int(origin["span_id"], 16), is_remote=True, trace_flags=flags)
+        span = found if found.is_valid else span
+    return set_span_in_context(NonRecordingSpan(span), Context())
+
+
+def _check_version() -> None:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        found = version("opentelemetry-api")
+    except PackageNotFoundError:
+        found = "none"
+    numbers = tuple(int(part) for part in found.split(".")[:2] if part.isdecimal())
+    if numbers < _OLDEST:
+        raise ImportError(
+            f"OpenTelemetrySink needs opentelemetry-api {_OLDEST[0]}.{_OLDEST[1]} or newer, found {found}: "
+            'pip install "ragstone[otel]"',
+            name="opentelemetry",
+        )

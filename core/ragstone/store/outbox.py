@@ -1,0 +1,267 @@
+"""The monitor's memory on disk: what is still to be judged, and what is still to be delivered.
+
+A SQLite file. A row of `samples` is a sample with the metrics that are to score it; a row of `records` an outcome that
+one sink has not taken yet. In one transaction a judged sample's row goes and its records come, so that a process may
+be killed at any moment and the next one goes on where it stopped.
+"""
+
+import json
+import math
+import sqlite3
+import time
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ragstone.monitor.job import Job
+from ragstone.store.clean import to_json
+from ragstone.store.outbox_file import OutboxError, OutboxFile
+from ragstone.store.owner import Owner
+from ragstone.store.record import Record
+
+__all__ = ["Contents", "Outbox", "OutboxError"]
+
+LONGEST_WAIT = 3_600.0
+"""The longest that a sample is put off, in seconds."""
+
+_UNREADABLE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What an outbox holds.
+
+    Attributes:
+        samples: Samples that are not judged by all of their metrics.
+        elsewhere: Those of them that another process works on.
+        unreadable: Those of them that cannot be read.
+        metrics: Of how many others a metric is to make an evaluation, by its name and version.
+        records: Outcomes that are not delivered, but for those that another process has, by the sink's name.
+    """
+
+    samples: int
+    elsewhere: int
+    unreadable: int
+    metrics: Mapping[tuple[str, str], int]
+    records: Mapping[str, int]
+
+    def waiting(self) -> int:
+        """Return how many evaluations are to be made."""
+        return sum(self.metrics.values())
+
+
+class Outbox:
+    """One process's hold on the file. Used by one thread at a time, and but for `transaction` inside a transaction.
+
+    Args:
+        path: The file; made when it is not there.
+
+    Raises:
+        OutboxError: The file is something else, or of a newer version.
+        sqlite3.Error: The file cannot be opened, read or written.
+        OSError: The folder beside it, by which processes know of each other, cannot be made.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = OutboxFile(path)
+        self._current: sqlite3.Connection | None = None
+        with self._file.transaction():
+            pass
+        try:
+            self.owner = Owner(path.with_name(f"{path.name}.owners"))
+        except BaseException:
+            self._file.close()
+            raise
+
+    @contextmanager
+    def transaction(self) -> Generator[None, None, None]:
+        """Do all of it or nothing, with the write lock from the start.
+
+        Raises:
+            OutboxError: Another file was put in its place that is no outbox.
+            sqlite3.Error: The file cannot be written, or others hold it for more than five seconds.
+        """
+        with self._file.transaction() as connection:
+            self._current = connection
+            try:
+                yield
+            finally:
+                self._current = None
+
+    # --- samples ----------------------------------------------------------------------------------------------
+
+    def add(self, job: Job, *, mine: bool) -> bool:
+        """Write a sample down, as this process's or, when there is no room in memory, as anybody's.
+
+        Returns:
+            False when a sample of the same id is there already.
+        """
+        name = self.owner.name
+        done = self._connection.execute(
+            "INSERT INTO samples (id, metrics, owner, left_by, body) VALUES (?, ?, ?, ?, ?) "
+            "ON CONFLICT (id) DO NOTHING",
+            (job.sample_id, _metrics(job), name if mine else None, None if mine else name, job.to_json()),
+        )
+        return done.rowcount == 1
+
+    def remove(self, job: Job) -> None:
+        """Forget a sample of this process's that needs no more judging."""
+        self._connection.execute("DELETE FROM samples WHERE id = ? AND owner = ?", (job.sample_id, self.owner.name))
+
+    def put_off(self, job: Job, wait: float, *, attempts: int) -> None:
+        """Leave what is left of a job for later: to whoever comes first when `wait` seconds have passed."""
+        left = job.left()
+        self._connection.execute(
+            "INSERT INTO samples (id, metrics, left_by, attempts, not_before, body) VALUES (?, ?, ?, ?, ?, ?) "
+            "ON CONFLICT (id) DO UPDATE SET body = excluded.body, metrics = excluded.metrics, owner = NULL, "
+            "left_by = excluded.left_by, attempts = excluded.attempts, not_before = excluded.not_before",
+            (left.sample_id, _metrics(left), self.owner.name, attempts, time.time() + wait, left.to_json()),
+        )
+
+    def adopt(self) -> bool:
+        """Free what processes left behind that ended without saying so; return whether there may be some."""
+        me, freed = self.owner.name, False
+        rows = self._connection.execute("SELECT owner FROM samples UNION SELECT owner FROM records").fetchall()
+        for owner in {owner for (owner,) in rows} | self.owner.others():
+            if owner not in (None, me) and not self.owner.lives(owner):
+                freed = True
+                self._connection.execute("UPDATE samples SET owner = NULL WHERE owner = ?", (owner,))
+                self._connection.execute("UPDATE records SET owner = NULL WHERE owner = ?", (owner,))
+        # A clock that went back must not put samples off for longer than was meant.
+        latest = time.time() + LONGEST_WAIT
+        self._connection.execute(
+            "UPDATE samples SET not_before = ? WHERE owner IS NULL AND not_before > ?", (latest, latest)
+        )
+        return freed
+
+    def claim(
+        self,
+        most: int,
+        metrics: Sequence[str],
+        *,
+        most_bytes: float = math.inf,
+        first_too: bool = False,
+        put_off_too: bool = False,
+    ) -> list[tuple[Job, bool]]:
+        """Take samples that nobody works on, the oldest first.
+
+        Args:
+            most: How many at most.
+            metrics: Names of metrics. Samples that none of them is to score are left alone.
+            most_bytes: How many bytes they may have together.
+            first_too: Whether the first one may have more.
+            put_off_too: Whether to take those, too, that others put off until a time that has not come.
+
+        Returns:
+            Each with whether it was this process that left it.
+        """
+        me, names = self.owner.name, [_start(name) for name in metrics]
+        known = " OR ".join(["instr(metrics, ?)"] * len(names))
+        cursor = self._connection.execute(
+            "SELECT seq, id, body, attempts, left_by FROM samples "  # noqa: S608 - of question marks
+            "WHERE owner IS NULL AND attempts >= 0 AND (not_before <= ? OR (? AND left_by IS NOT ?)) "
+            f"AND ({known}) ORDER BY not_before, seq LIMIT ?",
+            (time.time(), put_off_too, me, *names, most),
+        )
+        rows = _first(cursor, most_bytes, first_too=first_too)
+        found: list[tuple[Job, bool]] = []
+        for seq, sample_id, body, attempts, left_by in rows:
+            try:
+                job = Job.from_json(sample_id, body, attempts)
+            except ValueError:  # kept for whoever wants to look, and never taken again
+                self._connection.execute("UPDATE samples SET attempts = ? WHERE seq = ?", (_UNREADABLE, seq))
+                continue
+            self._connection.execute("UPDATE samples SET owner = ? WHERE seq = ?", (me, seq))
+            found.append((job, left_by == me))
+        return found
+
+    # --- records ----------------------------------------------------------------------------------------------
+
+    def keep(self, record: Record, sinks: Sequence[str]) -> list[tuple[str, int]]:
+        """Write an outcome down for each sink; return sink and row number."""
+        body = to_json(record)
+        insert = "INSERT INTO records (sink, owner, body) VALUES (?, ?, ?)"
+        return [
+            (sink, self._connection.execute(insert, (sink, self.owner.name, body)).lastrowid or 0) for sink in sinks
+        ]
+
+    def delivered(self, seqs: Sequence[int]) -> None:
+        """Forget records that their sinks have taken."""
+        self._connection.executemany("DELETE FROM records WHERE seq = ?", [(seq,) for seq in seqs])
+
+    def undelivered(self, sink: str, most: int) -> list[tuple[int, Record]]:
+        """Take records for a sink that no living process holds or that this one put aside, the oldest first."""
+        rows = self._connection.execute(
+            "SELECT seq, body FROM records WHERE sink = ? AND (owner IS NULL OR owner = ?) ORDER BY seq LIMIT ?",
+            (sink, self.owner.name, most),
+        ).fetchall()
+        found: list[tuple[int, Record]] = []
+        for seq, body in rows:
+            try:
+                record = Record.model_validate(json.loads(body))  # from Python's parser: it takes lone surrogates
+            except (ValueError, TypeError, RecursionError):  # kept for whoever wants to look
+                self._connection.execute("UPDATE records SET sink = 'unreadable: ' || sink WHERE seq = ?", (seq,))
+                continue
+            self._connection.execute("UPDATE records SET owner = ? WHERE seq = ?", (self.owner.name, seq))
+            found.append((seq, record))
+        return found
+
+    # --- all of it --------------------------------------------------------------------------------------------
+
+    def contents(self) -> Contents:
+        """Return what the file holds."""
+        run, me = self._connection.execute, {"me": self.owner.name}
+        samples, elsewhere, unreadable = run(
+            "SELECT count(*), coalesce(sum(owner IS NOT NULL AND owner != :me), 0), coalesce(sum(attempts < 0), 0) "
+            "FROM samples",
+            me,
+        ).fetchone()
+        metrics: dict[tuple[str, str], int] = {}
+        for text, n in run(
+            "SELECT metrics, count(*) FROM samples WHERE (owner IS NULL OR owner = :me) AND attempts >= 0 "
+            "GROUP BY metrics ORDER BY metrics",
+            me,
+        ):
+            for name, version in json.loads(text):
+                metrics[name, version] = metrics.get((name, version), 0) + n
+        records = run(
+            "SELECT sink, count(*) FROM records WHERE owner IS NULL OR owner = :me GROUP BY sink ORDER BY sink", me
+        )
+        return Contents(samples, elsewhere, unreadable, metrics, dict(records.fetchall()))
+
+    def close(self) -> None:
+        """Let go of the file and of the process's name in it."""
+        self._file.close()
+        self.owner.close()
+
+    @property
+    def _connection(self) -> sqlite3.Connection:
+        if self._current is None:
+            raise RuntimeError("the outbox is used outside a transaction")
+        return self._current
+
+
+def _first(
+    cursor: sqlite3.Cursor, most_bytes: float, *, first_too: bool
+) -> list[tuple[int, str, str, int, str | None]]:
+    """Return the first rows, until their bodies have so many bytes together."""
+    rows: list[tuple[int, str, str, int, str | None]] = []
+    size = 0
+    for row in cursor:
+        size += len(row[2])  # it is all ASCII
+        if size > most_bytes and (rows or not first_too):
+            break
+        rows.append(row)
+    cursor.close()
+    return rows
+
+
+def _metrics(job: Job) -> str:
+    """Return the column by which samples are found: the job's metrics by name and version."""
+    return json.dumps([[choice.metric, choice.version] for choice in job.todo])
+
+
+def _start(name: str) -> str:
+    """Return how a metric of that name, and no other, stands in the column."""
+    return f"[{json.dumps(name)}, "

@@ -1,0 +1,188 @@
+"""A calibration at work in metrics: what changes, what does not, which it is refused for."""
+
+import asyncio
+import dataclasses
+
+import pytest
+
+from ragstone import (
+    ContextRelevancy,
+    LLMReply,
+    ResponseRelevancy,
+    Sample,
+    Score,
+    SummarizationScore,
+    Unscored,
+)
+from ragstone.judging.flow import EmbedRequest
+from ragstone.labels import CalibrationError
+from ragstone.labels.facts import prompts_digest, settings_of
+from ragstone.store.journal.keys import metric_key
+from ragstone.testing import FakeEmbedder, FakeLLM
+
+from .made import calibration, judge, relevancy, sample
+
+
+def test_decisions_and_probabilities_are_the_calibrated_ones():
+    found = calibration(threshold=0.3, intercept=-2.0)
+    plain, calibrated = (relevancy(**more).score(sample(0.6, 0.9, 0.1)) for more in ({}, {"calibration": found}))
+    assert [v.verdict for v in plain.verdicts] == ["relevant", "relevant", "irrelevant"]
+    assert [v.verdict for v in calibrated.verdicts] == ["irrelevant", "relevant", "irrelevant"]
+    assert [v.probability for v in calibrated.verdicts] == found.apply([0.6, 0.9, 0.1])
+    assert calibrated.value == pytest.approx(1 / 3)
+    assert calibrated.breakdown["sentence_uncalibrated"] == plain.value
+    assert calibrated.breakdown["sentence_expected"] == pytest.approx(sum(found.apply([0.6, 0.9, 0.1])) / 3)
+    assert calibrated.version == f"{plain.version}+cal:{found.digest}"
+    assert "Calibrated on 20 labels by judge; yes from 0.300 on." in calibrated.reason
+    expected = relevancy(calibration=found, scoring="expected").score(sample(0.6, 0.9, 0.1))
+    assert expected.value == calibrated.breakdown["sentence_expected"]
+
+
+FUSED = {"weights": {"judge": 1.0, "cosine": 2.0, "cosine_gap": 1.0}, "embedder": "fake-8"}
+
+
+def test_cosines_come_through_the_flow():
+    metric = relevancy(calibration=calibration(**FUSED), embedder=FakeEmbedder())
+    flow = metric.flow(sample(0.5, 0.75))
+    asked = next(flow)
+    flow.close()
+    assert sum(isinstance(request, EmbedRequest) for request in asked) == 1
+    assert len(asked) == 1 + 2 + 1, "the passage, its sentences, the embedder"
+    outcome = metric.score(sample(0.5, 0.75))
+    again = asyncio.run(metric.ascore(sample(0.5, 0.75)))
+    assert isinstance(outcome, Score)
+    assert outcome.usage.embed_calls == 1
+    assert again.verdicts == outcome.verdicts
+    assert "by judge, cosine, cosine_gap" in outcome.reason
+    vectors = FakeEmbedder().embed(["Who did?", *(v.text for v in outcome.verdicts)])
+    cosines = [float(vectors[0] @ v) for v in vectors[1:]]
+    wanted = calibration(**FUSED).apply([0.5, 0.75], cosines)
+    assert [v.probability for v in outcome.verdicts] == pytest.approx(wanted, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"judge": "another"}, "judge: made with 'another', this has 'scripted'"),
+        ({"item": "noncommittal"}, "noncommittal, which context_relevancy does not ask"),
+        (FUSED, "embedder: made with 'fake-8', this has none; pass embedder="),
+        ({"item": "score", "weights": {"score": 1.0}}, "granularity: made with None, this has 'sentence'"),
+    ],
+)
+def test_it_is_refused_for_another_metric(changed, said):
+    with pytest.raises(CalibrationError, match="was not made for this metric") as refused:
+        relevancy(calibration=calibration(**changed))
+    assert said in str(refused.value)
+
+
+def test_it_is_refused_for_other_ways():
+    with pytest.raises(CalibrationError, match="asks 'together'"):
+        relevancy(calibration=calibration(), asking="together")
+    with pytest.raises(CalibrationError, match="version: made with"):
+        relevancy(calibration=calibration(), instructions={"sentence": "Is it needed?"})
+    with pytest.raises(CalibrationError, match="this has 'fake-4'"):
+        relevancy(calibration=calibration(**FUSED), embedder=FakeEmbedder(4))
+    with pytest.raises(CalibrationError, match="judge: made with"):
+        dataclasses.replace(relevancy(calibration=calibration()), llm=judge(model="another"))
+
+
+def test_a_judge_without_probabilities_gives_no_score():
+    silent = FakeLLM(lambda _: "yes", model="scripted", asking="one_by_one")
+    outcome = relevancy(llm=silent, calibration=calibration()).score(sample(0.6, 0.7))
+    assert isinstance(outcome, Unscored)
+    assert outcome.reason == "undefined"
+    assert "gave none for 2 of 2 items" in outcome.detail
+
+
+def test_it_is_a_value_as_other_options_are(tmp_path):
+    calibration().save(tmp_path / "c.json")
+    embedder = FakeEmbedder()
+    llm = judge()
+    a, b = (
+        ContextRelevancy(llm=llm, embedder=embedder, calibration=given)
+        for given in (str(tmp_path / "c.json"), calibration())
+    )
+    assert a == b
+    assert hash(a) == hash(b)
+    assert metric_key(a) == metric_key(b) != metric_key(relevancy())
+    assert metric_key(a) != metric_key(dataclasses.replace(a, calibration=calibration(threshold=0.31)))
+
+
+def test_votes_stand_for_probabilities():
+    def vote(request):
+        return "yes" if request.sample_index < 4 else "no"
+
+    llm = FakeLLM(vote, model="scripted", asking="one_by_one")
+    metric = relevancy(llm=llm, calibration=calibration(votes=5, method="none", weights={}, intercept=0.0))
+    outcome = metric.score(sample(0.6))
+    assert outcome.verdicts[0].probability == pytest.approx(0.9), "odds of 3 for the sentence and for its passage"
+    assert outcome.usage.llm_calls == 2 * 5
+    assert {request.sample_index for request in llm.requests} == {0, 1, 2, 3, 4}
+    assert {request.temperature for request in llm.requests} == {0.7}
+
+
+def response_relevancy(p, found=None):
+    def said(request):
+        if request.choices:
+            return judge_reply(p, *request.choices)
+        return {"questions": ["Who did?"]}
+
+    llm = FakeLLM(said, model="scripted", asking="one_by_one")
+    return ResponseRelevancy(llm=llm, embedder=FakeEmbedder(), strictness=1, calibration=found)
+
+
+def judge_reply(p, answered, refused):
+    return LLMReply(refused if p >= 0.5 else answered, probabilities={refused: p, answered: 1.0 - p})
+
+
+def of_refusals(**more):
+    metric = response_relevancy(0.5)
+    facts = {"metric": metric.name, "version": metric.version, "prompts": prompts_digest(metric)}
+    return calibration(**facts | {"item": "noncommittal", "threshold": 0.5, "intercept": -3.0} | more)
+
+
+def test_refusals():
+    asked = Sample(user_input="Who did?", response="Ann did.")
+    plain = response_relevancy(0.8).score(asked)
+    calibrated = response_relevancy(0.8, of_refusals()).score(asked)
+    assert plain.value == 0.0
+    assert calibrated.value == pytest.approx(1.0)
+    assert calibrated.breakdown["noncommittal"] == 0.0
+    assert calibrated.breakdown["noncommittal_uncalibrated"] == 1.0
+    (p,) = of_refusals().apply([0.8])
+    assert calibrated.verdicts[0].probability == pytest.approx(1.0 - p)
+
+
+def of_scores(metric, **more):
+    facts = {
+        "metric": metric.name,
+        "version": metric.version,
+        "prompts": prompts_digest(metric),
+        "item": "score",
+        "weights": {"score": 4.0},
+        "settings": settings_of(metric, "score"),
+        "one_by_one": metric.asks_one_by_one,
+        "judge": metric.llm.model,
+        "threshold": None,
+    }
+    return calibration(**facts | more)
+
+
+def summary_metric(**more):
+    llm = FakeLLM(lambda _: {"answers": {"1": "yes"}})
+    return SummarizationScore(**{"llm": llm, "questions": ["Is it?"], "threshold": 0.5} | more)
+
+
+def test_a_score_as_a_whole():
+    kept = Sample(retrieved_contexts=["It is so. " * 9], response="It is.")
+    plain = summary_metric()
+    found = of_scores(plain)
+    before, after = plain.score(kept), dataclasses.replace(plain, calibration=found).score(kept)
+    assert after.breakdown["uncalibrated"] == before.value
+    assert [after.value] == found.apply([before.value])
+    assert after.passed is (after.value >= 0.5)
+    assert f"{before.value:.2f} became {after.value:.2f}." in after.reason
+    with pytest.raises(CalibrationError, match="coeff: made with 0.5, this has 0.25"):
+        summary_metric(coeff=0.25, calibration=found)
+    with pytest.raises(CalibrationError, match=r"questions: made with \['Is it.'\], this has None"):
+        summary_metric(questions=None, calibration=found)

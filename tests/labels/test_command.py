@@ -1,0 +1,130 @@
+"""`ragstone calibrate`, then `ragstone score --calibration`, with a judge on loopback."""
+
+import json
+import math
+import random
+from hashlib import sha256
+
+import pytest
+from click.testing import CliRunner
+
+from ragstone.cli.main import cli
+from ragstone.labels import Calibration
+
+from ..support.openai_server import chat, embeddings, error  # noqa: TID252 - under importlib mode tests are no package
+from .made import _SAID
+
+MODEL = "test-model"
+RELEVANCY = ("--metric", "context_relevancy")
+
+
+def reply(body):
+    """The share of yes that the sentence names, in log-probabilities or, for another model, in votes."""
+    if "input" in body:
+        return embeddings([[byte / 255 for byte in sha256(text.encode()).digest()[:8]] for text in body["input"]])
+    if body["model"] != MODEL:
+        return error(404, "no such model")
+    user = body["messages"][-1]["content"]
+    return said(float(_SAID.search(user.rpartition("<sentence")[2])[1]) if "<sentence" in user else 0.5)
+
+
+def said(p):
+    top = [{"token": "yes", "logprob": math.log(p)}, {"token": "no", "logprob": math.log(1 - p)}]
+    word = "yes" if p >= 0.5 else "no"
+    first = {"token": word, "logprob": math.log(max(p, 1 - p)), "top_logprobs": top}
+    return chat(word, logprobs={"content": [first]})
+
+
+@pytest.fixture
+def server(openai_server):
+    return openai_server(reply)
+
+
+@pytest.fixture
+def run(server):
+    return lambda command, *args: CliRunner().invoke(cli, [command, *map(str, args), "--llm", server.url])
+
+
+def labelled(n=24):
+    """Sentences of which the judge says yes with more than 1/2 to nearly all; needed are those above 0.8."""
+    chance = random.Random(3)
+    for i in range(n):
+        ps = [round(chance.uniform(0.45, 0.99), 2) for _ in range(4)]
+        ps[0] = 0.93  # one is needed
+        yield {
+            "user_input": f"Who did {i}?",
+            "retrieved_contexts": [" ".join(f"Ann {i} did it p{p}." for p in ps)],
+            "labels": [p > 0.8 for p in ps],
+        }
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "labelled.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in labelled()))
+    return path
+
+
+def test_the_whole_way(run, file, tmp_path):
+    out = tmp_path / "calibration.json"
+    done = run("calibrate", file, *RELEVANCY, "--out", out, "--width", "0.01")
+    assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines()[0].split() == ["out", "of", "fold,", "95", "%", "before", "after", "difference"]
+    assert "labels: 96 (sentence) in 24 samples" in done.stdout
+    assert "Warning: 24 independent samples are few" in done.stderr
+    found = Calibration.load(out)
+    first = found.agreement[0]
+    assert first.name == "sentence F1"
+    assert first.difference.low > 0
+    assert (found.judge, found.metric, found.item, found.labels) == (MODEL, "context_relevancy", "sentence", 96)
+    assert found.threshold == pytest.approx(found.apply([0.8])[0], abs=0.2)
+
+    scores = tmp_path / "scores.jsonl"
+    done = run("score", file, *RELEVANCY, "--calibration", out, "--out", scores)
+    assert done.exit_code == 0, done.output
+    lines = [json.loads(line) for line in scores.read_text().splitlines()]
+    assert all(line["version"].endswith(f"+cal:{found.digest}") for line in lines)
+    uncalibrated = sum(line["breakdown"]["sentence_uncalibrated"] for line in lines)
+    assert sum(line["value"] for line in lines) < uncalibrated
+
+
+def test_a_journal_keeps_what_the_judge_said(run, file, tmp_path, server):
+    given = ("calibrate", file, *RELEVANCY, "--journal", tmp_path / "journal", "--out", tmp_path / "c.json")
+    assert run(*given).exit_code == 0
+    asked = sum(seen.path.endswith("/chat/completions") for seen in server.seen)
+    first = (tmp_path / "c.json").read_bytes()
+    assert run(*given).exit_code == 0
+    assert sum(seen.path.endswith("/chat/completions") for seen in server.seen) == asked == 24 + 96
+    assert (tmp_path / "c.json").read_bytes() == first
+
+
+def test_votes_of_a_judge_without_probabilities(openai_server, file, tmp_path):
+    chance = random.Random(1)
+
+    def vote(body):
+        user = body["messages"][-1]["content"]
+        p = float(_SAID.search(user.rpartition("<sentence")[2])[1]) if "<sentence" in user else 1.0
+        return "yes" if chance.random() < p else "no"
+
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[:12]))
+    silent = openai_server(vote)
+    run = lambda *args: CliRunner().invoke(cli, [*map(str, args), "--llm", silent.url])  # noqa: E731
+    done = run("calibrate", file, *RELEVANCY, "--out", tmp_path / "c.json")
+    assert done.exit_code == 2
+    assert "gives no probabilities" in done.output
+    assert "--repeat 5" in done.output
+    assert not (tmp_path / "c.json").exists()
+    done = run("calibrate", file, *RELEVANCY, "--out", tmp_path / "c.json", "--repeat", 5)
+    assert done.exit_code == 0, done.output
+    assert Calibration.load(tmp_path / "c.json").votes == 5
+
+
+def test_score_refuses_a_calibration_of_something_else(run, file, tmp_path):
+    out = tmp_path / "c.json"
+    assert run("calibrate", file, *RELEVANCY, "--out", out).exit_code == 0
+    done = run("score", file, "--metric", "summarization_score", "--calibration", out)
+    assert (done.exit_code, "add --metric context_relevancy" in done.output) == (2, True)
+    done = run("score", file, *RELEVANCY, "--calibration", out, "--asking", "together")
+    assert (done.exit_code, "asking: made 'one_by_one'" in done.output) == (2, True)
+    done = run("score", file, *RELEVANCY, "--calibration", file)
+    assert (done.exit_code, "calibration" in done.output) == (2, True)
