@@ -17,22 +17,16 @@ from ragstone.testing import FakeEmbedder, FakeLLM
 from .judges import drive, truth
 
 PINNED = {
-    "summarization_score": ("1", "b6d524cbcfa6a6d8"),
-    "alignment_coverage": ("1", "0105d2ebf5327e95"),
-    "response_relevancy": ("3", "6997313193990f9b"),
-    "context_relevancy": ("3", "dd179a8f92077bcf"),
+    "summarization_score": ("1", "d2433b06aa98f2cf"),
+    "alignment_coverage": ("1", "877bf95a4e26194d"),
+    "response_relevancy": ("4", "ce48f697705e2e56"),
+    "context_relevancy": ("3", "3a84fb1ea1c4f89b"),
 }
 
 SAMPLE = Sample(
     user_input="Emma is a novel. Jane Austen wrote it. Who wrote Emma?",
     retrieved_contexts=["Emma is a novel. Jane Austen wrote Emma.", "It came out in 1815."],
     response="Emma is a novel. It came out in 1815.",
-)
-# In a language that prompts name.
-GERMAN = Sample(
-    user_input="Emma ist ein Roman. Wer hat ihn geschrieben?",
-    retrieved_contexts=["Emma ist ein Roman. Er ist von Jane Austen.", "Er kam 1815 in die Läden."],
-    response="Emma ist ein Roman. Er ist von Jane Austen.",
 )
 GIVEN = ("Is Emma a novel?", "Did it come out in 1815?")
 # Every option that may show in a prompt, each alone.
@@ -65,23 +59,22 @@ def at_first_unreadable():
     return reply
 
 
-def requests_of(metric):
-    """Every request of the metric, by options and ways of asking, as plain data."""
+def requests_of(metric, sample):
+    """Every request of the metric on the sample, by options and ways of asking, as plain data."""
     seen = []
     for asking in ("together", "one_by_one"):
         for options in OPTIONS[metric]:
             for reply in (truth, at_first_unreadable()):
                 extra = {"embedder": FakeEmbedder()} if metric is ResponseRelevancy else {}
-                for sample in (SAMPLE, GERMAN):
-                    _, rounds = drive(metric(llm=FakeLLM(reply), asking=asking, **options, **extra), sample)
-                    for request in (r for round_ in rounds for r in round_ if isinstance(r, LLMRequest)):
-                        seen.append([getattr(request, name) for name in LLMRequest.__slots__])
+                _, rounds = drive(metric(llm=FakeLLM(reply), asking=asking, **options, **extra), sample)
+                for request in (r for round_ in rounds for r in round_ if isinstance(r, LLMRequest)):
+                    seen.append([getattr(request, name) for name in LLMRequest.__slots__])
     return seen
 
 
-def digest(metric):
-    """Sixteen hex digits of all that the judge may be asked."""
-    return hashlib.sha256(json.dumps(requests_of(metric)).encode()).hexdigest()[:16]
+def digest(metric, sample=SAMPLE):
+    """Sixteen hex digits of all that the judge may be asked of a sample."""
+    return hashlib.sha256(json.dumps(requests_of(metric, sample)).encode()).hexdigest()[:16]
 
 
 @pytest.mark.parametrize("metric", OPTIONS, ids=lambda metric: metric.__name__)
