@@ -91,10 +91,10 @@ ASKED = {
 
 def own(llm: LLM | FakeLLM) -> dict[str, ours.MetricEvaluator]:
     return {
-        "response_relevancy": ours.ResponseRelevancyEvaluator(llm, FakeEmbedder(384)),
-        "summarization_score": ours.SummarizationScoreEvaluator(llm),
-        "alignment_coverage": ours.AlignmentCoverageEvaluator(llm),
-        "context_relevancy": ours.ContextRelevancyEvaluator(llm),
+        "response_relevancy": ours.MetricEvaluator("response_relevancy", llm, FakeEmbedder(384)),
+        "summarization_score": ours.MetricEvaluator("summarization_score", llm),
+        "alignment_coverage": ours.MetricEvaluator("alignment_coverage", llm),
+        "context_relevancy": ours.MetricEvaluator("context_relevancy", llm),
     }
 
 

@@ -7,7 +7,7 @@ from judge import judge
 from llama_index.core.agent.workflow import ReActAgent
 from llama_index.core.tools import QueryEngineTool
 
-from ragstone_llama_index import ContextRelevancyEvaluator, ResponseRelevancyEvaluator
+from ragstone_llama_index import MetricEvaluator
 
 engine = index().as_query_engine(llm=Reader(), similarity_top_k=1)
 handbook = QueryEngineTool.from_defaults(engine, name="handbook", description="The museum's handbook.")
@@ -17,7 +17,7 @@ agent = ReActAgent(tools=[handbook], llm=Reader())
 async def main() -> None:
     """Print each answer with its scores and the reasons for them."""
     llm, embedder = judge()
-    evaluators = (ResponseRelevancyEvaluator(llm, embedder), ContextRelevancyEvaluator(llm))
+    evaluators = (MetricEvaluator("response_relevancy", llm, embedder), MetricEvaluator("context_relevancy", llm))
     for question in QUESTIONS:
         answer = await agent.run(question)
         print(f"{question}\n  {answer}")

@@ -4,7 +4,7 @@ from app import QUESTIONS, Reader, index
 from judge import judge
 from llama_index.core.chat_engine.types import ChatMode
 
-from ragstone_llama_index import ContextRelevancyEvaluator, ResponseRelevancyEvaluator
+from ragstone_llama_index import MetricEvaluator
 
 engine = index().as_chat_engine(chat_mode=ChatMode.CONTEXT, llm=Reader(), similarity_top_k=1)
 
@@ -12,8 +12,8 @@ engine = index().as_chat_engine(chat_mode=ChatMode.CONTEXT, llm=Reader(), simila
 def main() -> None:
     """Print each turn with its scores, and the verdicts that the last one rests on."""
     llm, embedder = judge()
-    context = ContextRelevancyEvaluator(llm)
-    response = ResponseRelevancyEvaluator(llm, embedder)
+    context = MetricEvaluator("context_relevancy", llm)
+    response = MetricEvaluator("response_relevancy", llm, embedder)
     for question in QUESTIONS:
         answer = engine.chat(question)
         print(f"{question}\n  {answer}")

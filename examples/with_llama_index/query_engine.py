@@ -6,12 +6,7 @@ from app import QUESTIONS, Reader, index
 from judge import judge
 from llama_index.core.evaluation import BaseEvaluator, BatchEvalRunner
 
-from ragstone_llama_index import (
-    AlignmentCoverageEvaluator,
-    ContextRelevancyEvaluator,
-    ResponseRelevancyEvaluator,
-    SummarizationScoreEvaluator,
-)
+from ragstone_llama_index import MetricEvaluator
 
 engine = index().as_query_engine(llm=Reader(), similarity_top_k=2)
 
@@ -20,10 +15,10 @@ async def main() -> None:
     """Print each answer with its scores and the reasons for them."""
     llm, embedder = judge()
     evaluators: dict[str, BaseEvaluator] = {
-        "summarization": SummarizationScoreEvaluator(llm),
-        "alignment": AlignmentCoverageEvaluator(llm, n_questions=2),
-        "response": ResponseRelevancyEvaluator(llm, embedder),
-        "context": ContextRelevancyEvaluator(llm, threshold=0.3),
+        "summarization": MetricEvaluator("summarization_score", llm),
+        "alignment": MetricEvaluator("alignment_coverage", llm, n_questions=2),
+        "response": MetricEvaluator("response_relevancy", llm, embedder),
+        "context": MetricEvaluator("context_relevancy", llm, threshold=0.3),
     }
     results = await BatchEvalRunner(evaluators, workers=4).aevaluate_queries(engine, queries=list(QUESTIONS))
     for i, question in enumerate(QUESTIONS):

@@ -9,29 +9,20 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ragstone_llama_index.embedder import LlamaIndexEmbedder
-    from ragstone_llama_index.evaluator import MetricEvaluator
+    from ragstone_llama_index.evaluator import MetricEvaluator, MetricResult
     from ragstone_llama_index.legacy import MonitorCallbackHandler
     from ragstone_llama_index.llm import LlamaIndexLLM
     from ragstone_llama_index.monitoring import instrument, uninstrument
-    from ragstone_llama_index.named import (
-        AlignmentCoverageEvaluator,
-        ContextRelevancyEvaluator,
-        ResponseRelevancyEvaluator,
-        SummarizationScoreEvaluator,
-    )
     from ragstone_llama_index.query_engine import (
         EngineReport,
         EngineRow,
         aevaluate_query_engine,
         evaluate_query_engine,
     )
-    from ragstone_llama_index.result import MetricResult
     from ragstone_llama_index.unseen import JUDGE_TAG
 
 __all__ = [
     "JUDGE_TAG",
-    "AlignmentCoverageEvaluator",
-    "ContextRelevancyEvaluator",
     "EngineReport",
     "EngineRow",
     "LlamaIndexEmbedder",
@@ -39,8 +30,6 @@ __all__ = [
     "MetricEvaluator",
     "MetricResult",
     "MonitorCallbackHandler",
-    "ResponseRelevancyEvaluator",
-    "SummarizationScoreEvaluator",
     "aevaluate_query_engine",
     "evaluate_query_engine",
     "instrument",
@@ -49,17 +38,13 @@ __all__ = [
 
 _HOME = {
     "JUDGE_TAG": "unseen",
-    "AlignmentCoverageEvaluator": "named",
-    "ContextRelevancyEvaluator": "named",
     "EngineReport": "query_engine",
     "EngineRow": "query_engine",
     "LlamaIndexEmbedder": "embedder",
     "LlamaIndexLLM": "llm",
     "MetricEvaluator": "evaluator",
-    "MetricResult": "result",
+    "MetricResult": "evaluator",
     "MonitorCallbackHandler": "legacy",
-    "ResponseRelevancyEvaluator": "named",
-    "SummarizationScoreEvaluator": "named",
     "aevaluate_query_engine": "query_engine",
     "evaluate_query_engine": "query_engine",
     "instrument": "monitoring",

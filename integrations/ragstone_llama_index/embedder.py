@@ -7,7 +7,6 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from ragstone.errors import secrets_in
 from ragstone.identity import settings_of
-from ragstone.judge import Embedder
 from ragstone_llama_index.borrowed import Borrowed, defined_by
 from ragstone_llama_index.unseen import SilentCallbacks, unseen
 
@@ -98,15 +97,6 @@ class LlamaIndexEmbedder:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.model!r})"
-
-
-def as_embedder(embed_model: BaseEmbedding | Embedder | None) -> Embedder:
-    """Return an embedder for what a user named: LlamaIndex', ragstone's, or None for `Settings.embed_model`.
-
-    Raises:
-        TypeError: It is none of these.
-    """
-    return embed_model if isinstance(embed_model, Embedder) else LlamaIndexEmbedder(embed_model)
 
 
 def _changes(*, trace: bool) -> Mapping[str, object]:

@@ -1,28 +1,110 @@
 """`MetricEvaluator`: a ragstone metric as one of LlamaIndex' evaluators."""
 
+import dataclasses
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, cast
 
-from llama_index.core.evaluation import BaseEvaluator
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.evaluation import BaseEvaluator, EvaluationResult
+from llama_index.core.llms import LLM
 from llama_index.core.prompts import PromptTemplate
 from llama_index.core.prompts.mixin import PromptDictType
 from llama_index.core.schema import MetadataMode
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
+import ragstone
+from ragstone import AlignmentCoverage
 from ragstone.errors import ascore_safely, score_safely
+from ragstone.judge import Embedder
 from ragstone.judging.prompt import filled
 from ragstone.metrics import Metric
-from ragstone.outcome import Outcome, Unscored
+from ragstone.outcome import Outcome, Score, Unscored, UnscoredReason, Usage, Verdict
+from ragstone.registry import make_embedder, make_llm, make_metric, metric_class
 from ragstone.sample import Sample, SampleField, first_problem
+from ragstone_llama_index.embedder import LlamaIndexEmbedder
+from ragstone_llama_index.llm import LlamaIndexLLM
 from ragstone_llama_index.responses import Answer, AnyResponse, Mode, aread_response, check_mode, read_response
-from ragstone_llama_index.result import MetricResult
 
-_ARGUMENTS: dict[str, str] = {
-    "user_input": "query",
-    "retrieved_contexts": "contexts",
-    "response": "response",
-}
+_ARGUMENTS: dict[str, str] = {"user_input": "query", "retrieved_contexts": "contexts", "response": "response"}
+
+
+class MetricResult(EvaluationResult):
+    """An `EvaluationResult` with all that the number rests on.
+
+    `score` is the metric's value, `passing` whether it reaches the metric's threshold (None without one), and
+    `feedback` the reason. What could not be scored has `score` None, `invalid_result` True, and `invalid_reason`
+    "REASON: DETAIL"; it is never a 0.
+
+    Attributes:
+        metric: The metric's name.
+        version: The metric's version; it changes with its prompts.
+        unscored: Why there is no score, in one word for counting; None where there is one.
+        breakdown: The parts of the score by name.
+        verdicts: The judge's answers, one per item asked, with their evidence.
+        usage: Calls, tokens and seconds, also of what failed.
+
+    Example:
+        >>> from ragstone import Unscored
+        >>> failed = Unscored(metric="demo", reason="timeout", detail="60 s", version="1")
+        >>> result = MetricResult.of(failed, Sample(response="So."))
+        >>> result.score, result.invalid_result, result.invalid_reason, result.outcome == failed
+        (None, True, 'timeout: 60 s', True)
+    """
+
+    metric: str
+    version: str
+    unscored: UnscoredReason | None = None
+    breakdown: dict[str, float] = Field(default_factory=dict[str, float])
+    verdicts: tuple[Verdict, ...] = ()
+    usage: Usage = Usage()
+
+    @classmethod
+    def of(cls, outcome: Outcome, sample: Sample) -> "MetricResult":
+        """Return an outcome on a sample as a result."""
+        contexts = list(sample.retrieved_contexts) if "retrieved_contexts" in sample.model_fields_set else None
+        if isinstance(outcome, Unscored):
+            return cls(
+                query=sample.user_input,
+                contexts=contexts,
+                response=sample.response,
+                invalid_result=True,
+                invalid_reason=f"{outcome.reason}: {outcome.detail}",
+                metric=outcome.metric,
+                version=outcome.version,
+                unscored=outcome.reason,
+                usage=outcome.usage,
+            )
+        return cls(
+            query=sample.user_input,
+            contexts=contexts,
+            response=sample.response,
+            score=outcome.value,
+            passing=outcome.passed,
+            feedback=outcome.reason,
+            metric=outcome.metric,
+            version=outcome.version,
+            breakdown=outcome.breakdown,
+            verdicts=outcome.verdicts,
+            usage=outcome.usage,
+        )
+
+    @property
+    def outcome(self) -> Outcome:
+        """The outcome as ragstone's core returns it, for its summaries and sinks."""
+        if self.unscored is not None or self.score is None:
+            reason = self.unscored or "undefined"
+            detail = (self.invalid_reason or "").removeprefix(f"{reason}: ")
+            return Unscored(metric=self.metric, reason=reason, detail=detail, usage=self.usage, version=self.version)
+        return Score(
+            metric=self.metric,
+            value=self.score,
+            passed=self.passing,
+            reason=self.feedback or "",
+            breakdown=self.breakdown,
+            verdicts=self.verdicts,
+            usage=self.usage,
+            version=self.version,
+        )
 
 
 class MetricEvaluator(BaseEvaluator):
@@ -41,29 +123,53 @@ class MetricEvaluator(BaseEvaluator):
     is not among them: a changed prompt cannot break the fence or the parser.
 
     Args:
-        metric: What to score by.
+        metric: What to score by: a name, such as "context_relevancy" or "my_pkg:Polite", or a `ragstone.Metric` of
+            yours, which has its judge and its options already. Of "alignment_coverage" the original is the contexts,
+            unlike the metric's own default: a query is a question. For an app that is given the original as its
+            query, pass `source="user_input"`.
+        llm: The judge of a metric by name: a LlamaIndex LLM, a ragstone LLM, or the name of one, such as "local";
+            None: `Settings.llm`, as it is when a call is made.
+        embed_model: The embedder of a metric that has one: LlamaIndex', ragstone's or a name; None: where the metric
+            needs one, `Settings.embed_model`, as it is when a call is made, or the one that goes with a judge's name.
         metadata_mode: Which metadata of source nodes stand in the contexts of `(a)evaluate_response`, a
             `MetadataMode` or its value: "none", the text alone; "llm", what the app's LLM saw; "embed", what was
             embedded; "all". Lines of metadata count as sentences of the context.
+        options: Those of a metric by name.
 
     Raises:
-        TypeError: `metric` is no metric.
-        ValueError: There is no such `metadata_mode`.
+        TypeError: `metric`, `llm` or `embed_model` is no such thing, or a metric of yours comes with options.
+        ValueError: There is no such metric, option or `metadata_mode`.
 
     Example:
-        >>> from ragstone import ContextRelevancy
         >>> from ragstone.testing import FakeLLM
-        >>> evaluator = MetricEvaluator(ContextRelevancy(llm=FakeLLM(lambda request: {"ids": [2]}), threshold=0.5))
+        >>> judge = FakeLLM(lambda request: {"ids": [2]})
+        >>> evaluator = MetricEvaluator("context_relevancy", judge, threshold=0.5)
         >>> result = evaluator.evaluate(query="Who wrote Emma?", contexts=["It is long. Jane Austen wrote Emma."])
         >>> result.score, result.passing, result.feedback
         (0.5, True, '1 of 2 sentences in 1 of 1 contexts are needed to answer.')
     """
 
-    def __init__(self, metric: Metric, *, metadata_mode: Mode = MetadataMode.NONE) -> None:
-        if not isinstance(cast("object", metric), Metric):
-            raise TypeError(f"metric: is {_kind(metric)}; pass a metric, such as ragstone.ContextRelevancy(llm=...)")
-        self._metric = metric
+    def __init__(
+        self,
+        metric: Metric | str,
+        llm: LLM | ragstone.LLM | str | None = None,
+        embed_model: BaseEmbedding | Embedder | str | None = None,
+        *,
+        metadata_mode: Mode = MetadataMode.NONE,
+        **options: object,
+    ) -> None:
         self._mode = check_mode(metadata_mode)
+        if isinstance(metric, str):
+            self._metric = _metric_of(metric, llm, embed_model, options)
+            return
+        if not isinstance(cast("object", metric), Metric):
+            raise TypeError(
+                f'metric: is {_kind(metric)}; pass a name, such as "context_relevancy", or a metric, such as '
+                "ragstone.ContextRelevancy(llm=...)"
+            )
+        if llm is not None or embed_model is not None or options:
+            raise TypeError(f"metric: {metric.name} was made with a judge and options; pass it alone, or its name")
+        self._metric = metric
 
     @property
     def metric(self) -> Metric:
@@ -131,12 +237,12 @@ class MetricEvaluator(BaseEvaluator):
         return MetricResult.of(failed or await ascore_safely(self._metric, sample), sample)
 
     def _sample(self, query: str | None, response: str | None, contexts: Sequence[str] | None) -> Sample:
-        given: dict[SampleField, object] = {"user_input": query, "retrieved_contexts": contexts, "response": response}
+        fields: dict[SampleField, object] = {"user_input": query, "retrieved_contexts": contexts, "response": response}
         for field in self._metric.required_fields:
-            if given[field] is None:
+            if fields[field] is None:
                 raise ValueError(f"{_ARGUMENTS[field]}: is missing; {self._metric.name} needs it")
         try:
-            return Sample.model_validate(given)
+            return Sample.model_validate(fields)
         except ValidationError as error:
             raise ValueError(first_problem(error, _ARGUMENTS)) from None
 
@@ -159,10 +265,31 @@ class MetricEvaluator(BaseEvaluator):
         }
 
     def _update_prompts(self, prompts_dict: PromptDictType) -> None:
-        given = {step: _text(step, prompt) for step, prompt in prompts_dict.items()}
-        changed = {step: text for step, text in given.items() if text != self._metric.prompts.get(step)}
-        kept = {step: text for step, text in self._metric.instructions.items() if step not in given}
-        self._metric = replace(self._metric, instructions={**kept, **changed})
+        texts = {step: _text(step, prompt) for step, prompt in prompts_dict.items()}
+        changed = {step: text for step, text in texts.items() if text != self._metric.prompts.get(step)}
+        kept = {step: text for step, text in self._metric.instructions.items() if step not in texts}
+        self._metric = dataclasses.replace(self._metric, instructions={**kept, **changed})
+
+
+def _metric_of(
+    name: str,
+    llm: LLM | ragstone.LLM | str | None,
+    embed_model: BaseEmbedding | Embedder | str | None,
+    options: dict[str, object],
+) -> Metric:
+    cls = metric_class(name)
+    if issubclass(cls, AlignmentCoverage):
+        options.setdefault("source", "retrieved_contexts")
+    judge = llm if isinstance(llm, (str, ragstone.LLM)) else LlamaIndexLLM(llm)
+    needed = any(field.name == "embedder" and field.default is dataclasses.MISSING for field in dataclasses.fields(cls))
+    embedder = embed_model if isinstance(embed_model, Embedder) else None
+    if isinstance(embed_model, str) or (needed and isinstance(judge, str) and embed_model is None):
+        embedder = make_embedder(embed_model, judge)
+    elif embedder is None and (needed or embed_model is not None):
+        embedder = LlamaIndexEmbedder(cast("BaseEmbedding | None", embed_model))
+    if isinstance(judge, str):
+        judge = make_llm(judge)
+    return make_metric(name, options, judge, embedder)
 
 
 def _kind(thing: object) -> str:
@@ -190,8 +317,7 @@ def text_only(answer: Answer) -> Answer:
 
 def sample_of(query: str | None, answer: Answer) -> Sample:
     """Return a question and what an app answered as a sample."""
-    given = {"user_input": query, "retrieved_contexts": answer.contexts, "response": answer.text}
-    return Sample.model_validate(given)
+    return Sample(user_input=query, retrieved_contexts=answer.contexts, response=answer.text)
 
 
 def no_response(metric: Metric, problem: str) -> Unscored:

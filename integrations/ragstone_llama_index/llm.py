@@ -7,7 +7,6 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.constants import DEFAULT_CONTEXT_WINDOW
 from llama_index.core.llms import LLM, CustomLLM
 
-import ragstone
 from ragstone.errors import secrets_in
 from ragstone.identity import settings_of
 from ragstone.judge import Asking, LLMReply, LLMRequest
@@ -149,15 +148,6 @@ class LlamaIndexLLM:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.model!r})"
-
-
-def as_judge(llm: LLM | ragstone.LLM | None) -> ragstone.LLM:
-    """Return a judge for what a user named: a LlamaIndex LLM, a ragstone LLM, or None for `Settings.llm`.
-
-    Raises:
-        TypeError: It is none of these.
-    """
-    return llm if isinstance(llm, ragstone.LLM) else LlamaIndexLLM(llm)
 
 
 def _changes(*, trace: bool) -> Mapping[str, object]:

@@ -18,11 +18,9 @@ from llama_index.core.llms import MockLLM
 from ragstone import LLM, ContextRelevancy, Embedder, Metric, ResponseRelevancy, Score
 from ragstone_langchain import LangChainEmbedder, LangChainLLM, RagEvaluator
 from ragstone_llama_index import (
-    ContextRelevancyEvaluator,
     LlamaIndexEmbedder,
     LlamaIndexLLM,
     MetricEvaluator,
-    ResponseRelevancyEvaluator,
     aevaluate_query_engine,
     evaluate_query_engine,
 )
@@ -72,8 +70,8 @@ async def use_langchain() -> float | None:
 
 async def use_llama_index(engine: BaseQueryEngine, questions: Sequence[str]) -> float | None:
     evaluators: dict[str, BaseEvaluator] = {
-        "context": ContextRelevancyEvaluator(MockLLM(), threshold=0.5, granularity="chunk"),
-        "response": ResponseRelevancyEvaluator(embed_model=MockEmbedding(embed_dim=4), strictness=2),
+        "context": MetricEvaluator("context_relevancy", MockLLM(), threshold=0.5, granularity="chunk"),
+        "response": MetricEvaluator("response_relevancy", embed_model=MockEmbedding(embed_dim=4), strictness=2),
         "any": MetricEvaluator(metric),
     }
     await BatchEvalRunner(evaluators, workers=8).aevaluate_queries(engine, queries=list(questions))
@@ -81,5 +79,5 @@ async def use_llama_index(engine: BaseQueryEngine, questions: Sequence[str]) -> 
     report = evaluate_query_engine(engine, questions, [own, MetricEvaluator(metric)], max_concurrency=4)
     again = await aevaluate_query_engine(engine, questions, {"mine": own}, progress=False)
     outcome = again.rows[0].outcomes["mine"]
-    result = ContextRelevancyEvaluator().evaluate(query="Who?", contexts=["Jane wrote it."])
+    result = MetricEvaluator("context_relevancy").evaluate(query="Who?", contexts=["Jane wrote it."])
     return outcome.value if isinstance(outcome, Score) else report.summaries["context_relevancy"].mean or result.score

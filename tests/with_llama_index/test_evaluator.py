@@ -1,4 +1,4 @@
-"""MetricEvaluator and the four named ones: the same outcome as core's, in LlamaIndex's form."""
+"""MetricEvaluator: the same outcome as core's, in LlamaIndex's form."""
 
 import asyncio
 import dataclasses
@@ -12,24 +12,19 @@ from llama_index.core.prompts import ChatPromptTemplate, PromptTemplate
 from llama_index.core.schema import NodeWithScore, TextNode
 
 from ragstone import (
-    AlignmentCoverage,
     ContextRelevancy,
     LLMReply,
+    Metric,
     ResponseRelevancy,
     Score,
-    SummarizationScore,
 )
+from ragstone.registry import metric_class
 from ragstone.testing import FakeEmbedder, FakeLLM
 from ragstone_llama_index import (
-    AlignmentCoverageEvaluator,
-    ContextRelevancyEvaluator,
     LlamaIndexEmbedder,
     LlamaIndexLLM,
     MetricEvaluator,
     MetricResult,
-    ResponseRelevancyEvaluator,
-    SummarizationScoreEvaluator,
-    named,
 )
 
 from ..core.judges import step  # noqa: TID252
@@ -95,32 +90,83 @@ def test_one_sample_one_outcome(number, asking, model):
 
 
 NAMED = {
-    "summarization_score": (SummarizationScoreEvaluator, {"questions": ("Is it so?",)}),
-    "alignment_coverage": (AlignmentCoverageEvaluator, {"n_questions": 2, "threshold": None}),
-    "response_relevancy": (ResponseRelevancyEvaluator, {"strictness": 2, "noncommittal": "any"}),
-    "context_relevancy": (ContextRelevancyEvaluator, {"granularity": "chunk", "threshold": 0.4}),
+    "summarization_score": {"questions": ("Is it so?",)},
+    "alignment_coverage": {"n_questions": 2, "threshold": None},
+    "response_relevancy": {"strictness": 2, "noncommittal": "any"},
+    "context_relevancy": {"granularity": "chunk", "threshold": 0.4},
+    f"{__name__}:Polite": {"polite_words": ("please",)},
 }
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Polite(Metric):
+    """A metric of a user's own."""
+
+    name, version, required_fields = "polite", "1", ("response",)
+    polite_words: tuple[str, ...] = ()
+
+    def _flow(self, sample):
+        request = self.choice(
+            "polite", "Is it polite?", {"response": sample.response}, "Answer yes or no.", ("yes", "no")
+        )
+        answer = yield from self.ask_choice(request)
+        return self._score(float(answer.choice == "yes"), "")
+
+
 @pytest.mark.parametrize("name", NAMED)
-def test_named_evaluators_take_models_and_the_metrics_options(name):
-    kind, options = NAMED[name]
-    before = kind()  # made before Settings are set
+def test_a_metric_by_name_takes_models_and_the_metrics_options(name):
+    options = NAMED[name]
+    before = MetricEvaluator(name)  # made before Settings are set
     Settings.llm, Settings.embed_model = Chatting(truth, name="of Settings"), Placing()
     for llm, model in ((None, "of Settings"), (Completing(truth), "completing"), (FakeLLM(truth), "fake")):
-        evaluator = kind(llm, **options)
-        assert (evaluator.metric.name, evaluator.metric.llm.model) == (name, model)
-        assert {option: getattr(evaluator.metric, option) for option in options} == options
+        metric = MetricEvaluator(name, llm, **options).metric
+        assert (type(metric), metric.llm.model) == (metric_class(name), model)
+        assert {option: getattr(metric, option) for option in options} == options
+    if name.endswith("Polite"):
+        assert MetricEvaluator(name, FakeLLM(lambda request: "yes")).evaluate(**INPUTS).score == 1.0
+        return
     result = before.evaluate(**INPUTS)
     assert result.unscored is None
     assert isinstance(result, EvaluationResult)
     assert MetricResult.model_validate_json(result.model_dump_json()) == result
 
 
+def judge_by_name():
+    return FakeLLM(truth)
+
+
+def test_judge_and_embedder_by_name(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", OWN)
+    Settings.embed_model = Placing()
+    assert MetricEvaluator("context_relevancy", f"{__name__}:judge_by_name").evaluate(**INPUTS).score is not None
+    for embed_model, kind in (("fake", FakeEmbedder), (None, LlamaIndexEmbedder), (Placing(), LlamaIndexEmbedder)):
+        name = f"{__name__}:FakeEmbedder" if embed_model == "fake" else embed_model
+        metric = MetricEvaluator("response_relevancy", FakeLLM(truth), name).metric
+        assert isinstance(metric.embedder, kind)
+    metric = MetricEvaluator("response_relevancy", "openai:gpt-5-mini").metric
+    assert (metric.llm.model, metric.embedder.model) == ("gpt-5-mini", "text-embedding-3-small")
+
+
+def test_what_names_nothing_is_refused_and_a_metric_of_ones_own_comes_alone():
+    for call, error, message in (
+        (("context_relevance",), ValueError, "there is no metric 'context_relevance'; there are alignment_coverage,"),
+        (("context_relevancy", 3), TypeError, "llm: int is no LlamaIndex LLM"),
+        (("response_relevancy", FakeLLM(truth), 3), TypeError, "embed_model: int is no LlamaIndex embedding model"),
+        ((ContextRelevancy(llm=FakeLLM(truth)), FakeLLM(truth)), TypeError, "was made with a judge and options"),
+    ):
+        with pytest.raises(error, match=message):
+            MetricEvaluator(*call)
+    with pytest.raises(ValueError, match="context_relevancy has no option 'strictness'; it has asking,"):
+        MetricEvaluator("context_relevancy", FakeLLM(truth), strictness=2)
+
+
 def test_alignment_is_with_the_contexts_and_passing_by_the_threshold():
-    assert AlignmentCoverageEvaluator(FakeLLM(truth)).metric.source == "retrieved_contexts"
+    assert MetricEvaluator("alignment_coverage", FakeLLM(truth)).metric.source == "retrieved_contexts"
     for threshold, passing in ((None, None), (0.0, True), (1.0, False)):
-        assert ContextRelevancyEvaluator(FakeLLM(truth), threshold=threshold).evaluate(**INPUTS).passing is passing
+        assert (
+            MetricEvaluator("context_relevancy", FakeLLM(truth), threshold=threshold).evaluate(**INPUTS).passing
+            is passing
+        )
 
 
 class Keyed(Completing):
@@ -129,13 +175,15 @@ class Keyed(Completing):
 
 @BOTH_WAYS
 def test_a_judge_that_fails_is_an_invalid_result_with_no_key_in_it(way):
-    result = way(ContextRelevancyEvaluator(Chatting(lambda request: TimeoutError("no"))), **INPUTS)
+    result = way(MetricEvaluator("context_relevancy", Chatting(lambda request: TimeoutError("no"))), **INPUTS)
     assert (result.invalid_result, result.score, result.passing, result.unscored) == (True, None, None, "timeout")
     assert (result.invalid_reason, result.usage.llm_calls) == ("timeout: TimeoutError: no", 1)
-    result = way(ContextRelevancyEvaluator(Completing(lambda request: "pardon?")), **INPUTS)
+    result = way(MetricEvaluator("context_relevancy", Completing(lambda request: "pardon?")), **INPUTS)
     assert (result.unscored, result.usage.llm_calls) == ("judge_unparseable", 2)
     for key in KEYS:
-        result = way(ContextRelevancyEvaluator(Keyed(lambda *_, key=key: ConnectionError(ERRORS[key]))), **INPUTS)
+        result = way(
+            MetricEvaluator("context_relevancy", Keyed(lambda *_, key=key: ConnectionError(ERRORS[key]))), **INPUTS
+        )
         assert result.invalid_reason.startswith("judge_error: ConnectionError: ")
         assert "[hidden]" in result.invalid_reason
         assert leaked(result.model_dump_json()) == []
@@ -143,11 +191,14 @@ def test_a_judge_that_fails_is_an_invalid_result_with_no_key_in_it(way):
 
 @BOTH_WAYS
 def test_inputs_that_are_missing_or_of_the_wrong_type_raise_with_their_names_here(way):
-    context, alignment = ContextRelevancyEvaluator(FakeLLM(truth)), AlignmentCoverageEvaluator(FakeLLM(truth))
+    context, alignment = (
+        MetricEvaluator("context_relevancy", FakeLLM(truth)),
+        MetricEvaluator("alignment_coverage", FakeLLM(truth)),
+    )
     for evaluator, argument in ((context, "query"), (context, "contexts"), (alignment, "response")):
         with pytest.raises(ValueError, match=f"^{argument}: is missing; {evaluator.metric.name} needs it"):
             way(evaluator, **{**INPUTS, argument: None})
-    with pytest.raises(TypeError, match="metric: is the class ContextRelevancy; pass a metric, such as"):
+    with pytest.raises(TypeError, match="metric: is the class ContextRelevancy; pass a name, such as"):
         MetricEvaluator(ContextRelevancy)
     with pytest.raises(ValueError, match=r"^contexts: is one str; pass a list of texts, one per retrieved context$"):
         way(context, **{**INPUTS, "contexts": "one text"})
@@ -157,20 +208,8 @@ def test_inputs_that_are_missing_or_of_the_wrong_type_raise_with_their_names_her
 
 def test_an_answer_that_is_no_text_is_a_result():
     response = Response({"answer": 1}, [NodeWithScore(node=TextNode(text="It has word1 here."))])
-    result = ResponseRelevancyEvaluator(FakeLLM(truth), FakeEmbedder()).evaluate_response("Why?", response)
+    result = MetricEvaluator("response_relevancy", FakeLLM(truth), FakeEmbedder()).evaluate_response("Why?", response)
     assert result.invalid_reason == "missing_input: response: is dict, not text"
-
-
-def test_the_named_ones_take_every_option_of_their_metric():
-    for metric, options in (
-        (AlignmentCoverage, named.AlignmentOptions),
-        (ContextRelevancy, named.ContextOptions),
-        (ResponseRelevancy, named.ResponseOptions),
-        (SummarizationScore, named.SummarizationOptions),
-    ):
-        first = {"llm", "embedder"} if metric is ResponseRelevancy else {"llm"}
-        fields = {field.name for field in dataclasses.fields(metric)} - first
-        assert {*options.__annotations__, *named.MetricOptions.__annotations__} == fields
 
 
 BRACES = 'Mine. {context_str} {"a": 1} %s'
@@ -195,7 +234,7 @@ def test_they_are_the_metric_s_instructions_by_step_and_every_one_can_be_changed
 
 def test_a_changed_prompt_is_what_the_judge_reads_and_shows_in_the_version() -> None:
     judge = FakeLLM(truth)
-    evaluator = ContextRelevancyEvaluator(judge)
+    evaluator = MetricEvaluator("context_relevancy", judge)
     before = evaluator.evaluate(**GIVEN)
     evaluator.update_prompts({"sentences": PromptTemplate(BRACES)})
     after = evaluator.evaluate(**GIVEN)
@@ -220,7 +259,7 @@ def test_one_after_another_and_back_again() -> None:
 
 
 def test_a_wrong_one_is_refused_at_once() -> None:
-    evaluator = ContextRelevancyEvaluator(FakeLLM(truth))
+    evaluator = MetricEvaluator("context_relevancy", FakeLLM(truth))
     mapped = PromptTemplate("{a}", template_var_mappings={"a": "b"})
     for name, prompt, error, message in (
         ("eval_template", PromptTemplate("x"), ValueError, "'eval_template' is no step; there are sentences, copies"),

@@ -8,7 +8,7 @@ from llama_index.core.callbacks import CBEventType, EventPayload
 from llama_index.core.chat_engine import CondensePlusContextChatEngine, ContextChatEngine, SimpleChatEngine
 from llama_index.core.query_engine import CustomQueryEngine
 
-from ragstone_llama_index import ContextRelevancyEvaluator, MonitorCallbackHandler, instrument, uninstrument
+from ragstone_llama_index import MetricEvaluator, MonitorCallbackHandler, instrument, uninstrument
 
 from .models import Chatting, truth
 from .monitored import ANSWER, TEXTS, Notes, Speaking, engine, kept_by_handlers, memory, recorder_of, retriever
@@ -46,7 +46,9 @@ def test_what_makes_no_sample(called_back):
     retriever().retrieve("Who?")
     Speaking().complete("Who?")
     Settings.llm = Chatting(truth)
-    assert ContextRelevancyEvaluator().evaluate(query="Which of them say word1?", contexts=["It has word0 here."])
+    assert MetricEvaluator("context_relevancy").evaluate(
+        query="Which of them say word1?", contexts=["It has word0 here."]
+    )
     assert called_back.told == []
 
 

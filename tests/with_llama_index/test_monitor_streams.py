@@ -9,7 +9,7 @@ from llama_index.core.base.response.schema import StreamingResponse
 from llama_index.core.query_engine import CustomQueryEngine
 
 from ragstone.testing import FakeLLM
-from ragstone_llama_index import ContextRelevancyEvaluator, instrument
+from ragstone_llama_index import MetricEvaluator, instrument
 
 from .models import truth
 from .monitored import ANSWER, TEXTS, Notes, engine, kept_by_handlers
@@ -64,7 +64,7 @@ def test_two_monitors_and_an_evaluator_hear_the_same_stream(notes):
     other = Notes()
     instrument(other)
     response = ask()
-    assert ContextRelevancyEvaluator(FakeLLM(truth)).evaluate_response("Who?", response).response == ANSWER
+    assert MetricEvaluator("context_relevancy", FakeLLM(truth)).evaluate_response("Who?", response).response == ANSWER
     assert list(response.response_gen) == WORDS
     assert notes.told == other.told == DONE
     assert [one.id for one in notes.samples] == [one.id for one in other.samples]

@@ -8,7 +8,7 @@ import warnings
 import pytest
 
 from ragstone import ContextRelevancy
-from ragstone_llama_index import ContextRelevancyEvaluator, LlamaIndexLLM, MetricEvaluator
+from ragstone_llama_index import LlamaIndexLLM, MetricEvaluator
 
 from ..support.openai_server import chat  # noqa: TID252
 from .models import SAMPLE, request_of, truth
@@ -40,7 +40,7 @@ def model(server, **settings):
 
 def test_a_judge_with_its_tokens_and_its_own_temperature(openai_server):
     server = openai_server(truthful)
-    evaluator = ContextRelevancyEvaluator(model(server, temperature=0.3))
+    evaluator = MetricEvaluator("context_relevancy", model(server, temperature=0.3))
     results = [evaluator.evaluate(**INPUTS), *(asyncio.run(evaluator.aevaluate(**INPUTS)) for _ in range(3))]
     for result in results:  # the client keeps connections of the loop it was first awaited on
         assert result.score is not None

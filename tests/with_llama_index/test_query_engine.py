@@ -13,11 +13,8 @@ from llama_index.core.schema import NodeWithScore, TextNode
 from ragstone import AlignmentCoverage, ContextRelevancy, ResponseRelevancy, Score, SummarizationScore
 from ragstone.testing import FakeEmbedder, FakeLLM
 from ragstone_llama_index import (
-    AlignmentCoverageEvaluator,
-    ContextRelevancyEvaluator,
     LlamaIndexLLM,
     MetricEvaluator,
-    ResponseRelevancyEvaluator,
     aevaluate_query_engine,
     evaluate_query_engine,
 )
@@ -208,9 +205,9 @@ COUNT, FAILING = 12, 7
 
 def evaluators(llm):
     return {
-        "alignment": AlignmentCoverageEvaluator(llm, n_questions=1),
-        "response": ResponseRelevancyEvaluator(llm, Placing()),
-        "context": ContextRelevancyEvaluator(llm),
+        "alignment": MetricEvaluator("alignment_coverage", llm, n_questions=1),
+        "response": MetricEvaluator("response_relevancy", llm, Placing()),
+        "context": MetricEvaluator("context_relevancy", llm),
     }
 
 

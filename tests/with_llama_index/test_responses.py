@@ -17,7 +17,7 @@ from llama_index.core.tools import QueryEngineTool
 from pydantic import BaseModel
 
 from ragstone.testing import FakeLLM
-from ragstone_llama_index import AlignmentCoverageEvaluator, ContextRelevancyEvaluator
+from ragstone_llama_index import MetricEvaluator
 from ragstone_llama_index.responses import aread_response, read_response
 
 from .models import truth
@@ -89,7 +89,7 @@ def aevaluate(evaluator, response):
 @pytest.mark.parametrize("way", [evaluate, aevaluate])
 def test_what_cannot_be_scored_is_an_invalid_result_for_metrics_that_need_it(way):
     llm = FakeLLM(truth)
-    alignment, context = AlignmentCoverageEvaluator(llm), ContextRelevancyEvaluator(llm)
+    alignment, context = MetricEvaluator("alignment_coverage", llm), MetricEvaluator("context_relevancy", llm)
     for response, reason in (
         (Response(None, NODES), "missing_input: response: "),
         (StreamingResponse(iter([]), NODES), "empty_input: response: "),
@@ -138,5 +138,5 @@ APPS = {
 
 @pytest.mark.parametrize("name", APPS)
 def test_what_real_apps_return(name):
-    result = evaluate(AlignmentCoverageEvaluator(FakeLLM(truth)), APPS[name]())
+    result = evaluate(MetricEvaluator("alignment_coverage", FakeLLM(truth)), APPS[name]())
     assert (result.score, result.response, result.contexts) == (1.0, FACT, [FACT])

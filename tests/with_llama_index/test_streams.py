@@ -9,7 +9,7 @@ from llama_index.core.base.response.schema import AsyncStreamingResponse, Stream
 from llama_index.core.schema import MetadataMode
 
 from ragstone.testing import FakeLLM
-from ragstone_llama_index import AlignmentCoverageEvaluator
+from ragstone_llama_index import MetricEvaluator
 from ragstone_llama_index.responses import aread_response, read_response
 
 from .models import truth
@@ -130,7 +130,7 @@ def test_an_async_stream_whose_loop_went_away_does_not_pass_for_a_whole_one():
 async def test_an_unread_async_stream_wants_the_async_method():
     response = AsyncStreamingResponse(waits())
     with pytest.raises(ValueError, match="await aevaluate_response"):
-        AlignmentCoverageEvaluator(FakeLLM(truth)).evaluate_response(response=response)
+        MetricEvaluator("alignment_coverage", FakeLLM(truth)).evaluate_response(response=response)
     await aread(response)
     assert read(response).text == WHOLE
 

@@ -17,10 +17,9 @@ from pydantic import Field
 
 from ragstone_llama_index import (
     JUDGE_TAG,
-    ContextRelevancyEvaluator,
     LlamaIndexEmbedder,
     LlamaIndexLLM,
-    ResponseRelevancyEvaluator,
+    MetricEvaluator,
 )
 
 from .models import SAMPLE, Chatting, Completing, Placing, PlacingSync, truth
@@ -88,8 +87,8 @@ def test_every_event_and_span_of_the_judge_carries_its_tag_and_the_apps_and_hang
     token = active_span_id.set("App.query-1")
     try:
         with instrument_tags({"tenant": 7}):
-            assert way(ResponseRelevancyEvaluator(model(truth), embed_model())).score is not None
-            way(ContextRelevancyEvaluator(Chatting(lambda request: ConnectionError("refused"))))
+            assert way(MetricEvaluator("response_relevancy", model(truth), embed_model())).score is not None
+            way(MetricEvaluator("context_relevancy", Chatting(lambda request: ConnectionError("refused"))))
             assert active_instrument_tags.get() == {"tenant": 7}
         assert active_span_id.get() == "App.query-1"
     finally:
@@ -117,8 +116,8 @@ def test_legacy_callbacks_hear_nothing(where, way, model, embed_model, monkeypat
     llm, embedding = model(truth, **fields), embed_model(**fields)
     Settings.llm, Settings.embed_model = llm, embedding
     handler.heard.clear()
-    assert way(ResponseRelevancyEvaluator()).score is not None  # from Settings
-    assert way(ResponseRelevancyEvaluator(llm, embedding)).score is not None
+    assert way(MetricEvaluator("response_relevancy")).score is not None  # from Settings
+    assert way(MetricEvaluator("response_relevancy", llm, embedding)).score is not None
     assert handler.heard == []
     llm.callback_manager.on_event_start("llm")  # the app's own still tells it
     assert len(handler.heard) == 1
@@ -129,14 +128,17 @@ def test_legacy_callbacks_hear_nothing(where, way, model, embed_model, monkeypat
 def test_openinference_records_the_judge_on_request_only(way, model, embed_model, openinference, heard_by_app):
     start, spans = openinference
     start()
-    assert way(ResponseRelevancyEvaluator(model(truth), embed_model())).score is not None
+    assert way(MetricEvaluator("response_relevancy", model(truth), embed_model())).score is not None
     assert spans() == ()
     embed_model().get_text_embedding("The app's own.")
     before = len(spans())
     assert before > 0
     handler = Legacy()
     judge = LlamaIndexLLM(model(truth, callback_manager=CallbackManager([handler])), trace=True)
-    assert way(ResponseRelevancyEvaluator(judge, LlamaIndexEmbedder(embed_model(), trace=True))).score is not None
+    assert (
+        way(MetricEvaluator("response_relevancy", judge, LlamaIndexEmbedder(embed_model(), trace=True))).score
+        is not None
+    )
     assert len(spans()) >= before + 2
     assert handler.heard
     assert all(event.tags[JUDGE_TAG] for event in heard_by_app[0] if "LLM" in type(event).__name__)
