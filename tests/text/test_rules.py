@@ -75,8 +75,8 @@ EASY = [
     "The cat sat. It sat (see it) in 1984.  At 3.5 degrees! Did it?\nYes",
     "The 'coverage score' is a 'yes' answer. It isn't Smith's. Text number 17.",
     "It 'is so. Or' not. Well , it 's so . The boys' cat 'sat'.",
-    'The "cat" sat. On the “mat”, sure. On the ‘mat’.',
-    'He "sat. It" is (so. Is [it. So]) on “sat. It”. He -- so. It -- is.',
+    'The "cat" sat. On the “mat”, sure.',
+    'He "sat. It" is (so. Is [it. So]) on “sat. It”.',
     'He said "so." Then "it" sat. "So." Then not. "So," Then not. (It is.) Then not. “So” Then.',
     "Mr. Cat met Dr. Dog of Acme Inc. in Jan. 1984. See No. 5 vs. p. 12 etc. I went. He is with Acme Inc. The end.",
     "Vitamin C. It is. J. Smith, at 5 p.m. today, e.g. in the U.S. (as ever). On example.com.",
@@ -111,6 +111,8 @@ HARD = [
     '"So" Then',
     "(Ph.D. So) He is a/Ph.D. So",
     "今日は。",
+    "On the ‘mat’.",
+    "He -- so. It -- is.",
 ]
 
 

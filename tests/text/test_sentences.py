@@ -131,6 +131,18 @@ def test_a_long_text_is_split_as_pysbd_does(unit):
     assert [s.text for s in split_sentences(text)] == plain
 
 
+def test_one_hard_place_of_a_long_text_is_all_that_pysbd_is_asked_about(monkeypatch):
+    asked: list[str] = []
+    ask = _pysbd.raw_sentences
+    monkeypatch.setattr(_pysbd, "raw_sentences", lambda text, language: asked.append(text) or ask(text, language))
+    easy = "The river flows through the old town. Many people visit the harbour every summer. "
+    text = easy * 300 + "Wait... What? " + easy * 300
+    found = split_sentences(text)
+    assert [s.text for s in found].count("Many people visit the harbour every summer. ") == 600
+    assert len(asked) == 1
+    assert "Wait..." in asked[0]
+
+
 def test_the_work_grows_with_the_length_only(windows):
     text = PARAGRAPH * 70
     work = []

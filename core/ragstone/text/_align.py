@@ -38,10 +38,10 @@ def _align_roughly(text: str, position: int, sentences: list[str]) -> list[int]:
     for raw in sentences:
         sentence = "".join(raw.split())
         size = len(sentence)
-        found = ink.find(sentence, at, at + 2 * (size + pending) + _REACH) if sentence else -1
-        if found < 0:
+        place = ink.find(sentence, at, at + 2 * (size + pending) + _REACH) if sentence else -1
+        if place < 0:
             pending += size
         else:
-            starts.append(places[found])
-            at, pending = found + size, 0
+            starts.append(places[place])
+            at, pending = place + size, 0
     return starts

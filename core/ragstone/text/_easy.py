@@ -26,9 +26,14 @@ _HARD = re.compile(
 )
 _HARD_BEGIN = re.compile(r"[.?!']|[0-9]{1,2}\.|[a-z][.)]|[A-Z]\.,")
 
-_ITEM = re.compile(r"\.(?:(?<=(?<![0-9])([0-9][0-9])\.)[\s)]|(?<=(?<![0-9])([0-9])\.)[\s)]|(?<=\s([a-z])\.))")
-_BRACKET_ITEM = re.compile(r"\)(?<=[0-9]\))\s")
-_BRACKET_ITEM_ALONE = re.compile(r"\)(?:(?<=\s[0-9]\))|(?<=\s[0-9][0-9]\)))\s")
+# What may be an item of a list: a number or a letter with a period or a bracket. One alone makes no list.
+_ITEM = re.compile(r"[.)](?:(?<=(?<![0-9])[0-9][0-9][.)])|(?<=(?<![0-9])[0-9][.)])|(?<=\s[a-z]\.))[\s)]")
+# Slanted quotes of single marks, and dashes between which pysbd hides marks: seldom, so pysbd is asked.
+_QUOTED = re.compile(r"[ \t\xa0]\u2018|--")
+# To pysbd a quote begins within a line, and ends at the first single quote that is not in front of a letter, or
+# else at the last one.
+_SINGLE = re.compile(r"(?<=[ \t\xa0])'(?:[^'\n\r]|'[A-Za-z])*'")
+_SINGLE_END = re.compile(r"'[ \t\xa0]")
 
 _PAIRS = (
     ('"', '"', re.compile(r'"[^"\n\r]+"')),
@@ -39,14 +44,6 @@ _PAIRS = (
 _HIDDEN = str.maketrans(".?!", "···")
 _QUOTE_BRACKET = re.compile(r"[\"”]\s\(")
 _BRACKET_QUOTE = re.compile(r"\)\s[\"“]")
-# To pysbd a quote begins within a line, and ends at the first single quote that is not in front of a letter, or
-# else at the last one.
-_SINGLE = re.compile(r"(?<=[ \t\xa0])'(?:[^'\n\r]|'[A-Za-z])*'")
-_LINE = re.compile(r"[^\n\r]+")
-_SINGLE_END = re.compile(r"'[ \t\xa0]")
-_SLANTED = re.compile(r"(?<=[ \t\xa0])\u2018(?:[^\u2018\u2019\n\r]|\u2019[A-Za-z])*\u2019(?![A-Za-z])")
-_SLANTED_BEGIN = re.compile(r"[ \t\xa0]\u2018")
-_DASHES = re.compile(r"--[^-\n\r]*--")
 
 _BREAK = re.compile(r"[.?!\n\r]\s*")
 _OPENED = re.compile(r"(?:\([^)\n\r]{2,}\)|\"[^\"\n\r]*[^,\"\n\r]\"|“[^”\n\r]*[^,”\n\r]”)[ \t\xa0](?=[A-Z])")
@@ -78,16 +75,16 @@ def easy_starts(text: str, abbreviations: AbstractSet[str]) -> list[int] | None:
         text: The text; it begins with a character that is not white space.
         abbreviations: pysbd's abbreviations in lower case.
     """
-    if _UNKNOWN.search(text) or _HARD_BEGIN.match(text) or _HARD.search(text) or _may_be_list(text):
+    if _HARD_BEGIN.match(text) or any(rare.search(text) for rare in (_UNKNOWN, _HARD, _QUOTED)):
         return None
-    masked = _masked(text)
+    masked = None if len(_ITEM.findall(text)) > 1 else _masked(text)
     if masked is None:
         return None
     size = len(text)
     starts: list[int] = []
     begin = 0
-    for found in _BREAK.finditer(masked):
-        at, end = found.span()
+    for mark_match in _BREAK.finditer(masked):
+        at, end = mark_match.span()
         mark: bool | None = masked[at] in ".?!"
         if mark:
             mark = _ends_sentence(text, at, abbreviations)
@@ -106,36 +103,16 @@ def easy_starts(text: str, abbreviations: AbstractSet[str]) -> list[int] | None:
         begin = end
     if begin < size and _OPENED.match(text, begin):
         return None
-    closed = [found.end() for found in _CLOSED.finditer(text)]
+    closed = [quote.end() for quote in _CLOSED.finditer(text)]
     return sorted({*starts, *closed}) if closed else starts
-
-
-def _may_be_list(text: str) -> bool:
-    """Return whether the text has two neighbours in counting where list markers may be."""
-    items = _ITEM.findall(text)
-    numbers = {int(two or one) for two, one, _ in items if two or one}
-    letters = {ord(letter) for _, _, letter in items if letter}
-    return (
-        {0, 9} <= numbers
-        or any(item + 1 in known for known in (numbers, letters) for item in known)
-        or (_BRACKET_ITEM_ALONE.search(text) is not None and len(_BRACKET_ITEM.findall(text)) > 1)
-    )
 
 
 def _masked(text: str) -> str | None:
     """Return the text without the marks in quotes and brackets, or None if any is not plainly one of a pair."""
-    masked = text
-    if "'" in text:
-        masked = _SINGLE.sub(_hidden, text)
-        # Lines that have no such end may or may not be left alone.
-        if masked != text and not all(_SINGLE_END.search(line) for line in _LINE.findall(text) if "'" in line):
-            return None
-    if "\u2018" in text:
-        masked, quotes = _SLANTED.subn(_hidden, masked)
-        if quotes != len(_SLANTED_BEGIN.findall(text)):
-            return None
-    if "--" in text:
-        masked = _DASHES.sub(_hidden, masked)
+    masked = _SINGLE.sub(_hidden, text) if "'" in text else text
+    # Lines that have no such end may or may not be left alone.
+    if masked != text and not all(_SINGLE_END.search(line) for line in re.split("[\n\r]", text) if "'" in line):
+        return None
     for left, right, pair in _PAIRS:
         count = text.count(left) + (0 if left == right else text.count(right))
         if count:
@@ -145,8 +122,8 @@ def _masked(text: str) -> str | None:
     return None if _QUOTE_BRACKET.search(text) and _BRACKET_QUOTE.search(text) else masked
 
 
-def _hidden(found: re.Match[str]) -> str:
-    return found.group().translate(_HIDDEN)
+def _hidden(quoted: re.Match[str]) -> str:
+    return quoted.group().translate(_HIDDEN)
 
 
 def _ends_sentence(text: str, at: int, abbreviations: AbstractSet[str]) -> bool | None:
@@ -157,7 +134,7 @@ def _ends_sentence(text: str, at: int, abbreviations: AbstractSet[str]) -> bool 
     if text[at] != ".":
         return False if plain and text[at] == "!" and "a" <= text[after + 1 : after + 2] <= "z" else plain
     if "0" <= before <= "9":
-        return plain or False  # not in "3.5" and "1984.)"; _may_be_list has seen to lists
+        return plain or False  # not in "3.5" and "1984.)"
     if not ("a" <= before <= "z" or "A" <= before <= "Z"):
         return plain
     if not plain and text[after].isascii() and text[after].isalpha():

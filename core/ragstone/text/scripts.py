@@ -49,8 +49,8 @@ def language_of(text: str) -> str:
         words[_CODES[(word.lastindex or 1) - 1]] += 1
     if words["ja"] * 10 > words["zh"]:  # Japanese is written in both; a kana or two may be in a Chinese text
         words["ja"] += words.pop("zh")
-    found = max(words, key=words.__getitem__)
-    if found == "fa" and _URDU_STOP in text:
+    code = max(words, key=words.__getitem__)
+    if code == "fa" and _URDU_STOP in text:
         return "ur"
-    mark, own = _MARKS.get(found, ("", found))
+    mark, own = _MARKS.get(code, ("", code))
     return own if mark in text else "en"

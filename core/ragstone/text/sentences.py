@@ -23,6 +23,9 @@ _CONTEXT = 400
 # The effort pysbd may spend on lists in one window, in characters read, before the window is made smaller.
 _MOST_EFFORT = 1_000_000
 _LEAST_WINDOW = 100
+# Easy text of a long one is split in smaller windows: one hard place then makes less of it hard.
+_EASY_WINDOW = 1500
+_EASY_MARGIN = 300
 
 _INK = re.compile(r"\S")
 # The end of a sentence in any of the scripts, where pysbd cannot be asked.
@@ -88,7 +91,7 @@ def split_sentences(text: str, language: str = "en") -> list[Sentence]:
 
     The sentences tile the text: joined they are the text, each slices it, and each has at least one character
     that is not white space. White space belongs to the sentence in front of it (at the very beginning, to
-    the first one). Up to `WINDOW` characters the sentences are pysbd's own; longer texts go through pysbd in
+    the first one). Up to `WINDOW` characters the sentences are pysbd's own; longer texts are split in
     overlapping windows, so that the time grows with the length only, and no other thread waits long. One thing is
     mended: in languages other than English pysbd may leave closing quotes, or the second of two marks, to the next
     sentence.
@@ -122,21 +125,20 @@ def _all_starts(text: str, language: str) -> list[int]:
     if first is None:
         return []
     starts = [first.start()]
-    # Only where the text is one window: a long text would cost by chance ten times more or less per character.
-    if len(text) <= WINDOW and language == "en" and starts == [0]:
-        easy = easy_starts(text, _pysbd.english_abbreviations())
-        if easy is not None:
-            return starts + easy
-    # Everything in front of `begin` is decided; a window shows the text from `left` on.
+    # Everything in front of `begin` is decided; a window shows pysbd the text from `left` on.
     left = begin = starts[0]
     while True:
-        end, complete = _window_end(text, begin)
-        # A sentence that the margin leaves undecided is seen again, whole, by the next window.
-        sure = end if complete else end - min(_MARGIN, (end - begin) // 2)
-        found = _window_starts(text[left:end], language)
+        own = _easy_window(text, begin) if language == "en" and starts[-1] == begin else None
+        if own is None:
+            size = _window_size(text, begin)
+            end, complete = _window_end(text, begin, size)
+            # A sentence that the margin leaves undecided is seen again, whole, by the next window.
+            sure = end if complete else end - min(_MARGIN, (end - begin) // 2)
+            own = [left + start for start in _window_starts(text[left:end], language)], end, sure
+        window, end, sure = own
         undecided = max(begin, starts[-1] + 1)
-        starts += [left + start for start in found if undecided <= left + start <= sure]
-        if complete:
+        starts += [start for start in window if undecided <= start <= sure]
+        if sure == end:
             following = _INK.search(text, end)
             if following is None:
                 return starts
@@ -147,11 +149,25 @@ def _all_starts(text: str, language: str) -> list[int]:
         left = _context(starts, begin, min(_CONTEXT, (end - left) // 2))
 
 
-def _window_end(text: str, begin: int) -> tuple[int, bool]:
-    """Return where the window from `begin` ends, and whether a sentence is sure to end there."""
+def _easy_window(text: str, begin: int) -> tuple[list[int], int, int] | None:
+    """Return where sentences begin in an easy window, its end, and up to where that is sure; None if it is not easy."""
+    end, complete = _window_end(text, begin, WINDOW if len(text) <= WINDOW else _EASY_WINDOW)
+    starts = easy_starts(text[begin:end], _pysbd.english_abbreviations())
+    if starts is None or not (complete or any(start < end - begin - _EASY_MARGIN for start in starts)):
+        return None
+    return [begin + start for start in starts], end, end if complete else end - _EASY_MARGIN
+
+
+def _window_size(text: str, begin: int) -> int:
+    """Return how long the window from `begin` may be, given what pysbd does with lists."""
     size = WINDOW
     while size > _LEAST_WINDOW and _effort(text[begin : begin + size]) > _MOST_EFFORT:
         size //= 2
+    return size
+
+
+def _window_end(text: str, begin: int, size: int) -> tuple[int, bool]:
+    """Return where the window from `begin` ends, and whether a sentence is sure to end there."""
     end = begin + size
     if end >= len(text):
         return len(text), True
@@ -193,12 +209,12 @@ def _window_starts(window: str, language: str) -> list[int]:
     if own is None:
         return []
     try:
-        found = align(window, _pysbd.raw_sentences(window, language))
+        places = align(window, _pysbd.raw_sentences(window, language))
     except Exception:  # pysbd makes regular expressions from the text: odd texts make it raise anything
-        found = [end for mark in _BREAK.finditer(window) if (end := _next_ink(window, mark.end())) >= 0]
+        places = [end for mark in _BREAK.finditer(window) if (end := _next_ink(window, mark.end())) >= 0]
     if language != "en":
-        found = [closers.end() if (closers := _CLOSERS.match(window, start)) else start for start in found]
-    return sorted({start for start in found if own.start() < start < len(window)})
+        places = [closers.end() if (closers := _CLOSERS.match(window, start)) else start for start in places]
+    return sorted({start for start in places if own.start() < start < len(window)})
 
 
 def _next_ink(text: str, position: int) -> int:
