@@ -186,14 +186,12 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("compare_noise", "abs(self.difference) <= reach", "abs(self.difference) <= 0"),
         ("compare_unpaired", "there & (pairing.in_b >= 0) & (b", "there & (b"),
     ],
-    ("core/ragstone/batch/provider/flows.py", "batch/test_provider_batch.py"): [
-        ("provider_payer", "state.payer == run.evaluation.key and key not", "key not"),
+    ("core/ragstone/batch/provider/rounds.py", "batch/test_provider_batch.py"): [
+        ("provider_payer", "state.payer == evaluation.key and key not", "key not"),
+        ("provider_asked_twice", "if key in self._wanted:", "if key in self._tried:"),
     ],
-    ("core/ragstone/batch/provider/answers.py", "batch/test_provider_batch.py"): [
-        ("provider_not_run", "code in _NOT_RUN", "code == ''"),
-    ],
-    ("core/ragstone/batch/provider/gather.py", "batch/test_provider_batch.py"): [
-        ("provider_asked_twice", 'if state.standing == "asked":', 'if state.standing == "begun":'),
+    ("core/ragstone/batch/provider/submitter.py", "batch/test_provider_batch.py"): [
+        ("provider_not_run", 'answer.error.get("code") in _NOT_RUN', 'answer.error.get("code") == ""'),
     ],
     # Monitor
     ("core/ragstone/limits/budget.py", "monitor/test_budget.py"): [

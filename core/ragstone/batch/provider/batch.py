@@ -2,16 +2,17 @@
 
 import logging
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import blake2b
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
-from ragstone.batch.provider.courier import Courier, droppable
-from ragstone.batch.provider.flows import Flows
-from ragstone.batch.provider.gather import Gatherer
-from ragstone.batch.provider.run import ProviderRun, digest_of, progressed
+from ragstone.batch.provider.rounds import Evaluation, Flows, Gathering
 from ragstone.batch.provider.state import BatchState, FolderError, State
+from ragstone.batch.provider.submitter import BatchSubmitter
 from ragstone.batch.sources.source import Source, rows_of
 from ragstone.clients.compatible import OpenAICompatible
 from ragstone.clients.connection import load_openai
@@ -20,15 +21,11 @@ from ragstone.metrics.base import Metric
 from ragstone.metrics.options import check_count, check_number
 from ragstone.reporting.batch.report import Report
 from ragstone.reporting.batch.result import Result
-from ragstone.sample import BadLine
-from ragstone.store.journal.journal import Journal
-from ragstone.store.journal.keys import judge_key, metric_key
-
-if TYPE_CHECKING:
-    from ragstone.sample import Sample
+from ragstone.sample import BadLine, Row
+from ragstone.store.journal.keys import judge_key, metric_key, outcome_key, sample_key
 
 _log = logging.getLogger(__name__)
-_MOST_FRUITLESS = 4
+_MOST_REFUSALS = 4
 _PATIENCE = 20
 _PASSING = frozenset({408, 409, 429})
 _A_DAY = 86_400.0
@@ -99,7 +96,7 @@ class ProviderBatch:
         self._max_requests = max_requests
         self._max_bytes = max_bytes
         self._try_first = try_first
-        self._run: ProviderRun | None = None
+        self._run: _Run | None = None
 
     def run(
         self,
@@ -146,12 +143,7 @@ class ProviderBatch:
             time.sleep(self._poll_seconds)
 
     def start(
-        self,
-        samples: Source,
-        metrics: Sequence[Metric],
-        *,
-        fields: Mapping[str, str] | None = None,
-        repeat: int = 1,
+        self, samples: Source, metrics: Sequence[Metric], *, fields: Mapping[str, str] | None = None, repeat: int = 1
     ) -> None:
         """Begin a run in the folder, or take up the one that is there; nothing is sent yet. Arguments as for `run`.
 
@@ -159,54 +151,60 @@ class ProviderBatch:
             FolderError: The folder holds a run of other samples, metrics, draws or another judge.
         """
         check_count("repeat", repeat)
-        listed = self._checked(metrics)
+        self._check_metrics(metrics)
         rows = rows_of(samples, fields)
         if isinstance(rows, AsyncIterator):
             raise TypeError("samples: is an asynchronous iterable; pass a list, a table or a file")
         if isinstance(samples, Iterator) or hasattr(samples, "read_next_batch"):
             samples = list(rows)  # it can be read once only, and every round reads it
-        run = ProviderRun(samples, fields, listed, [metric_key(metric) for metric in listed], repeat)
-        found = {
+        run = _Run(samples, fields, {metric_key(metric): metric for metric in metrics}, repeat)
+        facts = {
             "judge": judge_key(self._client),
-            "metrics": dict(zip([metric.name for metric in listed], run.keys, strict=True)),
+            "metrics": {metric.name: key for key, metric in run.metrics.items()},
             "repeat": repeat,
-            "samples": digest_of(run.rows()),
+            "samples": run.digest(),
         }
         with State(self._folder) as state:
             known = state.fact("run")
             if known is None:
-                state.put_fact("run", found)
-            elif known != found:
-                others = " and ".join(name for name, value in found.items() if known.get(name) != value)
+                state.put_fact("run", facts)
+            elif known != facts:
+                others = " and ".join(name for name, value in facts.items() if known.get(name) != value)
                 raise FolderError(f"{self._folder}: holds a run of other {others}; take another folder for this one")
-            self._client.leave_out(droppable(state.fact("left_out", [])))
+            self._client.leave_out(state.fact("left_out", []))
         self._run = run
 
     def step(self) -> bool:
         """Do all that can be done without waiting; return whether the run is done.
 
-        For those who do not want to wait: `start` and `step` every hour or so, as from cron, until it returns True.
+        Call `start` and `step` every hour or so, as from cron, until it returns True.
 
         Raises:
             RuntimeError: `start` was not called.
             Exception: As `run`. Nothing is lost: make the step again.
         """
-        run = self._begun()
-        with State(self._folder) as state, Journal(self._folder / "journal.db") as journal:
-            courier = Courier(self._client, self._folder, state, journal)
+        with self._open() as (run, state):
+            submitter = BatchSubmitter(self._client, state)
             waiting = state.batches(open_only=True)
             for batch in waiting:
-                courier.advance(batch)
+                submitter.advance(batch)
             if state.batches(open_only=True):
                 return False
             if waiting:
                 self._look_back(state, waiting)
             if time.time() < state.fact("not_before", 0.0):
                 return False
-            done = self._next_round(run, state, journal)
+            flows = Flows(self._client, state)
+            while True:
+                limits = self._max_requests, self._max_bytes
+                gathering = Gathering(self._client, state, *limits, try_first=self._try_first)
+                if gathering.gather(flows.progress(run.evaluations())):
+                    break
+                if not gathering.answered:
+                    return True
             for batch in state.batches(open_only=True):
-                courier.advance(batch)
-            return done
+                submitter.advance(batch)
+            return False
 
     def results(self) -> Iterator[Result]:
         """Yield each result, in the order of the input; before the run is done, those that there are.
@@ -214,13 +212,12 @@ class ProviderBatch:
         Raises:
             RuntimeError: `start` was not called.
         """
-        run = self._begun()
-        with State(self._folder) as state, Journal(self._folder / "journal.db") as journal:
-            for evaluation, far in progressed(run, Flows(journal, state, judge_key(self._client))):
-                if far.outcome is not None:
+        with self._open() as (run, state):
+            for evaluation, (outcome, _) in Flows(self._client, state).progress(run.evaluations()):
+                if outcome is not None:
                     row = evaluation.row
                     sample_id = str(row.line) if row.sample.id is None else row.sample.id
-                    yield Result(row.line - 1, sample_id, evaluation.draw, self._client.model, far.outcome)
+                    yield Result(row.line - 1, sample_id, evaluation.draw, self._client.model, outcome)
 
     def report(self, name: str = "") -> Report:
         """Return the report of the results that there are; `step` says when it is all.
@@ -228,15 +225,11 @@ class ProviderBatch:
         Raises:
             RuntimeError: `start` was not called.
         """
-        run = self._begun()
-        samples: dict[int, Sample] = {}
-        bad: list[BadLine] = []
-        for row in run.rows():
-            if isinstance(row, BadLine):
-                bad.append(row)
-            else:
-                samples[row.line - 1] = row.sample
-        return Report.of(self.results(), run.metrics, samples=samples, bad_rows=bad, name=name)
+        with self._open() as (run, _):
+            rows = list(run.rows())
+        samples = {row.line - 1: row.sample for row in rows if isinstance(row, Row)}
+        bad = [row for row in rows if isinstance(row, BadLine)]
+        return Report.of(self.results(), run.metrics.values(), samples=samples, bad_rows=bad, name=name)
 
     @property
     def batches(self) -> tuple[BatchState, ...]:
@@ -247,21 +240,19 @@ class ProviderBatch:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._client!r}, folder={str(self._folder)!r})"
 
-    def _begun(self) -> ProviderRun:
+    @contextmanager
+    def _open(self) -> Generator[tuple["_Run", State], None, None]:
         if self._run is None:
-            raise RuntimeError("call start(samples, metrics) first: in each process, also to take a run up again")
-        return self._run
+            raise RuntimeError("no run: call start() with the samples and metrics first, also to take one up again")
+        with State(self._folder) as state:
+            yield self._run, state
 
-    def _checked(self, metrics: object) -> list[Metric]:
-        kind = type(metrics).__name__
-        if isinstance(metrics, Metric) or not isinstance(metrics, Sequence) or not metrics:
-            raise TypeError(f"metrics: is {kind}; pass a list of one or more metrics")
-        listed: list[Metric] = []
-        for metric in cast("Sequence[object]", metrics):
-            if not isinstance(metric, Metric):
-                raise TypeError(
-                    f"metrics: holds a {type(metric).__name__}; pass metrics such as ContextRelevancy(llm=...)"
-                )
+    def _check_metrics(self, metrics: Sequence[Metric]) -> None:
+        if not metrics or any(not isinstance(cast("object", each), Metric) for each in metrics):
+            raise TypeError("metrics: pass a list of metrics, such as [ContextRelevancy(llm=client)]")
+        if len({metric.name for metric in metrics}) < len(metrics):
+            raise ValueError("metrics: holds two of one name; run each in a folder of its own")
+        for metric in metrics:
             if judge_key(metric.llm) != judge_key(self._client):
                 same = metric.llm.model == self._client.model
                 raise ValueError(
@@ -269,43 +260,48 @@ class ProviderBatch:
                     f"{' elsewhere, or with other settings' if same else ''}; give it the client of the batch: "
                     "llm=client"
                 )
-            if any(metric.name == other.name for other in listed):
-                raise ValueError(f"metrics: holds two of the name {metric.name!r}; run each in a folder of its own")
-            listed.append(metric)
-        return listed
 
     def _look_back(self, state: State, batches: Sequence[BatchState]) -> None:
-        """After a round of which no batch was let in: wait before the next, or give up."""
-        if any(batch.status != "failed" for batch in batches):
-            state.put_fact("fruitless", 0)
-            return
-        fruitless = state.fact("fruitless", 0) + 1
+        """After a round whose batches were all refused: wait before the next, or give up."""
+        refusals = state.fact("refusals", 0) + 1 if all(batch.status == "failed" for batch in batches) else 0
         with state.together():
-            state.put_fact("fruitless", fruitless)
-            if fruitless >= _MOST_FRUITLESS:
-                state.give_up_waiting(f"the provider refused its batch {fruitless} times: {batches[-1].problem}")
-            else:
-                state.put_fact("not_before", time.time() + self._poll_seconds * 2.0 ** (fruitless - 1))
+            state.put_fact("refusals", refusals)
+            if refusals >= _MOST_REFUSALS:
+                for key, request in state.requests_in(0):
+                    request.problem = f"the provider refused its batch {refusals} times: {batches[-1].problem}"
+                    request.give_up()
+                    state.put_request(key, request)
+            elif refusals:
+                state.put_fact("not_before", time.time() + self._poll_seconds * 2.0 ** (refusals - 1))
 
-    def _next_round(self, run: ProviderRun, state: State, journal: Journal) -> bool:
-        """Gather the next requests; return whether there are none left."""
-        while True:
-            gatherer = Gatherer(
-                self._client,
-                self._folder,
-                state,
-                journal,
-                max_requests=self._max_requests,
-                max_bytes=self._max_bytes,
-                try_first=self._try_first,
-            )
-            gathered = gatherer.gather(progressed(run, Flows(journal, state, judge_key(self._client))))
-            journal.flush()
-            if gathered.batches:
-                return False
-            if not gathered.answered:
-                state.forget_vectors()
-                return True
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What is run: given anew in each process, and the same each time. Metrics by their `metric_key`."""
+
+    samples: Source
+    fields: Mapping[str, str] | None
+    metrics: Mapping[str, Metric]
+    repeat: int
+
+    def rows(self) -> Iterator[Row | BadLine]:
+        return cast("Iterator[Row | BadLine]", rows_of(self.samples, self.fields))
+
+    def evaluations(self) -> Iterator[Evaluation]:
+        for row in self.rows():
+            if isinstance(row, Row):
+                key = sample_key(row.sample)
+                for of_metric, metric in self.metrics.items():
+                    for draw in range(self.repeat):
+                        yield Evaluation(row, metric, draw, outcome_key(key, of_metric, draw))
+
+    def digest(self) -> str:
+        """Return what tells one data set from another: its texts, ids and order."""
+        digest = blake2b(digest_size=16)
+        for row in self.rows():
+            content = sample_key(row.sample) + repr(row.sample.id) if isinstance(row, Row) else "bad"
+            digest.update(f"{row.line} {content}\n".encode("utf-8", "backslashreplace"))
+        return digest.hexdigest()
 
 
 def _passes(error: Exception) -> bool:
