@@ -398,7 +398,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("llama_index_legacy_twice", " and not is_instrumented(self._recorder.monitor)", ""),
         ("llama_index_legacy_error", "elif response is not None:", "elif response is not told:"),
     ],
-    ("integrations/ragstone_llama_index/unseen.py", "with_llama_index/test_unseen.py"): [
+    ("integrations/ragstone_llama_index/tracing.py", "with_llama_index/test_tracing.py"): [
         ("llama_index_judge_tag", "JUDGE_TAG: True}", "}"),
         (
             "llama_index_telemetry",

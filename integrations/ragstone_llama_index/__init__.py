@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         aevaluate_query_engine,
         evaluate_query_engine,
     )
-    from ragstone_llama_index.unseen import JUDGE_TAG
+    from ragstone_llama_index.tracing import JUDGE_TAG
 
 __all__ = [
     "JUDGE_TAG",
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 _HOME = {
-    "JUDGE_TAG": "unseen",
+    "JUDGE_TAG": "tracing",
     "EngineReport": "query_engine",
     "EngineRow": "query_engine",
     "LlamaIndexEmbedder": "embedder",

@@ -1,14 +1,12 @@
 """`LlamaIndexEmbedder`: any LlamaIndex embedding model as an embedder."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
-from ragstone.errors import secrets_in
-from ragstone.identity import settings_of
-from ragstone_llama_index.borrowed import Borrowed, defined_by
-from ragstone_llama_index.unseen import SilentCallbacks, unseen
+from ragstone_llama_index.shared_model import SharedModel, defined_by
+from ragstone_llama_index.tracing import suppress_tracing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,18 +46,15 @@ class LlamaIndexEmbedder:
                 "such as one of a llama-index-embeddings-... package, or None for Settings.embed_model"
             )
         self._trace = trace
-        self._borrowed = Borrowed(
-            embed_model,
-            "embed_model",
-            changes=lambda: _changes(trace=trace),
-            blocks=_only_calls_sync,
-            in_threads=in_threads,
+        changes = {"embeddings_cache": None}
+        self._shared = SharedModel(
+            embed_model, "embed_model", changes=changes, blocks=_only_calls_sync, in_threads=in_threads, trace=trace
         )
 
     @property
     def model(self) -> str:
         """The name that the model gives itself, else its class; "Settings.embed_model" while that is not set."""
-        model = self._borrowed.look()
+        model = self._shared.original
         if model is None:
             return "Settings.embed_model"
         return model.model_name if model.model_name not in ("", "unknown") else type(model).__name__
@@ -67,13 +62,12 @@ class LlamaIndexEmbedder:
     @property
     def secrets(self) -> tuple[str, ...]:
         """The model object's keys, which are taken out of every error text."""
-        return secrets_in(self._borrowed.look())
+        return self._shared.secrets
 
     @property
     def identity(self) -> dict[str, object]:
         """What makes this embedder, for journals: the model object's settings, without keys."""
-        settings = settings_of(self._borrowed.look())
-        return {"class": type(self).__qualname__, "model": self.model, "settings": settings}
+        return {"class": type(self).__qualname__, "model": self.model, "settings": self._shared.settings}
 
     def embed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
         """Return one row per text, shape (len(texts), dim), blocking the calling thread.
@@ -81,27 +75,20 @@ class LlamaIndexEmbedder:
         Raises:
             Exception: Whatever the model raises; `ValueError` when its vectors differ in length.
         """
-        model = self._borrowed.take()
-        with unseen(trace=self._trace):
-            vectors = model.get_text_embedding_batch(list(texts))
-        return _rows(vectors)
+        model = self._shared.copy()
+        with suppress_tracing(trace=self._trace):
+            return _rows(model.get_text_embedding_batch(list(texts)))
 
     async def aembed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
         """Return one row per text, on the running event loop or from a thread; otherwise as `embed`."""
-        model = self._borrowed.take()
-        if not self._borrowed.is_awaited_here(model):
-            return await self._borrowed.in_thread(lambda: self.embed(texts))
-        with unseen(trace=self._trace):
-            vectors = await model.aget_text_embedding_batch(list(texts))
-        return _rows(vectors)
+        model = self._shared.copy()
+        if not self._shared.is_awaited_here(model):
+            return await self._shared.in_thread(lambda: self.embed(texts))
+        with suppress_tracing(trace=self._trace):
+            return _rows(await model.aget_text_embedding_batch(list(texts)))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.model!r})"
-
-
-def _changes(*, trace: bool) -> Mapping[str, object]:
-    cache: dict[str, object] = {"embeddings_cache": None}
-    return cache if trace else {**cache, "callback_manager": SilentCallbacks()}
 
 
 def _only_calls_sync(model: BaseEmbedding) -> bool:
@@ -112,5 +99,4 @@ def _only_calls_sync(model: BaseEmbedding) -> bool:
 def _rows(vectors: Sequence[Sequence[float]]) -> "NDArray[np.float32]":
     import numpy as np
 
-    rows = np.asarray(vectors, dtype=np.float32)
-    return rows if vectors else np.zeros((0, 0), dtype=np.float32)
+    return np.asarray(vectors, dtype=np.float32) if vectors else np.zeros((0, 0), dtype=np.float32)

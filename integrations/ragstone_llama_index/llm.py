@@ -1,22 +1,26 @@
 """`LlamaIndexLLM`: any LlamaIndex LLM as a judge."""
 
-from collections.abc import Mapping
-from typing import cast
+import json
+import re
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, cast
 
-from llama_index.core.base.llms.types import ChatMessage, MessageRole
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse, MessageRole
 from llama_index.core.constants import DEFAULT_CONTEXT_WINDOW
 from llama_index.core.llms import LLM, CustomLLM
+from llama_index.core.prompts import ChatPromptTemplate, PromptTemplate
+from pydantic import BaseModel, ConfigDict, model_validator
 
-from ragstone.errors import secrets_in
-from ragstone.identity import settings_of
 from ragstone.judge import Asking, LLMReply, LLMRequest
-from ragstone.judging.adapting import is_constrained, spelled_out
-from ragstone.judging.values import as_dict
+from ragstone.judging.adapting import is_constrained, read_reply, spelled_out, why_it_ended
+from ragstone.judging.values import as_count, as_dict, as_list
 from ragstone.metrics.options import check_count, check_option
-from ragstone_llama_index.borrowed import Borrowed, defined_by
-from ragstone_llama_index.replies import to_reply
-from ragstone_llama_index.structured import aask_structured, ask_structured
-from ragstone_llama_index.unseen import SilentCallbacks, unseen
+from ragstone_llama_index.shared_model import SharedModel, defined_by
+from ragstone_llama_index.tracing import suppress_tracing
+
+_INPUT = ("prompt_tokens", "input_tokens", "prompt_token_count")
+_OUTPUT = ("completion_tokens", "output_tokens", "candidates_token_count")
 
 
 class LlamaIndexLLM:
@@ -81,14 +85,15 @@ class LlamaIndexLLM:
         self._max_input_tokens = max_input_tokens
         self._structured = structured
         self._trace = trace
-        self._borrowed = Borrowed(
-            llm, "llm", changes=lambda: _changes(trace=trace), blocks=_only_calls_sync, in_threads=in_threads
+        changes = {"system_prompt": None, "output_parser": None}
+        self._shared = SharedModel(
+            llm, "llm", changes=changes, blocks=_only_calls_sync, in_threads=in_threads, trace=trace
         )
 
     @property
     def model(self) -> str:
         """The name that the model gives itself, else its class; "Settings.llm" while that is not set."""
-        llm = self._borrowed.look()
+        llm = self._shared.original
         if llm is None:
             return "Settings.llm"
         name = llm.metadata.model_name
@@ -97,15 +102,16 @@ class LlamaIndexLLM:
     @property
     def identity(self) -> dict[str, object]:
         """What makes this judge, for journals: the model object's settings, without keys."""
-        settings = as_dict(settings_of(self._borrowed.look()))
-        asked = {name: value for name, value in settings.items() if name not in ("system_prompt", "output_parser")}
+        settings = self._shared.settings
+        for name in ("system_prompt", "output_parser"):  # the app's, which the judge never sees
+            settings.pop(name, None)
         own = {"class": type(self).__qualname__, "model": self.model, "structured": self._structured}
-        return {**own, "settings": asked}
+        return {**own, "settings": settings}
 
     @property
     def max_input_tokens(self) -> int | None:
         """The longest prompt that the model takes; None: unknown."""
-        llm = self._borrowed.look()
+        llm = self._shared.original
         if self._max_input_tokens is not None or llm is None:
             return self._max_input_tokens
         room = llm.metadata.context_window - max(0, llm.metadata.num_output)
@@ -114,7 +120,7 @@ class LlamaIndexLLM:
     @property
     def secrets(self) -> tuple[str, ...]:
         """The model object's keys, which are taken out of every error text."""
-        return secrets_in(self._borrowed.look())
+        return self._shared.secrets
 
     def generate(self, request: LLMRequest, /) -> LLMReply:
         """Answer one request by the model's sync half, blocking the calling thread.
@@ -122,10 +128,13 @@ class LlamaIndexLLM:
         Raises:
             Exception: Whatever the model raises.
         """
-        llm = self._borrowed.take()
-        with unseen(trace=self._trace):
+        llm = self._shared.copy()
+        with suppress_tracing(trace=self._trace):
             if self._structured and is_constrained(request):
-                return ask_structured(llm, request, _messages(llm, request, request.user))
+                try:
+                    return _from_form(llm.structured_predict(_form(request), _template(llm, request)))
+                except ValueError as error:  # pydantic's is one too
+                    return _from_form(error)
             if llm.metadata.is_chat_model:
                 return to_reply(llm.chat(_messages(llm, request, spelled_out(request))), request)
             return to_reply(llm.complete(_prompt(request)), request)
@@ -136,23 +145,21 @@ class LlamaIndexLLM:
         Raises:
             Exception: Whatever the model raises.
         """
-        llm = self._borrowed.take()
-        if not self._borrowed.is_awaited_here(llm):
-            return await self._borrowed.in_thread(lambda: self.generate(request))
-        with unseen(trace=self._trace):
+        llm = self._shared.copy()
+        if not self._shared.is_awaited_here(llm):
+            return await self._shared.in_thread(lambda: self.generate(request))
+        with suppress_tracing(trace=self._trace):
             if self._structured and is_constrained(request):
-                return await aask_structured(llm, request, _messages(llm, request, request.user))
+                try:
+                    return _from_form(await llm.astructured_predict(_form(request), _template(llm, request)))
+                except ValueError as error:
+                    return _from_form(error)
             if llm.metadata.is_chat_model:
                 return to_reply(await llm.achat(_messages(llm, request, spelled_out(request))), request)
             return to_reply(await llm.acomplete(_prompt(request)), request)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.model!r})"
-
-
-def _changes(*, trace: bool) -> Mapping[str, object]:
-    own: dict[str, object] = {"system_prompt": None, "output_parser": None}
-    return own if trace else {**own, "callback_manager": SilentCallbacks()}
 
 
 def _only_calls_sync(llm: LLM) -> bool:
@@ -167,3 +174,127 @@ def _messages(llm: LLM, request: LLMRequest, user: str) -> list[ChatMessage]:
 
 def _prompt(request: LLMRequest) -> str:
     return "\n\n".join(part for part in (request.system, spelled_out(request)) if part)
+
+
+def _template(llm: LLM, request: LLMRequest) -> PromptTemplate:
+    """Return the request as structured_predict takes it; braces in it stay, as nothing is filled in."""
+    template = ChatPromptTemplate(message_templates=_messages(llm, request, request.user))
+    return cast("PromptTemplate", template)  # the annotation is too narrow
+
+
+def _form(request: LLMRequest) -> type[BaseModel]:
+    """Return a model that shows the request's schema and takes any object with its fields.
+
+    The metric's own parser checks what is in them. An object without them must be refused here: LlamaIndex first
+    hands a tool's only argument over without its name, and tries again by name if that is an error.
+    """
+    schema = {"title": re.sub(r"\W+", "_", request.task), **request.schema}
+
+    class Form(BaseModel):
+        model_config = ConfigDict(extra="allow")
+
+        @model_validator(mode="before")
+        @classmethod
+        def _has_its_fields(cls, values: object) -> object:
+            if missing := [name for name in as_list(schema.get("required")) if name not in as_dict(values)]:
+                raise ValueError(f"no {missing[0]}")
+            return values
+
+        @classmethod
+        def model_json_schema(cls, *args: object, **kwargs: object) -> dict[str, Any]:  # noqa: ARG003
+            return schema
+
+    return Form
+
+
+def _from_form(answer: BaseModel | ValueError) -> LLMReply:
+    """Return a structured answer as a reply. One that has no usable form is a reply that no metric accepts."""
+    if isinstance(answer, BaseModel):
+        return LLMReply(answer.model_dump_json())
+    return LLMReply(f"(no structured answer: {type(answer).__name__}: {str(answer)[:200]})")
+
+
+def to_reply(response: ChatResponse | CompletionResponse, request: LLMRequest) -> LLMReply:
+    """Return a model's answer as a reply, with its token counts and, where it has some, log-probabilities.
+
+    It is the answer's text; without one, its one tool call, or its reasoning if that is exactly an answer.
+
+    Example:
+        >>> answer = CompletionResponse(text="Yes.", raw={"usage": {"prompt_tokens": 9, "completion_tokens": 1}})
+        >>> reply = to_reply(answer, LLMRequest("demo.ask", "", "", {}, choices=("yes", "no")))
+        >>> reply.text, reply.input_tokens, reply.output_tokens
+        ('yes', 9, 1)
+    """
+    message = response.message if isinstance(response, ChatResponse) else None
+    text = response.text if isinstance(response, CompletionResponse) else response.message.content
+    choice = next(iter(as_list(_member(response.raw, "choices"))), None)  # of a chat completion
+    raw_message = _member(choice, "message")
+    input_tokens, output_tokens = _token_counts(response, message)
+    return read_reply(
+        text or "",
+        request,
+        tool_calls=[] if message is None else _tool_calls(message),
+        reasoning="" if message is None else _reasoning(message, raw_message),
+        ended=[word for place in (response.raw, choice, raw_message) for word in why_it_ended(partial(_member, place))],
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        logprobs=_logprobs(response),
+    )
+
+
+def _member(thing: object, name: str) -> object:
+    """Return a value out of a provider's answer, which is a dict or an object."""
+    values = as_dict(thing)
+    return values.get(name) if values else getattr(thing, name, None)
+
+
+def _token_counts(
+    response: ChatResponse | CompletionResponse, message: ChatMessage | None
+) -> tuple[int | None, int | None]:
+    """Return the tokens of prompt and answer as the provider counted them; None for what it does not say.
+
+    They are read from the answer itself: `TokenCountingHandler` counts a call of many models two or three times.
+    """
+    usages = [_member(response.raw, name) for name in ("usage", "usage_metadata")]
+    for usage in [*usages, *(_member(place, "additional_kwargs") for place in (response, message))]:
+        counts = _first_count(usage, _INPUT), _first_count(usage, _OUTPUT)
+        if counts != (None, None):
+            return counts
+    return None, None
+
+
+def _first_count(usage: object, names: tuple[str, ...]) -> int | None:
+    return next((count for name in names if (count := as_count(_member(usage, name))) is not None), None)
+
+
+def _logprobs(response: ChatResponse | CompletionResponse) -> object:
+    """Return the log-probabilities in the form of a chat completion's choice.
+
+    LlamaIndex keeps the alternatives of each token and not which of them was drawn: that is taken to be the first.
+    """
+    content: list[object] = []
+    for alternatives in response.logprobs or ():
+        options = [{"token": option.token, "logprob": option.logprob} for option in alternatives]
+        content.extend({**option, "top_logprobs": options} for option in options[:1])
+    return {"content": content}
+
+
+def _block_values(message: ChatMessage, block_type: str, name: str) -> list[object]:
+    return [_member(block, name) for block in message.blocks if _member(block, "block_type") == block_type]
+
+
+def _tool_calls(message: ChatMessage) -> Sequence[str]:
+    """Return the arguments of each tool call as JSON: out of the message's blocks, or where older releases put them."""
+    arguments = _block_values(message, "tool_call", "tool_kwargs")
+    if not arguments:
+        calls = as_list(message.additional_kwargs.get("tool_calls"))
+        arguments = [_member(_member(call, "function"), "arguments") for call in calls]
+    return [value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in arguments]
+
+
+def _reasoning(message: ChatMessage, raw_message: object) -> str:
+    """Return the thoughts that a provider keeps apart from the text; "" where there are none."""
+    texts = _block_values(message, "thinking", "content")
+    for place in (message.additional_kwargs, raw_message):
+        texts += [_member(place, name) for name in ("reasoning_content", "reasoning", "thinking")]
+    return next((text for text in texts if isinstance(text, str) and text), "")

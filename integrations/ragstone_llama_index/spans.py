@@ -24,7 +24,7 @@ from ragstone_llama_index.asked import question_of, question_of_run
 from ragstone_llama_index.recorder import Recorder
 from ragstone_llama_index.responses import texts_of
 from ragstone_llama_index.runs import Asked, Span
-from ragstone_llama_index.unseen import JUDGE_TAG
+from ragstone_llama_index.tracing import JUDGE_TAG
 
 Where = Callable[[object, str], bool]
 """Whether calls of an object, by a name such as "RetrieverQueryEngine.query", are to be scored."""

@@ -19,7 +19,7 @@ from ragstone import ContextRelevancy, LLMRequest
 from ragstone.store.journal.keys import judge_key
 from ragstone.testing import LLMContract
 from ragstone_llama_index import LlamaIndexEmbedder, LlamaIndexLLM
-from ragstone_llama_index.replies import to_reply
+from ragstone_llama_index.llm import to_reply
 
 from .models import SAMPLE, Chatting, Completing, drive, metrics, truth
 

@@ -1,15 +1,14 @@
-"""Calling a model so that the app around sees nothing of it.
+"""Tracing suppression: the app sees nothing of what a judge asks its model.
 
-LlamaIndex tells of a model's call in three ways, and each is met here. Events and spans of its instrumentation
-cannot be kept from handlers, so they carry a tag by which a handler knows the judge, and hang from none of the
-app's spans. OpenTelemetry's instrumentations heed a key in the context. Legacy callbacks come from the model
-object's own manager, so the judge works on a copy of the object that has a silent one.
+LlamaIndex reports a model's call in three ways. Its instrumentation calls every handler, so events and spans of a
+judge carry a tag and hang from none of the app's spans. OpenTelemetry's instrumentations heed a key in the context.
+Legacy callbacks come from the model object's own manager, so a judge calls a copy of the object that has a silent one.
 """
 
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any, Protocol, cast
+from typing import Any
 
 from llama_index.core.callbacks import CallbackManager, CBEventType
 from llama_index_instrumentation.dispatcher import active_instrument_tags, instrument_tags
@@ -20,14 +19,14 @@ JUDGE_TAG = "ragstone:judge"
 
 
 @contextmanager
-def unseen(*, trace: bool = False) -> Generator[None, None, None]:
-    """Call a model in here, and the app sees nothing of it; its own tags stay.
+def suppress_tracing(*, trace: bool = False) -> Generator[None, None, None]:
+    """Hide the calls that are made in here from the app, whose own tags stay.
 
     Args:
-        trace: True only marks the call as a judge's: OpenTelemetry records it, within the app's spans.
+        trace: True only tags the calls: OpenTelemetry records them, within the app's spans.
 
     Example:
-        >>> with instrument_tags({"tenant": 7}), unseen():
+        >>> with instrument_tags({"tenant": 7}), suppress_tracing():
         ...     sorted(active_instrument_tags.get())
         ['ragstone:judge', 'tenant']
     """
@@ -43,23 +42,14 @@ def unseen(*, trace: bool = False) -> Generator[None, None, None]:
             active_span_id.reset(span)
 
 
-class _Telemetry(Protocol):
-    """What is used of `opentelemetry.context`."""
-
-    def attach(self, context: object, /) -> object: ...
-    def detach(self, token: object, /) -> None: ...
-    def set_value(self, key: str, value: object, context: object = None, /) -> object: ...
-
-
 @contextmanager
 def _without_telemetry() -> Generator[None, None, None]:
-    module = sys.modules.get("opentelemetry.context")  # where nobody has loaded it, nobody traces
-    if module is None:
+    telemetry: Any = sys.modules.get("opentelemetry.context")  # where nobody has loaded it, nobody traces
+    if telemetry is None:
         yield
         return
-    telemetry = cast("_Telemetry", module)
     context = telemetry.set_value("suppress_instrumentation", True)  # older instrumentations look for the bare word
-    key = cast("object", getattr(module, "_SUPPRESS_INSTRUMENTATION_KEY", None))
+    key = getattr(telemetry, "_SUPPRESS_INSTRUMENTATION_KEY", None)
     if isinstance(key, str):
         context = telemetry.set_value(key, True, context)
     token = telemetry.attach(context)
@@ -70,7 +60,7 @@ def _without_telemetry() -> Generator[None, None, None]:
 
 
 class SilentCallbacks(CallbackManager):
-    """A manager without handlers, which stays so and keeps nothing.
+    """A manager that has no handlers and keeps nothing.
 
     `CallbackManager([])` would take the global handler and those of `Settings`, and remember every event.
     """
@@ -90,13 +80,7 @@ class SilentCallbacks(CallbackManager):
         """Tell nobody."""
         return event_id or ""
 
-    def on_event_end(
-        self,
-        event_type: CBEventType,
-        payload: dict[str, Any] | None = None,
-        event_id: str | None = None,
-        **kwargs: object,
-    ) -> None:
+    def on_event_end(self, *args: object, **kwargs: object) -> None:
         """Tell nobody."""
 
     def start_trace(self, trace_id: str | None = None) -> None:
