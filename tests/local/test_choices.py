@@ -1,6 +1,6 @@
 import pytest
 
-from ragstone.local.choices import choice_probabilities
+from ragstone.local.llm import choice_probabilities
 
 
 class Model:

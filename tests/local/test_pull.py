@@ -14,8 +14,7 @@ import pytest
 
 from ragstone.local import ModelFile, PullError, cache_folder, model_files
 from ragstone.local.files import installed
-from ragstone.local.pull import _disk_message, fetch
-from ragstone.local.sources import work_folder
+from ragstone.local.pull import _disk_message, fetch, work_folder
 
 from ..support.waiting import soon  # noqa: TID252 - under importlib mode tests are no package
 from .conftest import CONTENT, Index

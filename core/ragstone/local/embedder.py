@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
 from ragstone.judge import BaseEmbedder
-from ragstone.local.extra import load_extra
-from ragstone.local.files import EMBEDDER_FILE, TOKENIZER_FILE, content_of, installed
+from ragstone.local.files import EMBEDDER_FILE, TOKENIZER_FILE, content_of, installed, load_extra
 
 if TYPE_CHECKING:
     import numpy as np
@@ -151,8 +150,8 @@ def _embed_batch(session: _Session, tokens: list[list[int]]) -> "NDArray[np.floa
     for row, row_ids in enumerate(tokens):
         ids[row, : len(row_ids)] = row_ids
         mask[row, : len(row_ids)] = 1
-    given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-    wanted = {item.name: given[item.name] for item in session.get_inputs()}
+    arrays = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+    wanted = {item.name: arrays[item.name] for item in session.get_inputs()}
     hidden = session.run(None, wanted)[0]
     weights = mask[:, :, None].astype(np.float32)
     mean = (hidden * weights).sum(axis=1) / weights.sum(axis=1)  # the tokenizer's [CLS] keeps the sum above 0

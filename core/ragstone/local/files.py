@@ -1,24 +1,36 @@
 """The model files: where they live, where they come from, and the sha256 that each must have."""
 
 import hashlib
+import importlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
-
-from ragstone.local.extra import load_extra
+from types import ModuleType
 
 _CHUNK = 1 << 20
 _PIECES, _PIECE = 16, 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
-class HubFile:
-    """A file on the Hugging Face hub.
+def load_extra(name: str) -> ModuleType:
+    """Import the module `name` of the extra `ragstone[local]`.
+
+    Raises:
+        ImportError: It is not installed; the message says what to install.
 
     Example:
-        >>> HubFile("Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF", "model.gguf").filename
-        'model.gguf'
+        >>> load_extra("platformdirs").__name__
+        'platformdirs'
     """
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        message = f'the embedded models need {name}: pip install "ragstone[local]" ({error})'
+        raise ImportError(message, name=name) from error
+
+
+@dataclass(frozen=True, slots=True)
+class HubFile:
+    """A file on the Hugging Face hub."""
 
     repo: str
     filename: str
@@ -120,13 +132,7 @@ def cache_folder() -> Path:
 
 
 def sha256_of(path: Path) -> str:
-    """Return the sha256 of a file's content, hexadecimal.
-
-    Example:
-        >>> import os
-        >>> sha256_of(Path(os.devnull))[:16]
-        'e3b0c44298fc1c14'
-    """
+    """Return the sha256 of a file's content, hexadecimal."""
     digest = hashlib.sha256()
     with path.open("rb") as stream:
         while chunk := stream.read(_CHUNK):

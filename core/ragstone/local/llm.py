@@ -4,16 +4,14 @@ import asyncio
 import json
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ragstone.judge import Asking, BaseLLM, LLMReply, LLMRequest
-from ragstone.local.choices import choice_probabilities
-from ragstone.local.engine import Engine
+from ragstone.local.engine import Engine, Worker
 from ragstone.local.files import LLM_FILE, content_of, installed
-from ragstone.local.worker import Worker
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -23,6 +21,13 @@ _REPLY_TOKENS = 1024
 
 _CANDIDATES = 1000
 """Tokens looked at for the choices, of some 150,000; a choice that begins with none of them has probability 0."""
+
+
+Candidates = Iterable[tuple[str, float]]
+"""Next tokens with their probabilities."""
+
+_NEGLIGIBLE = 0.01
+"""A shared beginning with less than this part of the mass is not worth a call of its own."""
 
 
 class LocalLLM(BaseLLM):
@@ -79,7 +84,7 @@ class LocalLLM(BaseLLM):
             raise ValueError(f"threads must be 1 or more, not {threads}")
         if context_tokens < 2 * _REPLY_TOKENS:
             raise ValueError(f"context_tokens must be {2 * _REPLY_TOKENS} or more, not {context_tokens}")
-        self._given = path is not None
+        self._is_own = path is not None
         self._path = LLM_FILE.path if path is None else Path(path).expanduser()
         self.model = f"local:{self._path.stem}"
         self.max_input_tokens = context_tokens - _REPLY_TOKENS
@@ -149,7 +154,7 @@ class LocalLLM(BaseLLM):
 
     def _load(self) -> None:
         if not self._engine.loaded:
-            if not self._given:
+            if not self._is_own:
                 installed(LLM_FILE)
             elif not self._path.is_file():
                 raise FileNotFoundError(f"no such model file: {self._path}")
@@ -171,13 +176,68 @@ class LocalLLM(BaseLLM):
             text, _ = chat("", drawn | {"max_tokens": _REPLY_TOKENS} | _schema_option(request.schema))
             return LLMReply(text, used[0], used[1])
         first_token = {"max_tokens": 1, "logprobs": True, "top_logprobs": _CANDIDATES, "temperature": 0.0}
-        probabilities = choice_probabilities(lambda said: chat(said, first_token)[1], request.choices)
+        probabilities = choice_probabilities(lambda beginning: chat(beginning, first_token)[1], request.choices)
         if probabilities is not None:
             text = max(probabilities, key=probabilities.__getitem__)
         else:  # some other opening is all but certain: take the likeliest choice, but claim no probability
             bound = {"max_tokens": _REPLY_TOKENS, "grammar": choice_grammar(request.choices)}
             text, _ = chat("", bound | {"temperature": 0.0})
         return LLMReply(text, used[0], used[1], probabilities)
+
+
+def choice_probabilities(ask: Callable[[str], Candidates], choices: Sequence[str]) -> dict[str, float] | None:
+    """Return the probability of each choice, summing to 1; None when the model would say none of them.
+
+    It is the model's own distribution, before any grammar: P(word) is the mass of the tokens that begin the word (any
+    case, any leading space), divided by the mass of all the words. What the model would rather say drops out.
+
+    Choices that begin with the same token ("consistent", "contradicted": "con") are told apart by asking
+    again after that token; a choice that begins another ("no", "no answer") has what does not go on.
+
+    Args:
+        ask: Returns the next tokens and their probabilities after the given beginning of the reply.
+        choices: The words; at least two, different also when case is ignored.
+
+    Raises:
+        ValueError: The choices are fewer than two, or one is empty or twice there.
+
+    Example:
+        >>> tokens = [("Yes", 0.25), ("yes", 0.125), ("The", 0.5), (" no", 0.125)]
+        >>> choice_probabilities(lambda beginning: tokens, ["yes", "no"])
+        {'yes': 0.75, 'no': 0.25}
+    """
+    rest = {choice: choice.strip().casefold() for choice in choices}
+    if len(choices) < 2 or not all(rest.values()) or len(set(rest.values())) < len(choices):
+        raise ValueError(f"choices must be two or more words that differ not only in case: {choices!r}")
+    masses = _masses(ask, "", rest)
+    total = sum(masses.values())
+    return {choice: mass / total for choice, mass in masses.items()} if total else None
+
+
+def _masses(ask: Callable[[str], Candidates], beginning: str, rest: Mapping[str, str]) -> dict[str, float]:
+    """Return the mass of each choice, `rest` being what of it is still unsaid after `beginning`."""
+    masses = dict.fromkeys(rest, 0.0)
+    shared: list[tuple[str, float, list[str]]] = []
+    ended = next((choice for choice, left in rest.items() if not left), None)
+    for token, probability in ask(beginning):
+        text = token if beginning else token.lstrip()
+        piece = text.casefold()
+        fits = [choice for choice, left in rest.items() if piece and left.startswith(piece)]
+        if len(fits) > 1:
+            shared.append((text, probability, fits))
+        elif fits:
+            masses[fits[0]] += probability
+        elif ended is not None:
+            masses[ended] += probability  # the reply goes on in no other choice's way, so it ended here
+    total = sum(masses.values()) + sum(probability for _, probability, _ in shared)
+    for text, probability, fits in shared:
+        if probability < _NEGLIGIBLE * total:
+            continue
+        deeper = _masses(ask, beginning + text, {c: rest[c][len(text.casefold()) :] for c in fits})
+        whole = sum(deeper.values())
+        for choice, mass in deeper.items():
+            masses[choice] += probability * mass / whole if whole else 0.0
+    return masses
 
 
 def choice_grammar(choices: tuple[str, ...]) -> str:

