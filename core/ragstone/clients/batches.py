@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ragstone.clients.access import Access
-from ragstone.clients.answer import AnswerError, missing, read_json
+from ragstone.clients.answers import AnswerError, missing, read_json
 from ragstone.clients.connection import Call, Connection, Flow, load_openai
 from ragstone.judging.values import as_count, as_dict, as_list
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from ragstone.clients.access import Access
-from ragstone.clients.answer import missing, read_json
+from ragstone.clients.answers import missing, read_json
 from ragstone.judge import LLMReply, LLMRequest
 from ragstone.judging.adapting import REFUSALS, is_constrained, read_reply, schema_name, spelled_out, why_it_ended
 from ragstone.judging.reply import is_same_answer
@@ -111,22 +111,22 @@ def refused(status: int, answer: object, call: ChatCall) -> Droppable | None:
     error = as_dict(answer)
     named = as_dict(error.get("error", error)).get("param")
     model = re.escape(str(call.body["model"]))  # "no such model: seed-7b" is not about the seed
-    said = re.sub(rf"(?<!\w){model}(?!\w)", "", " ".join(_said(answer)))
-    for text in (named if isinstance(named, str) else "", said):
-        found: list[tuple[int, Droppable]] = [
+    message = re.sub(rf"(?<!\w){model}(?!\w)", "", " ".join(_texts(answer)))
+    for text in (named if isinstance(named, str) else "", message):
+        mentions: list[tuple[int, Droppable]] = [
             (match.start(), name) for name in call.optional if (match := _MENTIONS[name].search(text))
         ]
-        if found:  # the first that is named: what comes later may be a list of what the server does take
-            return min(found)[1]
+        if mentions:  # the first that is named: what comes later may be a list of what the server does take
+            return min(mentions)[1]
     return None
 
 
-def _said(answer: object) -> list[str]:
+def _texts(answer: object) -> list[str]:
     """Return the strings of an error's body, but not those of the request that it may repeat ("input")."""
     if isinstance(answer, str):
         return [answer]
     values = [value for key, value in as_dict(answer).items() if key not in ("input", "ctx", "body")]
-    return [text for value in values or as_list(answer) for text in _said(value)]
+    return [text for value in values or as_list(answer) for text in _texts(value)]
 
 
 def read_chat(content: bytes, request: LLMRequest, server: Access) -> LLMReply:

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ragstone.clients.access import resolve, with_path
-from ragstone.clients.answer import AnswerError
+from ragstone.clients.answers import AnswerError, read_models, read_vectors
 from ragstone.clients.chat import ChatCall, Droppable, chat_call, read_chat, refused
 from ragstone.clients.connection import Call, Connection, Flow, load_openai
 from ragstone.identity import public_url, request_digest
@@ -233,8 +233,8 @@ class OpenAICompatible:
             new = name not in self._dropped  # not so if another call, in flight at the same time, was faster
             self._dropped = self._dropped.union((name,))
         if new:
-            said = self._connection.access.redact(str(answer))[:500]
-            _log.warning("%r refused %s, going on without: %s", self, name, said)
+            reason = self._connection.access.redact(str(answer))[:500]
+            _log.warning("%r refused %s, going on without: %s", self, name, reason)
         return True
 
     @property
@@ -283,16 +283,12 @@ class OpenAICompatible:
                 return read_chat(content, request, self._connection.access)
 
     def _vectors(self, texts: list[str]) -> Flow["NDArray[np.float32]"]:
-        from ragstone.clients.vectors import read_vectors
-
         # Numbers, not the package's default of base64, which some servers do not know.
         body = {"model": self.model, "input": texts, "encoding_format": "float"}
         content = yield Call("embeddings", self._with_extra(body))
         return read_vectors(content, len(texts), self._connection.access)
 
     def _names(self) -> Flow[tuple[str, ...]]:
-        from ragstone.clients.vectors import read_models
-
         content = yield Call("models", {})
         return read_models(content, self._connection.access)
 
