@@ -158,13 +158,13 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
     ("core/ragstone/limits/rates.py", "batch/test_lane.py batch/test_gate.py"): [
         ("rates_burst", "max(1.0, per_minute / 60)", "max(1.0, per_minute / 6)"),
     ],
-    ("core/ragstone/batch/sources/rows.py", "batch/test_rows.py"): [
+    ("core/ragstone/sources/rows.py", "batch/test_rows.py"): [
         ("rows_names", '"contexts", "retrieval_context"', '"contexts"'),
-        ("rows_line", "enumerate(lines, 1)", "enumerate(lines, 0)"),
-        ("rows_mapped", "if mapped not in row:", "if mapped is None:"),
-        ("rows_empty_text", "row.get(name) is not None)", "row.get(name))"),
+        ("rows_line", "enumerate(lines, 1):\n            if body", "enumerate(lines, 0):\n            if body"),
+        ("rows_mapped", "and names[0] not in row:", "and names[0] is None:"),
+        ("rows_empty_text", "is not None:\n                    values", ":\n                    values"),
     ],
-    ("core/ragstone/batch/sources/files.py", "batch/test_sources.py"): [
+    ("core/ragstone/sources/files.py", "batch/test_sources.py"): [
         ("files_cells", "if len(cells) != width:", "if len(cells) > width:"),
         ("files_open_quote", "delimiter=delimiter, strict=True", "delimiter=delimiter, strict=False"),
     ],

@@ -20,10 +20,10 @@ from ragstone import (
     SummarizationScore,
 )
 from ragstone.batch.estimation.estimate import estimate
-from ragstone.batch.sources.source import rows_of
 from ragstone.cli.main import cli
 from ragstone.judging import ask, tokens
 from ragstone.judging.schema import record, whole
+from ragstone.sources import rows_of
 from ragstone.testing import FakeEmbedder, FakeLLM
 from ragstone.text import split_sentences
 

@@ -10,7 +10,7 @@ import pytest
 
 from ragstone import BaseLLM, ContextRelevancy, LLMReply, Sample
 from ragstone.batch.evaluate import aevaluate, evaluate
-from ragstone.batch.sources.samples import SourceError
+from ragstone.sources import SourceError
 from ragstone.store.journal.journal import Journal
 from ragstone.testing import FakeLLM
 

@@ -45,13 +45,13 @@ def test_a_mapped_key_goes_before_the_known_names():
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        (b"[1, 2]", "is an array, not an object"),
+        (b"[1, 2]", "is list, not an object {...}"),
         (b'{"question": "tru', "not JSON: Unterminated string starting at column 14"),
         (b'{"question": "Q", "answer": "A", "answer": "B"}', "the key 'answer' stands twice in one object"),
         (b"[" * 200_000, "not usable JSON: nested too deeply"),
         (b'{"a": ' + b"9" * 5000 + b"}", "not usable JSON: Exceeds the limit"),
         ('{"question": "Q"}'.encode("utf-16"), "not UTF-8 at byte 1: it looks like UTF-16"),
-        (b"{}", "none of a sample's fields; the row has no keys: name them with fields={'response': KEY, ...}"),
+        (b"{}", "none of a sample's fields; the row has (none): name them with fields={'response': KEY, ...}"),
         (b'{"response": NaN}', "response: is NaN, not text (str)"),
         (b'{"response": "A", "id": true}', "id: is bool, not text (str)"),
     ],

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from ragstone import Sample
-from ragstone.batch.sources import SourceError, rows_of
 from ragstone.sample import BadLine, Row
+from ragstone.sources import SourceError, rows_of
 
 WHOLE = {"user_input": "Q?", "retrieved_contexts": ["C.", "D."], "response": "A."}
 SAMPLE = Sample(**WHOLE)
@@ -71,7 +71,7 @@ def test_every_kind_of_item(item):
 
 
 class Broken(dict):
-    def items(self):
+    def get(self, *arguments):
         raise ZeroDivisionError("when it is looked into")
 
 
@@ -79,7 +79,7 @@ class Broken(dict):
     ("item", "said"),
     [
         ("text", "is str, not a Sample or a dict"),
-        ({}, "none of a sample's fields; the row has none: name them with fields="),
+        ({}, "none of a sample's fields; the row has (none): name them with fields="),
         ({"contexts": [float("nan")]}, "retrieved_contexts[0]: is NaN, not text (str)"),
         ({"contexts": np.array("C.")}, "TypeError: iteration over a 0-d array"),
         ({"contexts": {"C."}}, "retrieved_contexts: is a set, which has no order; pass a list of texts"),

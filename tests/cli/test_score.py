@@ -100,7 +100,7 @@ class TestBadLines:
         done = score(rows(b"[1]", row(2), b"{", b"", row(5), b"\xff", {"query": "Q?"}), *ONE, "--threshold", "1")
         assert done.exit_code == 2
         assert done.stderr.splitlines() == [
-            "line 1: is an array, not an object: each line is one sample, {...} (skipped)",
+            "line 1: is list, not an object {...} (skipped)",
             "line 3: not JSON: Expecting property name enclosed in double quotes at column 2 (skipped)",
             "line 6: not UTF-8 at byte 1 (skipped)",
             "line 7: none of a sample's fields; the row has 'query': name them with --field FIELD=KEY (skipped)",

@@ -3,9 +3,9 @@
 from ragstone.batch.estimation import Estimate, MetricEstimate, estimate
 from ragstone.batch.evaluate import aevaluate, evaluate
 from ragstone.batch.provider import ProviderBatch
-from ragstone.batch.sources import BadLine, Row, SourceError, read_rows, rows_of
 from ragstone.reporting.batch import MetricSummary, Report, ReportError, Result, Summary
 from ragstone.reporting.comparison import Comparison, MetricComparison, NotComparableError, compare
+from ragstone.sources import BadLine, Row, SourceError, read_rows, rows_of
 from ragstone.store.journal import Journal, JournalError
 
 __all__ = [

@@ -11,13 +11,13 @@ from ragstone.batch.given import Given
 from ragstone.batch.interrupts import Interrupts
 from ragstone.batch.progress import Progress, Shown
 from ragstone.batch.runner import Runner
-from ragstone.batch.sources.source import Source, rows_of
 from ragstone.limits.gate import Gate
 from ragstone.metrics.base import Metric
 from ragstone.outcome import Score
 from ragstone.reporting.batch.report import Report
 from ragstone.reporting.batch.spool import Spool
 from ragstone.sample import BadLine
+from ragstone.sources import Source, rows_of
 from ragstone.store.journal.journal import Journal
 
 _log = logging.getLogger(__name__)

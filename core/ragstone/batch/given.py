@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from ragstone.batch.progress import Shown
-from ragstone.batch.sources.source import Source
 from ragstone.metrics.base import Metric
 from ragstone.metrics.options import check_count
+from ragstone.sources import Source
 
 if TYPE_CHECKING:
     from pathlib import Path

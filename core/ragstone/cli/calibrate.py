@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ragstone.batch.sources.rows import SAMPLE_FIELDS
 from ragstone.cli.files import check_apart, check_writable
 from ragstone.cli.input import parse_keys
 from ragstone.cli.judges import EMBEDDER_HELP, NotThere, is_local, local_file, make_embedder
@@ -14,6 +13,7 @@ from ragstone.cli.metrics import METRICS, make_metrics, parse_settings
 from ragstone.cli.options import FiniteRange, llm_option
 from ragstone.labels import CalibrationError
 from ragstone.metrics import ContextRelevancy
+from ragstone.sources import SAMPLE_FIELDS
 from ragstone.store.journal.file import JournalError
 from ragstone.text.plain import printable, text_table
 

@@ -8,7 +8,7 @@ from typing import IO
 
 import click
 
-from ragstone.batch.sources.rows import SAMPLE_FIELDS
+from ragstone.sources import SAMPLE_FIELDS
 
 NAMING = "--field FIELD=KEY"
 """How messages say where a row's keys are named."""

@@ -10,7 +10,6 @@ import click
 
 from ragstone.batch.interrupts import Interrupts
 from ragstone.batch.progress import is_terminal
-from ragstone.batch.sources.rows import SAMPLE_FIELDS, read_rows
 from ragstone.cli.dry_run import show_estimate
 from ragstone.cli.ended import open_journal, run_to_end
 from ragstone.cli.files import check_apart, check_writable
@@ -23,6 +22,7 @@ from ragstone.cli.run import Run
 from ragstone.cli.show import summary_table
 from ragstone.limits.gate import Gate
 from ragstone.metrics import Metric
+from ragstone.sources import SAMPLE_FIELDS, read_rows
 from ragstone.text.plain import printable
 
 if TYPE_CHECKING:

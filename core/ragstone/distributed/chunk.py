@@ -41,9 +41,9 @@ def score_chunk(rows: Iterable[object], spec: Spec | str, run: str = "") -> list
         >>> score_chunk([{"response": 5, "id": "a"}], Spec(metrics=spec.metrics, judge="m@http://127.0.0.1:9"))
         [{'id': '1', 'line': 1, 'status': 'bad_row', 'detail': 'response: is int, not text (str)'}]
     """
-    from ragstone.batch.sources.source import rows_of
     from ragstone.distributed.station import Station
     from ragstone.sample import BadLine
+    from ragstone.sources import rows_of
 
     if isinstance(spec, str):
         spec = Spec.from_json(spec)

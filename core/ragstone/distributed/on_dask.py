@@ -13,11 +13,11 @@ from ragstone.metrics.options import check_count
 
 if TYPE_CHECKING:
     from distributed import Client
-    from ragstone.batch.sources.source import Source
     from ragstone.distributed.parts import Part
     from ragstone.reporting.batch.report import Report
     from ragstone.reporting.batch.result import Result
     from ragstone.sample import BadLine, Row
+    from ragstone.sources import Source
 
 _log = logging.getLogger(__name__)
 _AT_A_WORKER = 3  # while one chunk comes to its end, and is fetched, the others keep the judge busy
@@ -55,11 +55,11 @@ def score_on_dask(
         JournalError: The journal cannot be read or written; what it holds is safe.
         Exception: What Dask raises, such as `KilledWorker` for a chunk over which four workers died.
     """
-    from ragstone.batch.sources.source import rows_of
     from ragstone.distributed.parts import known, parts
     from ragstone.reporting.batch.report import Report
     from ragstone.reporting.batch.spool import Spool
     from ragstone.sample import BadLine
+    from ragstone.sources import rows_of
 
     check_count("chunk_rows", chunk_rows)
     count = len(_addresses(client)) if workers is None else workers

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import cast
 
-from ragstone.batch.sources.rows import read_rows
 from ragstone.judging.values import as_dict
 from ragstone.labels.calibration import CalibrationError
 from ragstone.labels.given import GivenSentences
@@ -16,6 +15,7 @@ from ragstone.labels.signals import Item
 from ragstone.metrics.base import Metric
 from ragstone.metrics.sentences import sentences_of
 from ragstone.sample import BadLine, Sample, SampleField
+from ragstone.sources import read_rows
 from ragstone.text import Splitter, split_sentences
 
 LABELS: Mapping[str, Item] = {

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, cast
 
 from ragstone.batch.estimation.estimated import Estimate, MetricEstimate
 from ragstone.batch.estimation.supposed import supposed_reply
-from ragstone.batch.sources.source import Source, rows_of
 from ragstone.errors import unscored
 from ragstone.judge import LLMReply, LLMRequest
 from ragstone.judging.drivers import advance
@@ -16,6 +15,7 @@ from ragstone.judging.prompt import tokens
 from ragstone.metrics.base import Metric
 from ragstone.outcome import Outcome, Unscored
 from ragstone.sample import BadLine, Sample
+from ragstone.sources import Source, rows_of
 
 if TYPE_CHECKING:
     import numpy as np

@@ -13,7 +13,6 @@ from typing import cast
 from ragstone.batch.provider.rounds import Evaluation, Flows, Gathering
 from ragstone.batch.provider.state import BatchState, FolderError, State
 from ragstone.batch.provider.submitter import BatchSubmitter
-from ragstone.batch.sources.source import Source, rows_of
 from ragstone.clients.compatible import OpenAICompatible
 from ragstone.clients.connection import load_openai
 from ragstone.errors import describe
@@ -22,6 +21,7 @@ from ragstone.metrics.options import check_count, check_number
 from ragstone.reporting.batch.report import Report
 from ragstone.reporting.batch.result import Result
 from ragstone.sample import BadLine, Row
+from ragstone.sources import Source, rows_of
 from ragstone.store.journal.keys import judge_key, metric_key, outcome_key, sample_key
 
 _log = logging.getLogger(__name__)

@@ -1,14 +1,13 @@
-"""Where samples come from: lists, generators, tables, files. One way in for all of them."""
+"""The rows of any source: one way in for lists, generators, tables and files."""
 
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import cast
 
-from ragstone.batch.sources.files import file_rows
-from ragstone.batch.sources.samples import Reading
-from ragstone.batch.sources.tables import table_rows
 from ragstone.sample import BadLine, Row, Sample
+from ragstone.sources.files import file_rows, table_rows
+from ragstone.sources.rows import RowReader
 
 Source = Iterable[object] | AsyncIterable[object] | str | PathLike[str]
 
@@ -47,27 +46,27 @@ def rows_of(
         >>> next(rows)
         BadLine(line=2, problem='is str, not a Sample or a dict')
     """
-    reading = Reading(fields)
+    reader = RowReader(fields)
     if isinstance(source, (str, PathLike)):
-        return file_rows(Path(source), reading)
-    table = table_rows(source, reading)
+        return file_rows(Path(source), reader)
+    table = table_rows(source, reader)
     if table is not None:
         return table
     _refuse_single(source)
     if isinstance(source, AsyncIterable):
-        return _arriving(source, reading)
+        return _arriving(source, reader)
     names = getattr(source, "column_names", None)  # of a Hugging Face dataset
     named = isinstance(names, list)
     if named:
-        reading.columns(cast("list[object]", names), type(source).__name__)
-    return (reading.row(number, item, table=named) for number, item in enumerate(source, 1))
+        reader.columns(cast("list[object]", names), type(source).__name__)
+    return (reader.row(number, item, "table" if named else "object") for number, item in enumerate(source, 1))
 
 
-async def _arriving(source: AsyncIterable[object], reading: Reading) -> AsyncIterator[Row | BadLine]:
+async def _arriving(source: AsyncIterable[object], reader: RowReader) -> AsyncIterator[Row | BadLine]:
     number = 0
     async for item in source:
         number += 1
-        yield reading.row(number, item)
+        yield reader.row(number, item)
 
 
 def _refuse_single(source: object) -> None:
