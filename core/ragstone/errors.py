@@ -300,7 +300,7 @@ def unscored(metric: "Metric", error: Exception, meter: Meter) -> Unscored:
 
     A `TimeoutError` is "timeout", a `CannotScore` of the meter's says itself, every other exception is "judge_error".
     """
-    known = secrets_of(metric.llm, metric._embedder())  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+    known = secrets_of(metric.llm, metric.judge_embedder)
     if isinstance(error, CannotScore):
         reason, detail = error.reason, without_keys(error.detail, known)
     else:

@@ -58,6 +58,7 @@ class Verdict(_Frozen):
         probability: The judge's probability of the affirmative answer, from its log-probabilities; None where
             it gave none.
         evidence: The passages that show it, possibly none.
+        lowers_score: Whether it makes the score, or a part of it, lower. The metric says so; reports show these first.
 
     Example:
         >>> Verdict(id="1", kind="claim", text="Emma is a novel.", verdict="supported").evidence
@@ -70,6 +71,7 @@ class Verdict(_Frozen):
     verdict: str
     probability: Probability | None = None
     evidence: tuple[Evidence, ...] = ()
+    lowers_score: bool = False
 
 
 class Suspicion(_Frozen):

@@ -33,7 +33,7 @@ def to_result(key: str, metric: Metric, outcome: Outcome) -> dict[str, Any]:
         "metadata": {
             "metric": outcome.metric,
             "version": outcome.version,
-            "judge": metric.llm.model,
+            "judge": metric.judge.model,
             "passed": None if scored is None else scored.passed,
             "unscored": None if scored is not None else outcome.reason,
             "breakdown": said.get("breakdown", {}),

@@ -79,4 +79,4 @@ class BoundedLLM:
 def bounded(metrics: Sequence[Metric], count: int) -> list[Metric]:
     """Return copies of the metrics whose judges have `count` calls under way at most, all together."""
     slots = Slots(count)
-    return [replace(metric, llm=BoundedLLM(metric.llm, slots)) for metric in metrics]
+    return [replace(metric, llm=BoundedLLM(metric.judge, slots)) for metric in metrics]

@@ -53,7 +53,7 @@ class OnlyGenerate:
         (SummarizationScore, "scoring", "best", ValueError),
         (SummarizationScore, "scoring", "expected", ValueError),  # which only asking one by one gives
         (SummarizationScore, "max_input_tokens", 0, ValueError),
-        (SummarizationScore, "llm", "gpt", TypeError),
+        (SummarizationScore, "llm", "gpt", ValueError),
         (AlignmentCoverage, "n_questions", 0, ValueError),
         (AlignmentCoverage, "source", "response", ValueError),
         (AlignmentCoverage, "coverage_rule", "answerable", ValueError),
@@ -200,3 +200,28 @@ def test_what_is_no_exception_is_not_swallowed():
 
     with pytest.raises(KeyboardInterrupt):
         score_safely(Plain(llm=FakeLLM(stop)), SAMPLE)
+
+
+class NamedJudge(FakeLLM):
+    """A judge for `llm="module:function"` that embeds as well, as a server does."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda request: "yes")
+        self.embed = FakeEmbedder(dim=4).embed
+        self.aembed = FakeEmbedder(dim=4).aembed
+
+
+def test_judge_and_embedder_may_be_named():
+    named = f"{__name__}:NamedJudge"
+    metric = ResponseRelevancy(llm=named)
+    assert isinstance(metric.judge, NamedJudge)
+    assert metric.judge_embedder is not None
+    other = ResponseRelevancy(llm=yes(), embedder=named)
+    assert isinstance(other.judge_embedder, NamedJudge)
+    judge = NamedJudge()
+    assert ResponseRelevancy(llm=judge).judge_embedder is judge
+    assert ContextRelevancy(llm=named).judge_embedder is None
+    with pytest.raises(ValueError, match="embedder: FakeLLM does not embed texts; name an embedder"):
+        ResponseRelevancy(llm=yes())
+    with pytest.raises(ValueError, match="llm: nowhere:judge cannot be imported"):
+        ContextRelevancy(llm="nowhere:judge")

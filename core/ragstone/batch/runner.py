@@ -93,7 +93,7 @@ class Runner:
         self._flows = max(1, flows)
         self._window = max(1, window)
         self._draws = [(metric, draw) for metric in metrics for draw in range(repeat)]
-        self._judges = [metric.llm.model for metric, _ in self._draws]
+        self._judges = [metric.judge.model for metric, _ in self._draws]
         self._keys = [] if journal is None else [metric_key(metric) for metric, _ in self._draws]
         self._claiming: Claiming[_Job] | None = None
         if isinstance(journal, ClaimedOutcomes):

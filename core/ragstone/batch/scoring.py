@@ -91,7 +91,7 @@ class Scoring:
 
     def refusal(self, metric: Metric) -> str | None:
         """Return why a metric's judge or embedder is not asked any more; None if they are."""
-        return self._gate.refusal(metric.llm, metric._embedder())  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        return self._gate.refusal(metric.judge, metric.judge_embedder)
 
     async def _evaluated(self, sample: Sample, metric: Metric, draw: int) -> Outcome:
         meter = Meter()

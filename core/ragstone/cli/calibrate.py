@@ -136,7 +136,7 @@ def calibrate(
             )
         beside = None
         if embedder is not None and isinstance(metric, ContextRelevancy) and labels.item == "sentence":
-            beside = make_embedder(embedder, llm, metric.llm, max_concurrency=concurrency)
+            beside = make_embedder(embedder, llm, metric.judge, max_concurrency=concurrency)
         made = make(
             metric,
             labels,

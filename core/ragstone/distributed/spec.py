@@ -130,7 +130,7 @@ class Spec:
             SpecError: The judge, the embedder or a metric cannot be had on this machine.
         """
         judge = make_judge(self.judge, self.max_concurrency)
-        asks_for = any(_needs_embedder(cls) for cls in map(_class, self.metrics))
+        asks_for = any(cls.needs_embedder for cls in map(_class, self.metrics))
         if not asks_for:
             return self._metrics(judge, Nobody())
         return self._metrics(judge, make_embedder(self.embedder, self.judge, judge, self.max_concurrency))
@@ -211,14 +211,10 @@ def _fields(cls: type[Metric]) -> dict[str, object]:
     return {field.name: field.type for field in dataclasses.fields(cls)}
 
 
-def _needs_embedder(cls: type[Metric]) -> bool:
-    return any(field.name == "embedder" and field.default is not None for field in dataclasses.fields(cls))
-
-
 def _metric(name: str, options: Mapping[str, object], judge: LLM, embedder: Embedder) -> Metric:
     cls = _class(name)
     known = _fields(cls)
-    more: dict[str, Any] = {"embedder": embedder} if _needs_embedder(cls) else {}
+    more: dict[str, Any] = {"embedder": embedder} if cls.needs_embedder else {}
     for option, value in options.items():
         if option not in known or option in _OBJECTS:
             settable = ", ".join(sorted(known.keys() - _OBJECTS))

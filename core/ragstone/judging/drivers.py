@@ -165,7 +165,7 @@ def needed(embedder: Embedder | None) -> Embedder:
         TypeError: There is none.
     """
     if embedder is None:
-        raise TypeError("this metric embeds texts: name an embedder (a metric's _embedder() returns it)")
+        raise TypeError("this metric embeds texts: name an embedder (its field `embedder` holds one)")
     return embedder
 
 

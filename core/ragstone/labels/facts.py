@@ -47,7 +47,7 @@ def settings_of(metric: "Metric", item: Item) -> dict[str, Any]:
         return {}
     fields = [field for field in dataclasses.fields(metric) if field.name not in _NOT_SETTINGS]
     # An embedder that may be left out is for calibrations of something else.
-    names = [field.name for field in fields if field.name != "embedder" or field.default is dataclasses.MISSING]
+    names = [field.name for field in fields if field.name != "embedder" or metric.needs_embedder]
     return {name: _plain(getattr(metric, name)) for name in names}
 
 
@@ -72,7 +72,7 @@ def differences(calibration: Calibration, metric: "Metric") -> Iterator[str]:
     told = (
         ("version", calibration.version, plain_version(metric)),
         ("instructions", calibration.prompts, prompts_digest(metric)),
-        ("judge", calibration.judge, metric.llm.model),
+        ("judge", calibration.judge, metric.judge.model),
     )
     for name, made_with, has in told:
         if made_with != has:

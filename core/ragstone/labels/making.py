@@ -113,7 +113,7 @@ def _labelled(
     known = [p for p in judged if p is not None]
     if len(known) < len(judged):
         raise CalibrationError(
-            f"line {labelled.line}: the judge {metric.llm.model!r} gives no probabilities; have it asked several "
+            f"line {labelled.line}: the judge {metric.judge.model!r} gives no probabilities; have it asked several "
             "times about each item, for votes: --repeat 5"
         )
     if embedder is None or not isinstance(metric, ContextRelevancy):
@@ -193,7 +193,7 @@ def _named(metric: Metric, item: Item, **found: Any) -> Calibration:  # noqa: AN
         metric=metric.name,
         version=plain_version(metric),
         prompts=prompts_digest(metric),
-        judge=metric.llm.model,
+        judge=metric.judge.model,
         item=item,
         settings=settings_of(metric, item),
         one_by_one=metric.asks_one_by_one,

@@ -205,8 +205,16 @@ class AlignmentCoverage(Metric):
             breakdown=breakdown,
             verdicts=[
                 *verdicts,
-                *_answer_verdicts("source_answer", questions, on_source),
-                *_answer_verdicts("summary_answer", questions, on_summary),
+                *_answer_verdicts("source_answer", questions, on_source, [False] * len(questions)),
+                *_answer_verdicts(
+                    "summary_answer",
+                    questions,
+                    on_summary,
+                    [
+                        a.choice != b.choice and (a.choice == "yes" or self.coverage_rule == "agreement")
+                        for a, b in zip(on_source, on_summary, strict=True)
+                    ],
+                ),
             ],
         )
 
@@ -268,6 +276,7 @@ class AlignmentCoverage(Metric):
                     text=claim,
                     verdict=a.choice,
                     probability=a.probability("supported"),
+                    lowers_score=a.choice != "supported",
                 )
                 for i, (claim, a) in enumerate(zip(claims, answers, strict=True), 1)
             ]
@@ -305,13 +314,22 @@ def _verdict(i: str, claim: str, checked: _Checked, sentences: Sequence[Evidence
         if not 1 <= number <= len(sentences):
             raise BadReply(f"the evidence of id {i} names sentence {number}; there are {len(sentences)}")
     shown = tuple(sentences[number - 1] for number in sorted(set(checked.evidence)))
-    return Verdict(id=i, kind="claim", text=claim, verdict=checked.verdict, evidence=shown)
+    return Verdict(
+        id=i,
+        kind="claim",
+        text=claim,
+        verdict=checked.verdict,
+        evidence=shown,
+        lowers_score=checked.verdict != "supported",
+    )
 
 
-def _answer_verdicts(kind: str, questions: Sequence[str], answers: Sequence[Answer]) -> list[Verdict]:
+def _answer_verdicts(
+    kind: str, questions: Sequence[str], answers: Sequence[Answer], lower: Sequence[bool]
+) -> list[Verdict]:
     return [
-        Verdict(id=str(i), kind=kind, text=question, verdict=a.choice, probability=a.probability("yes"))
-        for i, (question, a) in enumerate(zip(questions, answers, strict=True), 1)
+        Verdict(id=str(i), kind=kind, text=text, verdict=a.choice, probability=a.probability("yes"), lowers_score=low)
+        for i, (text, a, low) in enumerate(zip(questions, answers, lower, strict=True), 1)
     ]
 
 

@@ -18,6 +18,7 @@ from ragstone.labels.signals import Item
 from ragstone.labels.votes import VOTE_TEMPERATURE, voted
 from ragstone.metrics.options import check_count, check_instructions, check_members, check_number, check_option
 from ragstone.outcome import Outcome, Score, Unscored, UnscoredReason, Verdict
+from ragstone.registry import RegistryError, make_embedder, make_llm
 from ragstone.sample import Sample, SampleField
 
 if TYPE_CHECKING:
@@ -30,6 +31,16 @@ Scoring = Literal["count", "expected"]
 _OFFLOAD_CHARACTERS = 2_000
 DEFAULT_MAX_INPUT_TOKENS = 100_000
 DEFAULT_MAX_CHARACTERS = 2_000_000
+_AN_LLM = (
+    "pass a ragstone LLM, such as OpenAICompatible of ragstone.clients, LocalLLM of ragstone.local, "
+    "LangChainLLM of ragstone_langchain or LlamaIndexLLM of ragstone_llama_index; "
+    "ragstone.BaseLLM makes one of a class with generate or agenerate"
+)
+_AN_EMBEDDER = (
+    "pass a ragstone Embedder, such as OpenAICompatible of ragstone.clients, LocalEmbedder of ragstone.local, "
+    "LangChainEmbedder of ragstone_langchain or LlamaIndexEmbedder of ragstone_llama_index; "
+    "ragstone.BaseEmbedder makes one of a class with embed or aembed"
+)
 _BLANK = "\u115f\u1160\u2800\u3164\uffa0"  # fillers of Hangul and the empty Braille cell: letters and a symbol by name
 
 
@@ -42,7 +53,7 @@ class Metric(ABC):
     `self._score(...)`. Everything else, sync and async, re-asks, usage and checks, comes with it.
 
     Args:
-        llm: The judge.
+        llm: The judge, or its name: "local", "openai:MODEL", the URL of a server (see `ragstone.registry`).
         threshold: `Score.passed` says whether the value reaches it; None: no verdict on passing.
         asking: "together": all items in one call; "one_by_one": one item per call with the probability of
             each choice, which small models need; "auto": what the judge says suits it.
@@ -65,6 +76,7 @@ class Metric(ABC):
             of your own that names none has none to replace.
         bounds: Least and greatest possible value.
         higher_is_better: The direction.
+        needs_embedder: Whether a field `embedder` that holds None is filled: with what goes with the judge.
         calibrated_items: The items, beside the score, whose probabilities the metric lets a calibration map.
 
     Example:
@@ -86,9 +98,10 @@ class Metric(ABC):
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
     higher_is_better: ClassVar[bool] = True
     prompts: ClassVar[Mapping[str, str]] = {}
+    needs_embedder: ClassVar[bool] = False
     calibrated_items: ClassVar[tuple[Item, ...]] = ()
 
-    llm: LLM
+    llm: LLM | str
     threshold: float | None = None
     asking: Literal["auto"] | Asking = "auto"
     scoring: Scoring = "count"
@@ -104,15 +117,8 @@ class Metric(ABC):
         fields: object = self.required_fields
         if isinstance(fields, str) or not set(self.required_fields) <= set(get_args(SampleField)):
             raise TypeError(f"{self.name}: required_fields: {fields!r} is no tuple of {get_args(SampleField)}")
-        check_members(
-            "llm",
-            self.llm,
-            ("model", "asking", "generate", "agenerate"),
-            "pass a ragstone LLM, such as OpenAICompatible of ragstone.clients, LocalLLM of ragstone.local, "
-            "LangChainLLM of ragstone_langchain or LlamaIndexLLM of ragstone_llama_index; "
-            "ragstone.BaseLLM makes one of a class with generate or agenerate",
-        )
-        check_option("llm.asking", self.llm.asking, ("together", "one_by_one"))
+        self._resolve()
+        check_option("llm.asking", self.judge.asking, ("together", "one_by_one"))
         check_option("asking", self.asking, ("auto", "together", "one_by_one"))
         check_option("scoring", self.scoring, ("count", "expected"))
         low, high = self.bounds
@@ -129,8 +135,27 @@ class Metric(ABC):
         if self.scoring == "expected" and not self.asks_one_by_one:
             raise ValueError(
                 "scoring='expected' needs probabilities, which only asking='one_by_one' gives; the judge "
-                f"{self.llm.model!r} is asked together"
+                f"{self.judge.model!r} is asked together"
             )
+
+    def _resolve(self) -> None:
+        """Put the objects in place of the names of judge and embedder."""
+        named = self.llm
+        if isinstance(named, str):
+            try:
+                object.__setattr__(self, "llm", make_llm(named))
+            except RegistryError as error:
+                raise RegistryError(f"llm: {error}") from error
+        check_members("llm", self.llm, ("model", "asking", "generate", "agenerate"), _AN_LLM)
+        if (placed := self.judge_embedder) is None and not self.needs_embedder:
+            return
+        if placed is None or isinstance(placed, str):
+            try:
+                placed = make_embedder(placed, named)
+            except RegistryError as error:
+                raise RegistryError(f"embedder: {error}") from error
+            object.__setattr__(self, "embedder", placed)
+        check_members("embedder", placed, ("model", "embed", "aembed"), _AN_EMBEDDER)
 
     def _calibrate(self, given: Calibration | str | PathLike[str]) -> None:
         if not isinstance(cast("object", given), (Calibration, str, PathLike)):
@@ -149,6 +174,16 @@ class Metric(ABC):
     @abstractmethod
     def required_fields(self) -> Sequence[SampleField]:
         """The sample's fields that must be there and hold something."""
+
+    @property
+    def judge(self) -> LLM:
+        """The judge: `llm`, which may have been a name."""
+        return cast("LLM", self.llm)
+
+    @property
+    def judge_embedder(self) -> Embedder | None:
+        """The embedder, of a metric that has a field `embedder`."""
+        return cast("Embedder | None", getattr(self, "embedder", None))
 
     @property
     def source_field(self) -> SampleField | None:
@@ -176,7 +211,7 @@ class Metric(ABC):
         """
         from ragstone.judging.drivers import run  # asyncio and threads are loaded when first used
 
-        return run(self.flow(sample), self.llm, self._embedder(), meter)
+        return run(self.flow(sample), self.judge, self.judge_embedder, meter)
 
     async def ascore(
         self, sample: Sample, *, meter: Meter | None = None, answering: "Answering | None" = None
@@ -192,7 +227,7 @@ class Metric(ABC):
 
         flow = self.flow(sample)
         offload = sample.characters() > _OFFLOAD_CHARACTERS
-        return await arun(flow, self.llm, self._embedder(), meter, offload=offload, answering=answering)
+        return await arun(flow, self.judge, self.judge_embedder, meter, offload=offload, answering=answering)
 
     def flow(self, sample: Sample) -> Flow[Outcome]:
         """Return the algorithm on one sample, for drivers: it yields rounds of requests, returns the outcome."""
@@ -226,9 +261,6 @@ class Metric(ABC):
     def _flow(self, sample: Sample) -> Flow[Score]:
         """Run the algorithm on a sample whose required fields hold something. May raise `CannotScore`."""
 
-    def _embedder(self) -> Embedder | None:
-        return None
-
     def _require(self, sample: Sample, field: SampleField) -> None:
         texts = sample.texts(field)
         if not texts and (field != "retrieved_contexts" or field not in sample.model_fields_set):
@@ -250,7 +282,7 @@ class Metric(ABC):
         """Whether each item gets a call of its own, by `asking` and by what suits the judge."""
         if self.asking == "auto" and isinstance(self.calibration, Calibration):
             return self.calibration.one_by_one
-        return (self.llm.asking if self.asking == "auto" else self.asking) == "one_by_one"
+        return (self.judge.asking if self.asking == "auto" else self.asking) == "one_by_one"
 
     @property
     def _limit(self) -> int:
@@ -327,7 +359,7 @@ class Metric(ABC):
         if self.scoring == "expected" and answer.probabilities is None:
             raise CannotScore(
                 "undefined",
-                f"scoring='expected' needs probabilities and the judge {self.llm.model!r} gave none for {request.task}",
+                f"scoring='expected' needs probabilities; the judge {self.judge.model!r} gave none for {request.task}",
             )
         return answer
 

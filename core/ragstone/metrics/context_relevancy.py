@@ -17,7 +17,7 @@ from ragstone.metrics.base import Metric
 from ragstone.metrics.closed_questions import expected_share
 from ragstone.metrics.cosines import cosines_to_first
 from ragstone.metrics.odds import by_odds
-from ragstone.metrics.options import check_members, check_option
+from ragstone.metrics.options import check_option
 from ragstone.metrics.sentences import listed, sentences_of
 from ragstone.outcome import Evidence, Score, Verdict
 from ragstone.sample import Sample, SampleField
@@ -111,17 +111,10 @@ class ContextRelevancy(Metric):
     granularity: Literal["sentence", "chunk"] = "sentence"
     language: str | None = None
     splitter: Splitter = split_sentences
-    embedder: Embedder | None = None
+    embedder: Embedder | str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.embedder is not None:
-            check_members(
-                "embedder",
-                self.embedder,
-                ("model", "embed", "aembed"),
-                "pass a ragstone Embedder, such as LocalEmbedder of ragstone.local",
-            )
         check_option("selection", self.selection, ("ids", "verbatim"))
         check_option("granularity", self.granularity, ("sentence", "chunk"))
         if self.language not in (None, "en"):
@@ -131,9 +124,6 @@ class ContextRelevancy(Metric):
     def required_fields(self) -> Sequence[SampleField]:
         """The question and what was retrieved for it."""
         return ("user_input", "retrieved_contexts")
-
-    def _embedder(self) -> Embedder | None:
-        return self.embedder
 
     def _flow(self, sample: Sample) -> Flow[Score]:
         question = sample.user_input or ""
@@ -152,6 +142,7 @@ class ContextRelevancy(Metric):
 
         chunks = len(sample.retrieved_contexts)
         hit = {sentences[i].chunk for i in relevant}
+        spared = hit if self.granularity == "chunk" else set[int | None]()
         breakdown = {"sentence": len(relevant) / len(sentences), "chunk": len(hit) / chunks, **uncalibrated}
         if self.selection == "verbatim" and not self.asks_one_by_one:
             breakdown["unmatched"] = float(len(unmatched))
@@ -175,6 +166,7 @@ class ContextRelevancy(Metric):
                         verdict="relevant" if i in relevant else "irrelevant",
                         probability=probabilities[i],
                         evidence=(sentence,) if i in relevant else (),
+                        lowers_score=i not in relevant and sentence.chunk not in spared,
                     )
                     for i, sentence in enumerate(sentences)
                 ),

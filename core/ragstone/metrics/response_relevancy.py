@@ -15,7 +15,7 @@ from ragstone.metrics.base import Metric
 from ragstone.metrics.closed_questions import ask_closed, expected_share
 from ragstone.metrics.cosines import cosines_to_first
 from ragstone.metrics.odds import by_odds
-from ragstone.metrics.options import check_count, check_flag, check_members, check_option
+from ragstone.metrics.options import check_count, check_flag, check_option
 from ragstone.outcome import Score, Verdict
 from ragstone.sample import Sample, SampleField
 
@@ -50,6 +50,7 @@ _ANSWERED_REMINDER = (
     "Does the {name} answer the question?",
     "Say of each of the {n} questions whether the {name} answers it",
 )
+_SAME = 1e-6  # closer to 1 than this, a cosine lowers nothing
 _MOST_PARTS = 8  # bounds a judge that does not end its list
 
 
@@ -99,7 +100,8 @@ class ResponseRelevancy(Metric):
 
     Args:
         llm: The judge.
-        embedder: Places question and generated questions.
+        embedder: Places question and generated questions. None: the one of the judge's provider, where the judge is
+            named or embeds.
         strictness: N, the number of generated questions, at least 1.
         sampling: "one_call": N different questions from one call; "n_calls": the same prompt N times at
             temperature 0.7 with distinct `sample_index`.
@@ -137,9 +139,10 @@ class ResponseRelevancy(Metric):
         "answered": _ANSWERED,
     }
     bounds: ClassVar[tuple[float, float]] = (-1.0, 1.0)
+    needs_embedder: ClassVar[bool] = True
     calibrated_items: ClassVar[tuple[Item, ...]] = ("noncommittal",)
 
-    embedder: Embedder
+    embedder: Embedder | str | None = None
     strictness: int = 3
     sampling: Literal["one_call", "n_calls"] = "one_call"
     noncommittal: NoncommittalRule = "all"
@@ -147,14 +150,6 @@ class ResponseRelevancy(Metric):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_members(
-            "embedder",
-            self.embedder,
-            ("model", "embed", "aembed"),
-            "pass a ragstone Embedder, such as OpenAICompatible of ragstone.clients, LocalEmbedder of ragstone.local, "
-            "LangChainEmbedder of ragstone_langchain or LlamaIndexEmbedder of ragstone_llama_index; "
-            "ragstone.BaseEmbedder makes one of a class with embed or aembed",
-        )
         check_count("strictness", self.strictness)
         check_option("sampling", self.sampling, ("one_call", "n_calls"))
         check_option("noncommittal", self.noncommittal, ("all", "any", "majority", "off"))
@@ -164,9 +159,6 @@ class ResponseRelevancy(Metric):
     def required_fields(self) -> Sequence[SampleField]:
         """The question and the response."""
         return ("user_input", "response")
-
-    def _embedder(self) -> Embedder:
-        return self.embedder
 
     def _flow(self, sample: Sample) -> Flow[Score]:
         self._fits(sample, *self.required_fields)
@@ -221,8 +213,9 @@ class ResponseRelevancy(Metric):
                     text=q.question,
                     verdict="noncommittal" if q.noncommittal else "committal",
                     probability=None if probability is None else 1.0 - probability,
+                    lowers_score=cosine < 1.0 - _SAME or (q.noncommittal and (off or self.scoring == "expected")),
                 )
-                for i, q in enumerate(questions, 1)
+                for i, (q, cosine) in enumerate(zip(questions, cosines, strict=True), 1)
             ],
         )
 

@@ -133,6 +133,7 @@ class SummarizationScore(Metric):
                     text=question,
                     verdict=answer.choice,
                     probability=answer.probability("yes"),
+                    lowers_score=answer.choice != "yes",
                 )
                 for i, (question, answer) in enumerate(zip(questions, answers, strict=True), 1)
             ],

@@ -70,7 +70,7 @@ def record(metric: Metric, job: Job, choice: Choice, outcome: Outcome, *, store_
     return Record(
         sample_id=job.sample_id,
         outcome=kept(outcome, job.sample, store_text=store_text),
-        judge=metric.llm.model,
+        judge=metric.judge.model,
         submitted_at=job.submitted_at,
         scored_at=now,
         rate=choice.rate,

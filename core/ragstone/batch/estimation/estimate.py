@@ -72,7 +72,7 @@ def estimate(
     rows = rows_of(samples, fields)
     if isinstance(rows, AsyncIterator):
         raise TypeError("samples: is an asynchronous iterable; estimate reads lists, generators, tables and files")
-    found = [MetricEstimate(metric.name, metric.llm.model) for metric in listed]
+    found = [MetricEstimate(metric.name, metric.judge.model) for metric in listed]
     count = bad_rows = 0
     for row in rows:
         if isinstance(row, BadLine):

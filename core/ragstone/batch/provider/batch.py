@@ -253,10 +253,10 @@ class ProviderBatch:
         if len({metric.name for metric in metrics}) < len(metrics):
             raise ValueError("metrics: holds two of one name; run each in a folder of its own")
         for metric in metrics:
-            if judge_key(metric.llm) != judge_key(self._client):
-                same = metric.llm.model == self._client.model
+            if judge_key(metric.judge) != judge_key(self._client):
+                same = metric.judge.model == self._client.model
                 raise ValueError(
-                    f"{metric.name}: its judge is {metric.llm.model!r}, and the batch asks {self._client.model!r}"
+                    f"{metric.name}: its judge is {metric.judge.model!r}, and the batch asks {self._client.model!r}"
                     f"{' elsewhere, or with other settings' if same else ''}; give it the client of the batch: "
                     "llm=client"
                 )

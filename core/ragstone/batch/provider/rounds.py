@@ -184,7 +184,7 @@ class Flows:
         return replace(reply, input_tokens=0, output_tokens=0)
 
     def _embed(self, metric: Metric, request: EmbedRequest) -> "NDArray[np.float32]":
-        embedder = needed(metric._embedder())  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        embedder = needed(metric.judge_embedder)
         try:
             vectors = embedder.embed(request.texts)
         except Exception as error:

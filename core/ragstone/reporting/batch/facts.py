@@ -48,7 +48,7 @@ class MetricFacts:
         return cls(
             name=metric.name,
             version=metric.version,
-            judge=metric.llm.model,
+            judge=metric.judge.model,
             bounds=metric.bounds,
             higher_is_better=metric.higher_is_better,
             threshold=metric.threshold,

@@ -67,7 +67,7 @@ def metric_key(metric: Metric) -> str:
     """
     kind = type(metric)
     options = {name: _canonical(value, f"{metric.name}.{name}") for name, value in _options(metric).items()}
-    judge = judge_key(metric.llm)
+    judge = judge_key(metric.judge)
     return _digest("metric-2", [kind.__qualname__, metric.name, metric.version, judge, metric.asks_one_by_one, options])
 
 
