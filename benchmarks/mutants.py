@@ -332,6 +332,9 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
     ],
     ("integrations/ragstone_langchain/recorder.py", "with_langchain/test_monitor_handler.py"): [
         ("langchain_judge", "if tags and JUDGE_TAG in tags:", "if tags == JUDGE_TAG:"),
+        ("langchain_error", "if error is None and question is None", "if question is None"),
+        ("langchain_error_text", "describe(error, most=_ERROR_LENGTH)", "describe(error)"),
+        ("langchain_tool_in_retriever", "sample is None or _in_retriever(run):", "sample is None:"),
     ],
     ("integrations/ragstone_langchain/unseen.py", "with_langchain/test_unseen.py"): [
         ("langchain_stream", 'tags=[JUDGE_TAG, "nostream"]', "tags=[JUDGE_TAG]"),
@@ -339,13 +342,8 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("langchain_hooks", "variable.set(_SILENT)", "variable.get()"),
         ("langchain_callbacks", 'if name == "callbacks" and value:', 'if name == "callbacks" and not value:'),
     ],
-    ("integrations/ragstone_langchain/live_samples.py", "with_langchain/test_monitor_handler.py"): [
-        ("langchain_error", "if ended.error is None and question is None", "if question is None"),
-        ("langchain_error_text", "describe(error, most=_ERROR_LENGTH)", "describe(error)"),
-    ],
-    ("integrations/ragstone_langchain/open_runs.py", "with_langchain/test_monitor_handler.py"): [
-        ("langchain_most_open", "len(self._tops) < MAX_OPEN and", "True and"),
-        ("langchain_retriever_in_tool", "and not inner and kind in", "and kind in"),
+    ("core/ragstone/monitor/run_tree.py", "with_langchain/test_monitor_handler.py"): [
+        ("run_tree_most_open", "len(self._roots) < MOST_OPEN and", "True and"),
     ],
     ("integrations/ragstone_langchain/handler.py", "with_langchain/test_monitor_handler.py"): [
         ("langchain_never_raises", "except Exception as error:", "except OSError as error:"),

@@ -1,11 +1,11 @@
 """From what was gathered of a run to the question, contexts and answer in it."""
 
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from ragstone_langchain.documents import are_documents, context_texts, once_each, turn_texts
-from ragstone_langchain.interrupts import is_command
 from ragstone_langchain.messages import Message, read_message, read_messages
 from ragstone_langchain.places import (
     USUAL_NAMES,
@@ -19,7 +19,7 @@ from ragstone_langchain.places import (
 from ragstone_langchain.values import Unreadable, entries_of
 
 if TYPE_CHECKING:
-    from ragstone_langchain.open_runs import Gathered
+    from ragstone_langchain.recorder import LiveRun
 
 _CONTEXTS = USUAL_NAMES["retrieved_contexts"]
 _QUESTION = user_input_place()
@@ -127,7 +127,7 @@ def _messages(state: object) -> Sequence[Message]:
     return read_messages(state)
 
 
-def contexts_used(gathered: "Gathered", inputs: object, outputs: object, tools: Collection[str]) -> Sequence[str]:
+def contexts_used(run: "LiveRun", inputs: object, outputs: object, tools: Collection[str]) -> Sequence[str]:
     """Return the contexts of a run: the first of these places that holds any.
 
     1. What the app named itself by the event `ragstone.contexts`.
@@ -137,22 +137,32 @@ def contexts_used(gathered: "Gathered", inputs: object, outputs: object, tools: 
     5. One text in the outputs under a usual name, then whatever the inputs hold.
 
     Args:
-        gathered: What was gathered of the run.
+        run: What is known of the run.
         inputs: What it was given.
         outputs: What it returned.
         tools: Names of the tools whose messages are contexts.
     """
-    if gathered.told:
-        return once_each(text for texts in gathered.told.values() for text in texts)
+    named = run.items("event")
+    if named:
+        return once_each(text for _, texts in named for text in texts)
     # An artifact in this turn's messages may also be of a run before, which an interrupt has stopped.
     artifacts = turn_texts(_messages(outputs), ()) or ()
+    searches = sorted(run.items("search"), key=lambda item: item[0].order)
     return (
         _stated(outputs)
-        or once_each([*(text for texts in gathered.found.values() for text in texts), *artifacts])
-        or gathered.passed_on()
+        or once_each([*(text for _, texts in searches for text in texts), *artifacts])
+        or _passed_on(run)
         or _anywhere(outputs, tools)
         or _anywhere(inputs, tools)
     )
+
+
+def _passed_on(run: "LiveRun") -> list[str]:
+    """Return the texts that steps passed on, each once; a step that passes on some of those before has chosen."""
+    known: list[str] = []
+    for _, texts in run.items("step"):
+        known = list(dict.fromkeys(texts if set(texts) <= set(known) else [*known, *texts]))
+    return known
 
 
 def _stated(outputs: object) -> Sequence[str]:
@@ -179,7 +189,8 @@ def documents_passed(outputs: object) -> Sequence[str]:
         >>> documents_passed({"documents": [{"page_content": "Emma is a novel."}], "question": "Who?"})
         ['Emma is a novel.']
     """
-    if is_command(outputs):
+    command: object = getattr(sys.modules.get("langgraph.types"), "Command", None)  # whoever made one has imported it
+    if isinstance(command, type) and isinstance(outputs, command):
         outputs = getattr(outputs, "update", None)
     if isinstance(outputs, list):
         return _texts(cast("object", outputs)) if are_documents(cast("object", outputs)) else ()

@@ -8,14 +8,12 @@ from uuid import UUID
 
 from langchain_core.callbacks.base import BaseCallbackHandler
 
-from ragstone_langchain.live_samples import Extract
 from ragstone_langchain.monitors import check_monitor
-from ragstone_langchain.recorder import Options, Recorder, Where
 from ragstone_langchain.values import kind
 
 if TYPE_CHECKING:
     from ragstone.monitor import Monitor
-    from ragstone_langchain.open_runs import Kind
+    from ragstone_langchain.recorder import Extract, Kind, Where
 
 CONTEXTS_EVENT = "ragstone.contexts"
 """The name of the custom event by which an app names what it retrieved."""
@@ -91,8 +89,8 @@ class MonitorHandler(BaseCallbackHandler):
         self,
         monitor: "Monitor",
         *,
-        extract: Extract | None = None,
-        where: Where | None = None,
+        extract: "Extract | None" = None,
+        where: "Where | None" = None,
         retriever_tools: Collection[str] = (),
     ) -> None:
         check_monitor(monitor)
@@ -102,6 +100,8 @@ class MonitorHandler(BaseCallbackHandler):
         if isinstance(retriever_tools, str):
             raise TypeError(f"retriever_tools: is one text; pass the names as [{retriever_tools!r}]")
         self.monitor = monitor
+        from ragstone_langchain.recorder import Options, Recorder  # loads the monitor, of which evaluators need nothing
+
         self._options = Options(extract, where, frozenset(retriever_tools))
         self._recorder = Recorder(monitor, self._options)
 
@@ -115,6 +115,8 @@ class MonitorHandler(BaseCallbackHandler):
         return {name: value for name, value in vars(self).items() if name != "_recorder"}
 
     def __setstate__(self, state: dict[str, object]) -> None:
+        from ragstone_langchain.recorder import Recorder
+
         vars(self).update(state)
         self._recorder = Recorder(self.monitor, self._options)
 
@@ -157,8 +159,8 @@ class MonitorHandler(BaseCallbackHandler):
         Args:
             run_id: The run's id.
         """
-        run = self._recorder.runs.get(run_id)
-        return run is not None and run.top.gathered is not None
+        run = self._recorder.runs.get(run_id.int, ended=True)
+        return run is not None and run.root.sample is not None
 
     def _safely(self, step: Callable[..., None], *args: object) -> None:
         try:
@@ -180,9 +182,9 @@ class MonitorHandler(BaseCallbackHandler):
         **others: object,
     ) -> None:
         """Begin a chain, and a sample where none is open above."""
-        what: Kind = "step" if others.get("run_type") in ("prompt", "parser") else "chain"
+        kind: Kind = "step" if others.get("run_type") in ("prompt", "parser") else "chain"
         name = str(others.get("name") or (serialized or {}).get("name") or "")
-        self._safely(self._recorder.begin, what, run_id, parent_run_id, tags, metadata, name, inputs)
+        self._safely(self._recorder.begin, kind, run_id, parent_run_id, tags, metadata, name, inputs)
 
     def on_tool_start(
         self,
@@ -263,4 +265,4 @@ class MonitorHandler(BaseCallbackHandler):
     def on_custom_event(self, name: str, data: object, *, run_id: UUID, **_others: object) -> None:
         """Take the contexts that the app names itself."""
         if name == CONTEXTS_EVENT:
-            self._safely(self._recorder.take_told, run_id, data)
+            self._safely(self._recorder.collect_named, run_id, data)

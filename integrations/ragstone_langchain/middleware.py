@@ -14,9 +14,8 @@ except ImportError as error:
 
 from ragstone_langchain.found import this_turn
 from ragstone_langchain.handler import MonitorHandler
-from ragstone_langchain.live_samples import Ended, sample_of
 from ragstone_langchain.monitors import check_monitor
-from ragstone_langchain.open_runs import Gathered
+from ragstone_langchain.recorder import LiveRun, live_sample
 
 if TYPE_CHECKING:
     from langgraph.runtime import Runtime
@@ -105,14 +104,15 @@ class MonitorMiddleware(AgentMiddleware[AgentState[Any], Any]):
                 return
         outputs = this_turn(dict(state))
         metadata = cast("Mapping[str, object]", config.get("metadata") or {})
-        gathered = Gathered(
-            own_run or uuid4(),
+        run = LiveRun(
+            run_id=own_run or uuid4(),
             name=str(metadata.get("lc_agent_name") or "agent"),
             tags=tuple(config.get("tags") or ()),
             # What LangGraph adds is about the middleware's own step.
             metadata={name: value for name, value in metadata.items() if not name.startswith("langgraph_")},
+            inputs=outputs,
         )
-        sample = sample_of(gathered, Ended(outputs, outputs), None, self._retriever_tools)
+        sample = live_sample(run, outputs, self._retriever_tools)
         if sample is None:
             self.monitor.skip("nothing_found")
             return

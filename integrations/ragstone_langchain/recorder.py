@@ -1,33 +1,68 @@
 """What the events of live runs come to: samples for the monitor, and counts of the runs that gave none."""
 
 import asyncio
+import json
+import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, cast
 from uuid import UUID
 
+from ragstone.errors import describe
+from ragstone.monitor.run_tree import MOST_COLLECTED, OpenSample, Run, RunTree
+from ragstone.sample import Sample
 from ragstone_langchain.documents import context_texts
 from ragstone_langchain.found import (
+    answer_of,
     contexts_told,
+    contexts_used,
     documents_passed,
+    question_elsewhere,
     question_given,
     this_turn,
     tool_documents,
     tool_text,
     waits_for_tools,
 )
-from ragstone_langchain.interrupts import is_interrupt, is_steering
 from ragstone_langchain.judge_tag import JUDGE_TAG
-from ragstone_langchain.live_samples import Ended, Extract, sample_of
-from ragstone_langchain.open_runs import Gathered, Kind, OpenRuns, Run, Top
+from ragstone_langchain.told import to_sample
+from ragstone_langchain.values import Unreadable, kind
 
 if TYPE_CHECKING:
     from ragstone.monitor import Monitor
 
+Extract = Callable[[object, object, Sequence[str]], Sample | Mapping[str, object] | None]
+"""A user's own reading of a run: its inputs, its outputs and the texts of the documents that were retrieved in it."""
+
 Where = Callable[[str, Sequence[str], Mapping[str, object]], bool]
 """Says of a run, by its name, tags and metadata, whether it is to be a sample."""
 
+Kind = Literal["chain", "step", "tool", "retriever", "model"]
+"""What a run is. A step is a chain that only words or parses (a prompt, a parser), and never a sample."""
+
 _CANCELLED = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
+_ERROR_LENGTH = 200  # characters of an error's message
+_RUN_FACTS = ("name", "tags", "error")  # under these the sample's metadata says what the run was
+
+
+@dataclass(slots=True, eq=False)
+class LiveRun(OpenSample):
+    """What is known of a run that will be a sample.
+
+    Attributes:
+        run_id: Its id.
+        name: Its name.
+        tags: Its tags.
+        inputs: Its inputs; None where it is streamed, until its end.
+        interrupted: Whether a node has interrupted a graph.
+    """
+
+    run_id: UUID = field(kw_only=True)
+    name: str = ""
+    tags: tuple[str, ...] = ()
+    inputs: object = None
+    interrupted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +85,11 @@ class Recorder:
     def __init__(self, monitor: "Monitor", options: Options) -> None:
         self._monitor = monitor
         self._options = options
-        self.runs = OpenRuns()
+        self.runs = RunTree[LiveRun]()
 
     def begin(
         self,
-        what: Kind,
+        kind: Kind,
         run_id: UUID,
         parent_run_id: UUID | None,
         tags: Sequence[str] | None,
@@ -63,25 +98,36 @@ class Recorder:
         inputs: object = None,
     ) -> None:
         """Follow a run that starts."""
-        known, parent = self.runs.look_up(run_id, parent_run_id)
-        if known:
+        runs, key = self.runs, run_id.int  # Python hashes numbers faster than ids
+        if runs.get(key) is not None:
             return  # the handler was given twice
-        if parent_run_id is None:
-            parent = self._parent_in_context()
-        top = parent.top if parent is not None and parent.top.open else None
+        parent = self._parent_in_context() if parent_run_id is None else runs.get(parent_run_id.int, ended=True)
+        within = None if parent is None or parent.root.over else parent
+        sample: LiveRun | None = None
+        transparent = False
         if tags and JUDGE_TAG in tags:
-            top = Top(run_id, "buried")
-        elif parent is not None and parent.top.standing != "undecided":
-            # What is still started below a sample that has ended is part of none.
-            top = top or Top(run_id, "buried")
-        elif what == "chain":
-            top = self._chosen(Gathered(run_id, name, tuple(tags or ()), dict(metadata or {})), inputs) or top
-        elif what in ("model", "retriever"):
-            top = Top(run_id, "buried")  # the chains in it, such as one that words a query, are no samples either
-        for _ in range(self.runs.start(run_id, what, parent, top or Top(run_id, "undecided"))):
+            within = None
+        elif parent is not None and not parent.root.transparent:
+            pass  # a part of what it is in; what is still started below a sample that has ended is part of none
+        elif kind == "chain":
+            run = LiveRun(run_id=run_id, name=name, tags=tuple(tags or ()), metadata=dict(metadata or {}))
+            try:
+                chosen = self._options.where is None or self._options.where(name, run.tags, run.metadata)
+            except Exception as error:
+                self._monitor.failed("langchain", error)
+                within = None  # a tree of no interest, lest the function be asked, and fail, for each run below
+            else:
+                sample = self._sample(run, inputs) if chosen else None
+                within = None if chosen else within
+                transparent = not chosen
+        elif kind in ("model", "retriever"):
+            within = None  # the chains in it, such as one that words a query, are no samples either
+        else:
+            transparent = True
+        for _ in runs.start(key, within, kind=kind, sample=sample, transparent=transparent):
             self._monitor.skip("never_ended")
 
-    def _parent_in_context(self) -> Run | None:
+    def _parent_in_context(self) -> Run[LiveRun] | None:
         """Return the open run that LangChain's context names as the parent of what starts here.
 
         `RunnableWithFallbacks` gives what it runs its own config, which names no parent.
@@ -90,103 +136,176 @@ class Recorder:
 
         config = var_child_runnable_config.get()
         run_id = getattr(config and config.get("callbacks"), "parent_run_id", None)
-        return self.runs.get_open(run_id) if isinstance(run_id, UUID) else None
+        return self.runs.get(run_id.int) if isinstance(run_id, UUID) else None
 
-    def _chosen(self, gathered: Gathered, inputs: object) -> Top | None:
-        if self._options.where is not None:
-            try:
-                if not self._options.where(gathered.name, gathered.tags, gathered.metadata):
-                    return None
-            except Exception as error:
-                self._monitor.failed("langchain", error)
-                return Top(gathered.run_id, "buried")  # lest it be asked, and fail, for each run below
+    def _sample(self, run: LiveRun, inputs: object) -> LiveRun:
         if not _is_placeholder(inputs):
-            gathered.inputs = inputs
+            run.inputs = inputs
             if self._options.extract is None:
-                gathered.question = question_given(this_turn(inputs))
-        return Top(gathered.run_id, "sample", gathered)
+                run.question = question_given(this_turn(inputs))
+        return run
 
     def end_chain(self, run_id: UUID, outputs: object, streamed: object) -> None:
-        """Close a chain that ended well; `streamed` is what it was given, where that came piece by piece."""
-        run, gathered = self.runs.end(run_id)
-        if gathered is None:
-            self._note_passed(run, outputs)
-        elif gathered.unfinished:
+        """Close a chain that ended well; `streamed` are the inputs that came piece by piece."""
+        run, sample = self.runs.end(run_id.int)
+        if sample is None:
+            self._collect_passed(run, outputs)
+        elif sample.unfinished:
             self._monitor.skip("abandoned")
-        elif gathered.interrupted or waits_for_tools(outputs, "thread_id" in gathered.metadata):
+        elif sample.interrupted or waits_for_tools(outputs, "thread_id" in sample.metadata):
             self._monitor.skip("interrupted")
         else:
-            gathered.leave_out_failed()
-            self._hand_over(gathered, streamed, outputs)
+            sample.leave_out_failed()
+            self._submit(sample, streamed, outputs)
 
-    def _note_passed(self, run: Run | None, outputs: object) -> None:
-        gathered = run.top.gathered if run is not None else None
-        if run is not None and gathered is not None and not run.retrieving and not gathered.has_found:
+    def _collect_passed(self, run: Run[LiveRun] | None, outputs: object) -> None:
+        sample = run.root.sample if run is not None else None
+        if run is None or sample is None or any(above.kind == "retriever" for above in run.lineage()):
+            return
+        if not any(texts and not searched.in_vain for searched, texts in sample.items("search")):
             texts = documents_passed(outputs)
             if texts:
-                self.runs.add_passed(run, texts)
+                self.runs.collect(run, "step", texts)
 
     def fail_chain(self, run_id: UUID, error: BaseException, streamed: object) -> None:
         """Close a chain that failed, was cancelled or interrupted."""
-        run, gathered = self.runs.end(run_id)
-        if gathered is None:
-            self._note_interrupt(run, error)
-            if run is not None and not isinstance(error, GeneratorExit) and not is_steering(error):
+        run, sample = self.runs.end(run_id.int)
+        if sample is None:
+            _note_interrupt(run, error)
+            if run is not None and not isinstance(error, GeneratorExit) and not _is_steering(error):
                 run.failed = True
         elif isinstance(error, _CANCELLED):
             self._monitor.skip("cancelled")
-        elif is_steering(error):
+        elif _is_steering(error):
             self._monitor.skip("interrupted")
         else:
-            self._hand_over(gathered, streamed, None, error)
+            self._submit(sample, streamed, None, error)
 
-    def _hand_over(
-        self, gathered: Gathered, streamed: object, outputs: object, error: BaseException | None = None
-    ) -> None:
-        if streamed is None:
-            ended = Ended(gathered.inputs, outputs, gathered.question, error)
+    def _submit(self, run: LiveRun, streamed: object, outputs: object, error: BaseException | None = None) -> None:
+        if streamed is not None:
+            run.inputs, run.question = streamed, None
+        if self._options.extract is not None:
+            sample = _extracted(run, self._options.extract, outputs, error)
+            reason = "declined"
         else:
-            ended = Ended(streamed, outputs, None, error)
-        sample = sample_of(gathered, ended, self._options.extract, self._options.retriever_tools)
+            sample = live_sample(run, outputs, self._options.retriever_tools, error)
+            reason = "nothing_found"
         if sample is None:
-            self._monitor.skip("nothing_found" if self._options.extract is None else "declined")
+            self._monitor.skip(reason)
         else:
             self._monitor.submit(sample)
 
     def end_retriever(self, run_id: UUID, documents: Sequence[object]) -> None:
         """Close a retriever; what it returned counts if it is inside of no other one."""
-        run, _ = self.runs.end(run_id)
-        if run is not None and run.top.gathered is not None and not (run.parent and run.parent.retrieving):
-            self.runs.add_found(run, _texts(documents))
+        run, _ = self.runs.end(run_id.int)
+        if run is not None and run.root.sample is not None and not _in_retriever(run):
+            self._collect_search(run, _texts(documents))
 
     def end_tool(self, run_id: UUID, output: object, name: object) -> None:
         """Close a tool; the Documents that it returned count instead of what retrievers inside of it found."""
-        run, _ = self.runs.end(run_id)
-        if run is None or run.top.gathered is None:
+        run, _ = self.runs.end(run_id.int)
+        sample = run.root.sample if run is not None else None
+        if run is None or sample is None or _in_retriever(run):
             return
         texts = tool_documents(output)
         if texts:
-            self.runs.add_found(run, texts, instead=True)
-        elif name in self._options.retriever_tools and not self.runs.has_found(run):
+            self.runs.discard(run, "search")
+            self._collect_search(run, texts)
+        elif name in self._options.retriever_tools and not any(texts for _, texts in sample.items("search", run)):
             text = tool_text(output)
-            self.runs.add_found(run, () if text is None else (text,))
+            self._collect_search(run, () if text is None else (text,))
+
+    def _collect_search(self, run: Run[LiveRun], texts: Sequence[str]) -> None:
+        if self.runs.collect(run, "search", texts) > MOST_COLLECTED:  # it is the app's main loop, and no answer
+            _, sample = self.runs.end(run.root.key)
+            if sample is not None:
+                self._monitor.skip("never_ended")
 
     def end(self, run_id: UUID, error: BaseException | None = None) -> None:
         """Close a run of which nothing is kept: a model, or one that failed."""
-        run, _ = self.runs.end(run_id)
+        run, _ = self.runs.end(run_id.int)
         if error is not None:
-            self._note_interrupt(run, error)
+            _note_interrupt(run, error)
 
-    def _note_interrupt(self, run: Run | None, error: BaseException) -> None:
-        gathered = run.top.gathered if run is not None else None
-        if gathered is not None and is_interrupt(error):
-            gathered.interrupted = True
+    def collect_named(self, run_id: UUID, data: object) -> None:
+        """Take the contexts that the app names by the event `ragstone.contexts`."""
+        run = self.runs.get(run_id.int, ended=True)
+        if run is not None and run.root.sample is not None:
+            self.runs.collect(run, "event", contexts_told(data))
 
-    def take_told(self, run_id: UUID, data: object) -> None:
-        """Take the contexts that the app names."""
-        run = self.runs.get(run_id)
-        if run is not None and run.top.gathered is not None:
-            self.runs.add_told(run, contexts_told(data))
+
+def live_sample(
+    run: LiveRun, outputs: object, retriever_tools: frozenset[str], error: BaseException | None = None
+) -> Sample | None:
+    """Return the sample of a run that has ended; None where there is nothing in it at all.
+
+    Args:
+        run: What is known of it.
+        outputs: What it returned; None where it failed.
+        retriever_tools: Names of tools whose messages are contexts.
+        error: What the app raised.
+    """
+    inputs, outputs = this_turn(run.inputs), this_turn(outputs)
+    question = question_given(inputs) if run.question is None else run.question
+    if question is None:
+        question = question_elsewhere(outputs, inputs)
+    contexts = contexts_used(run, inputs, outputs, retriever_tools)
+    answer = None if error is not None else answer_of(outputs)
+    if error is None and question is None and answer is None and not contexts:
+        return None
+    about = about_run(run, error)
+    return Sample(user_input=question, retrieved_contexts=contexts, response=answer, id=str(run.run_id), metadata=about)
+
+
+def _extracted(run: LiveRun, extract: Extract, outputs: object, error: BaseException | None) -> Sample | None:
+    result = cast("object", extract(run.inputs, outputs, tuple(contexts_used(run, None, None, ()))))
+    if isinstance(result, Mapping):
+        result = to_sample(cast("Mapping[object, object]", result), "extract")
+    if result is None:
+        return None
+    if not isinstance(result, Sample):
+        raise Unreadable(
+            f"extract: the function returned {kind(result)}; return a Sample, a mapping of its fields or None"
+        )
+    metadata = {**about_run(run, error), **result.metadata}
+    return result.model_copy(update={"id": result.id or str(run.run_id), "metadata": metadata})
+
+
+def about_run(run: LiveRun, error: BaseException | None = None) -> dict[str, object]:
+    """Return a sample's metadata: the run's name, tags and what JSON can hold of its metadata, and the app's error.
+
+    Example:
+        >>> from uuid import uuid4
+        >>> metadata = {"thread_id": "7", "lock": object()}
+        >>> about_run(LiveRun(run_id=uuid4(), name="rag", tags=("prod",), metadata=metadata), ValueError("boom"))
+        {'thread_id': '7', 'name': 'rag', 'tags': ['prod'], 'error': 'ValueError: boom'}
+    """
+    about = {name: plain for name, value in run.metadata.items() if (plain := _plain(value)) is not _NO_JSON}
+    about = {name: value for name, value in about.items() if name not in _RUN_FACTS}
+    about |= {"name": run.name, "tags": list(run.tags)}
+    if error is not None:
+        about["error"] = describe(error, most=_ERROR_LENGTH)
+    return about
+
+
+_NO_JSON = object()
+
+
+def _plain(value: object) -> object:
+    if value is None or isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    if isinstance(value, UUID):
+        return str(value)
+    if isinstance(value, (list, tuple, dict)):
+        try:
+            return json.loads(json.dumps(value, allow_nan=False))
+        except (TypeError, ValueError, RecursionError):
+            return _NO_JSON
+    return _NO_JSON
+
+
+def _in_retriever(run: Run[LiveRun]) -> bool:
+    return any(above.kind == "retriever" for above in run.lineage() if above is not run)
 
 
 def _texts(documents: Sequence[object]) -> Sequence[str]:
@@ -197,10 +316,26 @@ def _texts(documents: Sequence[object]) -> Sequence[str]:
     return texts
 
 
+def _note_interrupt(run: Run[LiveRun] | None, error: BaseException) -> None:
+    sample = run.root.sample if run is not None else None
+    if sample is not None and _is_of("langgraph.errors", "GraphInterrupt", error):
+        sample.interrupted = True
+
+
+def _is_steering(error: BaseException) -> bool:
+    """Say whether an error is one of those with which LangGraph steers graphs, interrupts among them."""
+    return _is_of("langgraph.errors", "GraphBubbleUp", error)
+
+
+def _is_of(module: str, name: str, value: object) -> bool:
+    """Say whether a value is of a class of LangGraph's, with no import: whoever has made one has imported it."""
+    wanted: object = getattr(sys.modules.get(module), name, None)
+    return isinstance(wanted, type) and isinstance(value, wanted)
+
+
 def _is_placeholder(inputs: object) -> bool:
     """Say whether these are the inputs that a chain is said to have when it is streamed and they are not there yet."""
-    if type(inputs) is not dict:
+    if type(inputs) is not dict or len(cast("dict[object, object]", inputs)) != 1:
         return False
-    entries = cast("dict[object, object]", inputs)
-    text = entries.get("input")
-    return len(entries) == 1 and isinstance(text, str) and not text
+    text = cast("dict[object, object]", inputs).get("input")
+    return isinstance(text, str) and not text

@@ -20,7 +20,8 @@ from langchain_core.tracers.context import _configure_hooks
 from numpy import zeros
 
 from ragstone import LLMRequest, Sample
-from ragstone_langchain import LangChainLLM, MonitorHandler, open_runs
+from ragstone.monitor import run_tree
+from ragstone_langchain import LangChainLLM, MonitorHandler
 
 from ..support.waiting import soon  # noqa: TID252
 from .monitored import ANSWER, FIRST, FOUND, PROMPT, QUESTION, WHOLE, Noting, Searching, joined, parts, says
@@ -339,8 +340,8 @@ def begun(handler, count=1):
 
 
 def test_memory_is_flat_over_runs_that_never_end(monitor, monkeypatch) -> None:
-    monkeypatch.setattr(open_runs, "MAX_OPEN", 300)
-    monkeypatch.setattr(open_runs, "_RECENT", 1_200)
+    monkeypatch.setattr(run_tree, "MOST_OPEN", 300)
+    monkeypatch.setattr(run_tree, "_REMEMBERED", 1_200)
     handler = MonitorHandler(monitor)
     peaks = []
     begun(handler, 1_000)  # so that what ended lately is known of as many as ever
@@ -360,10 +361,10 @@ def test_memory_is_flat_over_runs_that_never_end(monitor, monkeypatch) -> None:
 
 def test_a_run_without_any_event_for_an_hour_is_given_up_and_its_late_end_is_nothing(monitor, monkeypatch) -> None:
     now = [1000.0]
-    monkeypatch.setattr(open_runs.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(run_tree.time, "monotonic", lambda: now[0])
     handler = MonitorHandler(monitor)
     late = begun(handler)
-    now[0] += open_runs.TTL - 1
+    now[0] += run_tree.TTL - 1
     fresh = manager_of(handler).on_chain_start({}, QUESTION)
     assert dict(monitor.skipped) == {}
     now[0] += 2
@@ -379,7 +380,7 @@ def test_a_run_without_any_event_for_an_hour_is_given_up_and_its_late_end_is_not
 def test_a_loop_of_the_app_s_that_searches_for_ever_is_given_up(monitor) -> None:
     handler = MonitorHandler(monitor)
     root = manager_of(handler).on_chain_start({}, QUESTION)
-    for _ in range(open_runs.MAX_FOUND + 10):
+    for _ in range(run_tree.MOST_COLLECTED + 10):
         root.get_child().on_retriever_start({}, "x").on_retriever_end([])
     assert dict(monitor.skipped) == {"never_ended": 1}
     root.on_chain_end(ANSWER)
