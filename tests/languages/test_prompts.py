@@ -68,8 +68,8 @@ def test_every_prompt_that_has_text_written_asks_for_the_language_of_the_data():
     ):
         assert f"anguage of the {of}" in asked[task]
     # Behind the data, too, where the language matters most: the questions are compared with the user's own words.
-    reminded = {request.task for request in llm.requests if "in its language. Reply with" in request.user}
-    assert reminded == {"response_relevancy.questions"}
+    named = {request.task for request in llm.requests if "in its language. Write in Arabic. Reply with" in request.user}
+    assert named == {"response_relevancy.questions"}
 
 
 @pytest.mark.parametrize("word", ["نعم", "ja", "ｙｅｓ"])

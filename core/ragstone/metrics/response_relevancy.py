@@ -18,6 +18,7 @@ from ragstone.metrics.odds import by_odds
 from ragstone.metrics.options import check_count, check_flag, check_option
 from ragstone.outcome import Score, Verdict
 from ragstone.sample import Sample, SampleField
+from ragstone.text.naming import language_name
 
 NoncommittalRule = Literal["all", "any", "majority", "off"]
 
@@ -177,16 +178,18 @@ class ResponseRelevancy(Metric):
     def _by_questions(self, user_input: str, response: str) -> Flow[Score]:
         evasive: Answer | None = None
         uncalibrated: dict[str, float] = {}
+        # Compared by cosine with the user's own words, so its language matters more than the judge's ease with it.
+        written = write_in(response, user_input)
         if self.asks_one_by_one:
             texts, evasive = yield from both(
-                self._ask_questions(response, flagged=False), self._evades(user_input, response)
+                self._ask_questions(response, written, flagged=False), self._evades(user_input, response)
             )
             if (calibration := self.calibration_of("noncommittal")) is not None:
                 uncalibrated["noncommittal_uncalibrated"] = float(evasive.choice == "yes")
                 (evasive,) = calibrated(calibration, [evasive])
             questions = [_Question(question=t.question, noncommittal=evasive.choice == "yes") for t in texts]
         else:
-            questions = yield from self._ask_questions(response, flagged=True)
+            questions = yield from self._ask_questions(response, written, flagged=True)
         vectors = yield from embed([user_input, *(q.question for q in questions)])
         cosines = cosines_to_first(vectors, len(questions))
         flagged = sum(q.noncommittal for q in questions)
@@ -219,20 +222,22 @@ class ResponseRelevancy(Metric):
             ],
         )
 
-    def _ask_questions(self, response: str, *, flagged: bool) -> Flow[list[_Question]]:
+    def _ask_questions(self, response: str, written: str, *, flagged: bool) -> Flow[list[_Question]]:
         if self.sampling == "one_call":
-            return (yield from ask(*self._questions(response, self.strictness, 0, flagged=flagged)))
-        draws = [ask(*self._questions(response, 1, i, flagged=flagged)) for i in range(self.strictness)]
+            return (yield from ask(*self._questions(response, written, self.strictness, 0, flagged=flagged)))
+        draws = [ask(*self._questions(response, written, 1, i, flagged=flagged)) for i in range(self.strictness)]
         return [question for questions in (yield from each(draws)) for question in questions]
 
-    def _questions(self, response: str, n: int, sample_index: int, *, flagged: bool) -> "tuple[LLMRequest, _Parse]":
+    def _questions(
+        self, response: str, written: str, n: int, sample_index: int, *, flagged: bool
+    ) -> "tuple[LLMRequest, _Parse]":
         what = "one question" if n == 1 else f"{n} different questions"
         form = '{"question": TEXT, "noncommittal": true or false}' if flagged else "TEXT"
         request = self.request(
             "questions",
             _INSTRUCTIONS,
             {"response": response},
-            f"Write {what} that this response answers, in its language. Reply with bare JSON: "
+            f"Write {what} that this response answers, in its language.{written} Reply with bare JSON: "
             f'{{"questions": [{form}]}}, {n} in the list.',
             record(questions=listing(_QUESTION if flagged else TEXT, n, n)),
             temperature=DRAW_TEMPERATURE if self.sampling == "n_calls" else 0.0,
@@ -304,6 +309,20 @@ def _parse_parts(reply: LLMReply) -> tuple[str, ...]:
     if not parts or not all(parts):
         raise BadReply("parts is empty or one of them is blank")
     return parts
+
+
+def write_in(*texts: str) -> str:
+    """Return the sentence that names the language of the first text that is plainly in one, behind a space.
+
+    A small judge that is told "in its language" writes English all the same; one that is told "in German" does not.
+    Nothing for English, which needs no saying, and where no text says what it is in.
+
+    Example:
+        >>> write_in("Das Museum ist am Sonntag auf."), write_in("The museum is open."), write_in("1962")
+        (' Write in German.', '', '')
+    """
+    name = next((name for text in texts if (name := language_name(text))), "English")
+    return "" if name == "English" else f" Write in {name}."
 
 
 def refusal(first: Answer, last: Answer) -> Answer:
