@@ -312,8 +312,8 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ),
         ("distributed_final", "if not is_final(outcome):", "if outcome is None:"),
     ],
-    ("core/ragstone/distributed/parts.py", "distributed/test_chunk.py distributed/test_on_dask.py"): [
-        ("distributed_row", "row=row.line - 1", "row=row.line"),
+    ("core/ragstone/distributed/on_dask.py", "distributed/test_chunk.py distributed/test_on_dask.py"): [
+        ("distributed_row", "row=item.line - 1", "row=item.line"),
     ],
     # LangChain
     ("integrations/ragstone_langchain/messages.py", "with_langchain/test_evaluator.py with_langchain/test_fields.py"): [

@@ -8,6 +8,7 @@ import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from pydantic import TypeAdapter, ValidationError
@@ -90,10 +91,10 @@ def metric_class(name: str) -> "type[Metric]":
         return known[name]
     if not is_entry_point(name):
         raise RegistryError(f"there is no metric {name!r}; there are {', '.join(known)}, or module:Class")
-    found = _imported(name)
-    if not (isinstance(found, type) and issubclass(found, import_module("ragstone.metrics").Metric)):
+    cls = _imported(name)
+    if not (isinstance(cls, type) and issubclass(cls, import_module("ragstone.metrics").Metric)):
         raise RegistryError(f"{name} is no subclass of ragstone.Metric")
-    return cast("type[Metric]", found)
+    return cast("type[Metric]", cls)
 
 
 def make_metric(
@@ -105,7 +106,7 @@ def make_metric(
         name: The metric.
         options: Its options; those that are texts, numbers and lists are checked against their types.
         llm: The judge, or its name.
-        embedder: The embedder, or its name; used where the metric has one.
+        embedder: The embedder, or its name; used where the metric embeds.
 
     Raises:
         RegistryError: A name names nothing, or an option is unknown or impossible.
@@ -117,10 +118,11 @@ def make_metric(
     cls = metric_class(name)
     types = {field.name: field.type for field in dataclasses.fields(cls) if field.init}
     arguments: dict[str, Any] = {"llm": llm}
-    if embedder is not None and "embedder" in types:
+    if embedder is not None and needs_embedder(name, options):
         arguments["embedder"] = embedder
     for option, value in options.items():
-        arguments[option] = value if option in OBJECTS & types.keys() else checked_option(name, option, value)
+        is_object = option in ("splitter", "calibration") and type(value) not in (str, int, float, list, dict)
+        arguments[option] = value if is_object and option in types else checked_option(name, option, value)
     try:
         return cls(**arguments)
     except (TypeError, ValueError) as error:
@@ -153,8 +155,7 @@ def check_name(name: object) -> None:
     """
     if not isinstance(name, str):
         raise RegistryError(f"is {type(name).__name__}, not a name: one of {FORMS}")
-    local = name == "local" or name.startswith("local:")
-    if not (local or _server(name) is not None or is_entry_point(name) or re.fullmatch(r"openai:.+", name)):
+    if not (is_local(name) or _server(name) is not None or is_entry_point(name) or re.fullmatch(r"openai:.+", name)):
         raise RegistryError(f"{name[:200]!r} is none of {FORMS}")
 
 
@@ -178,29 +179,50 @@ def make_llm(name: str, max_concurrency: int | None = None) -> LLM:
     return cast("LLM", _made(name, "llm", max_concurrency))
 
 
-def make_embedder(name: str | None, llm: "LLM | str", max_concurrency: int | None = None) -> Embedder:
+def make_embedder(
+    name: str | None, llm: "LLM | str", max_concurrency: int | None = None, *, llm_name: str = ""
+) -> Embedder:
     """Return the embedder of a name; for None the one that goes with the judge.
 
     That is "text-embedding-3-small" for "openai:MODEL", the embedded one for "local" and for a `LocalLLM`, and the
     judge itself where it embeds, as a server does.
+
+    Args:
+        name: The embedder.
+        llm: The judge, or its name.
+        max_concurrency: Calls in flight at most, for an embedder that is asked over HTTP.
+        llm_name: The name by which the judge was made.
 
     Raises:
         RegistryError: The name names none, or nothing goes with the judge.
         ImportError: An extra is not installed; the message names it.
         Exception: What making it raises.
     """
-    if name is None and isinstance(llm, str) and llm.startswith("openai:"):
+    llm_name = llm if isinstance(llm, str) else llm_name
+    if name is None and llm_name.startswith("openai:"):
         name = f"openai:{_OPENAI_EMBEDDER}"
-    elif name is None and (llm if isinstance(llm, str) else type(llm).__module__).startswith(
-        ("local", "ragstone.local")
-    ):
+    elif name is None and (is_local(llm_name) or type(llm).__module__.startswith("ragstone.local")):
         name = "local"
-    found: object = llm
+    embedder: object = llm
     if name is not None or isinstance(llm, str):
-        found = _made(cast("str", name or llm), "embedder", max_concurrency)
-    if not isinstance(found, Embedder):
-        raise RegistryError(f"{type(found).__name__} does not embed texts; name an embedder ({FORMS})")
-    return found
+        embedder = _made(name or llm_name, "embedder", max_concurrency)
+    if not isinstance(embedder, Embedder):
+        raise RegistryError(f"{type(embedder).__name__} does not embed; name an embedder ({FORMS})")
+    return embedder
+
+
+def needs_embedder(name: str, options: Mapping[str, object] = MappingProxyType({})) -> bool:
+    """Whether a metric embeds texts, by itself or for a calibration in its options.
+
+    Raises:
+        RegistryError: The name names no metric.
+    """
+    return metric_class(name).needs_embedder or bool(getattr(options.get("calibration"), "embeds", False))
+
+
+def is_local(name: str) -> bool:
+    """Whether a name is that of a model in this process: "local" or "local:PATH"."""
+    return name == "local" or name.startswith("local:")
 
 
 def model_of(name: str) -> str:
@@ -222,14 +244,14 @@ def model_of(name: str) -> str:
 
 def _made(name: str, role: Literal["llm", "embedder"], max_concurrency: int | None) -> object:
     check_name(name)
-    if name == "local" or name.startswith("local:"):
+    if is_local(name):
         from ragstone import local
 
         path = name.removeprefix("local").removeprefix(":") or None
         return local.LocalLLM(path) if role == "llm" else local.LocalEmbedder(path)
     if is_entry_point(name):
-        found = _imported(name)
-        return found() if callable(found) else found
+        made = _imported(name)
+        return made() if callable(made) else made
     from ragstone.clients import OpenAICompatible
 
     more: dict[str, Any] = {} if max_concurrency is None else {"max_concurrency": max_concurrency}
@@ -250,12 +272,12 @@ def _server(name: str) -> tuple[str, str] | None:
 def _imported(name: str) -> object:
     module, _, path = name.partition(":")
     try:
-        found: object = import_module(module)
+        value: object = import_module(module)
         for part in path.split("."):
-            found = getattr(found, part)
+            value = getattr(value, part)
     except Exception as error:
         raise RegistryError(f"{name} cannot be imported ({describe(error)})") from error
-    return found
+    return value
 
 
 def _metrics() -> "dict[str, type[Metric]]":

@@ -1,21 +1,34 @@
-"""The one thing that every engine runs on its workers: a chunk of rows in, results as plain dicts out."""
+"""The one thing that every engine runs on its workers: a chunk of rows in, outcomes as plain dicts out."""
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, cast
+import asyncio
+import contextlib
+import os
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
+from typing import Any, cast
 
+from ragstone.batch.runner import Runner, Scored
+from ragstone.distributed.outcomes import SharedOutcomes
 from ragstone.distributed.spec import Spec
-from ragstone.outcome import Score, Unscored
+from ragstone.limits.gate import Gate
+from ragstone.outcome import Score
+from ragstone.reporting.batch.result import Result
+from ragstone.sample import BadLine, Row
+from ragstone.sources import rows_of
 
-if TYPE_CHECKING:
-    from ragstone.reporting.batch.result import Result
-    from ragstone.sample import BadLine, Row
+_MOST_SESSIONS = 4
+_lock = threading.Lock()
+_sessions: "OrderedDict[tuple[int, str, str], WorkerSession]" = OrderedDict()
 
 
 def score_chunk(rows: Iterable[object], spec: Spec | str, run: str = "") -> list[dict[str, Any]]:
     """Score rows within this worker's limits, blocking, and return a dict for each row, metric and draw, in order.
 
     The limits of the spec hold for this process, however many chunks it scores at once: give it a share
-    (`Spec.divided`). Judge, event loop and journal are made by the first chunk and kept for the next.
+    (`Spec.divided`). The first chunk makes judge, event loop and journal, and the next chunks use them.
 
     What fails is data and touches nothing else: an outcome of status "unscored" with its reason, or a row of status
     "bad_row" that holds no sample. Only what concerns every row is raised.
@@ -28,54 +41,115 @@ def score_chunk(rows: Iterable[object], spec: Spec | str, run: str = "") -> list
             requests that are the same. Another name begins anew, but for the journal.
 
     Returns:
-        What `ragstone score --out` writes a line each of: id, line (the place in the chunk, from 1), draw, judge,
-        status ("scored", "unscored") and the outcome's fields. A row that is no sample: id, line, status "bad_row" and
-        detail.
+        For each outcome: id, line (the place in the chunk, from 1), draw, judge, status ("scored", "unscored") and the
+        outcome's fields. For a row that is no sample: id, line, status "bad_row" and detail.
 
     Raises:
         SpecError: The spec is wrong, or the judge cannot be had on this machine.
         JournalError: The journal cannot be read or written; what it holds is safe.
 
     Example:
-        >>> spec = Spec(metrics=["context_relevancy"], judge="http://127.0.0.1:9/v1")
-        >>> score_chunk([{"response": 5, "id": "a"}], Spec(metrics=spec.metrics, judge="m@http://127.0.0.1:9"))
+        >>> score_chunk([{"response": 5, "id": "a"}], Spec(metrics=["context_relevancy"], judge="m@http://127.0.0.1:9"))
         [{'id': '1', 'line': 1, 'status': 'bad_row', 'detail': 'response: is int, not text (str)'}]
     """
-    from ragstone.distributed.station import Station
-    from ragstone.sample import BadLine
-    from ragstone.sources import rows_of
-
     if isinstance(spec, str):
         spec = Spec.from_json(spec)
-    source = cast("Iterable[Row | BadLine]", rows_of(rows, spec.fields))
-    station = Station.of(spec, run)
-    scored = station.begin(list(source)).result()
-    found: list[dict[str, Any]] = []
-    for item in scored:
+    source = list(cast("Iterable[Row | BadLine]", rows_of(rows, spec.fields)))
+    dicts: list[dict[str, Any]] = []
+    for item in WorkerSession.of(spec, run).score(source):
         if isinstance(item, BadLine):
-            found.append({"id": str(item.line), "line": item.line, "status": "bad_row", "detail": item.problem})
+            dicts.append({"id": str(item.line), "line": item.line, "status": "bad_row", "detail": item.problem})
         else:
-            found.extend(map(to_dict, item.results))
-    return found
+            dicts.extend(map(_plain, item.results))
+    return dicts
 
 
-def to_dict(result: "Result") -> dict[str, Any]:
-    """Return a result as plain values."""
-    outcome = result.outcome
-    status = "scored" if isinstance(outcome, Score) else "unscored"
+def _plain(result: Result) -> dict[str, Any]:
+    status = "scored" if isinstance(result.outcome, Score) else "unscored"
     head = {"id": result.sample_id, "line": result.row + 1, "draw": result.draw, "judge": result.judge}
-    return {**head, "status": status, **outcome.model_dump()}
+    return {**head, "status": status, **result.outcome.model_dump()}
 
 
-def to_result(values: dict[str, Any]) -> "Result | BadLine":
-    """Return the result that `score_chunk` made a dict of, or the row that was none."""
-    from ragstone.reporting.batch.result import Result
-    from ragstone.sample import BadLine
+class WorkerSession:
+    """What one worker's process has for a run, once: judge, limits, journal, and an event loop in a thread.
 
-    rest = dict(values)
-    sample_id, line, status = rest.pop("id"), rest.pop("line"), rest.pop("status")
-    if status == "bad_row":
-        return BadLine(line, rest["detail"])
-    draw, judge = rest.pop("draw"), rest.pop("judge")
-    outcome = (Score if status == "scored" else Unscored).model_validate(rest)
-    return Result(line - 1, sample_id, draw, judge, outcome)
+    Chunks may come from several threads at once, and all go through one gate. The loop ends when nobody holds the
+    session any more.
+
+    Raises:
+        SpecError: The judge cannot be had on this machine.
+        JournalError: The journal's folder cannot be used.
+    """
+
+    def __init__(self, spec: Spec) -> None:
+        self._spec = spec
+        self._metrics = spec.build()
+        self._outcomes = None if spec.journal is None else SharedOutcomes(spec.journal)
+        self._gate = Gate(
+            spec.max_concurrency,
+            requests_per_minute=spec.requests_per_minute,
+            tokens_per_minute=spec.tokens_per_minute,
+            call_timeout=spec.call_timeout,
+            share_replies=spec.share_replies,
+            own_loop=True,
+        )
+        started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+        threading.Thread(target=_run_loop, args=(started,), name="ragstone-chunks", daemon=True).start()
+        self._loop, over = started.result()
+        weakref.finalize(self, _end, self._loop, over, self._outcomes).atexit = False
+
+    @classmethod
+    def of(cls, spec: Spec, run: str) -> "WorkerSession":
+        """Return this process's session for a run: made by the first chunk, kept for the next."""
+        key = os.getpid(), run, spec.to_json()  # a forked process has none of its parent's threads
+        with _lock:
+            session = _sessions.get(key)
+            if session is None:
+                session = _sessions[key] = cls(spec)
+            _sessions.move_to_end(key)
+            while len(_sessions) > _MOST_SESSIONS:
+                _sessions.popitem(last=False)
+            return session
+
+    def score(self, rows: Sequence[Row | BadLine]) -> list[Scored | BadLine]:
+        """Score rows, blocking.
+
+        Raises:
+            JournalError: The journal cannot be read or written.
+        """
+        if self._outcomes is not None:
+            self._outcomes.refresh()  # another worker may have been killed over these very rows
+        return asyncio.run_coroutine_threadsafe(self._scored(rows), self._loop).result()
+
+    async def _scored(self, rows: Sequence[Row | BadLine]) -> list[Scored | BadLine]:
+        runner = Runner(
+            rows,
+            self._metrics,
+            self._gate,
+            repeat=self._spec.repeat,
+            journal=self._outcomes,
+            sample_timeout=self._spec.sample_timeout,
+            flows=2 * self._spec.max_concurrency,
+            window=16 * self._spec.max_concurrency,
+        )
+        async with contextlib.aclosing(runner.results()) as results:
+            scored = [item async for item in results]
+        if self._outcomes is not None:
+            await asyncio.to_thread(self._outcomes.flush)
+        return scored
+
+
+def _run_loop(started: "Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]") -> None:
+    async def until_over() -> None:
+        over = asyncio.Event()
+        started.set_result((asyncio.get_running_loop(), over))
+        await over.wait()
+
+    asyncio.run(until_over())
+
+
+def _end(loop: asyncio.AbstractEventLoop, over: asyncio.Event, outcomes: SharedOutcomes | None) -> None:
+    with contextlib.suppress(RuntimeError):  # the loop is closed already
+        loop.call_soon_threadsafe(over.set)
+    if outcomes is not None:
+        outcomes.close()

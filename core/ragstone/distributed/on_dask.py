@@ -7,32 +7,34 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from ragstone.distributed.chunk import score_chunk
+from ragstone.distributed.chunk import WorkerSession
 from ragstone.distributed.spec import Spec
 from ragstone.metrics.options import check_count
+from ragstone.reporting.batch.facts import MetricFacts
+from ragstone.reporting.batch.report import Report
+from ragstone.reporting.batch.result import Result
+from ragstone.reporting.batch.spool import Spool
+from ragstone.sample import BadLine, Row, Sample
+from ragstone.sources import Source, rows_of
 
 if TYPE_CHECKING:
     from distributed import Client
-    from ragstone.distributed.parts import Part
-    from ragstone.reporting.batch.report import Report
-    from ragstone.reporting.batch.result import Result
-    from ragstone.sample import BadLine, Row
-    from ragstone.sources import Source
 
 _log = logging.getLogger(__name__)
 _AT_A_WORKER = 3  # while one chunk comes to its end, and is fetched, the others keep the judge busy
+_CHARACTERS = 1_000_000  # in a chunk at most: Dask warns of tasks of ten megabytes
 _AHEAD = 16  # chunks for each worker that may be done before their turn
 
 
 def score_on_dask(
-    samples: "Source",
+    samples: Source,
     spec: Spec,
     client: "Client",
     *,
     workers: int | None = None,
     chunk_rows: int = 128,
     name: str = "",
-) -> "Report":
+) -> Report:
     """Score every sample on a Dask cluster, and report; otherwise as `evaluate`.
 
     The spec's limits are divided among the workers, evenly and once; the report says how. A worker that dies is
@@ -55,65 +57,79 @@ def score_on_dask(
         JournalError: The journal cannot be read or written; what it holds is safe.
         Exception: What Dask raises, such as `KilledWorker` for a chunk over which four workers died.
     """
-    from ragstone.distributed.parts import known, parts
-    from ragstone.reporting.batch.report import Report
-    from ragstone.reporting.batch.spool import Spool
-    from ragstone.sample import BadLine
-    from ragstone.sources import rows_of
-
     check_count("chunk_rows", chunk_rows)
     count = len(_addresses(client)) if workers is None else workers
     if not count:
         raise RuntimeError("the cluster has no workers; wait for them with client.wait_for_workers(n)")
     share = replace(spec.divided(count), fields=None)  # what goes to workers are samples
-    said = f"Limits divided among {count} workers; each has {share.limits()}."
-    _log.info("%s", said)
+    note = f"Limits divided among {count} workers; each has {share.limits()}."
+    _log.info("%s", note)
     rows = rows_of(samples, spec.fields)
     if not isinstance(rows, Iterator):
         raise TypeError("samples: is an asynchronous iterable; pass an ordinary one")
-    spool, firsts, bad = Spool(), dict[str, "Result"](), list["BadLine"]()
-    for item, results in _scored(parts(rows, chunk_rows), share, client, count):
+    spool, firsts, bad = Spool(), dict[str, Result](), list[BadLine]()
+    for item, results in _scored(_chunks(rows, chunk_rows), share, client, count):
         if isinstance(item, BadLine):
             bad.append(item)
             continue
+        name_of_row = str(item.line) if item.sample.id is None else item.sample.id
+        results = [result._replace(row=item.line - 1, sample_id=name_of_row) for result in results]
         for result in results:
             firsts.setdefault(result.outcome.metric, result)
         spool.add(item.line - 1, results, item.sample)
-    report = Report(spool, known(spec, firsts), bad_rows=bad, name=name)
-    report.notes = (said,)
+    facts = [
+        replace(MetricFacts.of(metric), version=first.outcome.version, judge=first.judge)  # as the workers have it
+        for metric in spec.build_unasked()
+        if (first := firsts.get(metric.name)) is not None
+    ]
+    report = Report(spool, facts, bad_rows=bad, name=name)
+    report.notes = (note,)
     return report
 
 
+def _chunks(rows: Iterator[Row | BadLine], most: int) -> Iterator[list[Row | BadLine]]:
+    """Yield the rows in chunks of so many at most, and of fewer where their texts are long."""
+    chunk, characters = list[Row | BadLine](), 0
+    for row in rows:
+        chunk.append(row)
+        characters += row.sample.characters() if isinstance(row, Row) else 0
+        if len(chunk) >= most or characters >= _CHARACTERS:
+            yield chunk
+            chunk, characters = [], 0
+    if chunk:
+        yield chunk
+
+
 def _scored(
-    chunks: "Iterator[Part]", share: Spec, client: "Client", workers: int
-) -> "Iterator[tuple[Row | BadLine, list[Result]]]":
+    chunks: Iterator[list[Row | BadLine]], share: Spec, client: "Client", workers: int
+) -> Iterator[tuple[Row | BadLine, Sequence[Result]]]:
     """Yield each row with its results, in order, keeping three chunks under way at each worker."""
     from distributed import as_completed
-    from ragstone.distributed.parts import matched, texts
 
     cluster = cast("Any", client)  # Dask has no types
     done = cast("Any", as_completed)(with_results=True)
     under_way: dict[Any, tuple[int, str]] = {}
-    held: dict[int, Part] = {}
-    ready: dict[int, list[dict[str, Any]]] = {}
+    held: dict[int, list[Row | BadLine]] = {}
+    ready: dict[int, list[tuple[Result, ...]]] = {}
     spec, run, first, last, more, warned = share.to_json(), secrets.token_hex(8), 0, 0, True, False
     try:
         while more or held:
             if not under_way:
                 cluster.wait_for_workers(1)  # of a cluster that lost them all, some may come back
-            there = _addresses(client)
-            if len(there) > workers and not warned:
+            addresses = _addresses(client)
+            if len(addresses) > workers and not warned:
                 warned = True
-                _log.warning("%d workers, but limits were divided among %d: they are exceeded", len(there), workers)
+                _log.warning("%d workers, but limits were divided among %d: they are exceeded", len(addresses), workers)
             busy = Counter(address for _, address in under_way.values())
-            free = [address for address in there for _ in range(_AT_A_WORKER - busy[address])]
+            free = [address for address in addresses for _ in range(_AT_A_WORKER - busy[address])]
             while more and free and last - first < _AHEAD * workers:
                 address = free.pop()
                 chunk = next(chunks, None)
                 more = chunk is not None
                 if chunk is not None:
-                    there_first = {"workers": [address], "allow_other_workers": True}
-                    future = cluster.submit(_at_worker, texts(chunk), spec, run, pure=False, **there_first)
+                    samples = [row.sample.model_copy(update={"metadata": {}}) for row in chunk if isinstance(row, Row)]
+                    placed: dict[str, Any] = {"workers": [address], "allow_other_workers": True}
+                    future = cluster.submit(_at_worker, samples, spec, run, pure=False, **placed)
                     under_way[future] = last, address
                     held[last] = chunk
                     last += 1
@@ -123,7 +139,9 @@ def _scored(
                 ready[under_way.pop(future)[0]] = results
                 del future, results  # the worker keeps them as long as we do
             while first in ready:
-                yield from matched(held.pop(first), ready.pop(first))
+                of_rows = iter(ready.pop(first))
+                for row in held.pop(first):
+                    yield row, next(of_rows) if isinstance(row, Row) else ()
                 first += 1
     finally:
         cluster.cancel(list(under_way))
@@ -133,8 +151,13 @@ def _addresses(client: "Client") -> list[str]:
     return list(cast("Any", client).nthreads())
 
 
-def _at_worker(rows: Sequence[dict[str, Any]], spec: str, run: str) -> list[dict[str, Any]]:
+def _at_worker(samples: Sequence[Sample], spec: str, run: str) -> list[tuple[Result, ...]]:
     from distributed import secede
 
     cast("Any", secede)()  # it waits for judges, not for a processor: the worker may begin the next chunk
-    return score_chunk(rows, spec, run)
+    rows = [Row(line, sample) for line, sample in enumerate(samples, 1)]
+    return [
+        item.results
+        for item in WorkerSession.of(Spec.from_json(spec), run).score(rows)
+        if not isinstance(item, BadLine)
+    ]
