@@ -1,10 +1,6 @@
-"""What ragstone's half and the peers' halves of overhead.py share. Standard library only: peers have no ragstone."""
+"""Texts and paces that the benchmarks share. Standard library only: the peers' environments have no ragstone."""
 
-import argparse
 import asyncio
-import json
-from collections.abc import Awaitable, Callable
-from typing import Any
 
 SOURCE = (
     "The 'coverage score' is calculated as the percentage of assessment questions for which both the summary and the "
@@ -31,21 +27,3 @@ class Pace:
     async def wait(self) -> None:
         async with self._slots:
             await asyncio.sleep(self.seconds)
-
-
-def run_peer(
-    instant: Callable[[int], Awaitable[list[dict[str, Any]]]],
-    slow: Callable[[int, float, int], Awaitable[list[dict[str, Any]]]],
-) -> None:
-    """Run a peer's half as its command line says, and print its rows as one line of JSON."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("n", type=int, nargs="?", default=300)
-    parser.add_argument("--slow", action="store_true")
-    parser.add_argument("--seconds", type=float, default=0.05)
-    parser.add_argument("--in-flight", type=int, default=64)
-    args = parser.parse_args()
-
-    async def rows() -> list[dict[str, Any]]:
-        return await (slow(args.n, args.seconds, args.in_flight) if args.slow else instant(args.n))
-
-    print(json.dumps(asyncio.run(rows())))

@@ -1,12 +1,9 @@
-"""What ragstone itself costs, beside its peers: CPU per sample with an instant judge, throughput with a slow one.
+"""What ragstone itself costs: CPU per sample with an instant judge, throughput with a slow one.
 
-    python benchmarks/overhead.py                              # ragstone alone
-    python benchmarks/overhead.py --ragas PY --deepeval PY     # PY: a Python with ragas 0.4.3 / deepeval 4.3.1
+    python benchmarks/overhead.py
 
-Each peer runs in its own environment through its own public API, on the same texts, with an in-process judge
-that answers at once in the form the peer asks for. Figures are medians over interleaved repeats of one run: on
-a busy machine trust the ratios. ragas: pip install ragas==0.4.3 langchain-community==0.4.1; DeepEval: pip
-install deepeval==4.3.1. Both with telemetry off.
+Figures are medians over interleaved repeats of one run: on a busy machine trust the ratios. `benchmarks/peers` has
+ragas and DeepEval beside ragstone.
 """
 
 import argparse
@@ -14,11 +11,8 @@ import asyncio
 import json
 import platform
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from common import FIVE, QUESTION, SOURCE, SUMMARY, Pace
@@ -166,34 +160,12 @@ def throughput(n: int, seconds: float, in_flight: int) -> list[tuple[str, float,
     return rows
 
 
-def peer(python: str | None, name: str, n: int, *options: str) -> list[dict[str, Any]]:
-    """Run a peer's half of the benchmark under its own Python, if there is one."""
-    if python is None:
-        return []
-    script = Path(__file__).with_name(f"peer_{name}.py")
-    done = subprocess.run(
-        [python, str(script), str(n), *options],
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-        cwd=Path("/tmp"),
-    )
-    if done.returncode:
-        print(f"\n{name}: did not run: {done.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
-        return []
-    return json.loads(done.stdout.splitlines()[-1])
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("-n", type=int, default=500, help="samples per repeat, instant judge")
     parser.add_argument("--slow-n", type=int, default=2000, help="samples with the slow judge")
-    parser.add_argument("--peer-slow-n", type=int, default=1000, help="samples of a peer with the slow judge")
     parser.add_argument("--seconds", type=float, default=0.05, help="how long the slow judge takes")
     parser.add_argument("--in-flight", type=int, default=64)
-    parser.add_argument("--ragas", metavar="PYTHON")
-    parser.add_argument("--deepeval", metavar="PYTHON")
     args = parser.parse_args()
 
     print(f"Python {platform.python_version()}, {platform.machine()}, {platform.system()}\n")
@@ -202,21 +174,12 @@ def main() -> None:
     for name, own, splitting in instant(args.n):
         aim = f"{TARGETS[name]}" + (" plus splitting" if name == "context_relevancy" else "")
         print(f"| ragstone {name} `ascore` | {own:.3f} | {splitting:.3f} | {own - splitting:.3f} | {aim} |")
-    for name in ("ragas", "deepeval"):
-        for row in peer(getattr(args, name), name, args.n):
-            print(f"| {name} {row['path']} | {row['cpu_ms']:.3f} | | | |")
 
     head = f"judge of {args.seconds * 1000:.0f} ms, {args.in_flight} in flight, {args.slow_n} samples"
     print(f"\n| {head} | samples/s | ideal | share |")
     print("|---|---|---|---|")
     for name, rate, ideal, _ in throughput(args.slow_n, args.seconds, args.in_flight):
         print(f"| ragstone {name} | {rate:.0f} | {ideal:.0f} | {rate / ideal:.1%} |")
-    slow = ("--slow", f"--seconds={args.seconds}", f"--in-flight={args.in_flight}")
-    for name in ("ragas", "deepeval"):
-        for row in peer(getattr(args, name), name, args.peer_slow_n, *slow):
-            rate, ideal = row["rate"], row["ideal"]
-            label = f"{name} {row['path']}, {args.peer_slow_n} samples"
-            print(f"| {label} | {rate:.0f} | {ideal:.0f} | {rate / ideal:.1%} |")
 
 
 if __name__ == "__main__":

@@ -1,18 +1,82 @@
-"""DeepEval's half: `evaluate`. The judge is that of peer_deepeval.py: asked with a schema, it returns an object."""
+"""DeepEval's half: `evaluate`. The judge is the fastest that the API allows: it returns ready objects."""
 
 import math
 import os
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 os.environ["DEEPEVAL_TELEMETRY_OPT_OUT"] = "1"
 
+from common import FIVE, QUESTION, SOURCE, SUMMARY
 from deepeval import evaluate
 from deepeval.evaluate import AsyncConfig, CacheConfig, DisplayConfig
 from deepeval.metrics import AnswerRelevancyMetric, ContextualRelevancyMetric, SummarizationMetric
+from deepeval.models import DeepEvalBaseLLM
+from deepeval.test_case import LLMTestCase
 from meter import Latency, Way, main
-from peer_deepeval import RIGHT, Judge, answer, summary
+from pydantic import BaseModel
+
+Model = TypeVar("Model", bound=BaseModel)
+
+VERDICTS = [{"verdict": "yes"}] * 4 + [{"verdict": "no", "reason": "Not so."}]
+RIGHT = 0.8  # four of five, in each metric
+FIELDS = {
+    "Truths": {"truths": [f"Truth {i}." for i in FIVE]},
+    "Claims": {"claims": [f"Claim {i}." for i in FIVE]},
+    "Questions": {"questions": [f"Is it {i}?" for i in FIVE]},
+    "Answers": {"answers": ["yes"] * 5},
+    "Statements": {"statements": [f"Statement {i}." for i in FIVE]},
+    "Verdicts": {"verdicts": VERDICTS},
+    "ContextualRelevancyVerdicts": {
+        "verdicts": [{"statement": f"Statement {i}.", **verdict} for i, verdict in zip(FIVE, VERDICTS, strict=True)]
+    },
+    "SummarizationScoreReason": {"reason": "So it is."},
+    "AnswerRelevancyScoreReason": {"reason": "So it is."},
+    "ContextualRelevancyScoreReason": {"reason": "So it is."},
+}
+
+
+class Judge(DeepEvalBaseLLM):
+    """Answers after the latency, with ready objects: nothing is parsed."""
+
+    def __init__(self, latency: Latency) -> None:
+        super().__init__("fake")
+        self._latency = latency
+        self._ready: dict[type[BaseModel], BaseModel] = {}
+
+    def load_model(self) -> "Judge":
+        return self
+
+    def get_model_name(self) -> str:
+        return "fake"
+
+    def generate(self, prompt: str, schema: type[Model]) -> Model:  # noqa: ARG002
+        return self._reply(schema)
+
+    async def a_generate(self, prompt: str, schema: type[Model]) -> Model:  # noqa: ARG002
+        if self._latency.seconds:
+            await self._latency.wait()
+        return self._reply(schema)
+
+    def _reply(self, schema: type[Model]) -> Model:
+        reply = self._ready.get(schema)
+        if reply is None:
+            reply = self._ready[schema] = schema.model_validate(FIELDS[schema.__name__])
+        return reply
+
+
+def summary(i: int) -> LLMTestCase:
+    return LLMTestCase(input=f"{SOURCE} Text number {i}.", actual_output=f"{SUMMARY} ({i})")
+
+
+def answer(i: int) -> LLMTestCase:
+    return LLMTestCase(
+        input=f"{QUESTION} ({i})",
+        actual_output=f"{SUMMARY} ({i})",
+        retrieval_context=[f"{SOURCE} Text number {i}."],
+    )
+
 
 METRICS: dict[str, tuple[Any, Any, int]] = {  # the metric, what makes a sample, rounds with a reason
     "SummarizationMetric": (SummarizationMetric, summary, 4),
@@ -22,20 +86,12 @@ METRICS: dict[str, tuple[Any, Any, int]] = {  # the metric, what makes a sample,
 MOST_WITH_DEFAULTS = 300  # the time grows with the square of the number
 
 
-class TimedJudge(Judge):
-    """Answers after the latency."""
-
-    def __init__(self, latency: Latency) -> None:
-        super().__init__()
-        self._pace: Any = latency
-
-
 def prepare(
     name: str, include_reason: bool, options: dict[str, Any], latency: Latency, numbers: range
 ) -> Callable[[], None]:
     kind, make, _ = METRICS[name]
     cases = [make(i) for i in numbers]
-    metric = kind(model=TimedJudge(latency), include_reason=include_reason)
+    metric = kind(model=Judge(latency), include_reason=include_reason)
 
     def run() -> None:
         results = evaluate(cases, [metric], **options).test_results

@@ -1,23 +1,115 @@
 """ragas' half: `evaluate` over the metrics that take any LLM, and `batch_score` of the `collections`.
 
-The judges are those of peer_ragas.py, the fastest that the API allows: `evaluate`'s return text that the metrics parse
-(three questions from one call, as a model with `n` gives them), those of `collections` ready objects, with no client.
+The judges are the fastest that the API allows. Those of `evaluate` return text that the metrics parse (three questions
+from one call, as a model with `n` gives them). Those of `collections` return ready objects, with no client. Embedders
+return ready lists of 384 floats.
 """
 
+import json
 import math
 import os
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 os.environ["RAGAS_DO_NOT_TRACK"] = "true"
 
-from common import QUESTION, SOURCE, SUMMARY
+from common import FIVE, QUESTION, SOURCE, SUMMARY
+from langchain_core.outputs import Generation, LLMResult
+from langchain_core.prompt_values import PromptValue
 from meter import Latency, Way, main
-from peer_ragas import ANSWERED, COSINE, LegacyEmbedder, LegacyJudge, ModernEmbedder, ModernJudge
+from pydantic import BaseModel
 from ragas import EvaluationDataset, RunConfig, SingleTurnSample, evaluate
+from ragas.embeddings import BaseRagasEmbedding, BaseRagasEmbeddings
+from ragas.llms import BaseRagasLLM, InstructorBaseRagasLLM
 from ragas.metrics import ResponseRelevancy, SummarizationScore
 from ragas.metrics.collections import AnswerRelevancy, SummaryScore
+
+Model = TypeVar("Model", bound=BaseModel)
+
+KEYPHRASES = {"keyphrases": [f"k{i}" for i in FIVE]}
+QUESTIONS = {"questions": [f"Is it {i}?" for i in FIVE]}
+ANSWERS = {"answers": ["1", "1", "1", "1", "0"]}
+RELEVANCE = [{"question": f"{QUESTION} {i}", "noncommittal": 0} for i in "abc"]
+ASKED, GENERATED = [1.0, 0.0] * 192, [0.6, 0.8] * 192  # their cosine is 0.6
+COSINE, ANSWERED = 0.6, 0.8
+
+
+def texts(*replies: object) -> LLMResult:
+    return LLMResult(generations=[[Generation(text=json.dumps(reply)) for reply in replies]])
+
+
+TEXTS = {  # by the first words of the prompt, cut where the four differ
+    "Extract keyphrase": texts(KEYPHRASES),
+    "Based on the give": texts(QUESTIONS),
+    "Based on the list": texts(ANSWERS),
+    "Generate a questi": texts(*RELEVANCE),
+}
+FIELDS = {
+    "ExtractedKeyphrases": KEYPHRASES,
+    "QuestionsGenerated": QUESTIONS,
+    "AnswersGenerated": ANSWERS,
+    "AnswerRelevanceOutput": RELEVANCE[0],
+}
+
+
+class LegacyJudge(BaseRagasLLM):
+    def __init__(self, latency: Latency) -> None:
+        super().__init__()
+        self._latency = latency
+
+    def is_finished(self, response: LLMResult) -> bool:  # noqa: ARG002
+        return True
+
+    def generate_text(self, prompt: PromptValue, **_: object) -> LLMResult:
+        return TEXTS[prompt.to_string()[:17]]
+
+    async def agenerate_text(self, prompt: PromptValue, **_: object) -> LLMResult:
+        if self._latency.seconds:
+            await self._latency.wait()
+        return TEXTS[prompt.to_string()[:17]]
+
+
+class LegacyEmbedder(BaseRagasEmbeddings):
+    def embed_query(self, text: str) -> list[float]:  # noqa: ARG002
+        return ASKED
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [GENERATED] * len(texts)
+
+    async def aembed_query(self, text: str) -> list[float]:
+        return self.embed_query(text)
+
+    async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
+        return self.embed_documents(texts)
+
+
+class ModernJudge(InstructorBaseRagasLLM):
+    def __init__(self, latency: Latency) -> None:
+        self._latency = latency
+        self._ready: dict[type[BaseModel], BaseModel] = {}
+
+    def generate(self, prompt: str, response_model: type[Model]) -> Model:  # noqa: ARG002
+        reply = self._ready.get(response_model)
+        if reply is None:
+            reply = self._ready[response_model] = response_model.model_validate(FIELDS[response_model.__name__])
+        return reply
+
+    async def agenerate(self, prompt: str, response_model: type[Model]) -> Model:
+        if self._latency.seconds:
+            await self._latency.wait()
+        return self.generate(prompt, response_model)
+
+
+class ModernEmbedder(BaseRagasEmbedding):
+    def embed_text(self, text: str, **_: object) -> list[float]:  # noqa: ARG002
+        return ASKED
+
+    async def aembed_text(self, text: str, **_: object) -> list[float]:  # noqa: ARG002
+        return ASKED
+
+    async def aembed_texts(self, texts: list[str], **_: object) -> list[list[float]]:
+        return [GENERATED] * len(texts)
 
 
 def row(i: int) -> dict[str, Any]:
