@@ -139,7 +139,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("key_of_a_response", "contexts, sample.response]", "contexts]"),
         ("key_of_a_reply", "request.choices, judge, draw]", "request.choices, judge]"),
     ],
-    ("core/ragstone/store/journal/forms.py", "batch/test_journal.py"): [
+    ("core/ragstone/store/record.py", "batch/test_journal.py"): [
         ("journal_final", '"judge_error", "timeout", ', '"judge_error", '),
     ],
     ("core/ragstone/store/journal/writer.py", "batch/test_journal.py"): [
@@ -270,7 +270,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("otel_label", "if score.passed else semconv.FAILED", "if not score.passed else semconv.FAILED"),
         ("otel_context", "set_span_in_context(NonRecordingSpan(span), Context())", "Context()"),
     ],
-    ("core/ragstone/store/clean.py", "store/test_clean.py store/test_contract.py"): [
+    ("core/ragstone/plain.py", "store/test_plain.py store/test_contract.py"): [
         ("clean_key_length", "if len(cleaned) <= KEY_LENGTH:", "if len(cleaned) <= KEY_LENGTH * 2:"),
         ("clean_nan", "if math.isfinite(number):", "if not math.isnan(number):"),
     ],

@@ -1,6 +1,13 @@
-"""Where a monitor's outcomes go: databases, files, OpenTelemetry, a function of yours. See `ragstone.store`."""
+"""Where a monitor's outcomes go: databases, files, OpenTelemetry, a function of yours."""
 
-from ragstone.store import CallableSink, Health, JSONLSink, OpenTelemetrySink, Record, Sink, SQLiteSink, SQLSink
+from ragstone.store.base import Sink
+from ragstone.store.call import CallableSink
+from ragstone.store.health import Health
+from ragstone.store.jsonl import JSONLSink
+from ragstone.store.otel import OpenTelemetrySink
+from ragstone.store.record import Record
+from ragstone.store.sql import SQLSink
+from ragstone.store.sqlite import SQLiteSink
 
 __all__ = [
     "CallableSink",

@@ -2,7 +2,7 @@
 
 from ragstone import Evidence, Sample, Score, Unscored, Usage, Verdict
 from ragstone.reporting.batch.report import Report
-from ragstone.reporting.batch.result import Result
+from ragstone.store.record import Record
 
 
 def scored(value, metric="demo", **changes):
@@ -19,7 +19,7 @@ def results(values, *, metric="demo", ids=None, judge="judge", draws=1, **change
     for row, value in enumerate(values):
         for draw, each in enumerate(value if isinstance(value, list) else [value] * draws):
             outcome = unscored(metric=metric) if each is None else scored(each, metric, **changes)
-            yield Result(row, f"q{row}" if ids is None else ids[row], draw, judge, outcome)
+            yield Record(f"q{row}" if ids is None else ids[row], outcome, judge, row, draw)
 
 
 def report(values, *, name="", samples=None, facts=(), bad_rows=(), **changes):
@@ -42,7 +42,7 @@ def rich(text, n=3):
                 score = scored(
                     0.1 * row + 0.05 * draw, metric, reason=text, breakdown={text: 0.5}, verdicts=verdicts, version=text
                 )
-                given.append(Result(row, text + str(row), draw, text, score))
-            given.append(Result(row, text + str(row), 2, text, unscored(detail=text, metric=metric, version=text)))
+                given.append(Record(text + str(row), score, text, row, draw))
+            given.append(Record(text + str(row), unscored(detail=text, metric=metric, version=text), text, row, 2))
     sample = Sample(user_input=text, retrieved_contexts=[text, "b" * 5_000], response=text, metadata={text: text})
     return Report.of(given, samples=[sample] * n, name=text)

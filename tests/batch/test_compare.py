@@ -3,6 +3,7 @@
 import math
 import random
 import statistics
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -190,7 +191,7 @@ def browser(tmp_path_factory):
 def hostile():
     b = rich(ATTACK)
     moved = [
-        each._replace(outcome=each.outcome.model_copy(update={"value": 0.9})) if each.draw < 2 else each
+        replace(each, outcome=each.outcome.model_copy(update={"value": 0.9})) if each.draw < 2 else each
         for each in b.results()
     ]
     return compare(rich(ATTACK), Report.of(moved, samples=[b.sample(row) for row in range(3)], name=ATTACK))

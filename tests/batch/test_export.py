@@ -11,7 +11,7 @@ import pytest
 from ragstone import Sample, Verdict
 from ragstone.reporting.batch.export import COLUMNS, neutral
 from ragstone.reporting.batch.report import Report
-from ragstone.reporting.batch.result import Result
+from ragstone.store.record import Record
 
 from .reports import report, rich, scored
 
@@ -25,7 +25,7 @@ SAMPLES = [
 def two():
     verdict = Verdict(id="1", kind="claim", text="-x", verdict="supported")
     given = report([[0.5, -0.25], None], samples=SAMPLES, ids=["=HYPERLINK(1)", "plain"]).results()
-    first = Result(0, "=HYPERLINK(1)", 2, "judge", scored(1.0, passed=True, verdicts=[verdict], breakdown={"a": 0.5}))
+    first = Record("=HYPERLINK(1)", scored(1.0, passed=True, verdicts=[verdict], breakdown={"a": 0.5}), "judge", 0, 2)
     results = list(given)
     return Report.of([*results[:2], first, *results[2:]], samples=SAMPLES)
 

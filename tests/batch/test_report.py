@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from ragstone import ContextRelevancy, Sample
 from ragstone.reporting.batch.facts import MetricFacts
 from ragstone.reporting.batch.report import Report
-from ragstone.reporting.batch.result import Result
 from ragstone.sample import BadLine
+from ragstone.store.record import Record, encode
 from ragstone.testing import FakeLLM
 
 from ..reporting.browser import Browser, find_chromium  # noqa: TID252
@@ -46,7 +46,7 @@ def test_draws_of_a_row_are_averaged_first():
 
 
 def test_agreement_and_passing_are_of_the_scores_that_have_a_threshold():
-    given = [Result(0, "a", draw, "j", scored(0.5, passed=passed)) for draw, passed in enumerate([True, True, False])]
+    given = [Record("a", scored(0.5, passed=passed), "j", 0, draw) for draw, passed in enumerate([True, True, False])]
     found = only(Report.of(given))
     assert found.noise.agreement == pytest.approx(1 / 3)
     assert found.passed == pytest.approx(2 / 3)
@@ -88,7 +88,7 @@ def test_versions_and_judges_are_not_mixed():
 
 
 def test_unknown_tokens_are_not_0():
-    unknown = Report.of([Result(0, "a", 0, "j", scored(1.0, usage={"llm_calls": 1, "input_tokens": None}))])
+    unknown = Report.of([Record("a", scored(1.0, usage={"llm_calls": 1, "input_tokens": None}), "j", 0, 0)])
     assert unknown.usage.input_tokens is None
     assert "did not tell all tokens of 1 of 1 outcomes" in unknown.html()
     assert "not told" in str(unknown)
@@ -136,9 +136,7 @@ def test_metadata_that_is_no_json_does_not_stop_it(tmp_path):
 
 
 def lines_of(values, **changes):
-    from ragstone.reporting.batch.lines import encoded, result_line
-
-    return [encoded(result_line(result)) for result in results(values, **changes)]
+    return [f"{encode(result)}\n".encode() for result in results(values, **changes)]
 
 
 def test_a_file_of_ragstone_score(tmp_path):
@@ -252,4 +250,4 @@ def test_a_terminal_obeys_nothing_of_it(hostile):
 
 def test_what_has_no_threshold_or_no_score_counts_neither_as_passed_nor_as_failed():
     outcomes = [scored(0.5, passed=True), scored(0.5, passed=False), scored(0.5), unscored()]
-    assert only(Report.of(Result(0, "a", draw, "j", each) for draw, each in enumerate(outcomes))).passed == 0.5
+    assert only(Report.of(Record("a", each, "j", 0, draw) for draw, each in enumerate(outcomes))).passed == 0.5

@@ -4,8 +4,8 @@ import pytest
 
 from ragstone import Sample, Score, Unscored, Verdict
 from ragstone.reporting.batch import spool as module
-from ragstone.reporting.batch.result import Result
 from ragstone.reporting.batch.spool import Spool
+from ragstone.store.record import Record
 
 HALF = "\ud83d"
 
@@ -20,7 +20,7 @@ def result(row, draw=0, text="Why not."):
     verdicts = (Verdict(id="1", kind="claim", text=text, verdict="yes"),)
     score = Score(metric="demo", value=1 / (row + 1), reason=text, verdicts=verdicts, version="1")
     failed = Unscored(metric="demo", reason="judge_error", detail=text, version="1")
-    return Result(row, f"id {row}", draw, "judge", failed if row % 5 == 4 else score)
+    return Record(f"id {row}", failed if row % 5 == 4 else score, "judge", row, draw)
 
 
 def filled(count, draws=2, text="Why not."):

@@ -27,7 +27,7 @@ def one_by_one(path):
 
 def test_a_reader_that_leaves_ends_it_quietly(process, server, rows):
     command = process(*one_by_one(rows(*(row(i) for i in range(200)))), "-", "--llm", server.url)
-    assert json.loads(command.stdout.readline())["line"] == 1
+    assert json.loads(command.stdout.readline())["row"] + 1 == 1
     command.stdout.close()
     assert command.wait() == 141
     errors = command.stderr.read().decode()
@@ -48,7 +48,7 @@ def test_results_are_complete_where_nobody_reads_standard_output(process, server
 
     out, page = tmp_path / "out.jsonl", tmp_path / "page.html"
     assert closed_run("--out", out, "--report", page) == (0, "")
-    assert [json.loads(line)["line"] for line in out.read_text().splitlines()] == [1, 2, 3, 4, 5, 6]
+    assert [json.loads(line)["row"] + 1 for line in out.read_text().splitlines()] == [1, 2, 3, 4, 5, 6]
     assert page.exists()
     status, errors = closed_run()
     assert (status, errors) == (without_file, "" if closed == "pipe" else "Error: standard output is closed\n")
@@ -66,7 +66,7 @@ def test_two_processes_do_not_write_one_result_file(process, stuck, score, rows,
     assert said in second.output
     first.kill()
     first.wait()
-    assert [json.loads(line)["line"] for line in out.read_text().splitlines()] == [1, 2, 3], "whole lines"
+    assert [json.loads(line)["row"] + 1 for line in out.read_text().splitlines()] == [1, 2, 3], "whole lines"
     assert score(one, *ONE, "--out", out).exit_code == 0
     assert out.read_bytes().count(b"\n") == 1
 
@@ -80,7 +80,7 @@ def test_a_second_ctrl_c_does_not_wait_for_the_judge(process, stuck, rows):
     assert said == b"Finishing 1 judge call(s) in flight; Ctrl-C again stops at once.\n"
     command.send_signal(signal.SIGINT)
     rest, errors = command.communicate()
-    assert (command.returncode, rest, [line["line"] for line in read]) == (130, b"", [1, 2, 3])
+    assert (command.returncode, rest, [line["row"] + 1 for line in read]) == (130, b"", [1, 2, 3])
     assert re.search(r"^context_relevancy +0\.250 +3/3 ", errors.decode(), re.MULTILINE)
     assert errors.endswith(b"Interrupted: the table is of what was scored so far.\n")
 
@@ -90,7 +90,7 @@ def test_ctrl_c_while_a_pipe_has_no_next_line(process, server):
     for i in range(2):  # each result comes while the next line has not
         command.stdin.write(json.dumps(row(i)).encode() + b"\n")
         command.stdin.flush()
-        assert json.loads(command.stdout.readline())["line"] == i + 1
+        assert json.loads(command.stdout.readline())["row"] + 1 == i + 1
     command.send_signal(signal.SIGINT)
     assert command.wait() == 130
     errors = command.stderr.read()

@@ -32,7 +32,7 @@ def results(path):
         form = forms[value.pop("status")]
         assert value.pop("draw") == 0
         assert value.pop("judge")
-        read.append((value.pop("id"), value.pop("line"), form.model_validate(value)))
+        read.append((value.pop("id"), value.pop("row") + 1, form.model_validate(value)))
     return read
 
 

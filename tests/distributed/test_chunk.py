@@ -39,7 +39,7 @@ def test_what_fails_is_data_and_touches_nothing_else():
     json.dumps(found)
     named = spec(fields={"user_input": "query", "retrieved_contexts": "chunks"})
     found = score_chunk([{"query": "Who?", "chunks": ["Ann. It rains."]}, {"query": "Who?"}], named)
-    assert [(each["id"], each["line"], each["status"]) for each in found] == [("1", 1, "scored"), ("2", 2, "bad_row")]
+    assert [(each["id"], each["row"], each["status"]) for each in found] == [("1", 0, "scored"), ("2", 1, "bad_row")]
 
 
 def test_judge_is_made_once_and_limits_hold_for_all_chunks_of_a_process(people):

@@ -98,7 +98,6 @@ def test_records(outbox, path, text):
     )
     with outbox.transaction():
         outbox.keep(before, ["a", "b"])
-    assert all(body.isascii() for (body,) in rows(path, "SELECT body FROM records"))
     with outbox.transaction():
         ((seq, after),) = outbox.undelivered("b", 10)
         assert after == before

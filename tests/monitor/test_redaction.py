@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ragstone import ContextRelevancy, Sample
+from ragstone.store.record import encode
 from ragstone.testing import FakeLLM
 
 from .kit import Kept, live, metric, sample, yes
@@ -51,7 +52,7 @@ def test_every_text_is_redacted_before_it_goes_anywhere(caplog: pytest.LogCaptur
         monitor._process._queue.put(queued)
         monitor.resume()
     record = sink.only()
-    for place in (str(prompts), record.model_dump_json(), caplog.text, repr(monitor.stats())):
+    for place in (str(prompts), encode(record), caplog.text, repr(monitor.stats())):
         assert SECRET not in place
     assert "[hidden]" in str(prompts)
     kept = record.sample
@@ -78,7 +79,7 @@ def test_it_runs_on_the_apps_thread_once_for_each_text_and_only_for_chosen_sampl
         monitor.submit(sample(1))
     assert sorted(text for text, _ in seen) == ["There.", "a", "a", "k", "n", "question 1?", "v"]
     assert {thread for _, thread in seen} == {threading.get_ident()}
-    assert sink.only().model_dump_json()
+    assert encode(sink.only())
 
 
 def raises(text: str) -> str:
@@ -121,5 +122,5 @@ def test_texts_stay_out_of_the_record_unless_they_are_stored(reply: Any) -> None
     for store_text in (False, True):
         with live(metric(reply), sinks=(sink := Kept()), store_text=store_text) as monitor:
             monitor.submit(sample(1, metadata={"user": "Ada"}, **given))
-        kept = sink.only().model_dump_json()
+        kept = encode(sink.only())
         assert [word in kept for word in ("s1", *words, "heron", "Ada")] == [True, *[store_text] * 5]

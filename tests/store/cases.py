@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ragstone import Sample, Score, Unscored, Usage, Verdict
+from ragstone.plain import clean_key, restore_text
 from ragstone.sinks import CallableSink, JSONLSink, OpenTelemetrySink, Record, Sink, SQLiteSink, SQLSink
 from ragstone.store import semconv
-from ragstone.store.clean import clean_key, restore_text
+from ragstone.store.record import decode
 
 KINDS = ("sqlite", "sql_sqlite", "postgres", "jsonl", "call", "otel")
 
@@ -108,11 +109,11 @@ def _lines(path: Path) -> list[Kept]:
     if not path.exists():
         return []
     found = []
-    for line in path.read_text("ascii").splitlines():
+    for line in path.read_text("utf-8").split("\n")[:-1]:
         value = json.loads(line, parse_constant=_refuse)
-        sample = value["sample"]
-        found.append(Kept(value["sample_id"], value["outcome"]["reason"], sample and sample["metadata"]))
-        assert Record.model_validate(value).sample_id == value["sample_id"]
+        sample = value.get("sample")
+        found.append(Kept(value["id"], value["reason"], sample and sample["metadata"]))
+        assert decode(line).sample_id == value["id"]
     return found
 
 

@@ -4,6 +4,7 @@ import json
 import pickle
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from threading import Barrier
 
 import pytest
@@ -81,7 +82,7 @@ def test_hostile_metadata_and_numbers(case: Case) -> None:
     record = with_metadata(metadata)
     usage = record.outcome.usage.model_copy(update={"input_tokens": 2**70, "llm_calls": -(2**70), "seconds": NAN})
     numbers = {"outcome": record.outcome.model_copy(update={"usage": usage}), "submitted_at": INF, "scored_at": NAN}
-    case.sink.write([record.model_copy(update=numbers)])
+    case.sink.write([replace(record, **numbers)])
     (kept,) = case.read()
     if kept.metadata is not None and case.kind != "call":
         found = kept.metadata

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.sinks import JSONLSink, Record
+from ragstone.sinks import JSONLSink
 from ragstone.store.errors import SinkError
+from ragstone.store.record import decode
 
 from ..support.programs import finish  # noqa: TID252 - under importlib mode tests are no package
 from .cases import score, unscored
@@ -21,23 +22,23 @@ def sink(tmp_path: Path) -> JSONLSink:
 
 
 def ids(path: Path) -> list[str]:
-    return [json.loads(line)["sample_id"] for line in path.read_text("ascii").splitlines()]
+    return [json.loads(line)["id"] for line in path.read_text("ascii").splitlines()]
 
 
 def test_a_line_is_the_record(sink: JSONLSink) -> None:
     records = [score("é\u2028", origin={"trace_id": "t"}), unscored()]
     sink.write(records)
     lines = sink.path.read_bytes().split(b"\n")
-    assert [Record.model_validate_json(line) for line in lines[:-1]] == records
+    assert [decode(line) for line in lines[:-1]] == records
     assert lines[-1] == b""
 
 
 def test_a_torn_line_is_ended(sink: JSONLSink) -> None:
-    sink.path.write_bytes(b'{"sample_id": "whole"}\n{"sample_')
+    sink.path.write_bytes(b'{"id": "whole"}\n{"sample_')
     sink.write([score("a"), score("b")])
     lines = sink.path.read_bytes().splitlines()
     assert lines[1] == b'{"sample_'
-    assert [json.loads(line)["sample_id"] for line in (lines[0], *lines[2:])] == ["whole", "a", "b"]
+    assert [json.loads(line)["id"] for line in (lines[0], *lines[2:])] == ["whole", "a", "b"]
 
 
 def test_moved_away(sink: JSONLSink) -> None:
@@ -88,4 +89,4 @@ def test_killed_while_writing(sink: JSONLSink) -> None:
     process.communicate(timeout=60)
     sink.write([score("after")])
     *_, last = sink.path.read_bytes().splitlines()
-    assert json.loads(last)["sample_id"] == "after"
+    assert json.loads(last)["id"] == "after"

@@ -2,6 +2,7 @@
 
 import pickle
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -87,7 +88,7 @@ def test_the_event_of_a_lack(telemetry: Telemetry) -> None:
 def test_labels(telemetry: Telemetry) -> None:
     record = score()
     outcomes = [record.outcome.model_copy(update={"passed": passed}) for passed in (True, False, None)]
-    telemetry.sink.write([record.model_copy(update={"outcome": outcome}) for outcome in outcomes])
+    telemetry.sink.write([replace(record, outcome=outcome) for outcome in outcomes])
     labels = [event.attributes.get(semconv.SCORE_LABEL) for event in telemetry.events()]
     assert labels == ["passed", "failed", None]
 

@@ -1,13 +1,11 @@
 """Programs of several versions on one database. The newer ones here are made up."""
 
 import hashlib
-import json
 import pickle
 
 import pytest
 
 from ragstone.limits.budget import Entry
-from ragstone.outcome import Suspicion
 from ragstone.sinks import SQLiteSink
 from ragstone.store.errors import SinkError
 from ragstone.store.schema import MIGRATIONS, AddColumn, Column, Index, Migration, Schema, Table
@@ -110,27 +108,6 @@ def test_another_programs_tables_are_left_alone(store: Case) -> None:
     assert store.query("SELECT pulse FROM health") == []
     with pytest.raises(Exception, match="ragstone_schema"):
         state(store)
-
-
-def test_a_program_of_version_1_and_this_one(store: Case) -> None:
-    """A row has what its writer knows of: `suspected` came with version 2."""
-    sign = Suspicion(field="response", start=0, end=1, kind="filler")
-    older = of_version(store, Schema(MIGRATIONS[:1]))
-    older.write([score("older")])
-    assert state(store) == [(1, 1)]
-    plain = score("newer")
-    outcome = plain.outcome.model_copy(update={"suspected": (sign,)})
-    store.sink.write([plain.model_copy(update={"outcome": outcome})])
-    assert state(store) == [(2, 1)]
-    older.write([score("later")])
-    assert state(store) == [(2, 1)]
-    rows = store.query("SELECT sample_id, suspected FROM outcomes ORDER BY sample_id")
-    assert [(sample_id, suspected and json.loads(suspected)) for sample_id, suspected in rows] == [
-        ("later", None),
-        ("newer", [sign.model_dump()]),
-        ("older", None),
-    ]
-    older.close()
 
 
 def test_the_schema_of_version_1() -> None:

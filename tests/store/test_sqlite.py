@@ -4,6 +4,7 @@ import sqlite3
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -153,5 +154,5 @@ def test_killed_while_writing(sink: SQLiteSink) -> None:
 def test_tokens_that_the_provider_does_not_tell_are_null(sink: SQLiteSink) -> None:
     record = score()
     usage = record.outcome.usage.model_copy(update={"input_tokens": None, "output_tokens": 7})
-    sink.write([record.model_copy(update={"outcome": record.outcome.model_copy(update={"usage": usage})})])
+    sink.write([replace(record, outcome=record.outcome.model_copy(update={"usage": usage}))])
     assert query(sink, "SELECT input_tokens, output_tokens FROM outcomes") == [(None, 7)]

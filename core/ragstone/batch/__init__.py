@@ -3,7 +3,7 @@
 from ragstone.batch.estimation import Estimate, MetricEstimate, estimate
 from ragstone.batch.evaluate import aevaluate, evaluate
 from ragstone.batch.provider import ProviderBatch
-from ragstone.reporting.batch import MetricSummary, Report, ReportError, Result, Summary
+from ragstone.reporting.batch import MetricSummary, Record, Report, ReportError, Summary
 from ragstone.reporting.comparison import Comparison, MetricComparison, NotComparableError, compare
 from ragstone.sources import BadLine, Row, SourceError, read_rows, rows_of
 from ragstone.store.journal import Journal, JournalError
@@ -19,9 +19,9 @@ __all__ = [
     "MetricSummary",
     "NotComparableError",
     "ProviderBatch",
+    "Record",
     "Report",
     "ReportError",
-    "Result",
     "Row",
     "SourceError",
     "Summary",

@@ -12,9 +12,9 @@ from ragstone.batch.scoring import GIVE_UP_AFTER, Outcomes, Scoring
 from ragstone.limits.gate import Gate
 from ragstone.limits.lane import GateClosed
 from ragstone.metrics.base import Metric
-from ragstone.reporting.batch.result import Result
 from ragstone.sample import BadLine, Row
 from ragstone.store.journal.keys import metric_key, outcome_key, sample_key
+from ragstone.store.record import Record
 
 
 class Scored(NamedTuple):
@@ -27,7 +27,7 @@ class Scored(NamedTuple):
     """
 
     row: Row
-    results: tuple[Result, ...]
+    results: tuple[Record, ...]
     keys: tuple[str, ...] = ()
 
 
@@ -38,7 +38,7 @@ class _Slot:
 
     def __init__(self, row: Row, size: int) -> None:
         self.row = row
-        self.results: list[Result | None] = [None] * size
+        self.results: list[Record | None] = [None] * size
         self.left = size
         self.keys: list[str] = []
 
@@ -292,7 +292,7 @@ class Runner:
         if outcome is None:
             raise AssertionError("only what is claimed by others has no outcome")
         sample_id = str(row.line) if row.sample.id is None else row.sample.id
-        slot.results[place] = Result(row.line - 1, sample_id, draw, self._judges[place], outcome)
+        slot.results[place] = Record(sample_id, outcome, self._judges[place], row.line - 1, draw)
         slot.left -= 1
         if not slot.left and self._slots and self._slots[0] is slot:
             self._changed()

@@ -12,8 +12,8 @@ from typing import IO
 import click
 
 from ragstone.batch.runner import Scored
-from ragstone.reporting.batch.lines import encoded, result_line
 from ragstone.store.file_lock import try_lock
+from ragstone.store.record import encode
 
 _BINARY = getattr(os, "O_BINARY", 0)
 
@@ -50,8 +50,7 @@ class Results:
             ResultsLost: They cannot be written.
             BrokenPipeError: Nobody reads standard output any more.
         """
-        text = "".join(map(result_line, scored.results))
-        rest = memoryview(encoded(text))
+        rest = memoryview("".join(f"{encode(result)}\n" for result in scored.results).encode())
         try:
             target = self._opened()
             while rest:

@@ -21,7 +21,7 @@ from ragstone.store.errors import SinkError
 from ragstone.text.plain import printable
 
 if TYPE_CHECKING:
-    from ragstone.store import Sink
+    from ragstone.sinks import Sink
     from ragstone.store.outbox import Contents
 
 _HOW = ("names", "llm", "embedder", "asking", "settings", "db", "store_text", "workers")
@@ -219,7 +219,7 @@ def _way(name: str, outbox: str, *, again: bool) -> str:
 
 
 def _sink(db: str) -> "Sink":
-    from ragstone.store import SQLiteSink, SQLSink
+    from ragstone.sinks import SQLiteSink, SQLSink
 
     try:
         if "://" in db:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import os
 import threading
 import weakref
@@ -14,10 +15,9 @@ from ragstone.batch.runner import Runner, Scored
 from ragstone.distributed.outcomes import SharedOutcomes
 from ragstone.distributed.spec import Spec
 from ragstone.limits.gate import Gate
-from ragstone.outcome import Score
-from ragstone.reporting.batch.result import Result
 from ragstone.sample import BadLine, Row
 from ragstone.sources import rows_of
+from ragstone.store.record import Record, encode
 
 _MOST_SESSIONS = 4
 _lock = threading.Lock()
@@ -41,8 +41,8 @@ def score_chunk(rows: Iterable[object], spec: Spec | str, run: str = "") -> list
             requests that are the same. Another name begins anew, but for the journal.
 
     Returns:
-        For each outcome: id, line (the place in the chunk, from 1), draw, judge, status ("scored", "unscored") and the
-        outcome's fields. For a row that is no sample: id, line, status "bad_row" and detail.
+        For each outcome: id, row (the place in the chunk, from 0), draw, judge, status ("scored", "unscored") and the
+        outcome's fields. For a row that is no sample: id, row, status "bad_row" and detail.
 
     Raises:
         SpecError: The spec is wrong, or the judge cannot be had on this machine.
@@ -50,7 +50,7 @@ def score_chunk(rows: Iterable[object], spec: Spec | str, run: str = "") -> list
 
     Example:
         >>> score_chunk([{"response": 5, "id": "a"}], Spec(metrics=["context_relevancy"], judge="m@http://127.0.0.1:9"))
-        [{'id': '1', 'line': 1, 'status': 'bad_row', 'detail': 'response: is int, not text (str)'}]
+        [{'id': '1', 'row': 0, 'status': 'bad_row', 'detail': 'response: is int, not text (str)'}]
     """
     if isinstance(spec, str):
         spec = Spec.from_json(spec)
@@ -58,16 +58,14 @@ def score_chunk(rows: Iterable[object], spec: Spec | str, run: str = "") -> list
     dicts: list[dict[str, Any]] = []
     for item in WorkerSession.of(spec, run).score(source):
         if isinstance(item, BadLine):
-            dicts.append({"id": str(item.line), "line": item.line, "status": "bad_row", "detail": item.problem})
+            dicts.append({"id": str(item.line), "row": item.line - 1, "status": "bad_row", "detail": item.problem})
         else:
             dicts.extend(map(_plain, item.results))
     return dicts
 
 
-def _plain(result: Result) -> dict[str, Any]:
-    status = "scored" if isinstance(result.outcome, Score) else "unscored"
-    head = {"id": result.sample_id, "line": result.row + 1, "draw": result.draw, "judge": result.judge}
-    return {**head, "status": status, **result.outcome.model_dump()}
+def _plain(result: Record) -> dict[str, Any]:
+    return cast("dict[str, Any]", json.loads(encode(result)))
 
 
 class WorkerSession:

@@ -12,10 +12,10 @@ from ragstone.distributed.spec import Spec
 from ragstone.metrics.options import check_count
 from ragstone.reporting.batch.facts import MetricFacts
 from ragstone.reporting.batch.report import Report
-from ragstone.reporting.batch.result import Result
 from ragstone.reporting.batch.spool import Spool
 from ragstone.sample import BadLine, Row, Sample
 from ragstone.sources import Source, rows_of
+from ragstone.store.record import Record
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -67,13 +67,13 @@ def score_on_dask(
     rows = rows_of(samples, spec.fields)
     if not isinstance(rows, Iterator):
         raise TypeError("samples: is an asynchronous iterable; pass an ordinary one")
-    spool, firsts, bad = Spool(), dict[str, Result](), list[BadLine]()
+    spool, firsts, bad = Spool(), dict[str, Record](), list[BadLine]()
     for item, results in _scored(_chunks(rows, chunk_rows), share, client, count):
         if isinstance(item, BadLine):
             bad.append(item)
             continue
         name_of_row = str(item.line) if item.sample.id is None else item.sample.id
-        results = [result._replace(row=item.line - 1, sample_id=name_of_row) for result in results]
+        results = [replace(result, row=item.line - 1, sample_id=name_of_row) for result in results]
         for result in results:
             firsts.setdefault(result.outcome.metric, result)
         spool.add(item.line - 1, results, item.sample)
@@ -102,7 +102,7 @@ def _chunks(rows: Iterator[Row | BadLine], most: int) -> Iterator[list[Row | Bad
 
 def _scored(
     chunks: Iterator[list[Row | BadLine]], share: Spec, client: "Client", workers: int
-) -> Iterator[tuple[Row | BadLine, Sequence[Result]]]:
+) -> Iterator[tuple[Row | BadLine, Sequence[Record]]]:
     """Yield each row with its results, in order, keeping three chunks under way at each worker."""
     from distributed import as_completed
 
@@ -110,7 +110,7 @@ def _scored(
     done = cast("Any", as_completed)(with_results=True)
     under_way: dict[Any, tuple[int, str]] = {}
     held: dict[int, list[Row | BadLine]] = {}
-    ready: dict[int, list[tuple[Result, ...]]] = {}
+    ready: dict[int, list[tuple[Record, ...]]] = {}
     spec, run, first, last, more, warned = share.to_json(), secrets.token_hex(8), 0, 0, True, False
     try:
         while more or held:
@@ -151,7 +151,7 @@ def _addresses(client: "Client") -> list[str]:
     return list(cast("Any", client).nthreads())
 
 
-def _at_worker(samples: Sequence[Sample], spec: str, run: str) -> list[tuple[Result, ...]]:
+def _at_worker(samples: Sequence[Sample], spec: str, run: str) -> list[tuple[Record, ...]]:
     from distributed import secede
 
     cast("Any", secede)()  # it waits for judges, not for a processor: the worker may begin the next chunk

@@ -2,12 +2,8 @@
 
 Each process appends to its own file and reads all. Nobody locks anything and no file has two writers, which is what
 network file systems can be trusted with; SQLite's locks and its memory shared between processes are not (and a database
-server would be one more thing to run, for what appending does). A line is
-
-    KEY s JSON      of a score, or
-    KEY u JSON      of an outcome that is final but no score
-
-A process that is killed leaves at worst a last line without its end, which readers pass over.
+server would be one more thing to run, for what appending does). A line is a key and an outcome's JSON. A process that
+is killed leaves at worst a last line without its end, which readers pass over.
 """
 
 import os
@@ -20,8 +16,8 @@ from typing import IO
 
 from ragstone.outcome import Outcome
 from ragstone.store.journal.file import JournalError
-from ragstone.store.journal.forms import is_final, outcome_columns, read_outcome
 from ragstone.store.private_files import make_private_folder, open_private
+from ragstone.store.record import decode_outcome, encode_outcome, is_final
 
 _HEAD = b"ragstone-outcomes 1\n"
 _HEAD_WORD = b"ragstone-outcomes "
@@ -107,10 +103,9 @@ class SharedOutcomes:
             raise JournalError(f"{path}: cannot be read any more ({error})") from error
         if line[:_KEY] != key.encode() or not line.endswith(b"\n"):
             return None
-        body = line[_KEY + 3 :]
         try:
-            return read_outcome(line[_KEY + 1 : _KEY + 2] == b"s", _text(body))
-        except (ValueError, TypeError):
+            return decode_outcome(line[_KEY + 1 :])
+        except ValueError:
             return None  # asked again, and kept again
 
     def put_outcome(self, key: str, outcome: Outcome) -> None:
@@ -121,9 +116,7 @@ class SharedOutcomes:
         """
         if not is_final(outcome):
             return
-        _, scored, body = outcome_columns(key, outcome)
-        stored = body if isinstance(body, bytes) else str(body).encode()
-        line = b"%s %s %s\n" % (key.encode(), b"s" if scored else b"u", stored)
+        line = f"{key} {encode_outcome(outcome)}\n".encode()
         with self._lock:
             at = self._append(line)
             self._index[bytes.fromhex(key)] = self._own_number << _OFFSET_BITS | at
@@ -210,10 +203,3 @@ class SharedOutcomes:
             f"{self.folder}: cannot be written to ({error}); what was kept before is safe: make room, run again, and "
             "it goes on from there"
         )
-
-
-def _text(body: bytes) -> str | bytes:
-    try:
-        return body.decode()
-    except UnicodeDecodeError:  # half a surrogate pair
-        return body

@@ -8,8 +8,8 @@ from typing import cast
 
 from ragstone.monitor.sampling import Choice
 from ragstone.monitor.tally import Fate
+from ragstone.plain import to_json
 from ragstone.sample import Sample
-from ragstone.store.clean import to_json
 from ragstone.store.record import Record
 
 

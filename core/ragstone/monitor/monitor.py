@@ -282,7 +282,7 @@ def _check_timeout(value: object) -> None:
 
 def _sinks(given: Sink | Sequence[Sink] | None) -> list[Sink]:
     if given is None:
-        from ragstone.store import SQLiteSink
+        from ragstone.store.sqlite import SQLiteSink
 
         return [SQLiteSink()]
     _check_type("sinks", given, (Sink, Sequence), "sinks of ragstone.store, such as SQLiteSink(PATH)")

@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from itertools import groupby
 
 from ragstone.errors import without_keys
-from ragstone.outcome import Outcome, Score, Unscored
+from ragstone.outcome import Outcome, Unscored
 from ragstone.sample import Sample
+from ragstone.store.record import without_texts
 
 _QUOTED, _SHORTEST = 24, 8
 
@@ -23,7 +24,7 @@ def kept(outcome: Outcome, sample: Sample, *, store_text: bool) -> Outcome:
             texts = (sample.user_input or "", *sample.retrieved_contexts, sample.response or "")
             detail = without(detail, texts)
         return outcome.model_copy(update={"detail": detail})
-    return outcome if store_text else _without_text(outcome)
+    return outcome if store_text else without_texts(outcome)
 
 
 def without(detail: str, texts: Iterable[str]) -> str:
@@ -52,16 +53,3 @@ def _worth_a_look(detail: str, text: str, length: int) -> list[int]:
     blocks = [at for at in range(0, len(detail) - half + 1, half) if detail[at : at + half] in text]
     last = len(detail) - length
     return sorted({start for at in blocks for start in range(max(0, at + half - length), min(at, last) + 1)})
-
-
-def _without_text(score: Score) -> Score:
-    verdicts = tuple(
-        verdict.model_copy(
-            update={
-                "text": "",
-                "evidence": tuple(passage.model_copy(update={"text": ""}) for passage in verdict.evidence),
-            }
-        )
-        for verdict in score.verdicts
-    )
-    return score.model_copy(update={"reason": "", "verdicts": verdicts})

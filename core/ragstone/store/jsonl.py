@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragstone.store.base import Sink
-from ragstone.store.clean import to_json
 from ragstone.store.errors import SinkError
 from ragstone.store.places import wrong_place
+from ragstone.store.record import encode
 
 if TYPE_CHECKING:
     from ragstone.store.record import Record
 
 
 class JSONLSink(Sink):
-    r"""Appends outcomes to a file, one JSON object a line; a line is the `Record`'s JSON, in ASCII.
+    r"""Appends outcomes to a file, one JSON object a line; as `ragstone score --out` writes them.
 
     Nothing is replaced: of two lines with the same sample id, metric and version the later one counts. Any number of
     threads and processes on one machine may append to one file, and the file may be moved away at any time (log
@@ -40,7 +40,7 @@ class JSONLSink(Sink):
         ...     sink = JSONLSink(Path(folder) / "outcomes.jsonl")
         ...     sink.write([Record(sample_id="a", outcome=nothing, judge="j", submitted_at=0.0, scored_at=1.5)])
         ...     [line] = sink.path.read_text().splitlines()
-        >>> json.loads(line)["outcome"]["reason"]
+        >>> json.loads(line)["reason"]
         'timeout'
     """
 
@@ -61,7 +61,7 @@ class JSONLSink(Sink):
         """
         if not records:
             return
-        lines = "".join(f"{to_json(record)}\n" for record in records).encode("ascii")
+        lines = "".join(f"{encode(record)}\n" for record in records).encode()
         try:
             with _opened(self.path) as file:
                 _append(file, lines)

@@ -3,7 +3,7 @@
 import time
 from typing import TYPE_CHECKING
 
-from ragstone.store.clean import clean_key
+from ragstone.plain import clean_key
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

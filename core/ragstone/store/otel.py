@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from ragstone._version import __version__
 from ragstone.outcome import Score
+from ragstone.plain import clean_real, clean_text
 from ragstone.store import semconv
 from ragstone.store.base import Sink
-from ragstone.store.clean import clean_real, clean_text
 
 if TYPE_CHECKING:
     from opentelemetry._logs import LoggerProvider

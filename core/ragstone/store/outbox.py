@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ragstone.monitor.job import Job
-from ragstone.store.clean import to_json
 from ragstone.store.outbox_file import OutboxError, OutboxFile
 from ragstone.store.owner import Owner
-from ragstone.store.record import Record
+from ragstone.store.record import Record, decode, encode
 
 __all__ = ["Contents", "Outbox", "OutboxError"]
 
@@ -180,7 +179,7 @@ class Outbox:
 
     def keep(self, record: Record, sinks: Sequence[str]) -> list[tuple[str, int]]:
         """Write an outcome down for each sink; return sink and row number."""
-        body = to_json(record)
+        body = encode(record)
         insert = "INSERT INTO records (sink, owner, body) VALUES (?, ?, ?)"
         return [
             (sink, self._connection.execute(insert, (sink, self.owner.name, body)).lastrowid or 0) for sink in sinks
@@ -199,8 +198,8 @@ class Outbox:
         found: list[tuple[int, Record]] = []
         for seq, body in rows:
             try:
-                record = Record.model_validate(json.loads(body))  # from Python's parser: it takes lone surrogates
-            except (ValueError, TypeError, RecursionError):  # kept for whoever wants to look
+                record = decode(body)
+            except ValueError:  # kept for whoever wants to look
                 self._connection.execute("UPDATE records SET sink = 'unreadable: ' || sink WHERE seq = ?", (seq,))
                 continue
             self._connection.execute("UPDATE records SET owner = ? WHERE seq = ?", (self.owner.name, seq))

@@ -1,49 +1,231 @@
-"""What goes to a sink: one outcome, with what must be known of its sample."""
+r"""One outcome with what is known of its sample, and its one form as JSON: in results files, journals, sinks, queues.
 
+    {"id": "q1", "row": 4, "draw": 0, "judge": "qwen3", "status": "scored", the outcome's fields, "sample": {...}}
+
+What concerns live traffic alone is left out where it has its default. The text is UTF-8 and one line; half a surrogate
+pair, which a judge may write, stands in it as JSON's `\ud83d`.
+"""
+
+import json
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, fields
+from math import isfinite
+from typing import Annotated, cast
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field, TypeAdapter
 
-from ragstone.outcome import Outcome
+from ragstone.judge import LLMReply
+from ragstone.outcome import Outcome, Score, Unscored
+from ragstone.plain import to_plain
 from ragstone.sample import Sample
 
+_Place = Annotated[int, Field(ge=0, lt=1 << 62)]
+_NOT_FINAL = frozenset({"judge_error", "timeout", "cancelled", "over_budget"})
+_DAMAGE = (AttributeError, KeyError, TypeError, RecursionError)
+_KINDS: Mapping[str, tuple[type[Score] | type[Unscored], frozenset[str]]] = {
+    "scored": (Score, frozenset(Score.model_fields)),
+    "unscored": (Unscored, frozenset(Unscored.model_fields)),
+}
 
-class Record(BaseModel):
-    """One outcome on its way to the sinks. `(sample_id, outcome.metric, outcome.version)` tells it from all others.
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What one metric gave for one sample, in one draw.
+
+    A sink tells records apart by `(sample_id, outcome.metric, outcome.version)`; a batch also by `row` and `draw`.
 
     Attributes:
-        sample_id: The sample's id, the trace it came from.
-        outcome: The outcome. Without `store_text` it holds no text of the app's: verdicts keep their ids, words,
-            probabilities and the places of their evidence.
+        sample_id: The sample's id; in a batch its line, from 1, where it has none; live the trace it came from.
+        outcome: The outcome. From a monitor without `store_text` it holds no text of the app's: verdicts keep their
+            ids, words, probabilities and the places of their evidence.
         judge: The judge's `model`.
-        submitted_at: When the app handed the sample over, in seconds since 1970 (UTC).
+        row: The sample's place in a batch's input, from 0, rows that held no sample counted.
+        draw: Which of `repeat` scorings it is, from 0.
+        submitted_at: When the app handed the sample over, in seconds since 1970 (UTC); 0.0 in a batch.
         scored_at: When the outcome was there, likewise.
         rate: The probability with which a sample like this one was chosen; 1.0 where a rule chose it.
         chosen_by: "rate", or the rule that chose it.
         origin: What a sink noted where the sample was submitted (`trace_id` and `span_id` of OpenTelemetry).
-        sample: The sample's texts and metadata; None unless the monitor stores them (`store_text=True`).
+        sample: The sample, where it is kept with the record.
 
     Example:
-        >>> from ragstone import Unscored
         >>> nothing = Unscored(metric="demo", reason="timeout", detail="", version="1")
-        >>> record = Record(sample_id="a", outcome=nothing, judge="j", submitted_at=0.0, scored_at=1.5)
-        >>> Record.model_validate_json(record.model_dump_json()) == record
+        >>> record = Record("a", nothing, judge="j", row=4)
+        >>> decode(encode(record)) == record
         True
     """
 
-    model_config = ConfigDict(frozen=True, extra="ignore")  # one that a newer version put aside can still be read
-
     sample_id: str
     outcome: Outcome
-    judge: str
-    submitted_at: float
-    scored_at: float
+    judge: str = ""
+    row: _Place = 0
+    draw: _Place = 0
+    submitted_at: float = 0.0
+    scored_at: float = 0.0
     rate: float = 1.0
     chosen_by: str = "rate"
-    origin: Mapping[str, str] = Field(default_factory=dict[str, str])
+    origin: Mapping[str, str] = field(default_factory=dict[str, str])
     sample: Sample | None = None
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What tells it from all others: sample id, metric, version."""
+        """What tells it from all others in a sink: sample id, metric, version."""
         return self.sample_id, self.outcome.metric, self.outcome.version
+
+
+_ADAPTER = TypeAdapter(Record)
+_OPTIONAL = tuple(each.name for each in fields(Record) if each.name not in ("sample_id", "outcome"))
+
+
+def encode(record: Record, *, texts: bool = True) -> str:
+    """Return a record as one line of JSON, without its end. Never raises.
+
+    Args:
+        record: The record.
+        texts: False leaves out the sample's texts (its id and metadata stay), and those of verdicts and evidence.
+
+    Example:
+        >>> score = Score(metric="demo", value=0.5, reason="", version="1")
+        >>> encode(Record("a", score, row=1))[:66]
+        '{"id":"a","row":1,"draw":0,"judge":"","status":"scored","metric":"'
+    """
+    head = {"id": record.sample_id, "row": record.row, "draw": record.draw, "judge": record.judge}
+    line = f"{_json(head)[:-1]},{encode_outcome(record.outcome if texts else without_texts(record.outcome))[1:]}"
+    tail: dict[str, object] = {}
+    if record.submitted_at or record.scored_at:
+        tail["submitted_at"], tail["scored_at"] = record.submitted_at, record.scored_at
+    if record.rate != 1.0:
+        tail["rate"] = record.rate
+    if record.chosen_by != "rate":
+        tail["chosen_by"] = record.chosen_by
+    if record.origin:
+        tail["origin"] = record.origin
+    if record.sample is not None:
+        tail["sample"] = sample_fields(record.sample, texts=texts)
+    return f"{line[:-1]},{_json(tail)[1:]}" if tail else line
+
+
+def decode(text: str | bytes) -> Record:
+    """Return the record that a line of JSON holds. Fields that a newer version added are passed over.
+
+    Raises:
+        ValueError: It holds none, or is damaged.
+    """
+    try:
+        values = json.loads(text)
+    except RecursionError as error:
+        raise ValueError("no record: too deep") from error
+    return record_of(values)
+
+
+def record_of(values: Mapping[str, object]) -> Record:
+    """Return the record of a JSON object's fields.
+
+    Raises:
+        ValueError: They are of none.
+    """
+    try:
+        named = {name: values[name] for name in _OPTIONAL if name in values}
+        return _ADAPTER.validate_python({"sample_id": values["id"], "outcome": _outcome(values), **named})
+    except _DAMAGE as error:
+        raise ValueError(f"no record: {type(error).__name__}: {error}") from None
+
+
+def encode_outcome(outcome: Outcome) -> str:
+    """Return an outcome as JSON: the part of a record that a journal keeps. Never raises.
+
+    Example:
+        >>> score = Score(metric="demo", value=0.5, reason="", version="1")
+        >>> decode_outcome(encode_outcome(score)) == score
+        True
+    """
+    status = "scored" if isinstance(outcome, Score) else "unscored"
+    return f'{{"status":"{status}",{_outcome_json(outcome)[1:]}'
+
+
+def decode_outcome(text: str | bytes) -> Outcome:
+    """Return the outcome that `encode_outcome` wrote.
+
+    Raises:
+        ValueError: The text is damaged.
+    """
+    try:
+        return _outcome(json.loads(text))
+    except _DAMAGE as error:
+        raise ValueError(f"no outcome: {type(error).__name__}: {error}") from None
+
+
+def encode_reply(reply: LLMReply) -> str:
+    """Return a judge's reply as JSON, for a journal.
+
+    Example:
+        >>> decode_reply(encode_reply(LLMReply("yes", input_tokens=9)))
+        LLMReply(text='yes', input_tokens=9, output_tokens=None, probabilities=None)
+    """
+    probabilities = None if reply.probabilities is None else dict(reply.probabilities)
+    return _json([reply.text, reply.input_tokens, reply.output_tokens, probabilities])
+
+
+def decode_reply(text: str) -> LLMReply:
+    """Return the reply that `encode_reply` wrote.
+
+    Raises:
+        ValueError: The text is damaged.
+    """
+    try:
+        reply, input_tokens, output_tokens, probabilities = json.loads(text)
+        return LLMReply(reply, input_tokens, output_tokens, probabilities)
+    except _DAMAGE as error:
+        raise ValueError(f"no reply: {type(error).__name__}: {error}") from None
+
+
+def is_final(outcome: Outcome) -> bool:
+    """Whether asking again would be in vain: False for what failed for a reason outside of the sample.
+
+    Example:
+        >>> is_final(Unscored(metric="demo", reason="timeout", detail="60 s", version="1"))
+        False
+    """
+    return isinstance(outcome, Score) or outcome.reason not in _NOT_FINAL
+
+
+def without_texts(outcome: Outcome) -> Outcome:
+    """Return an outcome without the app's texts: value, breakdown, ids, words, probabilities and places stay."""
+    if isinstance(outcome, Unscored):
+        quotes = outcome.reason == "judge_unparseable"
+        return outcome.model_copy(update={"detail": "the judge's reply could not be read"}) if quotes else outcome
+    verdicts = tuple(
+        verdict.model_copy(
+            update={"text": "", "evidence": tuple(part.model_copy(update={"text": ""}) for part in verdict.evidence)}
+        )
+        for verdict in outcome.verdicts
+    )
+    return outcome.model_copy(update={"reason": "", "verdicts": verdicts})
+
+
+def sample_fields(sample: Sample, *, texts: bool = True) -> dict[str, object]:
+    """Return the fields of a sample that were set, or its id and metadata alone."""
+    kept = sample.model_fields_set if texts else sample.model_fields_set & {"id", "metadata"}
+    return {name: getattr(sample, name) for name in type(sample).model_fields if name in kept}
+
+
+def _outcome(values: Mapping[str, object]) -> Outcome:
+    kind, names = _KINDS[cast("str", values["status"])]
+    return kind.model_validate({name: value for name, value in values.items() if name in names})
+
+
+def _outcome_json(outcome: Outcome) -> str:
+    # pydantic writes null for what JSON has no number for, and something else for half a surrogate pair in a key.
+    if isfinite(outcome.usage.seconds) and (not isinstance(outcome, Score) or all(map(str.isascii, outcome.breakdown))):
+        with suppress(ValueError):  # half a surrogate pair elsewhere
+            return outcome.model_dump_json()
+    return _json(outcome.model_dump())
+
+
+def _json(value: object) -> str:
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError):  # metadata of any kind
+        text = json.dumps(to_plain(value), ensure_ascii=False, separators=(",", ":"))
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()

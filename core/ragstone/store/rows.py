@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from ragstone.outcome import Score
-from ragstone.store.clean import clean_integer, clean_key, clean_real, clean_text, to_json
+from ragstone.plain import clean_integer, clean_key, clean_real, clean_text, to_json
 from ragstone.store.health import Health
 from ragstone.store.record import Record
 

@@ -12,7 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 from sqlalchemy.schema import CreateColumn, CreateIndex, CreateTable
 
-from ragstone.store.clean import KEY_LENGTH
+from ragstone.plain import KEY_LENGTH
 from ragstone.store.errors import SinkError
 from ragstone.store.forks import ForkSafe
 from ragstone.store.private_files import make_private

@@ -19,10 +19,10 @@ from ragstone.errors import describe
 from ragstone.metrics.base import Metric
 from ragstone.metrics.options import check_count, check_number
 from ragstone.reporting.batch.report import Report
-from ragstone.reporting.batch.result import Result
 from ragstone.sample import BadLine, Row
 from ragstone.sources import Source, rows_of
 from ragstone.store.journal.keys import judge_key, metric_key, outcome_key, sample_key
+from ragstone.store.record import Record
 
 _log = logging.getLogger(__name__)
 _MOST_REFUSALS = 4
@@ -206,7 +206,7 @@ class ProviderBatch:
                 submitter.advance(batch)
             return False
 
-    def results(self) -> Iterator[Result]:
+    def results(self) -> Iterator[Record]:
         """Yield each result, in the order of the input; before the run is done, those that there are.
 
         Raises:
@@ -217,7 +217,7 @@ class ProviderBatch:
                 if outcome is not None:
                     row = evaluation.row
                     sample_id = str(row.line) if row.sample.id is None else row.sample.id
-                    yield Result(row.line - 1, sample_id, evaluation.draw, self._client.model, outcome)
+                    yield Record(sample_id, outcome, self._client.model, row.line - 1, evaluation.draw)
 
     def report(self, name: str = "") -> Report:
         """Return the report of the results that there are; `step` says when it is all.

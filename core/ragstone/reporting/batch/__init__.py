@@ -2,8 +2,8 @@
 
 from ragstone.reporting.batch.file import ReportError
 from ragstone.reporting.batch.report import Report
-from ragstone.reporting.batch.result import Result
 from ragstone.reporting.batch.summary import Summary
 from ragstone.reporting.batch.tally import MetricSummary
+from ragstone.store.record import Record
 
-__all__ = ["MetricSummary", "Report", "ReportError", "Result", "Summary"]
+__all__ = ["MetricSummary", "Record", "Report", "ReportError", "Summary"]

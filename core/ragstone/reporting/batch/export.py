@@ -11,8 +11,8 @@ from typing import Any
 
 from ragstone.outcome import Score
 from ragstone.reporting.batch.file import replacing
-from ragstone.reporting.batch.result import Result
 from ragstone.sample import Sample
+from ragstone.store.record import Record
 
 Cell = str | int | float | bool | None
 # By column, what pandas and Arrow call its type: each has one for numbers that may be missing, so that there is no NaN.
@@ -44,24 +44,25 @@ _OBEYED_BY_SPREADSHEETS = ("\t", "\r", "\n")
 _PAGE = 5_000
 
 
-def records(results: Iterable[Result], sample_of: Callable[[int], Sample | None]) -> Iterator[dict[str, Cell]]:
+def records(results: Iterable[Record], sample_of: Callable[[int], Sample | None]) -> Iterator[dict[str, Cell]]:
     """Yield each result as cells by column; what is a list or a mapping is JSON.
 
     `unscored` is the word of an `Unscored`, and `reason` its detail; `reason` of a `Score` is its sentence.
     """
     last: tuple[int, dict[str, Cell]] = -1, {}
-    for row, sample_id, draw, judge, outcome in results:
+    for record in results:
+        row, outcome = record.row, record.outcome
         score = outcome if isinstance(outcome, Score) else None
         if last[0] != row or not last[1]:
             last = row, _texts(sample_of(row))
         usage = outcome.usage
         yield {
             "row": row,
-            "sample_id": sample_id,
+            "sample_id": record.sample_id,
             "metric": outcome.metric,
             "version": outcome.version,
-            "judge": judge,
-            "draw": draw,
+            "judge": record.judge,
+            "draw": record.draw,
             "value": None if score is None else score.value,
             "passed": None if score is None else score.passed,
             "unscored": None if isinstance(outcome, Score) else outcome.reason,

@@ -25,10 +25,9 @@ from typing import IO, Any, cast
 from pydantic import TypeAdapter, ValidationError
 
 from ragstone.reporting.batch.facts import MetricFacts
-from ragstone.reporting.batch.lines import encoded, result_line, result_of
-from ragstone.reporting.batch.result import Result
 from ragstone.sample import BadLine, Sample
 from ragstone.store.private_files import open_private
+from ragstone.store.record import Record, decode, encode
 
 _FORMAT = 1
 _MARK = b'{"ragstone_report":'
@@ -45,7 +44,7 @@ class ReportError(ValueError):
 
 def write_report(
     path: Path,
-    results: Iterable[Result],
+    results: Iterable[Record],
     sample_of: Callable[[int], Sample | None],
     *,
     name: str,
@@ -65,18 +64,18 @@ def write_report(
     }
     rows: dict[int, None] = {}
     with replacing(path) as target:
-        target.write(encoded(json.dumps(head, ensure_ascii=False)[:-1] + ', "results": ['))
+        target.write(_encoded(json.dumps(head, ensure_ascii=False)[:-1] + ', "results": ['))
         between = b"\n"
         for result in results:
             rows[result.row] = None
-            target.write(between + encoded(result_line(result))[:-1])
+            target.write(between + encode(result).encode())
             between = b",\n"
         target.write(b"\n" + _SAMPLES)
         between = b"\n"
         for row in rows:
             if (sample := sample_of(row)) is not None:
                 line = json.dumps({"row": row, **_plain_fields(sample)}, ensure_ascii=False)
-                target.write(between + encoded(line))
+                target.write(between + _encoded(line))
                 between = b",\n"
         target.write(b"\n" + _END + b"\n")
 
@@ -173,7 +172,7 @@ class InFile:
             "as they wrote it"
         )
 
-    def results(self) -> Iterator[Result]:
+    def results(self) -> Iterator[Record]:
         """Yield the results in the file's order.
 
         Raises:
@@ -198,7 +197,7 @@ class InFile:
                     if row is not None:
                         offsets[row] = offset
                 elif body:
-                    result = result_of(body.removesuffix(b",") if self._whole else body)
+                    result = _record(body.removesuffix(b",") if self._whole else body)
                     if result is None:
                         bad.append(number)
                     else:
@@ -238,6 +237,17 @@ class InFile:
                     f"{self.path}: has changed since it was loaded, and is read as it is needed; load it again"
                 )
             yield file
+
+
+def _record(line: bytes) -> Record | None:
+    try:
+        return decode(line)
+    except ValueError:
+        return None
+
+
+def _encoded(line: str) -> bytes:
+    return line.encode("utf-8", "backslashreplace")
 
 
 def _row_of(line: bytes) -> int | None:

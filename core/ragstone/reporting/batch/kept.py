@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
-from ragstone.reporting.batch.result import Result
 from ragstone.sample import Sample
+from ragstone.store.record import Record
 
 
 class Kept(Protocol):
     """Results in the order of the input, as often as they are asked for, and the samples that they are of."""
 
-    def results(self) -> Iterator[Result]:
+    def results(self) -> Iterator[Record]:
         """Yield all results, those of a row together."""
         ...
 
@@ -28,12 +28,12 @@ class InMemory:
     """
 
     def __init__(
-        self, results: Iterable[Result], samples: Mapping[int, Sample] | Sequence[Sample | None] | None = None
+        self, results: Iterable[Record], samples: Mapping[int, Sample] | Sequence[Sample | None] | None = None
     ) -> None:
         self._results = tuple(results)
         self._samples = samples if isinstance(samples, Mapping) else dict(enumerate(samples or ()))
 
-    def results(self) -> Iterator[Result]:
+    def results(self) -> Iterator[Record]:
         """Yield all results."""
         return iter(self._results)
 

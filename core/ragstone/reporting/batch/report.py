@@ -12,10 +12,10 @@ from ragstone.reporting.batch.facts import MetricFacts, named
 from ragstone.reporting.batch.file import InFile, replacing, write_report
 from ragstone.reporting.batch.kept import InMemory, Kept
 from ragstone.reporting.batch.page import report_page
-from ragstone.reporting.batch.result import Result
 from ragstone.reporting.batch.tally import MetricSummary, Tally
 from ragstone.reporting.batch.text import report_text, summary_html
 from ragstone.sample import BadLine, Sample
+from ragstone.store.record import Record
 
 if TYPE_CHECKING:
     from ragstone.metrics.base import Metric
@@ -43,7 +43,7 @@ class Report:
         >>> scores = [Score(metric="demo", value=value, reason="", version="1") for value in (0.5, 1.0)]
         >>> failed = Unscored(metric="demo", reason="timeout", detail="60 s", version="1")
         >>> outcomes = enumerate([*scores, failed])
-        >>> report = Report.of([Result(row, f"q{row}", 0, "judge", outcome) for row, outcome in outcomes])
+        >>> report = Report.of([Record(f"q{row}", outcome, "judge", row, 0) for row, outcome in outcomes])
         >>> found = report.summary()["demo"]
         >>> found.mean, found.scored, found.total, found.failures
         (0.75, 2, 3, {'timeout': 1})
@@ -68,7 +68,7 @@ class Report:
     @classmethod
     def of(
         cls,
-        results: Iterable[Result],
+        results: Iterable[Record],
         metrics: "Iterable[Metric | MetricFacts]" = (),
         *,
         samples: Mapping[int, Sample] | Sequence[Sample | None] | None = None,
@@ -115,12 +115,12 @@ class Report:
         """What all of it cost; tokens are None where a provider did not tell all of them."""
         return self.tally().usage
 
-    def results(self) -> Iterator[Result]:
+    def results(self) -> Iterator[Record]:
         """Yield each result, in the order of the input."""
         return self._kept.results()
 
     def sample(self, row: int) -> Sample | None:
-        """Return the sample of a row (`Result.row`, from 0); None where it is not kept."""
+        """Return the sample of a row (`Record.row`, from 0); None where it is not kept."""
         self.tally()  # a file's samples are found by reading it once
         return self._kept.sample(row)
 

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import IO, cast
 
 from ragstone.reporting.batch.kept import InMemory
-from ragstone.reporting.batch.result import Result
 from ragstone.sample import Sample
-from ragstone.store.journal.forms import outcome_columns, read_outcome, read_text
+from ragstone.store.record import Record, decode, encode
 
 _IN_MEMORY = 2_000
 _AT_ONCE = 64
@@ -36,11 +35,11 @@ class Spool:
         self._end = 0
         self._rows = array("q")  # the rows in the file, ascending, and where each begins
         self._places = array("q")
-        self._results: list[Result] = []
-        self._rest: list[Result] = []
+        self._results: list[Record] = []
+        self._rest: list[Record] = []
         self._samples: dict[int, Sample] = {}
 
-    def add(self, row: int, results: Sequence[Result], sample: Sample, *, held: bool = False) -> None:
+    def add(self, row: int, results: Sequence[Record], sample: Sample, *, held: bool = False) -> None:
         """Keep a row's results, and its sample.
 
         Args:
@@ -62,8 +61,8 @@ class Spool:
             self._rest.extend(results)
             self._samples[row] = sample
 
-    def _write(self, row: int, results: Sequence[Result], sample: str | None) -> None:
-        rows = json.dumps([[*result[:4], *_outcome(result)] for result in results])
+    def _write(self, row: int, results: Sequence[Record], sample: str | None) -> None:
+        rows = json.dumps(list(map(encode, results)))
         record = f"{rows}\n{sample or ''}\n".encode("utf-8", "surrogatepass")
         with self._lock:
             if self._file is None:
@@ -78,13 +77,12 @@ class Spool:
             self._places.append(self._end)
             self._end += len(record)
 
-    def results(self) -> Iterator[Result]:
+    def results(self) -> Iterator[Record]:
         """Yield all results, in order."""
         yield from self._results
         for first in range(0, len(self._rows), _AT_ONCE):
             for line in self._read(first, first + _AT_ONCE)[::2]:
-                for row, sample_id, draw, judge, scored, body in json.loads(line):
-                    yield Result(row, sample_id, draw, judge, read_outcome(scored, body))
+                yield from map(decode, json.loads(line))
         yield from self._rest
 
     def sample(self, row: int) -> Sample | None:
@@ -106,11 +104,6 @@ class Spool:
         rows = sorted({*self._samples, *self._rows})
         samples: Mapping[int, Sample | None] = {row: self.sample(row) for row in rows}
         return InMemory, (list(self.results()), samples)
-
-
-def _outcome(result: Result) -> tuple[object, str]:
-    _, scored, body = outcome_columns("", result.outcome)
-    return scored, read_text(body)
 
 
 def _sample_line(sample: Sample) -> str | None:

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from ragstone.outcome import Score, UnscoredReason, Usage
 from ragstone.reporting.batch.facts import Key, MetricFacts
-from ragstone.reporting.batch.result import Result
 from ragstone.reporting.batch.statistics import NOISE_REACH, Noise, bootstrap_interval, draw_noise, noise_error
 from ragstone.reporting.batch.summary import Summary
 from ragstone.reporting.live.facts import Cost
 from ragstone.sample import Sample
+from ragstone.store.record import Record
 
 _WORST = 10
 Label = tuple[int, str]
@@ -104,9 +104,9 @@ class Tally:
         self._places: dict[Label, int] = {}
         self._columns: dict[Key, Column] = {each.key: Column(each) for each in facts}
 
-    def add(self, results: Sequence[Result], sample: Sample | None = None) -> None:
+    def add(self, results: Sequence[Record], sample: Sample | None = None) -> None:
         """Count what the metrics gave for one row, in all draws."""
-        by_key: dict[Key, list[Result]] = {}
+        by_key: dict[Key, list[Record]] = {}
         for result in results:
             by_key.setdefault((result.outcome.metric, result.outcome.version, result.judge), []).append(result)
         for key, of_metric in by_key.items():
@@ -154,7 +154,7 @@ class Column:
         self._worst: list[tuple[float, int, Worst]] = []  # a heap, the best of them first; no two have one number
         self._rows = 0
 
-    def add(self, place: int, label: Label, results: Sequence[Result], sample: Sample | None) -> None:
+    def add(self, place: int, label: Label, results: Sequence[Record], sample: Sample | None) -> None:
         """Count the draws of one row."""
         scores: list[Score] = []
         for result in results:

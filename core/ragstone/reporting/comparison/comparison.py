@@ -203,10 +203,10 @@ def compare(a: Given, b: Given, *, any_version: bool = False) -> Comparison:
 
     Example:
         >>> from ragstone import Score
-        >>> from ragstone.reporting.batch.result import Result
+        >>> from ragstone.store.record import Record
         >>> def report(values):
         ...     scores = [Score(metric="demo", value=value, reason="", version="1") for value in values]
-        ...     return Report.of(Result(row, f"q{row}", 0, "judge", score) for row, score in enumerate(scores))
+        ...     return Report.of(Record(f"q{row}", score, "judge", row, 0) for row, score in enumerate(scores))
         >>> found = compare(report([0.5] * 8), report([0.75] * 7 + [0.25])).metrics["demo"]
         >>> found.difference, found.wins, found.losses, found.better
         (0.1875, 7, 1, None)

@@ -74,7 +74,7 @@ class Claims:
             ended = [name for name, beat in beats.items() if name != me and not self._works(name, beat)]
             living = beats.keys() - set(ended)
             claimed = dict(self._rows("SELECT key, owner FROM claims WHERE key IN", keys))
-            written = dict(self._rows("SELECT key, scored FROM outcomes WHERE key IN", keys))
+            written = dict(self._rows("SELECT key, 1 FROM outcomes WHERE key IN", keys))
             free = [key for key in keys if claimed.get(key) not in living and key not in written.keys() | self._mine]
             taken = self._take(free[:most], ended, me) if free else set[str]()
             self._mine |= taken

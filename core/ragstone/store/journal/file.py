@@ -9,11 +9,11 @@ from pathlib import Path
 from ragstone.store.private_files import make_private
 from ragstone.store.sqlite_file import SqliteFile, committed
 
-VERSION = 2
+VERSION = 1
 _MARK = 0x7261674A  # "ragJ": tells a journal from other programs' databases
 _BUSY_SECONDS = 1.0
-_TABLES = (  # a file may have others, too: version 1 once began with two that nobody used, and had no claims
-    "CREATE TABLE IF NOT EXISTS outcomes (key TEXT PRIMARY KEY, scored INTEGER NOT NULL, body TEXT NOT NULL)",
+_TABLES = (
+    "CREATE TABLE IF NOT EXISTS outcomes (key TEXT PRIMARY KEY, body TEXT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, body TEXT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, owner TEXT NOT NULL) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS owners (name TEXT PRIMARY KEY, beat INTEGER NOT NULL) WITHOUT ROWID",

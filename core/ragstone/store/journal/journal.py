@@ -10,8 +10,8 @@ from ragstone.judge import LLMReply
 from ragstone.outcome import Outcome
 from ragstone.store.journal.claims import Claims
 from ragstone.store.journal.file import JournalError, JournalFile
-from ragstone.store.journal.forms import is_final, read_outcome, read_reply
 from ragstone.store.journal.writer import JournalWriter
+from ragstone.store.record import decode_outcome, decode_reply, is_final
 
 T = TypeVar("T")
 
@@ -67,8 +67,8 @@ class Journal:
         found = self._writer.outcome(key)
         if found is not None:
             return found
-        rows = self._reader.read("SELECT scored, body FROM outcomes WHERE key = ?", (key,))
-        return self._whole(lambda: read_outcome(*rows[0]), f"outcome {key}") if rows else None
+        rows = self._reader.read("SELECT body FROM outcomes WHERE key = ?", (key,))
+        return self._whole(lambda: decode_outcome(str(rows[0][0])), f"outcome {key}") if rows else None
 
     def put_outcome(self, key: str, outcome: Outcome) -> None:
         """Keep an outcome, unless it is one that a later run should ask for again.
@@ -121,7 +121,7 @@ class Journal:
         if found is not None:
             return found
         rows = self._reader.read("SELECT body FROM replies WHERE key = ?", (key,))
-        return self._whole(lambda: read_reply(*rows[0]), f"reply {key}") if rows else None
+        return self._whole(lambda: decode_reply(str(rows[0][0])), f"reply {key}") if rows else None
 
     def put_reply(self, key: str, reply: LLMReply) -> None:
         """Keep a judge's reply.

@@ -14,7 +14,7 @@ from ragstone.errors import describe
 from ragstone.judge import LLMReply
 from ragstone.outcome import Outcome
 from ragstone.store.journal.file import JournalError, JournalFile
-from ragstone.store.journal.forms import Columns, outcome_columns, reply_columns
+from ragstone.store.record import encode_outcome, encode_reply
 
 T = TypeVar("T")
 
@@ -191,10 +191,10 @@ class JournalWriter:
 
     def _store(self, batch: Batch) -> str:
         refused: list[str] = []
-        outcomes = _columns(batch.outcomes.items(), lambda item: outcome_columns(*item), refused)
-        replies = _columns(batch.replies.items(), lambda item: reply_columns(*item), refused)
+        outcomes = _columns(batch.outcomes.items(), encode_outcome, refused)
+        replies = _columns(batch.replies.items(), encode_reply, refused)
         with self._file.transaction() as connection:
-            connection.executemany("INSERT OR IGNORE INTO outcomes VALUES (?, ?, ?)", outcomes)
+            connection.executemany("INSERT OR IGNORE INTO outcomes VALUES (?, ?)", outcomes)
             connection.executemany("INSERT OR IGNORE INTO replies VALUES (?, ?)", replies)
             if (owner := self._owner()) is not None:
                 connection.executemany("DELETE FROM claims WHERE key = ?", [(key,) for key in batch.outcomes])
@@ -210,11 +210,11 @@ class JournalWriter:
         )
 
 
-def _columns(items: Iterable[T], form: Callable[[T], Columns], refused: list[str]) -> list[Columns]:
-    columns: list[Columns] = []
-    for item in items:
+def _columns(items: Iterable[tuple[str, T]], encode: Callable[[T], str], refused: list[str]) -> list[tuple[str, str]]:
+    columns: list[tuple[str, str]] = []
+    for key, item in items:
         try:
-            columns.append(form(item))
+            columns.append((key, encode(item)))
         except Exception as error:  # noqa: PERF203 - one that is not what it says must not keep the others back
             refused.append(describe(error, most=200))
     return columns

@@ -4,6 +4,7 @@ PostgreSQL takes no NUL in a text and no store takes half a surrogate pair; data
 and treat NaN each in its own way; JSON has no NaN at all.
 """
 
+import dataclasses
 import json
 import math
 import re
@@ -148,6 +149,8 @@ def _number_or_text(value: Real | Decimal | date | time | UUID | PurePath | Enum
 def _container(value: object, depth: int) -> object:
     if isinstance(value, BaseModel):
         return {name: _plain(getattr(value, name), depth) for name in type(value).model_fields}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {each.name: _plain(getattr(value, each.name), depth) for each in dataclasses.fields(value)}
     if isinstance(value, Mapping):
         items = cast("Mapping[object, object]", value).items()
         return {_name(key, depth): _plain(item, depth) for key, item in items}
