@@ -320,11 +320,6 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("langchain_tool_call", "m.is_answer if m is turn[-1] else not m.calls_tools", "m.is_answer"),
         ("langchain_last_question", "for message in reversed(messages) if", "for message in messages if"),
         ("langchain_this_turn", "return messages[last + 1 :]", "return messages"),
-    ],
-    (
-        "integrations/ragstone_langchain/documents.py",
-        "with_langchain/test_evaluator.py with_langchain/test_fields.py",
-    ): [
         ("langchain_failed_tool", 'message.role != "tool" or message.failed', 'message.role != "tool"'),
     ],
     ("integrations/ragstone_langchain/results.py", "with_langchain/test_evaluator.py"): [

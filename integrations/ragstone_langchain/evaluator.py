@@ -7,11 +7,9 @@ from ragstone.errors import ascore_safely, describe, score_safely
 from ragstone.metrics import Metric
 from ragstone.outcome import Unscored
 from ragstone.sample import Sample
-from ragstone_langchain.fields import Reading, read_sample
-from ragstone_langchain.given import FieldFunction, FieldMapping, Given
+from ragstone_langchain.extraction import Arguments, Extraction, FieldFunction, FieldMapping
+from ragstone_langchain.messages import Unreadable, entries_of, kind
 from ragstone_langchain.results import to_result, to_strings_result
-from ragstone_langchain.told import check_fields
-from ragstone_langchain.values import Unreadable, entries_of, kind
 
 if TYPE_CHECKING:
     from langchain_core.runnables import Runnable
@@ -70,13 +68,12 @@ class RagEvaluator:
         if not isinstance(cast("object", metric), Metric):
             what = f"the class {metric.__name__}" if isinstance(metric, type) else kind(metric)
             raise TypeError(f"metric: is {what}; pass a metric, such as ragstone.ContextRelevancy(llm=...)")
-        check_fields(fields)
         if isinstance(retriever_tools, str):
             raise TypeError(f"retriever_tools: is one text; pass the names as [{retriever_tools!r}]")
         self.metric = metric
         self.key = metric.name if key is None else key
         self.__name__ = f"ragstone:{self.key}"  # LangSmith names the evaluator's trace by it
-        self._reading = Reading(metric, fields, frozenset(retriever_tools))
+        self._extraction = Extraction(metric, fields, frozenset(retriever_tools))
 
     def __repr__(self) -> str:
         return f"RagEvaluator({self.metric.name}, key={self.key!r})"
@@ -113,7 +110,7 @@ class RagEvaluator:
             `metadata`: `metric`, `version`, `judge`, `passed`, `unscored` (the reason in one word, or None),
             `breakdown`, `verdicts`, `usage`. Plain values, ready for JSON.
         """
-        return self.result(Given(inputs, outputs, reference_outputs, contexts if context is None else context))
+        return self.result(Arguments(inputs, outputs, reference_outputs, contexts if context is None else context))
 
     async def acall(
         self,
@@ -126,23 +123,25 @@ class RagEvaluator:
         **_others: object,
     ) -> dict[str, Any]:
         """Score one sample on the running event loop; otherwise as calling it."""
-        return await self.aresult(Given(inputs, outputs, reference_outputs, contexts if context is None else context))
+        return await self.aresult(
+            Arguments(inputs, outputs, reference_outputs, contexts if context is None else context)
+        )
 
-    def result(self, given: Given) -> dict[str, Any]:
+    def result(self, arguments: Arguments) -> dict[str, Any]:
         """Score what was handed over, blocking: what every form comes down to."""
-        sample = self._sample(given)
+        sample = self._sample(arguments)
         outcome = sample if isinstance(sample, Unscored) else score_safely(self.metric, sample)
         return to_result(self.key, self.metric, outcome)
 
-    async def aresult(self, given: Given) -> dict[str, Any]:
+    async def aresult(self, arguments: Arguments) -> dict[str, Any]:
         """Score what was handed over on the running event loop."""
-        sample = self._sample(given)
+        sample = self._sample(arguments)
         outcome = sample if isinstance(sample, Unscored) else await ascore_safely(self.metric, sample)
         return to_result(self.key, self.metric, outcome)
 
-    def _sample(self, given: Given) -> Sample | Unscored:
+    def _sample(self, arguments: Arguments) -> Sample | Unscored:
         try:
-            return read_sample(given, self._reading)
+            return self._extraction.sample(arguments)
         except Unreadable as problem:
             detail = str(problem)
         except Exception as error:  # from an object of the app's that fails when it is looked into
@@ -245,18 +244,20 @@ class RagEvaluator:
         return "user_input" in self.metric.required_fields
 
 
-def _in_chain(state: object) -> Given:
+def _in_chain(state: object) -> Arguments:
     # A state of one entry is the answer or a conversation; as inputs that one text would be the question too.
-    whole = Given(inputs=state if len(entries_of(state) or ()) > 1 else None, outputs=state)
+    whole = Arguments(inputs=state if len(entries_of(state) or ()) > 1 else None, outputs=state)
     if not isinstance(state, Mapping) or "outputs" not in state:
         return whole
     given = dict(cast("Mapping[str, object]", state))
     outputs, inputs = given.pop("outputs"), given.pop("inputs", None)
     reference, context = given.pop("reference_outputs", None), given.pop("context", None)
-    return Given(
+    return Arguments(
         (given or None) if inputs is None else inputs, outputs, reference, context
     )  # the question may stand beside
 
 
-def _in_strings(prediction: object, reference: object, question: object, contexts: object, context: object) -> Given:
-    return Given(question, prediction, reference, context if contexts is None else contexts)
+def _in_strings(
+    prediction: object, reference: object, question: object, contexts: object, context: object
+) -> Arguments:
+    return Arguments(question, prediction, reference, context if contexts is None else contexts)

@@ -8,15 +8,12 @@ from uuid import UUID
 
 from langchain_core.callbacks.base import BaseCallbackHandler
 
+from ragstone_langchain.messages import kind
 from ragstone_langchain.monitors import check_monitor
-from ragstone_langchain.values import kind
 
 if TYPE_CHECKING:
     from ragstone.monitor import Monitor
     from ragstone_langchain.recorder import Extract, Kind, Where
-
-CONTEXTS_EVENT = "ragstone.contexts"
-"""The name of the custom event by which an app names what it retrieved."""
 
 
 class MonitorHandler(BaseCallbackHandler):
@@ -264,5 +261,4 @@ class MonitorHandler(BaseCallbackHandler):
 
     def on_custom_event(self, name: str, data: object, *, run_id: UUID, **_others: object) -> None:
         """Take the contexts that the app names itself."""
-        if name == CONTEXTS_EVENT:
-            self._safely(self._recorder.collect_named, run_id, data)
+        self._safely(self._recorder.collect_named, run_id, name, data)

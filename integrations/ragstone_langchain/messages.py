@@ -1,8 +1,12 @@
-"""Messages and conversations, in every form in which LangChain, LangGraph and LangSmith hand them over."""
+"""Messages, documents and states in every form in which LangChain, LangGraph and LangSmith pass them on."""
 
-from collections.abc import Mapping, Sequence
+import dataclasses
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from typing import TYPE_CHECKING, Literal, cast
+
+from pydantic import BaseModel
 
 from ragstone.judging.values import as_dict, as_list
 
@@ -12,7 +16,7 @@ if TYPE_CHECKING:
 Role = Literal["human", "ai", "tool", "other"]
 
 # A message's `type`, its class (in LangChain's serialised form), or a chat API's role.
-_ROLES: Mapping[str, Role] = {
+_ROLES: Mapping[object, Role] = {
     **dict.fromkeys(("human", "user", "HumanMessage", "HumanMessageChunk"), "human"),
     **dict.fromkeys(("ai", "assistant", "AIMessage", "AIMessageChunk"), "ai"),
     **dict.fromkeys(("tool", "ToolMessage", "ToolMessageChunk"), "tool"),
@@ -21,21 +25,41 @@ _ROLES: Mapping[str, Role] = {
     **dict.fromkeys(("chat", "ChatMessage", "ChatMessageChunk", "remove", "RemoveMessage"), "other"),
 }
 _TOOL_BLOCKS = ("tool_use", "tool_call", "function_call")
+_MOST_KEYS = 12  # of a mapping that a message lists
+
+
+class Unreadable(ValueError):  # noqa: N818 - it becomes an Unscored
+    """Says which value is not what it should be, and what it is."""
+
+
+def as_items(value: object) -> Sequence[object]:
+    """Return a list or tuple as it is; of anything else, nothing."""
+    return cast("Sequence[object]", value) if isinstance(value, (list, tuple)) else ()
+
+
+def as_mapping(value: object) -> Mapping[object, object] | None:
+    """Return a mapping, that of a serialised object's fields where it is one; None for anything else."""
+    if not isinstance(value, Mapping):
+        return None
+    mapping = cast("Mapping[object, object]", value)
+    if mapping.get("lc") == 1 and isinstance(fields := mapping.get("kwargs"), Mapping):
+        path = as_list(mapping.get("id"))
+        return {**({"type": path[-1]} if path and _role(path[-1]) else {}), **cast("Mapping[object, object]", fields)}
+    if _role(mapping.get("type")) and isinstance(fields := mapping.get("data"), Mapping):
+        return {**cast("Mapping[object, object]", fields), "type": mapping["type"]}
+    return mapping
+
+
+# Messages
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What matters of a message here.
+    """What matters of a message here: who speaks, its text and its calls of tools.
 
-    Attributes:
-        role: Who speaks.
-        text: Its text; "" where it has none.
-        calls_tools: Whether it asks for tools to be run.
-        name: The tool's name, for a tool's message; some formats name it only in the call that the message answers.
-        call_id: Which call a tool's message answers.
-        calls: The names of the tools that it asks for, by the call's id.
-        artifact: What the tool kept beside its text.
-        failed: Whether the tool failed, so that the text is an error's.
+    Of a tool's message also the tool's name (some formats name it only in the call, `call_id`, that the message
+    answers), the artifact that it kept beside its text, and whether it failed, so that the text is an error's.
+    `calls` are the names of the tools that a message asks for, by the call's id.
     """
 
     role: Role
@@ -54,15 +78,7 @@ class Message:
 
 
 def text_of(message: "BaseMessage") -> str:
-    """Return a message's text, be its content text or a list of blocks; blocks of other kinds have none.
-
-    `message.text` says the same but is a property in langchain-core 1 and was a method before.
-
-    Example:
-        >>> from langchain_core.messages import AIMessage
-        >>> text_of(AIMessage([{"type": "text", "text": "Jane "}, {"type": "text", "text": "Austen."}]))
-        'Jane Austen.'
-    """
+    """Return a message's text, of its text blocks alone; `message.text` was a method before langchain-core 1."""
     return _text(cast("object", message.content)) or ""
 
 
@@ -74,33 +90,13 @@ def _text(content: object) -> str | None:
         return ""
     if not isinstance(content, list):
         return None
-    texts = [_block(block) for block in cast("list[object]", content)]
-    return "".join(text for text in texts if isinstance(text, str))
+    blocks = as_list(cast("object", content))
+    pieces = [as_dict(block).get("text") if _type(block) == "text" else block for block in blocks]
+    return "".join(piece for piece in pieces if isinstance(piece, str))
 
 
-def _block(block: object) -> object:
-    if isinstance(block, Mapping):
-        given = cast("Mapping[object, object]", block)
-        return given.get("text") if given.get("type") == "text" else None
-    return block
-
-
-def unwrapped(value: Mapping[object, object]) -> Mapping[object, object]:
-    """Return the fields of an object that LangChain serialised; any other mapping as it is.
-
-    Example:
-        >>> unwrapped({"lc": 1, "type": "constructor", "id": ["x", "AIMessage"], "kwargs": {"content": "So."}})
-        {'type': 'AIMessage', 'content': 'So.'}
-        >>> unwrapped({"type": "ai", "data": {"content": "So."}})
-        {'content': 'So.', 'type': 'ai'}
-    """
-    if value.get("lc") == 1 and isinstance(fields := value.get("kwargs"), Mapping):
-        path = as_list(value.get("id"))
-        role: dict[object, object] = {"type": path[-1]} if path and _role(path[-1]) else {}
-        return {**role, **cast("Mapping[object, object]", fields)}
-    if _role(value.get("type")) and isinstance(fields := value.get("data"), Mapping):
-        return {**cast("Mapping[object, object]", fields), "type": value["type"]}
-    return value
+def _type(block: object) -> object:
+    return as_dict(block).get("type")
 
 
 def read_message(value: object) -> Message | None:
@@ -109,33 +105,26 @@ def read_message(value: object) -> Message | None:
     Example:
         >>> read_message(("user", "Why?")) == read_message({"role": "user", "content": "Why?"})
         True
-        >>> read_message({"question": "Why?"})
     """
-    if isinstance(value, Mapping):
-        return _from_mapping(unwrapped(cast("Mapping[object, object]", value)))
-    if isinstance(value, (list, tuple)):
-        pair = cast("Sequence[object]", value)
+    mapping = as_mapping(value)
+    if mapping is not None:
+        return _from_mapping(mapping)
+    pair = as_items(value)
+    if pair or isinstance(value, (list, tuple)):
         role = _role(pair[0]) if len(pair) == 2 else None
         text = _text(pair[1]) if role else None
         return Message(role, text) if role and text is not None else None
-    return _from_object(value)
-
-
-def _from_object(value: object) -> Message | None:
     from langchain_core.messages import AIMessage, BaseMessage, ToolMessage  # most of langchain-core's import time
 
     if not isinstance(value, BaseMessage):
         return None
-    return Message(
-        role=_role(getattr(value, "role", None)) or _role(value.type) or "other",
-        text=text_of(value),
-        calls_tools=isinstance(value, AIMessage) and bool(value.tool_calls),
-        name=value.name,
-        artifact=cast("object", value.artifact) if isinstance(value, ToolMessage) else None,
-        failed=isinstance(value, ToolMessage) and value.status == "error",
-        call_id=value.tool_call_id if isinstance(value, ToolMessage) else None,
-        calls=_names_by_id(value.tool_calls) if isinstance(value, AIMessage) else {},
-    )
+    message = Message(_role(getattr(value, "role", None)) or _role(value.type) or "other", text_of(value))
+    if isinstance(value, AIMessage):
+        return replace(message, calls_tools=bool(value.tool_calls), calls=_names_by_id(value.tool_calls))
+    if isinstance(value, ToolMessage):
+        failed, artifact = value.status == "error", cast("object", value.artifact)
+        return replace(message, name=value.name, artifact=artifact, failed=failed, call_id=value.tool_call_id)
+    return replace(message, name=value.name)
 
 
 def _from_mapping(value: Mapping[object, object]) -> Message | None:
@@ -143,19 +132,17 @@ def _from_mapping(value: Mapping[object, object]) -> Message | None:
     text = _text(value["content"]) if role and "content" in value else None
     if role is None or text is None:
         return None
-    more = value.get("additional_kwargs")
-    older = as_dict(more).get("tool_calls")
-    asked = any(as_dict(block).get("type") in _TOOL_BLOCKS for block in as_list(value["content"]))
-    name = value.get("name")
+    calls = value.get("tool_calls") or as_dict(value.get("additional_kwargs")).get("tool_calls")
+    name, call_id = value.get("name"), value.get("tool_call_id")
     return Message(
         role=role,
         text=text,
-        calls_tools=role == "ai" and bool(value.get("tool_calls") or older or asked),
+        calls_tools=role == "ai" and bool(calls or any(_type(b) in _TOOL_BLOCKS for b in as_list(value["content"]))),
         name=name if isinstance(name, str) else None,
         artifact=value.get("artifact"),
         failed=value.get("status") == "error",
-        call_id=call_id if isinstance(call_id := value.get("tool_call_id"), str) else None,
-        calls=_names_by_id(value.get("tool_calls") or older),
+        call_id=call_id if isinstance(call_id, str) else None,
+        calls=_names_by_id(calls),
     )
 
 
@@ -176,51 +163,35 @@ def _role(word: object) -> Role | None:
 def read_messages(value: object, *, named: bool = False) -> tuple[Message, ...]:
     """Return the conversation that `value` is, from one message up; empty if it is none.
 
-    Args:
-        value: A message or a list of messages, of any form.
-        named: Whether it stands under the key "messages", where a bare text is the human's, as LangGraph has it.
+    With `named` it stands under the key "messages", where a bare text is the human's, as LangGraph has it.
 
     Example:
         >>> [message.role for message in read_messages([("user", "Why?"), {"role": "assistant", "content": "So."}])]
         ['human', 'ai']
-        >>> read_messages(["Why?"]), read_messages("Why?", named=True)[0].role
-        ((), 'human')
     """
     one = Message("human", value) if named and isinstance(value, str) else read_message(value)
     if one is not None:
         return (one,)
-    if not isinstance(value, (list, tuple)):
-        return ()
     messages: list[Message] = []
-    called: dict[str, str] = {}
-    for item in cast("Sequence[object]", value):
+    names: dict[str, str] = {}
+    for item in as_items(value):
         message = Message("human", item) if named and isinstance(item, str) else read_message(item)
         if message is None:
             return ()
-        called |= message.calls
-        if message.name is None and message.call_id in called:
-            message = replace(message, name=called[message.call_id])
+        names |= message.calls
+        if message.name is None and message.call_id in names:
+            message = replace(message, name=names[message.call_id])
         messages.append(message)
     return tuple(messages)
 
 
 def question_in(messages: Sequence[Message]) -> str | None:
-    """Return the text of the last human message.
-
-    Example:
-        >>> question_in(read_messages([("user", "Why?"), ("ai", "So."), ("user", "Really?")]))
-        'Really?'
-    """
+    """Return the text of the last human message."""
     return next((message.text for message in reversed(messages) if message.role == "human"), None)
 
 
 def this_turn(messages: Sequence[Message]) -> Sequence[Message]:
-    """Return what came after the last human message; all where no human spoke.
-
-    Example:
-        >>> [message.text for message in this_turn(read_messages([("user", "Why?"), ("ai", "So.")]))]
-        ['So.']
-    """
+    """Return what came after the last human message; all where no human spoke."""
     last = max((i for i, message in enumerate(messages) if message.role == "human"), default=-1)
     return messages[last + 1 :]
 
@@ -229,12 +200,126 @@ def answer_in(messages: Sequence[Message]) -> str | None:
     """Return the text of this turn's last AI message that calls no tools; None where an agent has not answered.
 
     The last message of all may call tools beside its text, such as one that takes the answer's sources.
-
-    Example:
-        >>> answer_in(read_messages([("user", "Why?"), ("ai", "So.")]))
-        'So.'
-        >>> answer_in(read_messages([("user", "Why?"), ("ai", "So."), ("user", "Really?")]))
     """
     turn = this_turn(messages)
     answers = (m for m in reversed(turn) if m.role == "ai" and (m.is_answer if m is turn[-1] else not m.calls_tools))
     return next((m.text for m in answers), None)
+
+
+def tool_texts(messages: Sequence[Message], retriever_tools: Collection[str] = ()) -> list[str] | None:
+    """Return the texts that tools retrieved in this turn; None where no tool that retrieves was run.
+
+    A tool retrieves if its artifact holds Documents or if it is in `retriever_tools`; then its message's text counts
+    where it has no artifact. A tool that failed retrieved nothing.
+    """
+    retrieved: list[str] | None = None
+    for message in this_turn(messages):
+        if message.role != "tool" or message.failed:
+            continue
+        items = [message.artifact] if is_document(message.artifact) else as_items(message.artifact)
+        texts = [context_text(item, "a tool's artifact") for item in items if is_document(item)]
+        if message.name in retriever_tools:
+            empty = not items and isinstance(message.artifact, (list, tuple))
+            texts = texts if texts or empty else [message.text]
+        elif not texts:
+            continue
+        retrieved = [*(retrieved or ()), *texts]
+    return None if retrieved is None else once_each(retrieved)
+
+
+# Documents
+
+_NO_DOCUMENT = object()
+
+
+def _content(value: object) -> object:
+    """Return the content of a document, or of a pair of a document and its score."""
+    pair = as_items(value)
+    if len(pair) == 2 and isinstance(pair[1], Real):
+        value = pair[0]
+    mapping = as_mapping(value)
+    if mapping is not None:
+        return mapping.get("page_content", _NO_DOCUMENT)
+    from langchain_core.documents import Document  # not needed where nothing but text is passed
+
+    return cast("object", value.page_content) if isinstance(value, Document) else _NO_DOCUMENT
+
+
+def is_document(value: object) -> bool:
+    """Say whether a value is a document (an object, or a mapping with "page_content"), or one with its score."""
+    return not isinstance(value, str) and _content(value) is not _NO_DOCUMENT
+
+
+def are_documents(value: object) -> bool:
+    """Say whether a value is a document or a list of nothing but documents, at least one."""
+    items = as_items(value)
+    return is_document(value) or (bool(items) and all(map(is_document, items)))
+
+
+def context_text(value: object, where: str) -> str:
+    """Return the text of one context: a text, a document, or a document with its score; else raise Unreadable."""
+    if isinstance(value, str):
+        return value
+    content = _content(value)
+    if content is _NO_DOCUMENT:
+        raise Unreadable(f"{where} is {kind(value)}, not text or a Document")
+    if not isinstance(content, str):
+        raise Unreadable(f"{where}: its page_content is {kind(content)}, not text")
+    return content
+
+
+def context_texts(value: object, where: str) -> list[str] | None:
+    """Return the texts of what is meant to be contexts: one, or a list of them. None for a mapping of other things.
+
+    Raises:
+        Unreadable: An item of a list is no context; the message names it.
+    """
+    if isinstance(value, str) or is_document(value):
+        return [context_text(value, where)]
+    if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray, memoryview)):
+        items = cast("Sequence[object]", value)
+        return [context_text(item, f"{where}[{i}]") for i, item in enumerate(items)]
+    return None
+
+
+def once_each(texts: Iterable[str]) -> list[str]:
+    """Return the texts without repetitions, in order: several searches may find the same."""
+    return list(dict.fromkeys(texts))
+
+
+# States
+
+
+def entries_of(value: object) -> dict[str, object] | None:
+    """Return what stands under names in a state: a mapping, a pydantic model or a dataclass. None for anything else.
+
+    None counts as absent. Messages and Documents, whose "name" or "id" is no one's question, have no entries.
+    """
+    if read_message(value) is not None or is_document(value):
+        return None
+    entries = as_mapping(value)
+    if isinstance(value, BaseModel):
+        stored = {**vars(value), **(value.model_extra or {})}  # to ask for a deprecated field by its name would warn
+        entries = {name: stored.get(name) for name in (*type(value).model_fields, *(value.model_extra or ()))}
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        entries = {each.name: getattr(cast("object", value), each.name, None) for each in dataclasses.fields(value)}
+        if set(entries) == {"value", "interrupts"}:  # LangGraph's invoke(version="v2") packs the state
+            return entries_of(entries["value"])
+    if entries is None:
+        return None
+    return {name: item for name, item in entries.items() if isinstance(name, str) and item is not None}
+
+
+def kind(value: object) -> str:
+    """Return what a value is, for a message: its type and, where it has them, its keys, such as "dict with 'q'"."""
+    if value is None:
+        return "None"
+    name = type(value).__name__
+    entries = cast("Mapping[object, object]", value) if isinstance(value, Mapping) else entries_of(value)
+    if entries is None:
+        return name
+    keys = list(entries)
+    if not keys:
+        return f"an empty {name}"
+    shown = ", ".join(repr(key[:40]) if isinstance(key, str) else type(key).__name__ for key in keys[:_MOST_KEYS])
+    return f"{name} with {shown}" + (", ..." if len(keys) > _MOST_KEYS else "")

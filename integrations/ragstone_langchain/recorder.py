@@ -4,7 +4,7 @@ import asyncio
 import json
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, cast
 from uuid import UUID
@@ -12,22 +12,23 @@ from uuid import UUID
 from ragstone.errors import describe
 from ragstone.monitor.run_tree import MOST_COLLECTED, OpenSample, Run, RunTree
 from ragstone.sample import Sample
-from ragstone_langchain.documents import context_texts
-from ragstone_langchain.found import (
-    answer_of,
-    contexts_told,
-    contexts_used,
+from ragstone_langchain.extraction import (
+    any_contexts,
     documents_passed,
-    question_elsewhere,
-    question_given,
-    this_turn,
+    find_question,
+    find_text,
+    if_readable,
+    last_turn,
+    named_contexts,
+    state_messages,
+    stated_contexts,
+    to_sample,
     tool_documents,
     tool_text,
     waits_for_tools,
 )
 from ragstone_langchain.judge_tag import JUDGE_TAG
-from ragstone_langchain.told import to_sample
-from ragstone_langchain.values import Unreadable, kind
+from ragstone_langchain.messages import context_texts, once_each, tool_texts
 
 if TYPE_CHECKING:
     from ragstone.monitor import Monitor
@@ -40,6 +41,9 @@ Where = Callable[[str, Sequence[str], Mapping[str, object]], bool]
 
 Kind = Literal["chain", "step", "tool", "retriever", "model"]
 """What a run is. A step is a chain that only words or parses (a prompt, a parser), and never a sample."""
+
+CONTEXTS_EVENT = "ragstone.contexts"
+"""The name of the custom event by which an app names what it retrieved."""
 
 _CANCELLED = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
 _ERROR_LENGTH = 200  # characters of an error's message
@@ -142,7 +146,7 @@ class Recorder:
         if not _is_placeholder(inputs):
             run.inputs = inputs
             if self._options.extract is None:
-                run.question = question_given(this_turn(inputs))
+                run.question = if_readable(find_text, "user_input", last_turn(inputs), "inputs", lone=False)
         return run
 
     def end_chain(self, run_id: UUID, outputs: object, streamed: object) -> None:
@@ -227,11 +231,11 @@ class Recorder:
         if error is not None:
             _note_interrupt(run, error)
 
-    def collect_named(self, run_id: UUID, data: object) -> None:
-        """Take the contexts that the app names by the event `ragstone.contexts`."""
-        run = self.runs.get(run_id.int, ended=True)
+    def collect_named(self, run_id: UUID, event: str, data: object) -> None:
+        """Take the contexts that the app names by its event."""
+        run = self.runs.get(run_id.int, ended=True) if event == CONTEXTS_EVENT else None
         if run is not None and run.root.sample is not None:
-            self.runs.collect(run, "event", contexts_told(data))
+            self.runs.collect(run, "event", named_contexts(data, CONTEXTS_EVENT))
 
 
 def live_sample(
@@ -245,30 +249,49 @@ def live_sample(
         retriever_tools: Names of tools whose messages are contexts.
         error: What the app raised.
     """
-    inputs, outputs = this_turn(run.inputs), this_turn(outputs)
-    question = question_given(inputs) if run.question is None else run.question
-    if question is None:
-        question = question_elsewhere(outputs, inputs)
-    contexts = contexts_used(run, inputs, outputs, retriever_tools)
-    answer = None if error is not None else answer_of(outputs)
+    inputs, outputs = last_turn(run.inputs), last_turn(outputs)
+    question = if_readable(find_question, inputs, outputs) if run.question is None else run.question
+    contexts = _contexts(run, inputs, outputs, retriever_tools)
+    answer = None if error is not None else if_readable(find_text, "response", outputs, "outputs")
     if error is None and question is None and answer is None and not contexts:
         return None
     about = about_run(run, error)
     return Sample(user_input=question, retrieved_contexts=contexts, response=answer, id=str(run.run_id), metadata=about)
 
 
+def _contexts(run: LiveRun, inputs: object, outputs: object, tools: Collection[str]) -> Sequence[str]:
+    """Return the contexts of a run: the first of these places that holds any.
+
+    1. What the app named itself by its event.
+    2. Documents or a list of texts in the outputs, under a usual name: a graph's final state.
+    3. What retrievers and tools returned, each text once, in the order of their start.
+    4. Documents that a step passed on, where no retriever was run. A step that passes on some of those before chose.
+    5. One text in the outputs under a usual name, then whatever the inputs hold.
+    """
+    named = run.items("event")
+    if named:
+        return once_each(text for _, texts in named for text in texts)
+    searches = sorted(run.items("search"), key=lambda item: item[0].order)
+    # An artifact in this turn's messages may also be of a run before, which an interrupt has stopped.
+    artifacts = if_readable(tool_texts, state_messages(outputs)) or ()
+    passed: list[str] = []
+    for _, texts in run.items("step"):
+        passed = once_each(texts if set(texts) <= set(passed) else [*passed, *texts])
+    return (
+        stated_contexts(outputs)
+        or once_each([*(text for _, texts in searches for text in texts), *artifacts])
+        or passed
+        or any_contexts(outputs, tools)
+        or any_contexts(inputs, tools)
+    )
+
+
 def _extracted(run: LiveRun, extract: Extract, outputs: object, error: BaseException | None) -> Sample | None:
-    result = cast("object", extract(run.inputs, outputs, tuple(contexts_used(run, None, None, ()))))
-    if isinstance(result, Mapping):
-        result = to_sample(cast("Mapping[object, object]", result), "extract")
-    if result is None:
+    sample = to_sample(extract(run.inputs, outputs, tuple(_contexts(run, None, None, ()))), "extract")
+    if sample is None:
         return None
-    if not isinstance(result, Sample):
-        raise Unreadable(
-            f"extract: the function returned {kind(result)}; return a Sample, a mapping of its fields or None"
-        )
-    metadata = {**about_run(run, error), **result.metadata}
-    return result.model_copy(update={"id": result.id or str(run.run_id), "metadata": metadata})
+    metadata = {**about_run(run, error), **sample.metadata}
+    return sample.model_copy(update={"id": sample.id or str(run.run_id), "metadata": metadata})
 
 
 def about_run(run: LiveRun, error: BaseException | None = None) -> dict[str, object]:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from langsmith.evaluation import EvaluationResult, RunEvaluator
 
-from ragstone_langchain.given import Given
+from ragstone_langchain.extraction import Arguments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -79,9 +79,9 @@ class _Seen(Protocol):
     def child_runs(self) -> "Sequence[_Seen] | None": ...
 
 
-def _given(run: _Seen, example: "Example | None") -> Given:
+def _given(run: _Seen, example: "Example | None") -> Arguments:
     reference = cast("object", example.outputs) if example is not None else None
-    return Given(run.inputs, run.outputs, reference, retrieved=retriever_outputs(run))
+    return Arguments(run.inputs, run.outputs, reference, retrieved=retriever_outputs(run))
 
 
 def retriever_outputs(run: _Seen) -> "Sequence[object] | None":

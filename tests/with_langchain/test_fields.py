@@ -16,10 +16,8 @@ from langchain_core.prompt_values import ChatPromptValue
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragstone import AlignmentCoverage, Sample, SummarizationScore
-from ragstone_langchain.fields import Reading, read_sample
-from ragstone_langchain.given import Given
-from ragstone_langchain.places import USUAL_NAMES
-from ragstone_langchain.values import Unreadable
+from ragstone_langchain.extraction import FIELD_NAMES, Arguments, Extraction
+from ragstone_langchain.messages import Unreadable
 
 from .samples import ANSWER, FIRST, QUESTION, SECOND, NeedsAll, NeedsNothing, judge
 
@@ -30,11 +28,11 @@ CALL = {"name": "search", "args": {"query": "word1"}, "id": "1", "type": "tool_c
 
 def read(inputs=None, outputs=None, reference_outputs=None, context=None, retrieved=None, metric=NeedsAll, **options):
     """Read a sample, and see to it that nothing was changed on the way."""
-    whole = Given(inputs, outputs, reference_outputs, context, retrieved)
+    whole = Arguments(inputs, outputs, reference_outputs, context, retrieved)
     before = copy.deepcopy(whole)
     metric = metric(llm=judge()) if isinstance(metric, type) else metric
     try:
-        return read_sample(whole, Reading(metric, **options))
+        return Extraction(metric, **options).sample(whole)
     finally:
         assert whole == before
 
@@ -123,11 +121,11 @@ def test_the_question_the_answer_and_the_contexts_are_read_from_every_form():
 
 
 def test_each_usual_name_is_known():
-    for name in USUAL_NAMES["user_input"]:
+    for name in FIELD_NAMES["user_input"]:
         assert read({name: QUESTION, "lang": "en"}, ANSWER, context=DOCUMENTS) == WHOLE, name
-    for name in USUAL_NAMES["response"]:
+    for name in FIELD_NAMES["response"]:
         assert read(QUESTION, {name: ANSWER, "lang": "en"}, context=DOCUMENTS) == WHOLE, name
-    for name in USUAL_NAMES["retrieved_contexts"]:
+    for name in FIELD_NAMES["retrieved_contexts"]:
         assert read(QUESTION, {"answer": ANSWER, name: DOCUMENTS}) == WHOLE, name
 
 
@@ -269,16 +267,16 @@ def test_a_source_stays_chosen_or_the_default_in_copies():
 @pytest.mark.parametrize(
     "whole",
     [
-        Given({"q": QUESTION, "k": 2, "found": DOCUMENTS}, {"draft": AIMessage(ANSWER), "n": 1}),
-        Given({"q": QUESTION}, {"draft": ANSWER}, {"found": dumpd(DOCUMENTS)}),
-        Given({"q": None}, {"q": [("user", QUESTION)], "draft": ANSWER, "found": DOCUMENTS, "answer": "no"}),
-        Given({"q": QUESTION, "draft": "in inputs"}, {"output": {"draft": ANSWER, "found": DOCUMENTS}}),
+        Arguments({"q": QUESTION, "k": 2, "found": DOCUMENTS}, {"draft": AIMessage(ANSWER), "n": 1}),
+        Arguments({"q": QUESTION}, {"draft": ANSWER}, {"found": dumpd(DOCUMENTS)}),
+        Arguments({"q": None}, {"q": [("user", QUESTION)], "draft": ANSWER, "found": DOCUMENTS, "answer": "no"}),
+        Arguments({"q": QUESTION, "draft": "in inputs"}, {"output": {"draft": ANSWER, "found": DOCUMENTS}}),
     ],
     ids=["in inputs and outputs", "in the reference", "None is absent", "outputs before inputs, deeper"],
 )
 def test_a_mapping_says_where_the_fields_are(whole):
     fields = {"user_input": "q", "response": "draft", "retrieved_contexts": "found"}
-    assert read_sample(whole, Reading(NeedsAll(llm=judge()), fields)) == WHOLE
+    assert Extraction(NeedsAll(llm=judge()), fields).sample(whole) == WHOLE
 
 
 def test_a_function_says_what_the_fields_are():
@@ -303,7 +301,7 @@ def test_nesting_without_end_ends_and_a_field_that_nobody_needs_may_be_anything(
     several["response"] = several
     for value in (loop, several):
         with pytest.raises(Unreadable):
-            read_sample(Given(value, value, None, value), Reading(NeedsAll(llm=judge())))
+            Extraction(NeedsAll(llm=judge())).sample(Arguments(value, value, None, value))
 
 
 ROLES = ["user", "ai", "tool", "assistant", "constructor", "search", "HumanMessage"]
@@ -331,9 +329,9 @@ def test_whatever_is_handed_over_gives_a_sample_of_its_own_texts_or_says_why_not
     inputs, outputs, context, metric, fields
 ):
     before = repr((inputs, outputs, context))
-    reading = Reading(metric(llm=judge()), fields, {"search"})
+    extraction = Extraction(metric(llm=judge()), fields, {"search"})
     try:
-        sample = read_sample(Given(inputs, outputs, None, context), reading)
+        sample = extraction.sample(Arguments(inputs, outputs, None, context))
     except Unreadable as reason:
         named = re.match("user_input|retrieved_contexts|response", str(reason))
     else:

@@ -1,0 +1,565 @@
+"""Question, contexts and answer in whatever LangChain's apps take and return, for evaluators and live runs alike."""
+
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, ParamSpec, TypeVar, cast, get_args
+
+from pydantic import ValidationError
+
+from ragstone.errors import describe
+from ragstone.metrics import Metric
+from ragstone.sample import Sample, SampleField
+from ragstone_langchain.messages import (
+    Message,
+    Unreadable,
+    answer_in,
+    are_documents,
+    as_items,
+    context_texts,
+    entries_of,
+    kind,
+    once_each,
+    question_in,
+    read_message,
+    read_messages,
+    tool_texts,
+)
+
+FieldMapping = Mapping[str, str]
+FieldFunction = Callable[..., Sample | Mapping[str, object]]
+P = ParamSpec("P")
+T = TypeVar("T")
+TextField = Literal["user_input", "response"]
+
+FIELDS: tuple[SampleField, ...] = get_args(SampleField)
+FIELD_NAMES: Mapping[SampleField, tuple[str, ...]] = {
+    "user_input": ("user_input", "question", "query", "input"),
+    "response": ("response", "answer", "output", "output_text", "result", "generation", "summary", "prediction"),
+    # Not reference_contexts, which are what should have been retrieved.
+    "retrieved_contexts": (
+        *("retrieved_contexts", "contexts", "context", "documents", "docs"),
+        *("source_documents", "input_documents", "retrieval_context"),
+    ),
+}
+"""The keys under which LangChain's chains, tutorials and evaluators keep each field; the first that is there counts."""
+
+_ORIGINAL_NAMES = ("text", "document", "source", "article", "original")  # of what a summariser is to sum up
+# What a mapping may hold beside the fields, and hold alone when something went wrong.
+_NOT_ALONE = {
+    *("error", "errors", "status", "id", "run_id", "message_id", "thread_id", "session_id", "user_id", "language"),
+    *("messages", "reference", "reference_contexts", "reference_outputs", "ground_truth"),
+}
+_DEPTH = 4  # {"output": {"state": {"messages": ...}}} and one to spare
+_WAYS_OUT: Mapping[SampleField, str] = {
+    "user_input": "pass inputs as text, a message or a mapping with one of %s",
+    "response": "pass outputs as text, an AI message with text, or a mapping with one of %s",
+    "retrieved_contexts": "pass context as texts or Documents, or outputs with one of %s; an agent's tool keeps "
+    "Documents in its artifact or is named in retriever_tools",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What an evaluator is called with, as LangSmith names it.
+
+    `reference_outputs` is read only where `fields` says so. `context` is what was retrieved, where the caller has it
+    apart. `retrieved` is what each of a run's retrievers returned; it counts where neither context nor outputs hold
+    contexts.
+    """
+
+    inputs: object = None
+    outputs: object = None
+    reference_outputs: object = None
+    context: object = None
+    retrieved: Sequence[object] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """How a metric's sample is read from an evaluator's arguments: see `RagEvaluator` for the options.
+
+    Raises:
+        ValueError: `fields` names an unknown field, or a key is not text.
+        TypeError: `fields` is neither mapping nor function.
+
+    Example:
+        >>> from ragstone import ContextRelevancy
+        >>> from ragstone.testing import FakeLLM
+        >>> extraction = Extraction(ContextRelevancy(llm=FakeLLM(lambda request: {"ids": []})))
+        >>> extraction.sample(Arguments({"question": "Who?"}, {"answer": "Jane.", "context": ["Emma."]}))
+        Sample(user_input='Who?', retrieved_contexts=('Emma.',), response='Jane.', id=None, metadata={})
+    """
+
+    metric: Metric
+    fields: FieldMapping | FieldFunction | None = None
+    retriever_tools: Collection[str] = ()
+
+    def __post_init__(self) -> None:
+        fields = cast("object", self.fields)
+        if fields is None or callable(fields):
+            return
+        if not isinstance(fields, Mapping):
+            raise TypeError(f"fields: is {kind(fields)}; pass a mapping from a sample's field to a key, or a function")
+        for field, key in cast("Mapping[object, object]", fields).items():
+            if field not in FIELDS:
+                raise ValueError(f"fields: {field!r} is not one of {', '.join(map(repr, FIELDS))}")
+            if not isinstance(key, str):
+                raise ValueError(f"fields: the key of {field} is {kind(key)}, not text (str)")
+
+    def sample(self, arguments: Arguments) -> Sample:
+        """Return the sample that is in the arguments, which are not changed.
+
+        Raises:
+            Unreadable: A field that the metric needs, or that `fields` names, is not there or is not text. The
+                message names the field, what was passed and the way out.
+        """
+        if callable(self.fields):
+            return _by_function(self.fields, arguments)
+        keys: FieldMapping = self.fields or {}
+        values: dict[SampleField, str | list[str]] = {}
+        problems: dict[SampleField, Unreadable] = {}
+        for field in FIELDS:
+            value = _attempt(self._field, field, arguments, keys.get(field))
+            if isinstance(value, Unreadable):
+                problems[field] = value
+            elif value is not None:
+                values[field] = value
+        wrong_keys: list[SampleField] = [field for field in problems if field in keys]
+        if not wrong_keys and not self.metric.source_chosen:
+            _fill_source(values, self.metric.source_field)
+        needed: Sequence[SampleField] = wrong_keys or self.metric.required_fields
+        for field in needed:
+            if field not in values:
+                names = ", ".join(map(repr, FIELD_NAMES[field]))
+                raise Unreadable(
+                    f"{field}: {problems.get(field) or _absent(field, arguments)}; {_WAYS_OUT[field] % names}; "
+                    f"or say where it is with fields={{{field!r}: KEY}}"
+                )
+        return Sample.model_validate(values)
+
+    def _field(self, field: SampleField, arguments: Arguments, key: str | None) -> str | list[str] | None:
+        originals = _ORIGINAL_NAMES if self.metric.source_field is not None else ()
+        if field == "retrieved_contexts" and arguments.context is not None:
+            return named_contexts(arguments.context, "context")
+        if key is not None:
+            return _under_key(field, key, arguments)
+        if field == "response":
+            return find_text(field, arguments.outputs, "outputs")
+        if field == "user_input":
+            # Only where it is the original: else "text" beside "question" would take the question's place.
+            return find_question(
+                arguments.inputs, arguments.outputs, originals if self.metric.source_field == field else ()
+            )
+        texts = find_contexts(arguments.outputs, "outputs", tools=self.retriever_tools)
+        if texts is None and arguments.retrieved is not None:
+            texts = retrieved_texts(arguments.retrieved)
+        if texts is None:
+            names = (*FIELD_NAMES[field], *originals)
+            texts = find_contexts(arguments.inputs, "inputs", names=names, tools=self.retriever_tools)
+        return texts
+
+
+def _attempt(read: Callable[P, T], *args: P.args, **options: P.kwargs) -> T | Unreadable:
+    """Return what a function reads, or the `Unreadable` that it raises."""
+    try:
+        return read(*args, **options)
+    except Unreadable as problem:
+        return problem
+
+
+def _fill_source(values: dict[SampleField, str | list[str]], source: SampleField | None) -> None:
+    """Take a summary's original from where the user has it, if not in the field that the metric reads."""
+    if source not in ("user_input", "retrieved_contexts") or _has_text(values.get(source)):
+        return
+    other = values.get("retrieved_contexts" if source == "user_input" else "user_input")
+    if other is not None and _has_text(other):
+        values[source] = [other] if isinstance(other, str) else "\n".join(other)  # as AlignmentCoverage joins contexts
+
+
+def _has_text(texts: str | list[str] | None) -> bool:
+    return any(text.strip() for text in ([texts] if isinstance(texts, str) else texts or ()))
+
+
+def _absent(field: SampleField, arguments: Arguments) -> str:
+    places = {"context": arguments.context, "inputs": arguments.inputs, "outputs": arguments.outputs}
+    searched = {"user_input": ("inputs", "outputs"), "response": ("outputs",), "retrieved_contexts": tuple(places)}
+    return f"is not in {' or '.join(f'{name} ({kind(places[name])})' for name in searched[field])}"
+
+
+# What the user says: a key, or a function
+
+
+def _under_key(field: SampleField, key: str, arguments: Arguments) -> str | list[str]:
+    """Return a field that stands under a key of the outputs, the inputs or the reference; else raise Unreadable."""
+    places = {
+        "outputs": arguments.outputs,
+        "inputs": arguments.inputs,
+        "reference_outputs": arguments.reference_outputs,
+    }
+    for name, value in places.items():
+        for where, entries in _levels(value, name):
+            if key in entries:
+                return _strictly(field, entries[key], f"{where}[{key!r}]")
+    there = ", ".join(f"{name} ({kind(value)})" for name, value in places.items())
+    raise Unreadable(f"the key {key!r}, which fields= names, is not in {there}")
+
+
+def _levels(value: object, where: str) -> Iterator[tuple[str, dict[str, object]]]:
+    """Yield the entries of a value and, where it only packs another one as LangSmith does, those of that one."""
+    for _ in range(3):
+        entries = entries_of(value)
+        if entries is None:
+            return
+        yield where, entries
+        if len(entries) != 1:
+            return
+        ((name, value),) = entries.items()
+        where = f"{where}[{name!r}]"
+
+
+def _strictly(field: SampleField, value: object, where: str) -> str | list[str]:
+    """Read a value that someone said is the field; raise Unreadable if it is not."""
+    if field == "retrieved_contexts":
+        return named_contexts(value, where)
+    text = find_text(field, value, where)
+    if text is None:
+        raise Unreadable(f"{where} is {kind(value)}, not text")
+    return text
+
+
+def _by_function(function: FieldFunction, arguments: Arguments) -> Sample:
+    context = arguments.context
+    if context is None and arguments.retrieved is not None:
+        context = retrieved_texts(arguments.retrieved)
+    try:
+        result = cast(
+            "object",
+            function(
+                inputs=arguments.inputs,
+                outputs=arguments.outputs,
+                reference_outputs=arguments.reference_outputs,
+                context=context,
+            ),
+        )
+    except Exception as error:
+        raise Unreadable(f"fields: the function raised {describe(error, most=300)}") from error
+    sample = to_sample(result, "fields")
+    if sample is None:
+        raise Unreadable("fields: the function returned None; return a Sample or a mapping of its fields")
+    return sample
+
+
+def to_sample(result: object, option: str) -> Sample | None:
+    """Return the sample that a user's function returned: one, a mapping of its fields, or None for none.
+
+    The fields may be texts, messages and Documents. `option` is the function's name, for messages.
+
+    Raises:
+        Unreadable: It is no sample.
+    """
+    if result is None or isinstance(result, Sample):
+        return result
+    if not isinstance(result, Mapping):
+        raise Unreadable(f"{option}: the function returned {kind(result)}; return a Sample or a mapping of its fields")
+    fields = {name: value for name, value in cast("Mapping[object, object]", result).items() if value is not None}
+    for field in FIELDS:
+        if field in fields:
+            fields[field] = _strictly(field, fields[field], f"{option}: the function's {field!r}")
+    try:
+        return Sample.model_validate(fields)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        at = ".".join(str(part) for part in first["loc"])
+        wrong = first["msg"].removeprefix("Value error, ")
+        raise Unreadable(
+            f"{option}: the function's {at!r}: {wrong}; a sample has {', '.join(Sample.model_fields)}"
+        ) from None
+
+
+# Question and answer
+
+
+def find_question(inputs: object, outputs: object, originals: Sequence[str] = ()) -> str | None:
+    """Return the question: in the inputs by a usual name, else in the outputs, else the only text of the inputs.
+
+    Args:
+        inputs: What the app was asked.
+        outputs: What it returned; a resumed graph's state has the question.
+        originals: For a summary: the keys of its original, which go before an instruction.
+
+    Raises:
+        Unreadable: What stands where the question should is no text.
+    """
+    own, *others = FIELD_NAMES["user_input"]
+    names = (own, *originals, *others)
+    problem: Unreadable | None = None
+    for read in (
+        partial(find_text, "user_input", inputs, "inputs", names=names, lone=False),
+        partial(find_text, "user_input", outputs, "outputs", own=False),
+        partial(find_text, "user_input", inputs, "inputs", names=names),
+    ):
+        text = _attempt(read)
+        if isinstance(text, str):
+            return text
+        problem = problem or text
+    if problem is not None:
+        raise problem
+    return None
+
+
+def find_text(
+    field: TextField,
+    value: object,
+    where: str,
+    *,
+    own: bool = True,
+    lone: bool = True,
+    names: Sequence[str] | None = None,
+    depth: int = 0,
+) -> str | None:
+    """Return the question or the answer in a value of any form; None where it is not there.
+
+    Args:
+        field: Which of them.
+        value: What was passed.
+        where: Its name, for messages.
+        own: Whether the value as a whole is meant to be the field, so that a bare text is it.
+        lone: Whether the only text of a mapping is the field, whatever its key.
+        names: Keys, the first that is there counts; None: the usual ones.
+        depth: How far inside of what was passed it stands.
+
+    Raises:
+        Unreadable: It stands where the field should and is neither text nor anything that could hold some.
+
+    Example:
+        >>> find_text("response", {"output": {"answer": "Jane Austen."}}, "outputs")
+        'Jane Austen.'
+        >>> find_text("user_input", "Jane Austen.", "outputs", own=False)
+    """
+    if value is None or depth > _DEPTH:
+        return None
+    if isinstance(value, str):
+        return value if own else None
+    if own and (message := read_message(value)) is not None:
+        if field == "response" and not message.is_answer:
+            raise Unreadable(f"{where} is a message that only calls tools, not an answer")
+        return message.text
+    in_messages = question_in if field == "user_input" else answer_in
+    if messages := read_messages(value):
+        return in_messages(messages)
+    entries = entries_of(value)
+    if entries is None:
+        if own:
+            raise Unreadable(f"{where} is {kind(value)}, not text")
+        return None
+    names = FIELD_NAMES[field] if names is None else names
+    inside = {name: True for name in names if name in entries}
+    if len(entries) == 1 and not inside and _may_hold_text(*entries.values()):
+        # A number, say, under an unknown name is nothing; under a name of the field's own it is a mistake.
+        (name,) = entries
+        inside[name] = own and lone and name not in _NOT_ALONE and not _is_of_another(name, field)
+    for name, meant in inside.items():
+        text = find_text(field, entries[name], f"{where}[{name!r}]", own=meant, lone=lone, names=names, depth=depth + 1)
+        if text is not None:
+            return text
+    return in_messages(read_messages(entries.get("messages"), named=True))
+
+
+def _may_hold_text(value: object) -> bool:
+    return isinstance(value, str) or bool(read_messages(value)) or entries_of(value) is not None
+
+
+def _is_of_another(name: str, field: SampleField) -> bool:
+    return any(name in names for other, names in FIELD_NAMES.items() if other != field)
+
+
+# Contexts
+
+
+def find_contexts(
+    value: object,
+    where: str,
+    *,
+    own: bool = False,
+    names: Sequence[str] = FIELD_NAMES["retrieved_contexts"],
+    tools: Collection[str] = (),
+    depth: int = 0,
+) -> list[str] | None:
+    """Return the texts of the contexts in a value of any form; None where there are none to be found.
+
+    Args:
+        value: What was passed.
+        where: Its name, for messages.
+        own: Whether the value is meant to be contexts. Otherwise documents alone are.
+        names: Keys, the first that is there counts.
+        tools: Names of the tools that retrieve and keep no Documents.
+        depth: How far inside of what was passed it stands.
+
+    Raises:
+        Unreadable: Something that is neither text nor a Document stands where the contexts should.
+
+    Example:
+        >>> find_contexts({"docs": ["Emma is a novel."]}, "outputs")
+        ['Emma is a novel.']
+    """
+    if not own and (value is None or depth > _DEPTH):
+        return None
+    if own or are_documents(value):
+        texts = context_texts(value, where)
+        if texts is not None or depth > _DEPTH:
+            return texts
+    if messages := read_messages(value):
+        return tool_texts(messages, tools)
+    entries = entries_of(value)
+    if entries is None:
+        if own:
+            raise Unreadable(f"{where} is {kind(value)}, not texts or Documents")
+        return None
+    for name in names:
+        if name in entries:
+            texts = find_contexts(entries[name], f"{where}[{name!r}]", own=True, names=names, depth=depth + 1)
+            if texts is not None:
+                return texts
+    if len(entries) == 1 and "messages" not in entries:
+        ((name, inside),) = entries.items()
+        return find_contexts(inside, f"{where}[{name!r}]", names=names, tools=tools, depth=depth + 1)
+    return tool_texts(read_messages(entries.get("messages"), named=True), tools)
+
+
+def named_contexts(value: object, where: str) -> list[str]:
+    """Return the texts of what someone said are contexts: texts, Documents, or a mapping that holds them.
+
+    Raises:
+        Unreadable: It is none of these.
+    """
+    texts = find_contexts(value, where, own=True)
+    if texts is None:
+        raise Unreadable(f"{where} is {kind(value)}, not texts or Documents")
+    return texts
+
+
+def retrieved_texts(retrieved: Sequence[object]) -> list[str]:
+    """Return the texts of what several retriever runs returned, each once: they may have found the same.
+
+    Raises:
+        Unreadable: One returned neither texts nor Documents.
+    """
+    # LangChain's retrievers name what they return "documents"; LangSmith packs what a traced function does as "output".
+    names = ("documents", "output")
+    each = (find_contexts(one, f"retriever run {i}", own=True, names=names) for i, one in enumerate(retrieved, 1))
+    return once_each(text for texts in each for text in texts or ())
+
+
+# Live runs: what is not readable is not there
+
+
+def if_readable(read: Callable[P, T | None], *args: P.args, **options: P.kwargs) -> T | None:
+    """Return what a function reads; None where it raises `Unreadable`."""
+    value = _attempt(read, *args, **options)
+    return None if isinstance(value, Unreadable) else value
+
+
+def last_turn(value: object) -> object:
+    """Return a state or conversation without the earlier turns, so that a long history costs nothing.
+
+    Example:
+        >>> last_turn({"messages": [("user", "Hi."), ("ai", "Hello."), ("user", "Why?"), ("ai", "So.")], "k": 1})
+        {'messages': [('user', 'Why?'), ('ai', 'So.')], 'k': 1}
+    """
+    if isinstance(value, list):
+        messages = as_items(cast("object", value))
+        for i in range(len(messages) - 1, -1, -1):
+            message = read_message(messages[i])
+            if message is None:
+                break
+            if message.role == "human":
+                return messages[i:]
+        return cast("object", value)
+    entries = None if value is None or isinstance(value, str) else entries_of(value)
+    if entries is None:
+        return value
+    return {**entries, "messages": last_turn(entries["messages"])} if "messages" in entries else entries
+
+
+def waits_for_tools(outputs: object, resumable: bool) -> bool:
+    """Say whether an agent has stopped before the tools that it calls, as `interrupt_before` makes it.
+
+    A last message of text and tool calls is an answer, except in the state of a graph that can be resumed: nothing
+    says of that whether it has ended.
+
+    Example:
+        >>> call = {"name": "search", "args": {}, "id": "1"}
+        >>> waits_for_tools({"messages": [{"role": "assistant", "content": "", "tool_calls": [call]}]}, False)
+        True
+        >>> waits_for_tools({"role": "assistant", "content": "Jane did.", "tool_calls": [call]}, True)
+        False
+    """
+    messages = state_messages(outputs)
+    if not messages or messages[-1].role != "ai" or not messages[-1].calls_tools:
+        return False
+    return not messages[-1].is_answer or (resumable and read_message(outputs) is None)
+
+
+def state_messages(state: object) -> Sequence[Message]:
+    """Return the messages of a state, or those that it is."""
+    if isinstance(state, Mapping):
+        return read_messages(cast("Mapping[str, object]", state).get("messages"), named=True)
+    return () if state is None or isinstance(state, str) else read_messages(state)
+
+
+def stated_contexts(outputs: object) -> Sequence[str]:
+    """Return the documents or the list of texts that outputs have under a usual name.
+
+    One text is what a prompt was given: the documents one by one, where there are any, tell more.
+    """
+    if isinstance(outputs, Mapping):
+        entries = cast("Mapping[object, object]", outputs).items()
+        outputs = {name: value for name, value in entries if name != "messages" and not isinstance(value, str)}
+    return any_contexts(outputs)
+
+
+def any_contexts(value: object, tools: Collection[str] = ()) -> Sequence[str]:
+    """Return the contexts that are anywhere in a run's inputs or outputs."""
+    return () if isinstance(value, str) else if_readable(find_contexts, value, "", tools=tools) or ()
+
+
+def documents_passed(outputs: object) -> Sequence[str]:
+    """Return the texts of the documents that a step passes on: alone, or under a usual name; none if there are none.
+
+    Example:
+        >>> documents_passed({"documents": [{"page_content": "Emma is a novel."}], "question": "Who?"})
+        ['Emma is a novel.']
+    """
+    command: object = getattr(sys.modules.get("langgraph.types"), "Command", None)  # whoever made one has imported it
+    if isinstance(command, type) and isinstance(outputs, command):
+        outputs = getattr(outputs, "update", None)
+    if isinstance(outputs, list):
+        value = cast("object", outputs)
+        return if_readable(context_texts, value, "") or () if are_documents(value) else ()
+    if isinstance(outputs, dict):
+        entries = cast("dict[str, object]", outputs)
+        for name in FIELD_NAMES["retrieved_contexts"]:
+            # One text may be anything; a list under such a name is of documents or their texts.
+            if name in entries and not isinstance(entries[name], str):
+                texts = if_readable(context_texts, entries[name], "")
+                if texts:
+                    return texts
+    return ()
+
+
+def tool_documents(output: object) -> Sequence[str]:
+    """Return the texts of the documents that a tool returned: as its message's artifact, or as they are."""
+    message = read_message(output)
+    if message is not None:
+        return tool_texts([message]) or ()
+    return if_readable(context_texts, output, "") or () if are_documents(output) else ()
+
+
+def tool_text(output: object) -> str | None:
+    """Return the text that a tool returned; None where it failed or returned something else."""
+    message = read_message(output)
+    if message is None:
+        return output if isinstance(output, str) else None
+    return None if message.failed else message.text
