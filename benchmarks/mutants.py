@@ -134,20 +134,20 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("scripts_japanese", '["ja"] * 10 > words["zh"]', '["ja"] > words["zh"]'),
     ],
     # Batches: journal, pace, sources, report, comparison, provider
-    ("core/ragstone/store/journal/keys.py", "batch/test_keys.py"): [
+    ("core/ragstone/store/journal/keys.py", "store/test_keys.py"): [
         ("key_of_a_draw", "of_metric, draw]", "of_metric]"),
         ("key_of_a_response", "contexts, sample.response]", "contexts]"),
         ("key_of_a_reply", "request.choices, judge, draw]", "request.choices, judge]"),
     ],
-    ("core/ragstone/store/record.py", "batch/test_journal.py"): [
+    ("core/ragstone/store/record.py", "store/test_journal.py"): [
         ("journal_final", '"judge_error", "timeout", ', '"judge_error", '),
     ],
-    ("core/ragstone/store/journal/writer.py", "batch/test_journal.py"): [
+    ("core/ragstone/store/journal/writer.py", "store/test_journal.py"): [
         ("journal_fork", "if self._pid != os.getpid():", "if self._pid < 0:"),
         ("journal_exit", "atexit.register(self._at_exit)", "atexit.unregister(self._at_exit)"),
         ("journal_failed_write", "self._leaving.add(self._waiting)", "self._leaving = self._waiting"),
     ],
-    ("core/ragstone/store/journal/file.py", "batch/test_journal.py"): [
+    ("core/ragstone/store/journal/file.py", "store/test_journal.py"): [
         ("journal_replaced", "if self._replaced():", "if self._patience < 0:"),
         ("journal_version", "if mark == _MARK and version in range(1, VERSION + 1):", "if mark == _MARK:"),
     ],

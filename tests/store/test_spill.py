@@ -3,9 +3,9 @@
 import pytest
 
 from ragstone import Sample, Score, Unscored, Verdict
-from ragstone.reporting.batch import spool as module
-from ragstone.reporting.batch.spool import Spool
+from ragstone.store import spill as module
 from ragstone.store.record import Record
+from ragstone.store.spill import SpilledResults
 
 HALF = "\ud83d"
 
@@ -24,31 +24,31 @@ def result(row, draw=0, text="Why not."):
 
 
 def filled(count, draws=2, text="Why not."):
-    spool, results, samples = Spool(), [], {}
+    spilled, results, samples = SpilledResults(), [], {}
     for row in range(0, 3 * count, 3):  # bad lines stand between them
         own = [result(row, draw, text) for draw in range(draws)]
         samples[row] = Sample(response=f"{text[:1]}{row}".replace(HALF, "?"), id=f"id {row}", metadata={"n": row})
-        spool.add(row, own, samples[row])
+        spilled.add(own, samples[row])
         results += own
-    return spool, results, samples
+    return spilled, results, samples
 
 
 @pytest.mark.parametrize("count", [0, 5, 50])
 def test_what_goes_in_comes_out_in_order_as_often_as_it_is_asked_for(small, count):
-    spool, results, samples = filled(count)
-    assert list(spool.results()) == results == list(spool.results())
-    assert {row: spool.sample(row) for row in samples} == samples
-    assert [spool.sample(row) for row in (-1, 1, 2, 3 * count, 10**12)] == [None] * 5
+    spilled, results, samples = filled(count)
+    assert list(spilled.records()) == results == list(spilled.records())
+    assert {row: spilled.sample(result(row)) for row in samples} == samples
+    assert [spilled.sample(result(row)) for row in (7, 1, 2, 3 * count, 10**12)] == [None] * 5
 
 
 def test_half_a_character_is_written_too(small):
-    spool, results, _ = filled(20, text=HALF)
-    assert list(spool.results()) == results
+    spilled, results, _ = filled(20, text=HALF)
+    assert list(spilled.records()) == results
 
 
 def test_two_readers_at_once_and_a_reader_that_stops(small):
-    spool, results, _ = filled(40)
-    first, second = spool.results(), spool.results()
+    spilled, results, _ = filled(40)
+    first, second = spilled.records(), spilled.records()
     assert [next(first) for _ in range(25)] == [next(second) for _ in range(25)] == results[:25]
     assert [*first] == results[25:]
     second.close()
@@ -62,22 +62,22 @@ def test_a_full_disk_keeps_the_rest_in_memory(small):
         def write(self, data):
             raise OSError(28, "No space left on device")
 
-    spool, results, samples = filled(10)
-    spool._file = Full(spool._file)
+    spilled, results, samples = filled(10)
+    spilled._file = Full(spilled._file)
     for row in range(100, 110):
         own = [result(row)]
         samples[row] = Sample(response=f"{row}")
-        spool.add(row, own, samples[row])
+        spilled.add(own, samples[row])
         results += own
-    assert list(spool.results()) == results
-    assert {row: spool.sample(row) for row in samples} == samples
+    assert list(spilled.records()) == results
+    assert {row: spilled.sample(result(row)) for row in samples} == samples
 
 
 def test_its_file_has_no_name_and_goes_with_it(small, tmp_path):
-    spool = Spool(tmp_path)
+    spilled = SpilledResults(tmp_path)
     for row in range(30):
-        spool.add(row, [result(row)], Sample(response=f"{row}"))
+        spilled.add([result(row)], Sample(response=f"{row}"))
     assert list(tmp_path.iterdir()) == []
-    file = spool._file
-    del spool
+    file = spilled._file
+    del spilled
     assert file.closed
