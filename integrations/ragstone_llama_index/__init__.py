@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from ragstone_llama_index.evaluator import MetricEvaluator, MetricResult
     from ragstone_llama_index.legacy import MonitorCallbackHandler
     from ragstone_llama_index.llm import LlamaIndexLLM
-    from ragstone_llama_index.monitoring import instrument, uninstrument
     from ragstone_llama_index.query_engine import (
         EngineReport,
         EngineRow,
         aevaluate_query_engine,
         evaluate_query_engine,
     )
+    from ragstone_llama_index.spans import instrument, uninstrument
     from ragstone_llama_index.tracing import JUDGE_TAG
 
 __all__ = [
@@ -47,8 +47,8 @@ _HOME = {
     "MonitorCallbackHandler": "legacy",
     "aevaluate_query_engine": "query_engine",
     "evaluate_query_engine": "query_engine",
-    "instrument": "monitoring",
-    "uninstrument": "monitoring",
+    "instrument": "spans",
+    "uninstrument": "spans",
 }
 
 

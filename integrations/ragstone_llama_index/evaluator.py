@@ -19,7 +19,7 @@ from ragstone.judge import Embedder
 from ragstone.judging.prompt import filled
 from ragstone.metrics import Metric
 from ragstone.outcome import Outcome, Score, Unscored, UnscoredReason, Usage, Verdict
-from ragstone.registry import make_embedder, make_llm, make_metric, metric_class
+from ragstone.registry import make_metric, metric_class
 from ragstone.sample import Sample, SampleField, first_problem
 from ragstone_llama_index.embedder import LlamaIndexEmbedder
 from ragstone_llama_index.llm import LlamaIndexLLM
@@ -252,8 +252,7 @@ class MetricEvaluator(BaseEvaluator):
 
     def _answered(self, query: str | None, answer: Answer) -> tuple[Sample, Outcome | None]:
         """Return the sample that an app's answer makes, and why it cannot be scored where that is known."""
-        answer = text_only(answer)
-        sample = sample_of(query, answer)
+        sample = answer.sample(query)
         if answer.problem is None or "response" not in self._metric.required_fields:
             return sample, None
         return sample, no_response(self._metric, answer.problem)
@@ -281,15 +280,10 @@ def _metric_of(
     if issubclass(cls, AlignmentCoverage):
         options.setdefault("source", "retrieved_contexts")
     judge = llm if isinstance(llm, (str, ragstone.LLM)) else LlamaIndexLLM(llm)
-    needed = any(field.name == "embedder" and field.default is dataclasses.MISSING for field in dataclasses.fields(cls))
-    embedder = embed_model if isinstance(embed_model, Embedder) else None
-    if isinstance(embed_model, str) or (needed and isinstance(judge, str) and embed_model is None):
-        embedder = make_embedder(embed_model, judge)
-    elif embedder is None and (needed or embed_model is not None):
-        embedder = LlamaIndexEmbedder(cast("BaseEmbedding | None", embed_model))
-    if isinstance(judge, str):
-        judge = make_llm(judge)
-    return make_metric(name, options, judge, embedder)
+    if not isinstance(embed_model, (str, Embedder)):
+        wanted = embed_model is not None or (cls.needs_embedder and not isinstance(judge, str))
+        embed_model = LlamaIndexEmbedder(embed_model) if wanted else None
+    return make_metric(name, options, judge, embed_model)
 
 
 def _kind(thing: object) -> str:
@@ -305,19 +299,6 @@ def _text(step: str, prompt: object) -> str:
     if isinstance(prompt, str):
         return prompt
     raise TypeError(f"{step}: is {type(prompt).__name__}; pass a PromptTemplate")
-
-
-def text_only(answer: Answer) -> Answer:
-    """Return an answer that is no text, such as a dict, as none at all, with the problem."""
-    text = cast("object", answer.text)
-    if text is None or isinstance(text, str):
-        return answer
-    return Answer(None, answer.contexts, f"is {type(text).__name__}, not text")
-
-
-def sample_of(query: str | None, answer: Answer) -> Sample:
-    """Return a question and what an app answered as a sample."""
-    return Sample(user_input=query, retrieved_contexts=answer.contexts, response=answer.text)
 
 
 def no_response(metric: Metric, problem: str) -> Unscored:

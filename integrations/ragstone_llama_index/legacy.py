@@ -7,12 +7,9 @@ from llama_index.core.callbacks import CBEventType, EventPayload
 from llama_index.core.callbacks.base_handler import BaseCallbackHandler
 from llama_index.core.schema import MetadataMode
 
-from ragstone_llama_index.answered import nodes_in
-from ragstone_llama_index.asked import text_in
-from ragstone_llama_index.monitoring import is_instrumented
-from ragstone_llama_index.recorder import Recorder
-from ragstone_llama_index.responses import Mode, texts_of
-from ragstone_llama_index.runs import Asked
+from ragstone_llama_index.recorder import AppSample, Recorder
+from ragstone_llama_index.responses import Mode, nodes_in, texts_of
+from ragstone_llama_index.spans import is_instrumented, question_text
 
 if TYPE_CHECKING:
     from ragstone.monitor import Monitor
@@ -25,7 +22,7 @@ class MonitorCallbackHandler(BaseCallbackHandler):
 
     Prefer `instrument`, which sees more: LlamaIndex means to retire callbacks. A sample is made of each outermost
     QUERY event and, for chat engines, which have none, of each SYNTHESIZE event. Question, contexts, answer, errors
-    and streams are taken as `instrument` takes them; the sample's `id` is the event's. What callbacks do not tell:
+    and streams are read as `instrument` takes them; the sample's `id` is the event's. Callbacks show less:
 
     - Query engines of your own make no sample, unless they use a response synthesizer.
     - `CondenseQuestionChatEngine` shows the condensed question, not the user's; `SimpleChatEngine` shows nothing.
@@ -74,15 +71,15 @@ class MonitorCallbackHandler(BaseCallbackHandler):
     ) -> str:
         """Open an event of a run under way, or begin one."""
         try:
-            runs = self._recorder.runs
-            parent = runs.get(parent_id)
-            if parent is None:
-                if event_type in _ENTRIES and not is_instrumented(self._recorder.monitor):
-                    question = text_in((payload or {}).get(EventPayload.QUERY_STR))
-                    runs.begin(event_id, Asked(event_id, question, {"name": event_type.value, "tags": {}}))
-            else:
-                runs.enter(event_id, parent)
-                parent.run.error = _error(payload) or parent.run.error  # an EXCEPTION has no end
+            parent = self._recorder.runs.get(parent_id)
+            if parent is not None:
+                self._recorder.runs.start(event_id, parent)
+                if parent.root.sample is not None:  # an EXCEPTION has no end
+                    parent.root.sample.error = _error(payload) or parent.root.sample.error
+            elif event_type in _ENTRIES and not is_instrumented(self._recorder.monitor):
+                question = question_text((payload or {}).get(EventPayload.QUERY_STR))
+                metadata: dict[str, object] = {"name": event_type.value, "tags": {}}
+                self._recorder.begin(event_id, AppSample(question, metadata, id=event_id))
         except Exception as error:
             self._recorder.broke(error)
         return event_id
@@ -98,23 +95,23 @@ class MonitorCallbackHandler(BaseCallbackHandler):
         try:
             # Events stay until their run ends: after an exception that was caught, LlamaIndex takes one that has ended
             # for the parent of what comes next.
-            span = self._recorder.runs.get(event_id)
-            if span is None or (asked := span.run.asked) is None:
+            run = self._recorder.runs.get(event_id)
+            if run is None or (sample := run.root.sample) is None:
                 return
-            told = cast("Mapping[str, object]", payload or {})
-            span.run.error = _error(told) or span.run.error
-            response = told.get(EventPayload.RESPONSE)
-            if span.parent is not None:
+            fields = cast("Mapping[str, object]", payload or {})
+            sample.error = _error(fields) or sample.error
+            response = fields.get(EventPayload.RESPONSE)
+            if run.parent is not None:
                 if event_type == CBEventType.RETRIEVE:
-                    span.retrieve(texts_of(nodes_in(told.get(EventPayload.NODES)), self._recorder.mode))
-                else:
-                    span.pass_on()
-            elif not self._recorder.runs.end(event_id):
+                    nodes = nodes_in(fields.get(EventPayload.NODES))
+                    self._recorder.retrieve(run, texts_of(nodes, self._recorder.mode))
+            elif self._recorder.runs.end(event_id)[1] is None:
                 return  # by another thread, meanwhile
             elif response is not None:
-                self._recorder.answered(asked, response, tuple)  # who has these events names the source nodes
-            else:  # what went wrong was told by an event further in
-                self._recorder.failed(asked, span.found(self._recorder.mode), span.run.error)
+                sample.collected.clear()  # who has these events names the source nodes
+                self._recorder.answered(sample, response)
+            else:  # what went wrong stood in an event further in
+                self._recorder.failed(sample, sample.error)
         except Exception as error:
             self._recorder.broke(error)
 

@@ -18,7 +18,7 @@ from ragstone.metrics.options import check_count
 from ragstone.outcome import Outcome
 from ragstone_llama_index.arguments import Metrics, by_name, check_asked
 from ragstone_llama_index.bounded import bounded
-from ragstone_llama_index.evaluator import no_response, sample_of, text_only
+from ragstone_llama_index.evaluator import no_response
 from ragstone_llama_index.responses import Answer, AnyResponse, Mode, aread_response, check_mode, read_response
 
 if TYPE_CHECKING:
@@ -171,10 +171,10 @@ class _Run:
 
     def row(self, engine: BaseQueryEngine, question: str) -> EngineRow:
         try:
-            answer = text_only(read_response(cast("AnyResponse", engine.query(question)), self._mode))
+            answer = read_response(cast("AnyResponse", engine.query(question)), self._mode)
         except Exception as error:
             answer = _failed(error)
-        sample = sample_of(question, answer)
+        sample = answer.sample(question)
         with ThreadPoolExecutor(len(self._metrics), thread_name_prefix="ragstone-metrics") as pool:
             futures = [
                 pool.submit(copy_context().run, score_safely, metric, sample)
@@ -184,10 +184,10 @@ class _Run:
 
     async def arow(self, engine: BaseQueryEngine, question: str) -> EngineRow:
         try:
-            answer = text_only(await aread_response(cast("AnyResponse", await engine.aquery(question)), self._mode))
+            answer = await aread_response(cast("AnyResponse", await engine.aquery(question)), self._mode)
         except Exception as error:
             answer = _failed(error)
-        sample = sample_of(question, answer)
+        sample = answer.sample(question)
         scored = await asyncio.gather(*(ascore_safely(metric, sample) for metric in self._to_score(answer).values()))
         return self._row(question, answer, scored)
 

@@ -1,33 +1,46 @@
 """From what happens in an app to samples: used by the handler of spans and by that of legacy callbacks alike."""
 
 import asyncio
-import os
-import threading
-import weakref
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from llama_index.core.base.llms.types import ChatResponse
 from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
 from llama_index.core.chat_engine.types import StreamingAgentChatResponse
-from llama_index.core.schema import MetadataMode
+from llama_index.core.schema import MetadataMode, NodeWithScore
 
 from ragstone.errors import describe
+from ragstone.monitor.run_tree import OpenSample, Run, RunTree
 from ragstone.sample import Sample
-from ragstone_llama_index.answered import own_contexts, text_of
-from ragstone_llama_index.responses import Mode, check_mode
-from ragstone_llama_index.runs import Aging, Asked, OpenRuns, Run
-from ragstone_llama_index.streams import known
-from ragstone_llama_index.tee import Ear, atee, tee
+from ragstone_llama_index.responses import Mode, check_mode, contexts_of, text_of, texts_of
+from ragstone_llama_index.streaming import StreamListener, alisten, known_text, listen
 
 if TYPE_CHECKING:
     from ragstone.monitor import Monitor
 
-_PLACE = "llama_index"  # under which the monitor counts what fails in here
-_GIVEN_UP = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
-_HEARD = "_ragstone_heard"  # the attribute by which a chat's response remembers what was streamed
+_SOURCE = "llama_index"  # under which the monitor counts what fails in here
+_CALLED_OFF = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
+_PIECES = "_ragstone_pieces"  # the attribute by which a chat's response remembers what was streamed
+_WAITING = "_ragstone_waiting"  # and the one with what waits for its end, by the recorder
 _Contexts = tuple[str, ...]
+
+
+@dataclass(slots=True, eq=False)
+class AppSample(OpenSample):
+    """What is known of a sample in the making.
+
+    Beneath its root two things are collected. "seen": the nodes that a response synthesizer was given; their texts are
+    taken when they are asked for, as most answers name these very nodes. "retrieved": the texts that retrievers or
+    inner engines returned since; which of them a synthesizer still to come will be given is yet to be seen.
+
+    Attributes:
+        id: The sample's id.
+        error: What was raised last beneath the root, as far as it shows there.
+    """
+
+    id: str = ""
+    error: BaseException | None = None
 
 
 class Recorder:
@@ -38,124 +51,134 @@ class Recorder:
     Args:
         monitor: Takes the samples.
         mode: Which metadata of nodes stand in the contexts.
+
+    Raises:
+        TypeError: `monitor` is no monitor.
+        ValueError: There is no such mode.
     """
 
     def __init__(self, monitor: "Monitor", mode: Mode = MetadataMode.NONE) -> None:
-        self.monitor = check_monitor(monitor)
+        if not callable(getattr(monitor, "submit", None)):
+            raise TypeError(f"monitor: is {type(monitor).__name__}; pass a ragstone.Monitor")
+        self.monitor = monitor
         self.mode = check_mode(mode)
-        self.runs = OpenRuns(self._never_ended)
-        self.forget()
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=partial(_forget, weakref.ref(self)))
-
-    def forget(self) -> None:
-        """Begin anew, as in a process that was just forked."""
-        self.runs.forget()
-        self._lock = threading.RLock()
-        self._written = Aging[tuple[StreamingAgentChatResponse, Asked, _Contexts]]()
-
-    def __len__(self) -> int:
-        """Return how many things are kept for runs under way."""
-        return len(self.runs) + len(self._written)
+        self.runs = RunTree[AppSample]()
 
     def __deepcopy__(self, memo: object) -> "Recorder":
-        return self  # LlamaIndex' objects may be copied with all that they hold; what is under way is one
+        return self  # LlamaIndex' objects may be copied with all that they hold; the runs under way are the same
 
     def __reduce__(self) -> tuple[object, ...]:
         return Recorder, (self.monitor, self.mode)
 
     def broke(self, error: Exception) -> None:
         """Count what failed in here; the app must not see it."""
-        self.monitor.failed(_PLACE, error)
+        self.monitor.failed(_SOURCE, error)
 
-    def answered(self, asked: Asked, answer: object, found: Callable[[], Iterable[str]]) -> None:
+    def begin(self, id_: str, sample: AppSample | None) -> None:
+        """Open a root; None: what happens beneath it is of no interest."""
+        for _ in self.runs.start(id_, kind="entry", sample=sample):
+            self.monitor.skip("never_ended")
+
+    def retrieve(self, run: Run[AppSample], contexts: Sequence[str]) -> None:
+        """Take what a call retrieved, in place of what was retrieved within it."""
+        self.runs.discard(run, "seen", "retrieved")
+        self.runs.collect(run, "retrieved", contexts)
+
+    def synthesize(self, run: Run[AppSample], nodes: Sequence[NodeWithScore]) -> None:
+        """Take the nodes that a call was given; they were chosen from what was retrieved before."""
+        outer = next(one for one in run.lineage() if one.kind and one is not run)
+        self.runs.discard(run, "seen")
+        self.runs.discard(outer, "retrieved")
+        self.runs.collect(run, "seen", nodes)
+
+    def contexts(self, sample: AppSample, within: Run[AppSample] | None = None) -> list[str]:
+        """Return the texts that were collected for a sample so far, inside of a call or anywhere."""
+        seen: list[NodeWithScore] = [node for _, nodes in sample.items("seen", within) for node in nodes]
+        retrieved: list[str] = [text for _, texts in sample.items("retrieved", within) for text in texts]
+        return [*texts_of(seen, self.mode), *retrieved]
+
+    def answered(self, sample: AppSample, answer: object) -> None:
         """Take what a run answered; where that is a stream, when it has been read."""
-        contexts = own_contexts(answer, found, self.mode)
+        contexts = contexts_of(answer, lambda: self.contexts(sample), self.mode)
         if isinstance(answer, (StreamingResponse, AsyncStreamingResponse)):
-            self._hear(answer, asked, contexts)
+            self._listen(answer, sample, contexts)
         elif isinstance(answer, StreamingAgentChatResponse):
-            self._await(answer, asked, contexts)
+            self._await(answer, sample, contexts)
         else:
-            self._submit(asked, contexts, text_of(answer))
+            self._submit(sample, contexts, text_of(answer))
 
-    def failed(self, asked: Asked, found: Iterable[str], error: BaseException | None) -> None:
+    def failed(self, sample: AppSample, error: BaseException | None, contexts: Iterable[str] | None = None) -> None:
         """Take what a run raised: its failure is a sample, unless it was called off."""
-        if error is None or isinstance(error, _GIVEN_UP):
+        if error is None or isinstance(error, _CALLED_OFF):
             self.monitor.skip("cancelled")
-        else:
-            self._submit(asked, tuple(dict.fromkeys(found)), None, {"error": describe(error, most=200)})
+            return
+        sample.metadata["error"] = describe(error, most=200)
+        self._submit(sample, tuple(dict.fromkeys(self.contexts(sample) if contexts is None else contexts)), None)
 
     def writing(self, response: StreamingAgentChatResponse) -> None:
-        """Hear a chat's stream that LlamaIndex is about to read into its memory."""
-        if _HEARD not in vars(response):
-            ear = Ear(ended=_ignore, broke=_ignore, hear=_delta)
-            vars(response)[_HEARD] = ear.heard
-            _listen(response, ear)
+        """Listen to a chat's stream that LlamaIndex is about to read into its memory."""
+        if _PIECES not in vars(response):
+            listener = StreamListener(ended=_ignore, broke=_ignore, keep=_delta)
+            vars(response)[_PIECES] = listener.pieces
+            _listen_to_chat(response, listener)
 
     def written(self, response: StreamingAgentChatResponse, error: BaseException | None = None) -> None:
         """Take a chat's answer that was streamed into its history, whether the app reads it or not."""
-        with self._lock:
-            kept = self._written.pop(id(response))
-        if kept is None:
+        waiting = cast("dict[Recorder, tuple[AppSample, _Contexts]]", vars(response).get(_WAITING, {}))
+        if self not in waiting:
             return
-        _, asked, contexts = kept
+        sample, contexts = waiting.pop(self)
         if error is None:
-            self._submit(asked, contexts, _written_text(response))
+            self._submit(sample, contexts, _written_text(response))
         else:
-            self.failed(asked, contexts, error)
+            self.failed(sample, error, contexts)
 
-    def _submit(
-        self, asked: Asked, contexts: _Contexts, response: str | None, more: Mapping[str, object] | None = None
-    ) -> None:
-        if asked.question is None:
+    def _submit(self, sample: AppSample, contexts: _Contexts, response: str | None) -> None:
+        if sample.question is None:
             self.monitor.skip("no_question")
             return
         self.monitor.submit(
             Sample(
-                id=asked.id,
-                user_input=asked.question,
+                id=sample.id,
+                user_input=sample.question,
                 retrieved_contexts=contexts,
                 response=response,
-                metadata={**asked.metadata, **(more or {})},
+                metadata=sample.metadata,
             )
         )
 
-    def _hear(self, response: StreamingResponse | AsyncStreamingResponse, asked: Asked, contexts: _Contexts) -> None:
-        said = known(response)
-        if said is not None:  # read by the engine itself
-            if said.text is None:
+    def _listen(
+        self, response: StreamingResponse | AsyncStreamingResponse, sample: AppSample, contexts: _Contexts
+    ) -> None:
+        known = known_text(response)
+        if known is not None:  # the engine itself has read it
+            if known.text is None:
                 self.monitor.skip("abandoned")
             else:
-                self._submit(asked, contexts, said.text)
+                self._submit(sample, contexts, cast("str", known.text))
             return
-        ear = self._ear(asked, contexts, _joined)
+        listener = self._listener(sample, contexts, _joined)
         if isinstance(response, StreamingResponse):
-            response.response_gen = tee(response.response_gen, ear)
+            response.response_gen = listen(response.response_gen, listener)
         else:
-            response.response_gen = atee(response.response_gen, ear)
+            response.response_gen = alisten(response.response_gen, listener)
 
-    def _await(self, response: StreamingAgentChatResponse, asked: Asked, contexts: _Contexts) -> None:
+    def _await(self, response: StreamingAgentChatResponse, sample: AppSample, contexts: _Contexts) -> None:
         if not response.is_writing_to_memory:  # some chat engines of 0.13 and 0.14 leave the reading to the app
-            ear = self._ear(asked, contexts, lambda heard: _joined(heard).strip())
-            ear.hear = _delta
-            _listen(response, ear)
+            listener = self._listener(sample, contexts, lambda pieces: _joined(pieces).strip())
+            listener.keep = _delta
+            _listen_to_chat(response, listener)
             return
-        with self._lock:  # the thread that writes may have ended before it is waited for
-            over = response.is_done or response.exception is not None
-            gone = [] if over else self._written.add(id(response), (response, asked, contexts))
-        for _ in gone:
-            self.monitor.skip("never_ended")
-        if response.exception is not None:
-            self.failed(asked, contexts, response.exception)
-        elif over:
-            self._submit(asked, contexts, _written_text(response))
+        vars(response).setdefault(_WAITING, {})[self] = sample, contexts
+        if response.is_done or response.exception is not None:  # the thread that writes had ended before
+            self.written(response, response.exception)
 
-    def _ear(self, asked: Asked, contexts: _Contexts, join: Callable[[list[object]], str]) -> Ear:
-        """Return one that submits what it heard, and lets nothing out into the app's stream."""
+    def _listener(self, sample: AppSample, contexts: _Contexts, join: Callable[[list[object]], str]) -> StreamListener:
+        """Return one that submits what the app reads, and lets nothing out into the app's stream."""
 
         def ended(pieces: list[object]) -> None:
             try:
-                self._submit(asked, contexts, join(pieces))
+                self._submit(sample, contexts, join(pieces))
             except Exception as ours:
                 self.broke(ours)
 
@@ -164,48 +187,27 @@ class Recorder:
                 if isinstance(error, GeneratorExit):
                     self.monitor.skip("abandoned")
                 else:
-                    self.failed(asked, contexts, error)
+                    self.failed(sample, error, contexts)
             except Exception as ours:
                 self.broke(ours)
 
-        return Ear(ended, broke)
-
-    def _never_ended(self, _: Run) -> None:
-        self.monitor.skip("never_ended")
+        return StreamListener(ended, broke)
 
 
-def check_monitor(monitor: "Monitor") -> "Monitor":
-    """Return a monitor.
-
-    Raises:
-        TypeError: It is none.
-    """
-    if not callable(getattr(monitor, "submit", None)):
-        raise TypeError(f"monitor: is {type(monitor).__name__}; pass a ragstone.Monitor")
-    return monitor
-
-
-def _forget(reference: "weakref.ref[Recorder]") -> None:
-    recorder = reference()
-    if recorder is not None:
-        recorder.forget()
-
-
-def _listen(response: StreamingAgentChatResponse, ear: Ear) -> None:
+def _listen_to_chat(response: StreamingAgentChatResponse, listener: StreamListener) -> None:
     if response.chat_stream is not None:
-        response.chat_stream = tee(response.chat_stream, ear)
+        response.chat_stream = listen(response.chat_stream, listener)
     if response.achat_stream is not None:
-        response.achat_stream = atee(response.achat_stream, ear)
+        response.achat_stream = alisten(response.achat_stream, listener)
 
 
 def _written_text(response: StreamingAgentChatResponse) -> str:
-    """Return what was written; early versions tell it nowhere."""
-    heard = cast("list[object]", vars(response).get(_HEARD, []))
-    return _joined(heard).strip() or response.response
+    """Return what was written; early versions keep it nowhere."""
+    return _joined(cast("list[object]", vars(response).get(_PIECES, []))).strip() or response.response
 
 
-def _joined(heard: list[object]) -> str:
-    return "".join(cast("list[str]", heard))
+def _joined(pieces: list[object]) -> str:
+    return "".join(cast("list[str]", pieces))
 
 
 def _ignore(_: object) -> None:

@@ -1,11 +1,12 @@
-"""What an app answered, in any of LlamaIndex' classes of responses, as text and contexts."""
+"""What an app answered: the text and the contexts of whatever a query engine, chat engine or workflow returned."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 
 from llama_index.core.agent.workflow import AgentOutput, ToolCallResult
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse
 from llama_index.core.base.response.schema import (
     AsyncStreamingResponse,
     PydanticResponse,
@@ -14,31 +15,20 @@ from llama_index.core.base.response.schema import (
 )
 from llama_index.core.chat_engine.types import AgentChatResponse, StreamingAgentChatResponse
 from llama_index.core.schema import MetadataMode, NodeWithScore
+from llama_index.core.workflow import StopEvent
 
-from ragstone_llama_index.streams import Said, aread_stream, known, read_stream, share
+from ragstone.sample import Sample
+from ragstone_llama_index.streaming import StreamText, aread_stream, known_text, read_stream, share
 
-AnyResponse = (
-    Response
-    | PydanticResponse
-    | StreamingResponse
-    | AsyncStreamingResponse
-    | AgentChatResponse
-    | StreamingAgentChatResponse
-    | AgentOutput
-)
+_Synthesized = Response | PydanticResponse | StreamingResponse | AsyncStreamingResponse
+_Chat = AgentChatResponse | StreamingAgentChatResponse
+AnyResponse = _Synthesized | _Chat | AgentOutput
 """What query engines, chat engines and agents return."""
 
 Mode = MetadataMode | Literal["all", "embed", "llm", "none"]
 """Which metadata of a node stand before its text in a context."""
 
-_WITH_NODES = (
-    Response,
-    PydanticResponse,
-    StreamingResponse,
-    AsyncStreamingResponse,
-    AgentChatResponse,
-    StreamingAgentChatResponse,
-)
+_ANSWERS = ("response", "answer", "result", "output")  # of a dict or an event that a workflow ends with
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +44,10 @@ class Answer:
     text: str | None
     contexts: tuple[str, ...]
     problem: str | None = None
+
+    def sample(self, question: str | None) -> Sample:
+        """Return question and answer as a sample."""
+        return Sample(user_input=question, retrieved_contexts=self.contexts, response=self.text)
 
 
 def read_response(response: AnyResponse, mode: MetadataMode) -> Answer:
@@ -72,27 +66,27 @@ def read_response(response: AnyResponse, mode: MetadataMode) -> Answer:
         Answer(text='Jane Austen.', contexts=(), problem=None)
     """
     _check(response)
-    said: Said
     if isinstance(response, StreamingResponse):
-        said = read_stream(response)
+        text = read_stream(response)
     elif isinstance(response, AsyncStreamingResponse):
-        said = known(response) or _run(response)
+        known = known_text(response)
+        text = _run(response) if known is None else known
     else:
-        said = said_by(response)
-    return Answer(said.text, contexts_of(response, mode), said.problem)
+        text = _plain_text(response)
+    return _answer(text, response, mode)
 
 
 async def aread_response(response: AnyResponse, mode: MetadataMode) -> Answer:
     """Return what an app answered, without holding up the running loop; otherwise as `read_response`."""
     _check(response)
-    said: Said
-    if isinstance(response, StreamingResponse):
-        said = await _from_thread(response)
+    if isinstance(response, StreamingResponse):  # shared before the thread begins: the user may read meanwhile
+        known = share(response)
+        text = await asyncio.to_thread(read_stream, response) if known is None else known
     elif isinstance(response, AsyncStreamingResponse):
-        said = await aread_stream(response)
+        text = await aread_stream(response)
     else:
-        said = said_by(response)
-    return Answer(said.text, contexts_of(response, mode), said.problem)
+        text = _plain_text(response)
+    return _answer(text, response, mode)
 
 
 def _check(response: object) -> None:
@@ -103,12 +97,7 @@ def _check(response: object) -> None:
         )
 
 
-async def _from_thread(response: StreamingResponse) -> Said:
-    said = share(response)  # before the thread begins: the user may read meanwhile
-    return await asyncio.to_thread(read_stream, response) if said is None else said
-
-
-def _run(response: AsyncStreamingResponse) -> Said:
+def _run(response: AsyncStreamingResponse) -> StreamText:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -116,29 +105,98 @@ def _run(response: AsyncStreamingResponse) -> Said:
     raise ValueError("response: its stream belongs to the running event loop: await aevaluate_response(...)")
 
 
-PlainResponse = Response | PydanticResponse | AgentChatResponse | StreamingAgentChatResponse | AgentOutput
-"""Those that are no stream to be read; `StreamingAgentChatResponse` fills itself."""
+def _answer(known: StreamText, response: AnyResponse, mode: MetadataMode) -> Answer:
+    contexts = texts_of(_source_nodes(response), mode)
+    if known.text is None or isinstance(known.text, str):
+        return Answer(known.text, contexts, known.problem)
+    return Answer(None, contexts, f"is {type(known.text).__name__}, not text")
 
 
-def said_by(response: PlainResponse) -> Said:
-    """Return what a response that is no stream says."""
+def _plain_text(response: Response | PydanticResponse | _Chat | AgentOutput) -> StreamText:
+    """Return the text of a response that is no stream to be read; a chat's fills itself."""
     if isinstance(response, PydanticResponse):
-        return Said(None if response.response is None else response.response.model_dump_json())
+        return StreamText(None if response.response is None else response.response.model_dump_json())
     if isinstance(response, AgentOutput):
-        return Said(response.response.content)
+        return StreamText(response.response.content)
     if isinstance(response, StreamingAgentChatResponse) and not (response.is_done or response.response):
-        return Said(None, "is still being streamed; read it to its end first")
-    return Said(response.response)
+        return StreamText(None, "is still being streamed; read it to its end first")
+    return StreamText(response.response)
 
 
-def contexts_of(response: AnyResponse, mode: MetadataMode) -> tuple[str, ...]:
-    """Return the texts of a response's source nodes; for an agent, those of its tools."""
-    return texts_of(_nodes(response), mode)
+def answer_in(result: object) -> object:
+    """Return what an app answered within what it returned.
+
+    A workflow's result may be wrapped in its stop event, and stand there or in a dict by one of a few usual names.
+
+    Example:
+        >>> answer_in(StopEvent(result={"answer": "Jane Austen.", "pages": 3}))
+        'Jane Austen.'
+    """
+    if isinstance(result, _Synthesized):  # as a rule
+        return result
+    if isinstance(result, StopEvent):
+        inner = cast("object", result.result)
+        result = _named(result) if inner is None else inner
+    return _named(cast("Mapping[str, object]", result)) if isinstance(result, Mapping) else result
+
+
+def _named(result: StopEvent | Mapping[str, object]) -> object:
+    for name in _ANSWERS:
+        value = result.get(name) if isinstance(result, Mapping) else cast("object", getattr(result, name, None))
+        if value is not None:
+            return value
+    return result
+
+
+def text_of(answer: object) -> str | None:
+    """Return an answer's text; None: there is none, or it is something else, such as a stream."""
+    text = answer
+    if isinstance(answer, Response | PydanticResponse | _Chat | AgentOutput):
+        text = _plain_text(answer).text
+    elif isinstance(answer, ChatMessage):
+        text = answer.content
+    elif isinstance(answer, ChatResponse):
+        text = answer.message.content
+    elif isinstance(answer, CompletionResponse):
+        text = answer.text
+    return text if isinstance(text, str) else None
+
+
+def contexts_of(answer: object, retrieved: Callable[[], Iterable[str]], mode: MetadataMode) -> tuple[str, ...]:
+    """Return the contexts of an answer: its source nodes, or, where it has none, what was retrieved on the way to it.
+
+    An agent's answer has the nodes of its tools. What was retrieved says more there: tools may return only a text.
+    """
+    if isinstance(answer, AgentOutput):
+        return tuple(dict.fromkeys(retrieved())) or texts_of(_source_nodes(answer), mode)
+    own = texts_of(_source_nodes(answer), mode) if isinstance(answer, AnyResponse) else ()
+    return own or tuple(dict.fromkeys(retrieved()))
 
 
 def texts_of(nodes: Iterable[NodeWithScore], mode: MetadataMode) -> tuple[str, ...]:
     """Return the texts of nodes, with the metadata of a mode before each."""
     return tuple(node.get_content(metadata_mode=mode) for node in nodes)
+
+
+def nodes_in(result: object) -> Sequence[NodeWithScore]:
+    """Return the nodes that a retriever returned, or those that a response synthesizer was given."""
+    nodes = cast("object", result.source_nodes) if isinstance(result, _Synthesized) else result
+    if not isinstance(nodes, list):
+        return ()
+    return [node for node in cast("list[object]", nodes) if isinstance(node, NodeWithScore)]
+
+
+def _source_nodes(response: AnyResponse) -> Sequence[NodeWithScore]:
+    if not isinstance(response, AgentOutput):
+        return response.source_nodes
+    # Declared as the choice of a tool; what an agent puts there is the call with its result.
+    calls = cast("Sequence[object]", response.tool_calls)
+    outputs = [cast("object", call.tool_output.raw_output) for call in calls if isinstance(call, ToolCallResult)]
+    return [node for output in outputs for node in _nodes_of_tool(output)]
+
+
+def _nodes_of_tool(output: object) -> Sequence[NodeWithScore]:
+    return output.source_nodes if isinstance(output, _Synthesized | _Chat) else nodes_in(output)
 
 
 def check_mode(mode: object) -> MetadataMode:
@@ -156,20 +214,3 @@ def check_mode(mode: object) -> MetadataMode:
     except ValueError:
         modes = ", ".join(repr(known.value) for known in MetadataMode)
         raise ValueError(f"metadata_mode: {mode!r} is not one of {modes} or of MetadataMode") from None
-
-
-def _nodes(response: AnyResponse) -> Sequence[NodeWithScore]:
-    if not isinstance(response, AgentOutput):
-        return response.source_nodes
-    # Declared as the choice of a tool; what an agent puts there is the call with its result.
-    calls = cast("Sequence[object]", response.tool_calls)
-    return [node for call in calls if isinstance(call, ToolCallResult) for node in _tool_nodes(call)]
-
-
-def _tool_nodes(call: ToolCallResult) -> Sequence[NodeWithScore]:
-    returned = cast("object", call.tool_output.raw_output)
-    if isinstance(returned, _WITH_NODES):
-        return returned.source_nodes
-    if isinstance(returned, list):  # a retriever's
-        return [node for node in cast("list[object]", returned) if isinstance(node, NodeWithScore)]
-    return ()

@@ -1,30 +1,34 @@
-"""The handler of spans: which calls begin a run, and what of the calls beneath them is looked at.
+"""`instrument` and `uninstrument`: every query, chat and agent run of this process becomes a sample of a monitor.
 
-LlamaIndex calls it on the app's own thread, and swallows whatever it raises, so everything is caught, counted and
-passed on to the monitor in here.
+LlamaIndex calls the handler of spans on the app's own thread, and swallows whatever it raises, so everything is
+caught here and counted by the monitor.
 """
 
 import inspect
-from collections.abc import Callable
-from typing import Any, Literal, cast
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.chat_engine.types import BaseChatEngine, StreamingAgentChatResponse
 from llama_index.core.response_synthesizers import BaseSynthesizer
-from llama_index.core.schema import MetadataMode
-from llama_index.core.workflow import Workflow
+from llama_index.core.schema import MetadataMode, QueryBundle
+from llama_index.core.workflow import StartEvent, Workflow
+from llama_index_instrumentation import root_dispatcher
 from llama_index_instrumentation.dispatcher import active_instrument_tags
 from llama_index_instrumentation.span import BaseSpan
 from llama_index_instrumentation.span_handlers import BaseSpanHandler
 from pydantic import BaseModel
 
-from ragstone_llama_index.answered import answer_in, nodes_in, own_contexts
-from ragstone_llama_index.asked import question_of, question_of_run
-from ragstone_llama_index.recorder import Recorder
-from ragstone_llama_index.responses import texts_of
-from ragstone_llama_index.runs import Asked, Span
+from ragstone.monitor.run_tree import Run
+from ragstone_llama_index.recorder import AppSample, Recorder
+from ragstone_llama_index.responses import Mode, answer_in, contexts_of, nodes_in, texts_of
 from ragstone_llama_index.tracing import JUDGE_TAG
+
+if TYPE_CHECKING:
+    from ragstone.monitor import Monitor
 
 Where = Callable[[object, str], bool]
 """Whether calls of an object, by a name such as "RetrieverQueryEngine.query", are to be scored."""
@@ -46,7 +50,101 @@ _KINDS: dict[str, tuple[type, _Kind]] = {
     "awrite_response_to_history": (StreamingAgentChatResponse, "writing"),
 }
 _UUID = 36  # characters: a span's id is "RetrieverQueryEngine.query-" and a UUID
-_TAG_KINDS = (str, int, float, bool)
+_TAG_TYPES = (str, int, float, bool)
+_QUESTIONS = ("user_msg", "query", "question", "message", "input")  # of a workflow's start event, in this order
+_CHANGING = threading.Lock()
+
+
+def instrument(monitor: "Monitor", *, where: Where | None = None, metadata_mode: Mode = MetadataMode.NONE) -> None:
+    """Have a monitor score what query engines, chat engines, agents and workflows of this process answer.
+
+    A sample is made of each outermost call, whatever happens beneath it: `query` and `aquery` of a query engine, the
+    four `chat` methods of a chat engine, `run` of an agent or another workflow. Bare retrievers and models make none.
+
+    - The question is the call's argument; a workflow's is its start event's `user_msg`, `query`, `question`, `message`
+      or `input`, the user's last message in its `chat_history`, or its only text. Without a question there is no
+      sample: `monitor.skip("no_question")`.
+    - The contexts are the texts of the answer's source nodes, as in `MetricEvaluator`; where it has none, what the
+      outermost retrievers and inner engines returned, each text once.
+    - The answer is its text; a workflow's may be a text, one of LlamaIndex' responses or messages, or one of these as
+      `response`, `answer`, `result` or `output` of a dict or of the workflow's own stop event. Anything else is no
+      answer, and the sample has None. A stream is scored once the app has read it to its end; left half-read it is
+      `monitor.skip("abandoned")`, and never read it is nothing at all. Streamed chats are scored when LlamaIndex has
+      written them to its memory, which some versions leave to the app's reading too.
+    - What the app raised is a sample without an answer, with `metadata["error"]`; a run that was called off is
+      `monitor.skip("cancelled")`. One in which nothing happens for an hour, or that is the oldest of more than 2,000
+      under way, is forgotten: `monitor.skip("never_ended")`.
+    - `id` is the UUID of the call's span; `metadata["name"]` is such as "RetrieverQueryEngine.query", and
+      `metadata["tags"]` what stands in LlamaIndex' `instrument_tags`, as far as it is text, a number or a bool.
+
+    Calls within threads that do not copy the context (a plain `ThreadPoolExecutor`) are runs of their own: LlamaIndex
+    does not know what they belong to. Questions that are put to an engine to test it are runs like any other: ask them
+    under `instrument_tags({"test": True})`, and give the monitor a `where` that looks at `metadata["tags"]`. Calls of
+    ragstone's judges are none.
+
+    Nothing of this ever raises into the app: what fails is counted as `stats().errors["llama_index"]`.
+
+    Args:
+        monitor: Takes the samples. A second call with the same monitor only changes the options.
+        where: Says by an object and a name ("RetrieverQueryEngine.query") whether its calls are to be scored, together
+            with all beneath them; None: all. Called on the app's thread; where it raises, the call is left alone.
+        metadata_mode: Which metadata of nodes stand in the contexts; see `MetricEvaluator`. Scores of different modes
+            cannot be compared: use the same one here and offline.
+
+    Raises:
+        TypeError: `monitor` is no monitor, or `where` is no function.
+        ValueError: There is no such `metadata_mode`.
+
+    Example:
+        >>> from llama_index.core import MockEmbedding, VectorStoreIndex
+        >>> from llama_index.core.llms import MockLLM
+        >>> from llama_index.core.schema import TextNode
+        >>> class Printing:  # in place of a ragstone.Monitor
+        ...     def submit(self, sample):
+        ...         print(sample.user_input, sample.retrieved_contexts)
+        >>> monitor = Printing()
+        >>> instrument(monitor)
+        >>> index = VectorStoreIndex([TextNode(text="Jane Austen did.")], embed_model=MockEmbedding(embed_dim=2))
+        >>> response = index.as_query_engine(llm=MockLLM()).query("Who wrote Emma?")
+        Who wrote Emma? ('Jane Austen did.',)
+        >>> uninstrument(monitor)
+    """
+    if where is not None and not callable(cast("object", where)):
+        raise TypeError(f"where: is {type(where).__name__}; pass a function of an object and a name, or None")
+    handler = MonitorSpanHandler(Recorder(monitor, metadata_mode), where)
+    with _CHANGING:
+        for placed in _handlers_of(monitor):
+            placed.where = where
+            placed.recorder.mode = handler.recorder.mode
+            return
+        # First, so that a tracer's span of the same call is still the current one when a sample is made: sinks note it.
+        root_dispatcher.span_handlers = [handler, *_all_handlers()]
+
+
+def uninstrument(monitor: "Monitor | None" = None) -> None:
+    """Undo `instrument`; other handlers stay. Streams that are being read are still scored.
+
+    Args:
+        monitor: Whose; None: all monitors.
+    """
+    with _CHANGING:
+        ours = [id(handler) for handler in _handlers_of(monitor)]  # handlers are equal by their fields
+        # A new list: another thread may be walking the old one.
+        root_dispatcher.span_handlers = [handler for handler in _all_handlers() if id(handler) not in ours]
+
+
+def is_instrumented(monitor: "Monitor") -> bool:
+    """Return whether a monitor sees this process' spans."""
+    return bool(_handlers_of(monitor))
+
+
+def _handlers_of(monitor: "Monitor | None") -> "list[MonitorSpanHandler]":
+    ours = [handler for handler in _all_handlers() if isinstance(handler, MonitorSpanHandler)]
+    return [handler for handler in ours if monitor is None or handler.recorder.monitor is monitor]
+
+
+def _all_handlers() -> list[BaseSpanHandler[BaseSpan]]:
+    return cast("list[BaseSpanHandler[BaseSpan]]", root_dispatcher.span_handlers)  # pyright: ignore[reportUnknownMemberType]
 
 
 class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
@@ -73,20 +171,20 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
     ) -> None:
         """Open a span of a run under way, or begin one."""
         try:
-            runs = self.recorder.runs
             if tags is None:  # workflows do not pass them
                 tags = active_instrument_tags.get()
             if JUDGE_TAG in tags:
-                runs.begin(id_, None)
+                self.recorder.begin(id_, None)
                 return
+            runs = self.recorder.runs
             parent = runs.get(parent_id)
             kind = _kind(id_, instance)
             if kind == "writing":
                 self.recorder.writing(cast("StreamingAgentChatResponse", instance))
             if parent is not None and not (kind == "entry" and _is_beside(parent, parent_id)):
-                runs.enter(id_, parent, plain=kind is None)
+                runs.start(id_, parent, kind=kind or "")
             elif kind == "entry":
-                runs.begin(id_, self._asked(id_, bound_args, instance, tags))
+                self.recorder.begin(id_, self._sample(id_, bound_args, instance, tags))
         except Exception as error:
             self.recorder.broke(error)
 
@@ -100,20 +198,16 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
     ) -> None:
         """Close a span, and take the answer if it began a run."""
         try:
-            span = self.recorder.runs.leave(id_)
+            run, sample = self.recorder.runs.end(id_)
             kind = _kind(id_, instance)
             if kind is None:
                 return
             if kind == "writing":
                 self.recorder.written(cast("StreamingAgentChatResponse", instance))
-            if span is None or (asked := span.run.asked) is None:
-                return
-            if span.parent is not None:
-                _take(kind, result, span, self.recorder.mode)
-            elif result is None and isinstance(instance, Workflow):
-                self._ended_without(asked, span)
-            else:
-                self.recorder.answered(asked, answer_in(result), lambda: span.found(self.recorder.mode))
+            if sample is not None:
+                self._take_answer(sample, instance, result)
+            elif run is not None and run.root.sample is not None:
+                self._take_contexts(run.root.sample, run, kind, result)
         except Exception as error:
             self.recorder.broke(error)
 
@@ -125,26 +219,22 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
         err: BaseException | None = None,
         **kwargs: Any,  # noqa: ANN401, ARG002
     ) -> None:
-        """Close a span that was left by an exception."""
+        """Close a span that was left by an exception. What a call retrieved before it failed still counts."""
         try:
-            span = self.recorder.runs.leave(id_)
+            run, sample = self.recorder.runs.end(id_)
             kind = _kind(id_, instance)
             if kind == "writing" and err is not None:
                 self.recorder.written(cast("StreamingAgentChatResponse", instance), err)
-            if span is None or (asked := span.run.asked) is None:
-                return
-            if kind is None:
-                span.run.error = err  # that of a workflow's step comes last
-            elif span.parent is None:
-                self.recorder.failed(asked, span.found(self.recorder.mode), err)
-            else:
-                span.pass_on()
+            if sample is not None:
+                self.recorder.failed(sample, err)
+            elif kind is None and run is not None and run.root.sample is not None:
+                run.root.sample.error = err  # that of a workflow's step comes last
         except Exception as error:
             self.recorder.broke(error)
 
-    def _asked(
+    def _sample(
         self, id_: str, bound_args: inspect.BoundArguments, instance: object, tags: dict[str, Any]
-    ) -> Asked | None:
+    ) -> AppSample | None:
         name = id_[: -_UUID - 1]
         if self.where is not None:
             try:
@@ -155,19 +245,30 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
                 return None
         question = (question_of_run if isinstance(instance, Workflow) else question_of)(bound_args)
         kept = {
-            key: value for key, value in tags.items() if isinstance(value, _TAG_KINDS) and key[:11] != "llamaindex."
+            key: value for key, value in tags.items() if isinstance(value, _TAG_TYPES) and key[:11] != "llamaindex."
         }
-        return Asked(id_[-_UUID:], question, {"name": name, "tags": kept})
+        return AppSample(question, {"name": name, "tags": kept}, id=id_[-_UUID:])
 
-    def _ended_without(self, asked: Asked, span: Span) -> None:
-        """Take a workflow's end without a result: it was cancelled, or is one of LlamaIndex 0.13's.
-
-        There a failed run ends so too, and one that answered None; both show in the last step.
-        """
-        if type(span.run.error).__name__ == "WorkflowDone":
-            self.recorder.answered(asked, None, lambda: span.found(self.recorder.mode))
+    def _take_answer(self, sample: AppSample, instance: object, result: object) -> None:
+        if result is not None or not isinstance(instance, Workflow):
+            self.recorder.answered(sample, answer_in(result))
+        # A workflow's end without a result: it was cancelled, or is one of LlamaIndex 0.13's. There a failed run ends
+        # so too, and one that answered None; both show in the last step.
+        elif type(sample.error).__name__ == "WorkflowDone":
+            self.recorder.answered(sample, None)
         else:
-            self.recorder.failed(asked, span.found(self.recorder.mode), span.run.error)
+            self.recorder.failed(sample, sample.error)
+
+    def _take_contexts(self, sample: AppSample, run: Run[AppSample], kind: _Kind, result: object) -> None:
+        """Take what a call within a run returned: the outermost retriever, an inner engine after its reranking."""
+        mode = self.recorder.mode
+        if kind == "retrieval":
+            self.recorder.retrieve(run, texts_of(nodes_in(result), mode))
+        elif kind == "synthesis":
+            self.recorder.synthesize(run, nodes_in(result))
+        elif kind == "entry":
+            contexts = contexts_of(answer_in(result), lambda: self.recorder.contexts(sample, run), mode)
+            self.recorder.retrieve(run, contexts)
 
     def new_span(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
         """Not called: `span_enter` and the others are replaced as a whole."""
@@ -185,22 +286,60 @@ def _kind(id_: str, instance: object) -> _Kind | None:
     return known[1] if known is not None and isinstance(instance, known[0]) else None
 
 
-def _is_beside(parent: Span, parent_id: str | None) -> bool:
+def _is_beside(parent: Run[AppSample], parent_id: str | None) -> bool:
     """Return whether a call that could begin a run only seems to be part of its parent, a workflow's run.
 
     In LlamaIndex 0.13 whatever a task does after it started a workflow has the workflow's span for a parent. What
     really belongs to the workflow is called by one of its steps, and has that step's span.
     """
-    return parent.run.id == parent_id and parent.run.id[-_UUID - 5 : -_UUID - 1] == ".run"
+    return parent.root.key == parent_id and parent_id is not None and parent_id[-_UUID - 5 : -_UUID - 1] == ".run"
 
 
-def _take(kind: _Kind, result: object, span: Span, mode: MetadataMode) -> None:
-    """Take what a call within a run found: the outermost retriever, an inner engine after its reranking."""
-    if kind == "retrieval":
-        span.retrieve(texts_of(nodes_in(result), mode))
-    elif kind == "synthesis":
-        span.synthesize(nodes_in(result))
-    elif kind == "entry":
-        span.retrieve(own_contexts(answer_in(result), lambda: span.found(mode), mode))
-    else:
-        span.pass_on()
+def question_of(arguments: inspect.BoundArguments) -> str | None:
+    """Return the question of a call to a query or chat engine: its first argument.
+
+    Example:
+        >>> def query(str_or_query_bundle): ...
+        >>> question_of(inspect.signature(query).bind(QueryBundle("Who wrote Emma?")))
+        'Who wrote Emma?'
+    """
+    return next((question_text(value) for value in arguments.arguments.values()), None)
+
+
+def question_of_run(arguments: inspect.BoundArguments) -> str | None:
+    """Return the question of a workflow's run, which may be an agent's.
+
+    It is the start event's `user_msg`, `query`, `question`, `message` or `input`; else the user's last message in its
+    `chat_history`; else its only text, whatever its name.
+
+    Example:
+        >>> def run(start_event=None, **kwargs): ...
+        >>> question_of_run(inspect.signature(run).bind(start_event=StartEvent(topic="Emma", most=3)))
+        'Emma'
+    """
+    start: object = arguments.arguments.get("start_event")
+    fields: object = arguments.arguments.get("kwargs")
+    if isinstance(start, StartEvent):  # the fields that its class declares, and those given to it besides
+        declared = {name: cast("object", getattr(start, name, None)) for name in type(start).model_fields}
+        fields = {**declared, **dict(start.items())}
+    if not isinstance(fields, Mapping):
+        return None
+    values = cast("Mapping[str, object]", fields)
+    for name in _QUESTIONS:
+        if (text := question_text(values.get(name))) is not None:
+            return text
+    history = values.get("chat_history")
+    for message in reversed(cast("Sequence[object]", history)) if isinstance(history, Sequence) else ():
+        if isinstance(message, ChatMessage) and message.role == MessageRole.USER and message.content is not None:
+            return message.content
+    texts = [value for value in values.values() if isinstance(value, str)]
+    return texts[0] if len(texts) == 1 else None
+
+
+def question_text(value: object) -> str | None:
+    """Return a question's text; None: it has none."""
+    if isinstance(value, QueryBundle):
+        value = value.query_str
+    elif isinstance(value, ChatMessage):
+        value = value.content
+    return value if isinstance(value, str) else None

@@ -89,10 +89,10 @@ def called_back():
     handler = MonitorCallbackHandler(notes)
     Settings.callback_manager = CallbackManager([handler])
     yield notes
-    if len(recorder_of(handler)):
+    if len(recorder_of(handler).runs):
         gc.collect()
     assert notes.errors == []
-    assert len(recorder_of(handler)) == 0
+    assert len(recorder_of(handler).runs) == 0
 
 
 @pytest.fixture(params=["notes", "called_back"])

@@ -59,7 +59,7 @@ def kept_by_handlers():
     ours = [handler for handler in root_dispatcher.span_handlers if isinstance(handler, MonitorSpanHandler)]
     for handler in ours:
         assert (handler.open_spans, handler.completed_spans, handler.dropped_spans) == ({}, [], [])
-    return sum(len(handler.recorder) for handler in ours)
+    return sum(len(handler.recorder.runs) for handler in ours)
 
 
 def recorder_of(handler):

@@ -120,7 +120,7 @@ def test_a_metric_by_name_takes_models_and_the_metrics_options(name):
     Settings.llm, Settings.embed_model = Chatting(truth, name="of Settings"), Placing()
     for llm, model in ((None, "of Settings"), (Completing(truth), "completing"), (FakeLLM(truth), "fake")):
         metric = MetricEvaluator(name, llm, **options).metric
-        assert (type(metric), metric.llm.model) == (metric_class(name), model)
+        assert (type(metric), metric.judge.model) == (metric_class(name), model)
         assert {option: getattr(metric, option) for option in options} == options
     if name.endswith("Polite"):
         assert MetricEvaluator(name, FakeLLM(lambda request: "yes")).evaluate(**INPUTS).score == 1.0
@@ -142,9 +142,9 @@ def test_judge_and_embedder_by_name(monkeypatch):
     for embed_model, kind in (("fake", FakeEmbedder), (None, LlamaIndexEmbedder), (Placing(), LlamaIndexEmbedder)):
         name = f"{__name__}:FakeEmbedder" if embed_model == "fake" else embed_model
         metric = MetricEvaluator("response_relevancy", FakeLLM(truth), name).metric
-        assert isinstance(metric.embedder, kind)
+        assert isinstance(metric.judge_embedder, kind)
     metric = MetricEvaluator("response_relevancy", "openai:gpt-5-mini").metric
-    assert (metric.llm.model, metric.embedder.model) == ("gpt-5-mini", "text-embedding-3-small")
+    assert (metric.judge.model, metric.judge_embedder.model) == ("gpt-5-mini", "text-embedding-3-small")
 
 
 def test_what_names_nothing_is_refused_and_a_metric_of_ones_own_comes_alone():

@@ -15,8 +15,8 @@ from llama_index_instrumentation.dispatcher import instrument_tags
 from llama_index_instrumentation.span import active_span_id
 from llama_index_instrumentation.span_handlers import SimpleSpanHandler
 
+from ragstone.monitor import run_tree
 from ragstone_llama_index import JUDGE_TAG, MonitorCallbackHandler, instrument, uninstrument
-from ragstone_llama_index import runs as runs_module
 
 from .monitored import ANSWER, TEXTS, Notes, engine, in_threads, kept_by_handlers, recorder_of
 
@@ -150,18 +150,18 @@ def handler_of(notes):
 
 def test_runs_that_never_end_are_forgotten_by_number_and_age(notes, monkeypatch):
     now = [1000.0]
-    monkeypatch.setattr(runs_module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(run_tree.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(run_tree, "MOST_OPEN", 100)
     handler = handler_of(notes)
-    monkeypatch.setattr(handler.recorder.runs._runs, "_most", 100)
     for i in range(100):
         begin(handler, i)
-    full = len(handler.recorder)
+    full = len(handler.recorder.runs)
     for i in range(100, 300):
         begin(handler, i)
-    assert len(handler.recorder) == full
+    assert len(handler.recorder.runs) == full
     assert notes.skipped == {"never_ended": 200}
     handler.span_exit(f"RetrieverQueryEngine.query-{299:036}", BOUND, ENGINE, None)
-    now[0] += runs_module.LONGEST + 1
+    now[0] += run_tree.TTL + 1
     begin(handler, 300)
     assert notes.skipped == {"never_ended": 299}
     handler.span_exit(f"RetrieverQueryEngine.query-{298:036}", BOUND, ENGINE, None)  # ends after all
@@ -187,7 +187,7 @@ def test_a_process_that_is_forked_while_another_thread_is_at_work(notes):
     held, free = threading.Event(), threading.Event()
 
     def hold():
-        with recorder._lock, recorder.runs._lock:
+        with recorder.runs._lock:
             held.set()
             free.wait(30)
 

@@ -77,4 +77,4 @@ def test_events_of_any_kind_and_none_of_them_raises(payload):
             handler.on_event_end(kind, {EventPayload.RESPONSE: object(), EventPayload.NODES: 7}, event_id="inner")
             handler.on_event_end(CBEventType.QUERY, {EventPayload.RESPONSE: object()}, event_id="outer")
     assert notes.errors == []
-    assert len(recorder_of(handler)) == 0
+    assert len(recorder_of(handler).runs) == 0
