@@ -211,7 +211,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
     ("core/ragstone/store/outbox.py", "monitor/test_outbox.py"): [
         ("outbox_alive", "not in (None, me) and not self.owner.lives(owner)", "not in (None, me)"),
         ("outbox_unreadable", '"WHERE owner IS NULL AND attempts >= 0 AND', '"WHERE owner IS NULL AND'),
-        ("outbox_wait", "attempts, time.time() + wait, left", "attempts, time.time(), left"),
+        ("outbox_wait", "left.attempts, time.time() + wait, left", "left.attempts, time.time(), left"),
         (
             "outbox_claimed",
             '"UPDATE samples SET owner = ? WHERE seq = ?", (me',
@@ -222,12 +222,12 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("owner_lock", "if not _lock(file):", "if _lock(file) is None:"),
         ("owner_name", "if not _NAME.fullmatch(other):", "if not other:"),
     ],
-    ("core/ragstone/monitor/tally.py", "monitor/test_accounting.py monitor/test_submit.py monitor/test_exit.py"): [
-        ("accounting_pending", "return self._accepted - sum(self._fates.values())", "return 0"),
+    ("core/ragstone/monitor/counters.py", "monitor/test_accounting.py monitor/test_submit.py monitor/test_exit.py"): [
+        ("accounting_pending", "return self._accepted - sum(self._by_status.values())", "return 0"),
         ("accounting_remaining", "self.pending() + spooled + self._cut", "self.pending() + spooled"),
-        ("accounting_cut", 'self._fates["dropped", "closed"] += evaluations', 'self._fates["dropped", "closed"] += 1'),
+        ("accounting_cut", 'self.settle("dropped", "closed", evaluations)', 'self.settle("dropped", "closed", 1)'),
     ],
-    ("core/ragstone/monitor/recent.py", "monitor/test_submit.py"): [
+    ("core/ragstone/monitor/task.py", "monitor/test_submit.py"): [
         ("recent_older", "if key in self._older or key in self._newer:", "if key in self._newer:"),
     ],
     ("core/ragstone/monitor/sampling.py", "monitor/test_sampling.py"): [
@@ -237,12 +237,14 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("sampling_feedback", "return feedback is False or ", "return "),
         ("sampling_uniform", '"big") / 2**64', '"big") / 2**63'),
     ],
-    ("core/ragstone/monitor/scrub.py", "monitor/test_scrub.py monitor/test_redaction.py"): [
-        ("scrub_reason", 'update={"reason": "", ', "update={"),
-        ("scrub_evidence", 'passage.model_copy(update={"text": ""})', "passage"),
+    ("core/ragstone/monitor/redaction.py", "monitor/test_scrub.py monitor/test_redaction.py"): [
         ("scrub_key", "else without_keys(outcome.detail)", "else outcome.detail"),
         ("scrub_quoted", "_QUOTED, _SHORTEST = 24, 8", "_QUOTED, _SHORTEST = 24, 30"),
         ("scrub_reply", 'hide = outcome.reason == "judge_unparseable"', 'hide = outcome.reason == "timeout"'),
+    ],
+    ("core/ragstone/store/record.py", "monitor/test_scrub.py monitor/test_redaction.py"): [
+        ("scrub_reason", 'update={"reason": "", ', "update={"),
+        ("scrub_evidence", 'passage.model_copy(update={"text": ""})', "passage"),
     ],
     ("core/ragstone/monitor/delivery.py", "monitor/test_delivery.py"): [
         ("delivery_strikes", "_STRIKES = 3", "_STRIKES = 1"),

@@ -11,10 +11,9 @@ import pytest
 
 from ragstone import ContextRelevancy, ResponseRelevancy, Sample, Unscored
 from ragstone.monitor import Entry
-from ragstone.monitor.job import Job
-from ragstone.monitor.sampling import Choice
 from ragstone.sinks import Record, SQLiteSink
 from ragstone.store.outbox import Outbox
+from ragstone.store.pending import Choice, Pending
 
 from ..support.openai_server import error  # noqa: TID252 - under importlib mode tests are no package
 from ..support.waiting import soon  # noqa: TID252
@@ -77,8 +76,8 @@ def left(n, *metrics, first=0, attempts=0, wait=0.0):
     ]
     with opened() as outbox, outbox.transaction():
         for i in range(first, first + n):
-            job = Job(Sample(id=f"s{i}", **row(i)), f"s{i}", 1.0, list(todo))
-            outbox.put_off(job, wait, attempts=attempts)
+            job = Pending(Sample(id=f"s{i}", **row(i)), f"s{i}", 1.0, list(todo), attempts=attempts)
+            outbox.put_off(job, wait)
 
 
 def keep(*sinks):
@@ -266,7 +265,7 @@ def test_what_is_no_outbox(run):
 def test_samples_in_another_processs_hands_and_some_that_cannot_be_read(worker):
     with opened() as outbox:
         with outbox.transaction():
-            job = Job(Sample(**row(1)), "theirs", 1.0, [Choice("context_relevancy", "1", 1.0, "rate")])
+            job = Pending(Sample(**row(1)), "theirs", 1.0, [Choice("context_relevancy", "1", 1.0, "rate")])
             outbox.add(job, mine=True)
         left(3)
         change("outbox.db", "UPDATE samples SET body = 'spoiled' WHERE id = 's1'")

@@ -18,7 +18,7 @@ from ragstone import (
 )
 from ragstone.cli.show import evidence_lines
 from ragstone.judging.suspicion import MOST, suspected
-from ragstone.monitor.scrub import kept
+from ragstone.monitor.redaction import storable
 from ragstone.outcome import Outcome, Suspicion
 from ragstone.store.record import Record, decode, encode
 from ragstone.testing import FakeEmbedder, FakeLLM
@@ -214,7 +214,7 @@ def test_json_and_records(outcome):
 def test_what_is_kept_without_texts_holds_the_places_only():
     sample = Sample(**PLAIN | {"response": ATTACK})
     outcome = metrics()[1].score(sample)
-    stored = kept(outcome, sample, store_text=False)
+    stored = storable(outcome, sample, store_text=False)
     assert stored.suspected == outcome.suspected
     assert "gnore" not in stored.model_dump_json()
 

@@ -121,10 +121,10 @@ def adds_up(stats: Stats) -> bool:
 
 def ours(monitor: Monitor) -> list[threading.Thread]:
     """The threads of a monitor that run."""
-    process = monitor._process
-    owners = [process, process._workers, *process._deliveries.values()]
-    found = [thread for thread in threading.enumerate() if thread.name.startswith("ragstone-")]
-    return [thread for thread in found if any(_target_of(thread) is one for one in owners)]
+    pipeline = monitor._pipeline
+    owners = [pipeline, pipeline._workers, *pipeline._deliveries.values()]
+    running = [thread for thread in threading.enumerate() if thread.name.startswith("ragstone-")]
+    return [thread for thread in running if any(_target_of(thread) is one for one in owners)]
 
 
 def _target_of(thread: threading.Thread) -> object:

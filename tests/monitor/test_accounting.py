@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ragstone import ContextRelevancy, Sample, Score
-from ragstone.limits.purse import Purse
+from ragstone.limits.budget import Account
 from ragstone.monitor import Budget, MemoryLedger, Stats
 from ragstone.monitor.delivery import Delivery
 from ragstone.testing import FakeLLM
@@ -121,12 +121,16 @@ def test_what_is_counted_as_done_is_in_the_sink(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_fault_of_the_monitors_own_is_counted_and_not_the_judges(caplog: pytest.LogCaptureFixture) -> None:
-    class Faulty(Purse):
-        def meter(self, *_: Any) -> Any:
+    class Faulty(Account):
+        @property
+        def clock(self) -> Any:
             raise AttributeError("price")
 
+        @clock.setter
+        def clock(self, _: Any) -> None: ...
+
     with live(sinks=(sink := Kept())) as monitor:
-        monitor._process._purse = Faulty(Budget(), MemoryLedger())
+        monitor._pipeline._account = Faulty(Budget(), MemoryLedger())
         monitor.submit(sample(1))
     assert monitor.stats().reasons == {"unscored": {"cancelled": 1}}
     assert monitor.stats().errors == {"evaluation": 1}

@@ -8,7 +8,7 @@ import pytest
 
 from ragstone import Unscored
 from ragstone.monitor import delivery
-from ragstone.monitor.tally import Tally
+from ragstone.monitor.counters import Counters
 from ragstone.sinks import CallableSink, Record
 
 from ..support.waiting import soon  # noqa: TID252
@@ -201,7 +201,7 @@ def test_what_a_sink_refuses_waits_behind_the_others(failing: tuple[int, ...], l
             raise OSError("busy")
 
     sink = Kept("a", trouble)
-    waiting = delivery.Delivery(sink, Tally(), lambda rows: None)
+    waiting = delivery.Delivery(sink, Counters(), lambda rows: None)
     outcome = Unscored(metric="m", reason="timeout", detail="", version="1")
     records = [Record(sample_id=f"s{i}", outcome=outcome, judge="j", submitted_at=0.0, scored_at=1.0) for i in range(6)]
     waiting.put([delivery.Item(None, record) for record in records])

@@ -5,11 +5,10 @@ import sqlite3
 import pytest
 
 from ragstone import Sample, Score, Unscored
-from ragstone.monitor.job import Job
-from ragstone.monitor.sampling import Choice
-from ragstone.monitor.snapshot import snapshot
+from ragstone.monitor.redaction import snapshot
 from ragstone.sinks import Record
 from ragstone.store.outbox import Contents, Outbox, OutboxError
+from ragstone.store.pending import Choice, Pending
 
 from .kit import in_threads
 from .live_app import change, rows
@@ -45,7 +44,7 @@ def second(path, outbox):
 
 def job(name="s1", *metrics, **fields):
     sample = snapshot(Sample(id=name, user_input="Where?", retrieved_contexts=["Here."], **fields), name)
-    return Job(
+    return Pending(
         sample, name, 12.5, [Choice(metric, "1", 0.5, "rate") for metric in metrics or ("m",)], {"trace_id": "t"}
     )
 
@@ -67,9 +66,9 @@ def claimed(outbox, *metrics, most=100, **options):
         return [each for each, _ in outbox.claim(most, metrics or ("m",), **options)]
 
 
-def put_off(outbox, each, wait, attempts=1):
+def put_off(outbox, each, wait):
     with outbox.transaction():
-        outbox.put_off(each, wait, attempts=attempts)
+        outbox.put_off(each, wait)
 
 
 def names(jobs):
@@ -81,13 +80,13 @@ def test_texts(outbox, text):
     metadata = {"text": text, text: [text, {"deep": text}], "number": 2**70, "nan": float("nan"), "none": None}
     given = Sample(id="s1", user_input=text, retrieved_contexts=[text, ""], response=text, metadata=metadata)
     name = text if text.isascii() else "s1"
-    before = Job(snapshot(given, "s1"), name, 12.5, [Choice("m", "1", 0.5, "rate")], {"trace_id": text})
+    before = Pending(snapshot(given, "s1"), name, 12.5, [Choice("m", "1", 0.5, "rate")], {"trace_id": text})
     assert added(outbox, before, before) == [True, False], "one of an id"
     (after,) = claimed(outbox)
     assert (after.sample_id, after.sample) == (name, before.sample)
     assert after.sample.model_fields_set == before.sample.model_fields_set
     assert (after.todo, after.origin, after.submitted_at) == (before.todo, before.origin, 12.5)
-    assert (after.attempts, after.saved, after.records, after.again) == (0, True, [], [])
+    assert after.attempts == 0
 
 
 @pytest.mark.parametrize("text", HOSTILE[:2], ids=ascii)
@@ -145,9 +144,9 @@ def test_only_samples_of_ones_own_metrics(outbox, name):
 def test_put_off(outbox, second):
     failed = job("s1", "m", "n")
     added(outbox, failed, mine=True)
-    failed.again = [failed.todo.pop(0)]
-    failed.todo.clear()
-    put_off(outbox, failed, 30.0, attempts=4)
+    failed.todo.pop()
+    failed.attempts = 4
+    put_off(outbox, failed, 30.0)
     assert claimed(outbox) == claimed(second) == []
     assert claimed(outbox, put_off_too=True) == []  # it has tried just now
     (found,) = claimed(second, put_off_too=True)

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from ragstone import ContextRelevancy, Monitor, Sample
-from ragstone.monitor.recent import Recent
+from ragstone.monitor.task import DedupCache
 from ragstone.sinks import CallableSink
 
 from ..support.waiting import soon  # noqa: TID252
@@ -251,7 +251,7 @@ def test_metadata_that_another_thread_changes_meanwhile() -> None:
 
 
 def test_at_least_half_of_the_promised_ids_are_remembered() -> None:
-    recent = Recent(10)
+    recent = DedupCache(10)
     for i in range(1_000):
         assert not recent.has(str(i))
         assert all(recent.has(str(earlier)) for earlier in range(max(0, i - 4), i + 1))

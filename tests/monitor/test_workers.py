@@ -6,7 +6,7 @@ import time
 import pytest
 
 from ragstone import ContextRelevancy, Monitor, Unscored
-from ragstone.monitor import workers
+from ragstone.monitor import worker
 from ragstone.testing import FakeLLM
 
 from ..support.waiting import soon  # noqa: TID252
@@ -45,7 +45,7 @@ def test_a_judge_that_hangs_costs_one_evaluation() -> None:
 
 def test_threads_that_hang_are_bounded_and_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """A judge that hangs for an hour, then answers again: nobody but its own threads can go on."""
-    monkeypatch.setattr(workers, "_LOST_PER_WORKER", 2)
+    monkeypatch.setattr(worker, "_LOST_PER_WORKER", 2)
     held = Held()
     monitor = live(metric(held), workers=2, timeout=0.5)
     for i in range(20):

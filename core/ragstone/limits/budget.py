@@ -1,13 +1,21 @@
-"""How much judging may cost: limits, and the account that they are held against."""
+"""What judging may cost: the limits, the ledger of what was spent, and the check before each round of calls."""
 
 import threading
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
+
+from ragstone.judge import LLMReply, LLMRequest
+from ragstone.judging.flow import CannotScore, Meter, Round
+from ragstone.judging.prompt import tokens
 
 _SECONDS = {"minute": 60, "day": 86_400}
 _KEPT = 2 * 86_400
+_SECONDS_REMEMBERED = 600.0
+_FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0  # between two tries to reach the ledger
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,14 +72,12 @@ class Budget:
     def entries(self, now: float, *, calls: int, tokens: int, money: float) -> "list[Entry]":
         """Return what to enter for an expense at a time, under each limit that there is."""
         amounts = {"calls": calls, "tokens": tokens, "money": money}
-        found: list[Entry] = []
-        for unit, amount in amounts.items():
-            for period, seconds in _SECONDS.items():
-                name = f"{unit}_per_{period}"
-                limit = getattr(self, name)
-                if limit is not None:
-                    found.append(Entry(name, int(now // seconds) * seconds, amount, limit))
-        return found
+        return [
+            Entry(name, int(now // seconds) * seconds, amount, limit)
+            for unit, amount in amounts.items()
+            for period, seconds in _SECONDS.items()
+            if (limit := getattr(self, name := f"{unit}_per_{period}")) is not None
+        ]
 
 
 class Entry(NamedTuple):
@@ -91,19 +97,19 @@ class Entry(NamedTuple):
 
 
 class Ledger(Protocol):
-    """An account of what was spent, by limit and window."""
+    """What was spent, by limit and window."""
 
     def spend(self, entries: Sequence[Entry], /) -> str | None:
         """Enter all amounts, or none: then return the name of the limit that refused. Atomic between processes.
 
         Raises:
-            Exception: The account cannot be reached. Nothing is spent then, and the evaluation waits.
+            Exception: The ledger cannot be reached. Nothing is spent then, and the evaluation waits.
         """
         ...
 
 
 class MemoryLedger:
-    """The account of one process.
+    """The ledger of one process.
 
     Example:
         >>> ledger = MemoryLedger()
@@ -130,3 +136,178 @@ class MemoryLedger:
     def _forget(self, before: float) -> None:
         for key in [key for key in self._sums if key[1] < before]:
             del self._sums[key]
+
+
+class Account:
+    """A budget with its ledger, and how many calls the evaluations by each metric took lately.
+
+    Before its first call, an evaluation reserves as many calls as it will make if it grows as the worst one by its
+    metric did in the last ten to twenty minutes, and gives back the rest when it ends. So an evaluation without room
+    costs nothing, and only the first ones by a metric are broken off half-way. Tokens and money are reserved for one
+    round at a time, because the last evaluation does not tell how many the next one takes.
+
+    While the ledger cannot be reached, evaluations wait before their next calls; none is refused for it.
+
+    Attributes:
+        budget: The limits.
+        clock: Seconds since 1970 (UTC).
+        failed: Called with the error when the ledger cannot be reached.
+        waiting: How many evaluations wait until it can be reached.
+    """
+
+    def __init__(self, budget: Budget, ledger: Ledger, clock: Callable[[], float] = time.time) -> None:
+        self.budget = budget
+        self.clock = clock
+        self.failed: Callable[[Exception], object] = lambda _: None
+        self.waiting = 0
+        self._ledger = ledger
+        self._closed = threading.Event()
+        self._lock = threading.Lock()
+        self._since = time.monotonic()
+        self._growth: dict[tuple[str, str], float] = {}
+        self._earlier: dict[tuple[str, str], float] = {}
+
+    def expected(self, key: tuple[str, str], first: int) -> int:
+        """Return how many calls an evaluation by the metric may make, by the number in its first round."""
+        with self._lock:
+            self._forget()
+            growth = max(1.0, self._growth.get(key, 0.0), self._earlier.get(key, 0.0))
+        return round(growth * first)
+
+    def took(self, key: tuple[str, str], first: int, calls: int) -> None:
+        """Note how many calls an evaluation made, or would have made at least."""
+        with self._lock:
+            self._forget()
+            self._growth[key] = max(calls / first, self._growth.get(key, 0.0))
+
+    def _forget(self) -> None:
+        if time.monotonic() - self._since > _SECONDS_REMEMBERED:
+            self._since = time.monotonic()
+            self._earlier, self._growth = self._growth, {}
+
+    def spend(self, cost: Counter[str], at: float, *, limited: bool = True) -> str | None:
+        """Enter a cost; return the limit that refuses it. Without `limited`, enter it whatever the limits."""
+        money = self.budget.price(cost["input"], cost["output"])
+        entries = self.budget.entries(at, calls=cost["calls"], tokens=cost["input"] + cost["output"], money=money)
+        if not limited:
+            entries = [entry._replace(limit=None) for entry in entries if entry.amount]
+        return self._ledger.spend(entries) if entries else None
+
+    def wait(self, seconds: float) -> bool:
+        """Wait before the ledger is tried again; return whether the account was closed."""
+        with self._lock:
+            self.waiting += 1
+        closed = self._closed.wait(seconds)
+        with self._lock:
+            self.waiting -= 1
+        return closed
+
+    def close(self) -> None:
+        """Let those that wait for the ledger give up."""
+        self._closed.set()
+
+
+class BudgetMeter(Meter):
+    """Counts the cost of one evaluation, and refuses a round of calls that the budget has no room for.
+
+    Args:
+        account: The budget's.
+        key: Name and version of the metric.
+        untimed: Surrounds the time that is spent with the ledger.
+
+    Attributes:
+        refused_by: The limit that refused, None where none did.
+    """
+
+    def __init__(
+        self,
+        account: Account,
+        key: tuple[str, str],
+        untimed: Callable[[], AbstractContextManager[object]] = nullcontext,
+    ) -> None:
+        super().__init__()
+        self.refused_by: str | None = None
+        self._account = account
+        self._key = key
+        self._untimed = untimed
+        self._at = account.clock()
+        self._first = 0
+        self._reserved: Counter[str] = Counter()
+        self._taken: Counter[str] = Counter()  # by what the provider says, or our estimate where it says nothing
+        self._round: list[Any] = []
+
+    def asking(self, round_: Round) -> None:
+        """Reserve the round's cost. Waits while the ledger cannot be reached.
+
+        Raises:
+            CannotScore: "over_budget", or "cancelled" where the account was closed meanwhile; the calls are not made.
+        """
+        requests = [request for request in round_ if isinstance(request, LLMRequest)]
+        if requests:
+            need = self._taken + Counter(calls=len(requests), input=sum(map(_prompt_tokens, requests)))
+            if not self._first:
+                self._first = len(requests)
+                need["calls"] = self._account.expected(self._key, self._first)
+            if more := need - self._reserved:
+                self._reserve(more)
+        self._round = list(round_)
+        super().asking(round_)
+
+    def answered(self, replies: Sequence[Any]) -> None:
+        """Count the cost of the replies."""
+        super().answered(replies)
+        for request, reply in zip(self._round, replies, strict=True):
+            if isinstance(request, LLMRequest) and isinstance(reply, LLMReply):
+                counts = reply.input_tokens, reply.output_tokens
+                self._take(
+                    _prompt_tokens(request) if counts[0] is None else counts[0],
+                    tokens(reply.text) if counts[1] is None else counts[1],
+                )
+        self._round = []
+
+    def settle(self) -> None:
+        """Give back what was reserved and not taken, or add what was taken beyond it. Raises nothing."""
+        for request in self._round:  # of a round that failed: its calls were made, and may have been paid for
+            if isinstance(request, LLMRequest):
+                self._take(_prompt_tokens(request), 0)
+        self._round = []
+        if self._taken["calls"] and self.refused_by is None:
+            self._account.took(self._key, self._first, self._taken["calls"])
+        if self._reserved:
+            difference = Counter(self._taken)
+            difference.subtract(self._reserved)
+            try:
+                self._account.spend(difference, self._at, limited=False)
+            except Exception as error:  # what was reserved stays spent
+                self._account.failed(error)
+
+    def _reserve(self, more: Counter[str]) -> None:
+        with self._untimed():
+            self.refused_by = self._spent(more)
+        if self.refused_by is not None:
+            if self._taken["calls"]:  # broken off half-way: the next ones reserve as much before they begin
+                self._account.took(self._key, self._first, self._reserved["calls"] + more["calls"])
+            detail = f"{self.refused_by}: the monitor's budget has no room for another evaluation"
+            raise CannotScore("over_budget", detail)
+        self._reserved += more
+
+    def _spent(self, more: Counter[str]) -> str | None:
+        """Enter a cost as soon as the ledger can be reached; return the limit that refuses it."""
+        wait = _FIRST_WAIT
+        while True:
+            try:
+                return self._account.spend(more, self._at)
+            except Exception as error:
+                self._account.failed(error)
+            if self._account.wait(wait):
+                raise CannotScore("cancelled", "the monitor was closed while the budget's ledger could not be reached")
+            wait = min(2 * wait, _LONGEST_WAIT)
+            if not self._taken["calls"]:
+                self._at = self._account.clock()  # it starts now
+
+    def _take(self, input_tokens: int, output_tokens: int) -> None:
+        self._taken.update(calls=1, input=input_tokens, output=output_tokens)
+
+
+def _prompt_tokens(request: LLMRequest) -> int:
+    return tokens(request.system, request.user)

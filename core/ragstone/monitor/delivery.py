@@ -1,6 +1,5 @@
 """Bringing outcomes to one sink: a thread of its own, in batches, again and again until the sink takes them."""
 
-import contextvars
 import threading
 import time
 from collections import deque
@@ -8,7 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from ragstone.errors import describe
-from ragstone.monitor.tally import SinkStats, Tally
+from ragstone.monitor.counters import Counters, SinkStats
+from ragstone.monitor.worker import start_thread
 from ragstone.store.base import Sink
 from ragstone.store.health import Health
 from ragstone.store.record import Record
@@ -31,17 +31,17 @@ class Delivery:
 
     Args:
         sink: The sink. Only this thread calls it.
-        tally: Where its failures are counted.
+        counters: Where its failures are counted.
         taken: Called with the outbox's rows of what the sink has taken.
 
     Attributes:
         behind: Whether more waits in the outbox than in memory.
     """
 
-    def __init__(self, sink: Sink, tally: Tally, taken: Callable[[list[int]], None]) -> None:
+    def __init__(self, sink: Sink, counters: Counters, taken: Callable[[list[int]], None]) -> None:
         self.sink = sink
         self.behind = False
-        self._tally = tally
+        self._counters = counters
         self._taken = taken
         self._changed = threading.Condition(threading.RLock())
         self._items: deque[Item] = deque()
@@ -61,11 +61,7 @@ class Delivery:
             RuntimeError: The system gives no more threads.
         """
         if self._thread is None:
-            run = contextvars.Context().run  # nothing of the app's context: no trace, no callbacks
-            name = f"ragstone-sink-{self.sink.name}"
-            thread = threading.Thread(target=run, args=(self._run,), name=name, daemon=True)
-            thread.start()
-            self._thread = thread
+            self._thread = start_thread(self._run, f"ragstone-sink-{self.sink.name}")
 
     def put(self, items: Sequence[Item]) -> None:
         """Hand over outcomes. Beyond 10,000, those with a row wait in the outbox, the oldest of the others are lost."""
@@ -226,8 +222,8 @@ class Delivery:
                 self._failed(error)
 
     def _failed(self, error: BaseException) -> None:
-        said = describe(error)
+        message = describe(error)
         with self._changed:
             self._failures += 1
-            self._last_error = said
-        self._tally.failed(f"sink {self.sink.name}", error)
+            self._last_error = message
+        self._counters.failed(f"sink {self.sink.name}", error)

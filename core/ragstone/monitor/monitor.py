@@ -2,21 +2,20 @@
 
 import importlib
 import os
-import time
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, cast
+from typing import Any
 
-from ragstone.limits.budget import Budget, Ledger, MemoryLedger
-from ragstone.limits.purse import Purse
+from ragstone.limits.budget import Budget
 from ragstone.metrics.base import Metric
-from ragstone.metrics.options import check_count, check_flag, check_option
-from ragstone.monitor.process import Process, Settings, WhenFull
-from ragstone.monitor.sampling import Predicate, Sampling, check_function
-from ragstone.monitor.snapshot import Redact
-from ragstone.monitor.tally import FlushResult, Stats
+from ragstone.metrics.options import check_flag
+from ragstone.monitor.counters import FlushResult, Stats
+from ragstone.monitor.lifecycle import Pipeline
+from ragstone.monitor.redaction import Redact
+from ragstone.monitor.sampling import Predicate, Sampling
+from ragstone.monitor.settings import Settings, WhenFull, check_type, metrics_by_key, named_sinks, outbox_path
 from ragstone.sample import Sample
 from ragstone.store.base import Sink
 from ragstone.text import _pysbd
@@ -93,61 +92,43 @@ class Monitor:
         store_text: bool = False,
         timeout: float = 300.0,
     ) -> None:
-        given = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
-        self._given: dict[str, Any] = given
-        by_key = _metrics(metrics)
-        all_sinks = _sinks(sinks)
-        check_count("max_queue", max_queue)
-        check_count("max_queue_bytes", max_queue_bytes)
-        check_count("workers", workers)
-        check_option("when_full", when_full, ("drop_newest", "drop_oldest", "spool", "block"))
+        self._options = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
+        by_key = metrics_by_key(metrics)
         check_flag("correlated", correlated)
-        check_flag("store_text", store_text)
-        _check_timeout(timeout)
-        _check_type("budget", budget, (Budget, type(None)), "ragstone.monitor.Budget(...)")
-        _check_type("seed", seed, (str, int), "text or a whole number")
-        check_function("redact", redact)
-        _check_type("outbox", outbox, (str, os.PathLike, type(None)), "the path of a file")
-        path = None if outbox is None else _outbox(Path(outbox))
-        if when_full == "spool" and path is None:
-            raise ValueError('when_full="spool" needs a file to spool to: outbox="PATH"')
-
-        def purse() -> Purse | None:
-            return None if budget is None else Purse(budget, _ledger(all_sinks))
-
+        check_type("seed", seed, (str, int), "text or a whole number")
+        sampling = Sampling(
+            list(by_key.values()),
+            rate=sample_rate,
+            where=where,
+            always=always,
+            seed=str(seed),
+            correlated=correlated,
+        )
         self._settings = Settings(
             metrics=by_key,
-            sinks=all_sinks,
-            sampling=Sampling(
-                list(by_key.values()),
-                rate=sample_rate,
-                where=where,
-                always=always,
-                seed=str(seed),
-                correlated=correlated,
-            ),
+            sinks=named_sinks(sinks),
+            sampling=sampling,
             max_queue=max_queue,
             max_queue_bytes=max_queue_bytes,
             when_full=when_full,
             workers=workers,
-            purse=purse,
+            budget=budget,
             redact=redact,
-            outbox=path,
+            outbox=outbox_path(outbox),
             store_text=store_text,
             timeout=timeout,
-            clock=time.time,
         )
-        self._processes: dict[int, Process] = {}
+        self._pipelines: dict[int, Pipeline] = {}
         # What judging imports late, imported here: in a thread of ours, a fork meanwhile would leave it half-imported.
         importlib.import_module("ragstone.judging.drivers")
         _pysbd.load()
 
     @property
-    def _process(self) -> Process:
+    def _pipeline(self) -> Pipeline:
         """Return this process's part. One of before a fork stays, untouched: what it holds open is the parent's."""
         pid = os.getpid()
-        found = self._processes.get(pid)
-        return found if found is not None else self._processes.setdefault(pid, Process(self._settings))
+        pipeline = self._pipelines.get(pid)
+        return pipeline if pipeline is not None else self._pipelines.setdefault(pid, Pipeline(self._settings))
 
     @property
     def outbox(self) -> Path | None:
@@ -160,17 +141,17 @@ class Monitor:
         A sample whose `id` was submitted lately is a duplicate. One without an id gets one.
         """
         try:
-            self._process.take(sample)
+            self._pipeline.intake.take(sample)
         except Exception as error:  # never the app's trouble
             self.failed("submit", error)
 
     def skip(self, reason: str) -> None:
         """Count a run of the app that gave no sample, for handlers; `stats().skipped` has it by reason."""
-        self._process.tally.skip(reason)
+        self._pipeline.counters.skip(reason)
 
     def failed(self, place: str, error: BaseException) -> None:
         """Count an exception in code that stands between the app and us, and log it at most once a minute."""
-        self._process.failed(place, error)
+        self._pipeline.intake.failed(place, error)
 
     def flush(self, timeout: float | None = None, *, put_off: bool = False) -> FlushResult:
         """Wait until every sample is scored and every sink has its outcomes, blocking.
@@ -182,7 +163,7 @@ class Monitor:
             timeout: Seconds to wait at most; None: as long as it takes.
             put_off: Whether to try once now what earlier processes put off after a judge's failure.
         """
-        return self._process.flush(timeout, put_off=put_off)
+        return self._pipeline.flush(timeout, put_off=put_off)
 
     def close(self, timeout: float | None = 30.0) -> FlushResult:
         """Take no more samples, score what waits until `timeout` seconds have passed, and close the sinks.
@@ -190,19 +171,19 @@ class Monitor:
         What is left then stays in the outbox, or is counted as dropped: the result says how much, and is truthy if
         there is none. A second call closes nothing and says the same.
         """
-        return self._process.close(timeout)
+        return self._pipeline.close(timeout)
 
     def pause(self) -> None:
         """Judge nothing further; samples are taken all the same, until the queue is full."""
-        self._process.pause()
+        self._pipeline.pause()
 
     def resume(self) -> None:
         """Judge again after `pause`."""
-        self._process.resume()
+        self._pipeline.resume()
 
     def stats(self) -> Stats:
         """Return what became of this process's samples so far."""
-        return self._process.stats()
+        return self._pipeline.stats()
 
     @asynccontextmanager
     async def lifespan(self, app: object = None) -> AsyncGenerator[None, None]:
@@ -223,14 +204,14 @@ class Monitor:
         import asyncio  # loaded where it runs
 
         del app  # a server hands itself over
-        self._process.take_up()
+        self._pipeline.take_up()
         try:
             yield
         finally:
             await asyncio.to_thread(self.close)
 
     def __enter__(self) -> "Monitor":
-        self._process.take_up()
+        self._pipeline.take_up()
         return self
 
     def __exit__(
@@ -245,68 +226,8 @@ class Monitor:
         return self
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _made, (self._given,)  # another process starts with a queue of its own
+        return _with_options, (self._options,)  # another process starts with a queue of its own
 
 
-def _made(given: dict[str, Any]) -> Monitor:
-    return Monitor(**given)
-
-
-def _metrics(given: Metric | Sequence[Metric]) -> dict[tuple[str, str], Metric]:
-    _check_type("metrics", given, (Metric, Iterable), "metrics, such as ContextRelevancy(llm=...)")
-    metrics = [given] if isinstance(given, Metric) else list(given)
-    if not metrics:
-        raise ValueError("metrics: is empty; pass a metric, such as ContextRelevancy(llm=...)")
-    found: dict[tuple[str, str], Metric] = {}
-    for metric in metrics:
-        if not isinstance(cast("object", metric), Metric):
-            raise TypeError(f"metrics: holds {type(metric).__name__}; pass metrics, such as ContextRelevancy(llm=...)")
-        key = metric.name, metric.version
-        if key in found:
-            raise ValueError(f"metrics: two are {key[0]} of version {key[1]}; their outcomes could not be told apart")
-        found[key] = metric
-    return found
-
-
-def _check_type(name: str, value: object, types: tuple[type, ...], instead: str) -> None:
-    if isinstance(value, type):
-        raise TypeError(f"{name}: is the class {value.__name__}, not an object of it: write {value.__name__}(...)")
-    if not isinstance(value, types):
-        raise TypeError(f"{name}: is {type(value).__name__}; pass {instead}")
-
-
-def _check_timeout(value: object) -> None:
-    if not isinstance(value, (int, float)) or isinstance(value, bool) or not value > 0:
-        raise ValueError(f"timeout: {value!r} is not a number of seconds above 0")
-
-
-def _sinks(given: Sink | Sequence[Sink] | None) -> list[Sink]:
-    if given is None:
-        from ragstone.store.sqlite import SQLiteSink
-
-        return [SQLiteSink()]
-    _check_type("sinks", given, (Sink, Sequence), "sinks of ragstone.store, such as SQLiteSink(PATH)")
-    sinks = [given] if isinstance(given, Sink) else list(given)
-    names: set[str] = set()
-    for sink in sinks:
-        if not isinstance(cast("object", sink), Sink):
-            raise TypeError(
-                f"sinks: holds {type(sink).__name__}; pass sinks of ragstone.store, such as SQLiteSink(PATH)"
-            )
-        if sink.name in names:
-            raise ValueError(f"sinks: two are called {sink.name!r}; give one of them another name=")
-        names.add(sink.name)
-    return sinks
-
-
-def _ledger(sinks: Sequence[Sink]) -> Ledger:
-    return next((ledger for sink in sinks if (ledger := sink.ledger()) is not None), None) or MemoryLedger()
-
-
-def _outbox(path: Path) -> Path:
-    if path.is_dir():
-        raise ValueError(f"outbox: {path} is a folder; name a file in it")
-    if not path.absolute().parent.is_dir():
-        raise ValueError(f"outbox: {path}: there is no folder {path.absolute().parent}")
-    importlib.import_module("ragstone.store.outbox")  # loads sqlite3; in a thread of ours, a fork would break that
-    return path.absolute()
+def _with_options(options: dict[str, Any]) -> Monitor:
+    return Monitor(**options)

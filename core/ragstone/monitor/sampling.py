@@ -1,33 +1,17 @@
 """Which samples are scored by which metrics: the same choice on every machine."""
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
-from typing import NamedTuple, cast
 
 from ragstone.metrics.base import Metric
 from ragstone.metrics.options import check_number
 from ragstone.sample import Sample
+from ragstone.store.pending import Choice
 
 Predicate = Callable[[Sample], object]
 
 _THUMBS_DOWN = frozenset({"thumbs_down", "thumbs-down", "down", "negative", "dislike", "bad", "-1", "👎"})
-
-
-class Choice(NamedTuple):
-    """A metric that is to score a sample, and how it came to be chosen.
-
-    Attributes:
-        metric: The metric's name.
-        version: The metric's version.
-        rate: The probability with which a sample like this one is chosen.
-        by: "rate", or the name of the rule that chose it.
-    """
-
-    metric: str
-    version: str
-    rate: float
-    by: str
 
 
 class Sampling:
@@ -44,7 +28,7 @@ class Sampling:
 
     Raises:
         ValueError: A rate is not from 0 to 1, or names no metric; a rule is not known.
-        TypeError: `where` or a rule cannot be called, or is async, or `always` is no list of rules.
+        TypeError: `where` or a rule cannot be called, or is async, or `always` is no list.
 
     Example:
         >>> from ragstone import ContextRelevancy
@@ -66,8 +50,6 @@ class Sampling:
     ) -> None:
         names = {metric.name for metric in metrics}
         check_function("where", where)
-        if not isinstance(cast("object", always), Iterable) and not callable(always):
-            raise TypeError(f"always: is {type(always).__name__}; pass a list of rules, such as ['error']")
         rules: Sequence[str | Predicate] = [always] if isinstance(always, str) or callable(always) else always
         rates = dict(rate) if isinstance(rate, Mapping) else dict.fromkeys(names, rate)
         if unknown := sorted(set(rates) - names, key=str):
@@ -121,13 +103,9 @@ def _rule(rule: str | Predicate) -> tuple[str, Predicate]:
     if callable(rule):
         check_function("always", rule)
         return str(getattr(rule, "__name__", type(rule).__name__)), rule
-    if not isinstance(cast("object", rule), str) or rule not in _RULES:
+    if rule not in _RULES:
         raise ValueError(f"always: {rule!r} is no rule; there are {', '.join(_RULES)}, or a function of the sample")
     return rule, _RULES[rule]
-
-
-def _error(sample: Sample) -> bool:
-    return bool(sample.metadata.get("error"))
 
 
 def _thumbs_down(sample: Sample) -> bool:
@@ -137,12 +115,8 @@ def _thumbs_down(sample: Sample) -> bool:
     return feedback is False or (isinstance(feedback, (int, float)) and not isinstance(feedback, bool) and feedback < 0)
 
 
-def _empty_retrieval(sample: Sample) -> bool:
-    return not any(context.strip() for context in sample.retrieved_contexts)
-
-
 _RULES: Mapping[str, Predicate] = {
-    "error": _error,
+    "error": lambda sample: sample.metadata.get("error"),
     "thumbs_down": _thumbs_down,
-    "empty_retrieval": _empty_retrieval,
+    "empty_retrieval": lambda sample: not any(context.strip() for context in sample.retrieved_contexts),
 }

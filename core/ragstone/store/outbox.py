@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ragstone.monitor.job import Job
 from ragstone.store.outbox_file import OutboxError, OutboxFile
 from ragstone.store.owner import Owner
+from ragstone.store.pending import Pending
 from ragstone.store.record import Record, decode, encode
 
 __all__ = ["Contents", "Outbox", "OutboxError"]
@@ -90,7 +90,7 @@ class Outbox:
 
     # --- samples ----------------------------------------------------------------------------------------------
 
-    def add(self, job: Job, *, mine: bool) -> bool:
+    def add(self, pending: Pending, *, mine: bool) -> bool:
         """Write a sample down, as this process's or, when there is no room in memory, as anybody's.
 
         Returns:
@@ -100,22 +100,27 @@ class Outbox:
         done = self._connection.execute(
             "INSERT INTO samples (id, metrics, owner, left_by, body) VALUES (?, ?, ?, ?, ?) "
             "ON CONFLICT (id) DO NOTHING",
-            (job.sample_id, _metrics(job), name if mine else None, None if mine else name, job.to_json()),
+            (
+                pending.sample_id,
+                _metrics(pending),
+                name if mine else None,
+                None if mine else name,
+                pending.to_json(),
+            ),
         )
         return done.rowcount == 1
 
-    def remove(self, job: Job) -> None:
+    def remove(self, sample_id: str) -> None:
         """Forget a sample of this process's that needs no more judging."""
-        self._connection.execute("DELETE FROM samples WHERE id = ? AND owner = ?", (job.sample_id, self.owner.name))
+        self._connection.execute("DELETE FROM samples WHERE id = ? AND owner = ?", (sample_id, self.owner.name))
 
-    def put_off(self, job: Job, wait: float, *, attempts: int) -> None:
-        """Leave what is left of a job for later: to whoever comes first when `wait` seconds have passed."""
-        left = job.left()
+    def put_off(self, left: Pending, wait: float) -> None:
+        """Leave a sample for later: to whoever comes first when `wait` seconds have passed."""
         self._connection.execute(
             "INSERT INTO samples (id, metrics, left_by, attempts, not_before, body) VALUES (?, ?, ?, ?, ?, ?) "
             "ON CONFLICT (id) DO UPDATE SET body = excluded.body, metrics = excluded.metrics, owner = NULL, "
             "left_by = excluded.left_by, attempts = excluded.attempts, not_before = excluded.not_before",
-            (left.sample_id, _metrics(left), self.owner.name, attempts, time.time() + wait, left.to_json()),
+            (left.sample_id, _metrics(left), self.owner.name, left.attempts, time.time() + wait, left.to_json()),
         )
 
     def adopt(self) -> bool:
@@ -142,7 +147,7 @@ class Outbox:
         most_bytes: float = math.inf,
         first_too: bool = False,
         put_off_too: bool = False,
-    ) -> list[tuple[Job, bool]]:
+    ) -> list[tuple[Pending, bool]]:
         """Take samples that nobody works on, the oldest first.
 
         Args:
@@ -164,16 +169,16 @@ class Outbox:
             (time.time(), put_off_too, me, *names, most),
         )
         rows = _first(cursor, most_bytes, first_too=first_too)
-        found: list[tuple[Job, bool]] = []
+        claimed: list[tuple[Pending, bool]] = []
         for seq, sample_id, body, attempts, left_by in rows:
             try:
-                job = Job.from_json(sample_id, body, attempts)
+                pending = Pending.from_json(sample_id, body, attempts)
             except ValueError:  # kept for whoever wants to look, and never taken again
                 self._connection.execute("UPDATE samples SET attempts = ? WHERE seq = ?", (_UNREADABLE, seq))
                 continue
             self._connection.execute("UPDATE samples SET owner = ? WHERE seq = ?", (me, seq))
-            found.append((job, left_by == me))
-        return found
+            claimed.append((pending, left_by == me))
+        return claimed
 
     # --- records ----------------------------------------------------------------------------------------------
 
@@ -256,9 +261,9 @@ def _first(
     return rows
 
 
-def _metrics(job: Job) -> str:
-    """Return the column by which samples are found: the job's metrics by name and version."""
-    return json.dumps([[choice.metric, choice.version] for choice in job.todo])
+def _metrics(pending: Pending) -> str:
+    """Return the column by which samples are found: their metrics by name and version."""
+    return json.dumps([[choice.metric, choice.version] for choice in pending.todo])
 
 
 def _start(name: str) -> str:

@@ -1,22 +1,22 @@
-"""Counting: what became of every evaluation, and what the handlers saw beside."""
+"""Counters: what became of every evaluation, and what handlers saw beside it."""
 
 import logging
 import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 from ragstone.errors import describe, without_keys
 
-Fate = Literal["scored", "unscored", "dropped", "not_sampled", "over_budget", "duplicate", "spooled"]
-FATES: tuple[Fate, ...] = ("scored", "unscored", "dropped", "not_sampled", "over_budget", "duplicate", "spooled")
+Status = Literal["scored", "unscored", "dropped", "not_sampled", "over_budget", "duplicate", "spooled"]
+STATUSES: tuple[Status, ...] = get_args(Status)
 
 _SECONDS_BETWEEN_WARNINGS = 60.0
-_MOST_UNSAID = 50
+_MOST_UNLOGGED = 50
 _LONGEST_TRACE = 20_000
 _log = logging.getLogger("ragstone.monitor")
 
@@ -118,20 +118,20 @@ class FlushResult:
         return self.done
 
 
-class Tally:
+class Counters:
     """The counters of one process. Safe to use from any thread and from a signal handler."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()  # re-entrant: a signal handler may submit while we count
         self._accepted = 0
         self._samples = 0
-        self._fates: Counter[tuple[Fate, str]] = Counter()
+        self._by_status: Counter[tuple[Status, str]] = Counter()
         self._skipped: Counter[str] = Counter()
         self._errors: Counter[str] = Counter()
         self._longest = 0
         self._cut = 0
-        self._warned_at = -_SECONDS_BETWEEN_WARNINGS
-        self._unsaid: Counter[str] = Counter()
+        self._logged_at = -_SECONDS_BETWEEN_WARNINGS
+        self._unlogged: Counter[str] = Counter()
 
     def accept(self, evaluations: int) -> None:
         """Count a sample and its evaluations."""
@@ -139,22 +139,19 @@ class Tally:
             self._samples += 1
             self._accepted += evaluations
 
-    def settle(self, fate: Fate, reason: str, evaluations: int = 1) -> None:
+    def settle(self, status: Status, reason: str, evaluations: int = 1) -> None:
         """Count what became of some; a negative number takes them back."""
-        if not evaluations:
-            return
-        with self._lock:
-            self._fates[fate, reason] += evaluations
-        if fate == "dropped" and evaluations > 0:
-            self._warn(f"dropped: {reason}", evaluations)
-
-    def cut(self, evaluations: int) -> None:
-        """Count what was taken, and dropped because the monitor was closed."""
         if evaluations:
             with self._lock:
-                self._fates["dropped", "closed"] += evaluations
-                self._cut += evaluations
-            self._warn("dropped: closed", evaluations)
+                self._by_status[status, reason] += evaluations
+            if status == "dropped" and evaluations > 0:
+                self._warn(f"dropped: {reason}", evaluations)
+
+    def cut_off(self, evaluations: int) -> None:
+        """Count those that were accepted, and dropped because the monitor was closed."""
+        with self._lock:
+            self._cut += evaluations
+        self.settle("dropped", "closed", evaluations)
 
     def skip(self, reason: str) -> None:
         """Count a run that gave no sample."""
@@ -162,7 +159,7 @@ class Tally:
             self._skipped[reason] += 1
 
     def failed(self, place: str, error: BaseException) -> None:
-        """Count an exception of our own, and say so at most once a minute."""
+        """Count an exception of our own, and log it at most once a minute."""
         with self._lock:
             self._errors[place] += 1
         with suppress(Exception):  # of a log handler's or filter's
@@ -178,26 +175,25 @@ class Tally:
                 self._longest = max(self._longest, samples)
 
     def pending(self) -> int:
-        """Return how many evaluations have no fate yet."""
+        """Return how many evaluations have no status yet."""
         with self._lock:
-            return self._accepted - sum(self._fates.values())
+            return self._accepted - sum(self._by_status.values())
 
     def remaining(self) -> int:
         """Return how many have no outcome: pending, put into the outbox by this process, or cut off by closing."""
         with self._lock:
-            spooled = sum(n for (fate, _), n in self._fates.items() if fate == "spooled")
+            spooled = sum(n for (status, _), n in self._by_status.items() if status == "spooled")
             return self.pending() + spooled + self._cut
 
-    def stats(self, sinks: Callable[[], Mapping[str, SinkStats]]) -> Stats:
+    def stats(self, sinks: Mapping[str, SinkStats]) -> Stats:
         """Return all counters of one moment."""
-        of_sinks = sinks()  # before our lock is taken: it takes theirs
         with self._lock:
             reasons: dict[str, dict[str, int]] = {}
-            sums = dict.fromkeys(FATES, 0)
-            for (fate, reason), n in sorted(self._fates.items()):
-                sums[fate] += n
-                if n and fate != "scored":
-                    reasons.setdefault(fate, {})[reason] = n
+            sums = dict.fromkeys(STATUSES, 0)
+            for (status, reason), n in sorted(self._by_status.items()):
+                sums[status] += n
+                if n and status != "scored":
+                    reasons.setdefault(status, {})[reason] = n
             return Stats(
                 samples=self._samples,
                 accepted=self._accepted,
@@ -206,32 +202,25 @@ class Tally:
                 skipped=dict(self._skipped),
                 errors=dict(self._errors),
                 longest_queue=self._longest,
-                sinks=of_sinks,
+                sinks=sinks,
                 **sums,
             )
 
     def _warn(self, what: str, times: int) -> None:
         with self._lock:
-            self._unsaid[what if what in self._unsaid or len(self._unsaid) < _MOST_UNSAID else "other"] += times
-            if time.monotonic() - self._warned_at < _SECONDS_BETWEEN_WARNINGS:
+            known = what in self._unlogged or len(self._unlogged) < _MOST_UNLOGGED
+            self._unlogged[what if known else "other"] += times
+            if time.monotonic() - self._logged_at < _SECONDS_BETWEEN_WARNINGS:
                 return
-            said = self._now_said()
-        _warn(said)
+        self.log()
 
-    def say(self) -> None:
-        """Log what was not said yet, whatever the time."""
+    def log(self) -> None:
+        """Log what was not logged yet, whatever the time."""
         with self._lock:
-            said = self._now_said()
-        _warn(said)
-
-    def _now_said(self) -> Counter[str]:
-        if self._unsaid:
-            self._warned_at = time.monotonic()
-        said, self._unsaid = self._unsaid, Counter()
-        return said
-
-
-def _warn(said: Counter[str]) -> None:
-    if said:
+            warnings, self._unlogged = self._unlogged, Counter()
+            if not warnings:
+                return
+            self._logged_at = time.monotonic()
         with suppress(Exception):  # of a log handler's or filter's
-            _log.warning("the app is not affected; %s", "; ".join(f"{what} ({n})" for what, n in said.most_common(5)))
+            text = "; ".join(f"{what} ({n})" for what, n in warnings.most_common(5))
+            _log.warning("the app is not affected; %s", text)

@@ -1,0 +1,71 @@
+"""A sample that waits to be scored, as the outbox keeps it."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ragstone.plain import to_json
+from ragstone.sample import Sample
+
+
+class Choice(NamedTuple):
+    """A metric that is to score a sample, and how it came to be chosen.
+
+    Attributes:
+        metric: The metric's name.
+        version: The metric's version.
+        rate: The probability with which a sample like this one is chosen.
+        by: "rate", or the name of the rule that chose it.
+    """
+
+    metric: str
+    version: str
+    rate: float
+    by: str
+
+
+@dataclass(slots=True)
+class Pending:
+    """A sample with the metrics that are still to score it.
+
+    Attributes:
+        sample: A snapshot.
+        sample_id: Its id.
+        submitted_at: When the app handed it over, in seconds since 1970 (UTC).
+        todo: The metrics that are still to score it.
+        origin: What the sinks noted at that moment.
+        attempts: How often it was tried before.
+    """
+
+    sample: Sample
+    sample_id: str
+    submitted_at: float
+    todo: list[Choice]
+    origin: Mapping[str, str] = field(default_factory=dict[str, str])
+    attempts: int = 0
+
+    def to_json(self) -> str:
+        """Return what the outbox keeps: the sample, its origin and its metrics, all in ASCII. Never raises."""
+        sample = {name: getattr(self.sample, name) for name in self.sample.model_fields_set}
+        return to_json({"sample": sample, "submitted_at": self.submitted_at, "origin": self.origin, "todo": self.todo})
+
+    @classmethod
+    def from_json(cls, sample_id: str, text: str, attempts: int) -> "Pending":
+        """Return what the outbox kept.
+
+        Raises:
+            ValueError: The text is something else.
+        """
+        try:
+            kept = json.loads(text)
+            return cls(
+                Sample(**kept["sample"]),
+                sample_id,
+                float(kept["submitted_at"]),
+                [Choice(str(metric), str(version), float(rate), str(by)) for metric, version, rate, by in kept["todo"]],
+                {str(name): str(value) for name, value in kept["origin"].items()},
+                attempts,
+            )
+        except (AttributeError, KeyError, OverflowError, RecursionError, TypeError) as error:
+            raise ValueError(f"not a sample of the outbox: {type(error).__name__}: {error}") from None
