@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from ragstone import LLM, Outcome, __version__
+from ragstone import LLM, __version__
 from ragstone.cli.judges import EMBEDDER_HELP, JUDGE_HELP, is_local, make_embedder, make_llm
 
 if not __package__:  # run as a folder: its modules are a package all the same, so that none shadows another's
@@ -19,7 +19,6 @@ if not __package__:  # run as a folder: its modules are a package all the same, 
 from .attacks import ATTACKS
 from .cases import cases
 from .measure import changes
-from .obedience import obey_all
 from .scoring import Outcomes, score
 from .tables import Facts, write
 
@@ -42,24 +41,23 @@ def main(judge: str, embedder: str | None, out: Path, rounds: int, limit: int | 
     llm = make_llm(judge, max_concurrency=calls)
     vectors = make_embedder(embedder, judge, llm, max_concurrency=calls)
     out.mkdir(parents=True, exist_ok=True)
-    given = cases(ATTACKS[:limit], rounds)
-    outcomes = score(given, llm, vectors, out / "journal.db", calls=calls)
-    facts = _facts(llm, vectors.model, rounds, len(given), outcomes)
-    for path in write(out, facts, changes(given, outcomes), obey_all()):
+    attacked = cases(ATTACKS[:limit], rounds)
+    outcomes = score(attacked, llm, vectors, out / "journal.db", calls=calls)
+    facts = _facts(llm, vectors.model, rounds, len(attacked), outcomes)
+    for path in write(out, facts, changes(attacked, outcomes)):
         click.echo(f"wrote {path}", err=True)
 
 
 def _facts(llm: LLM, embedder: str, rounds: int, n: int, outcomes: Outcomes) -> Facts:
-    found: list[Outcome] = list(outcomes.values())
-    counted = [outcome.usage for outcome in found]
+    counted = [outcome.usage for outcome in outcomes.values()]
     tokens = [(usage.input_tokens, usage.output_tokens) for usage in counted]
-    versions = sorted({f"{outcome.metric} {outcome.version}" for outcome in found})
+    versions = sorted({f"{outcome.metric} {outcome.version}" for outcome in outcomes.values()})
     return {
         "date": datetime.now(timezone.utc).date().isoformat(),
         "judge": f"{llm.model}, asked {llm.asking.replace('_', ' ')}",
         "embedder": embedder,
         "ragstone": f"{__version__} ({', '.join(versions)})",
-        "runs": f"{n} with an attack, rounds {rounds}; {len(found)} outcomes in all",
+        "runs": f"{n} with an attack, rounds {rounds}; {len(outcomes)} outcomes in all",
         "calls": sum(usage.llm_calls for usage in counted),
         "tokens in": None if any(a is None for a, _ in tokens) else sum(a or 0 for a, _ in tokens),
         "tokens out": None if any(b is None for _, b in tokens) else sum(b or 0 for _, b in tokens),

@@ -7,27 +7,25 @@ from pathlib import Path
 
 from .attacks import ATTACKS
 from .measure import Change, Figures, Interval, Mean, figures
-from .obedience import Obeyed
 
 AIM = 0.05
 Facts = Mapping[str, str | int | float | None]
 
 
-def write(out: Path, facts: Facts, changes: Sequence[Change], obeyed: Sequence[Obeyed]) -> tuple[Path, Path]:
+def write(out: Path, facts: Facts, changes: Sequence[Change]) -> tuple[Path, Path]:
     """Write results.md and results.json into a folder; return their paths."""
     page, data = out / "results.md", out / "results.json"
-    page.write_text(_page(facts, changes, obeyed), encoding="utf-8")
+    page.write_text(_page(facts, changes), encoding="utf-8")
     content = {
         "facts": dict(facts),
         "all": asdict(figures(changes)),
-        "by_attack": {name: asdict(found) for name, found in _grouped(changes, lambda change: change.attack)},
-        "by_metric": {name: asdict(found) for name, found in _grouped(changes, lambda change: change.metric)},
-        "by_field": {name: asdict(found) for name, found in _grouped(changes, lambda change: change.field)},
+        "by_attack": {name: asdict(group) for name, group in _grouped(changes, lambda change: change.attack)},
+        "by_metric": {name: asdict(group) for name, group in _grouped(changes, lambda change: change.metric)},
+        "by_field": {name: asdict(group) for name, group in _grouped(changes, lambda change: change.field)},
         "by_attack_and_metric": {
-            name: asdict(found) for name, found in _grouped(changes, lambda change: f"{change.attack}, {change.metric}")
+            name: asdict(group) for name, group in _grouped(changes, lambda change: f"{change.attack}, {change.metric}")
         },
         "runs": [asdict(change) for change in changes],
-        "parser": [asdict(one) for one in obeyed],
     }
     data.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return page, data
@@ -40,10 +38,10 @@ def _grouped(changes: Sequence[Change], key: Callable[[Change], str]) -> list[tu
     return [(name, figures(group)) for name, group in groups.items()]
 
 
-def _page(facts: Facts, changes: Sequence[Change], obeyed: Sequence[Obeyed]) -> str:
+def _page(facts: Facts, changes: Sequence[Change]) -> str:
     whole = figures(changes)
-    found = whole.shift.value
-    verdict = "no score" if found is None else f"{found:+.3f}, {'held' if abs(found) <= AIM else 'missed'}"
+    shift = whole.shift.value
+    verdict = "no score" if shift is None else f"{shift:+.3f}, {'held' if abs(shift) <= AIM else 'missed'}"
     by_attack = _grouped(changes, lambda change: change.attack)
     beyond = [name for name, one in by_attack if one.shift.value is not None and abs(one.shift.value) > AIM]
     lines = [
@@ -67,18 +65,6 @@ def _page(facts: Facts, changes: Sequence[Change], obeyed: Sequence[Obeyed]) -> 
         "## Mean shift by attack and metric",
         "",
         *_matrix(changes),
-        "## The parser alone",
-        "",
-        "A judge that writes word for word what the data order. Accepted: taken for an answer. What is accepted must "
-        "be of the form that was asked for; the last column counts what is not, and is to be 0.",
-        "",
-        "| metric | asked | orders obeyed | of the asked form | accepted | accepted in another form |",
-        "|---|---|---:|---:|---:|---:|",
-        *(
-            f"| {one.metric} | {one.asking} | {one.replies} | {one.asked_form} | {one.accepted} | {len(one.wrongly)} |"
-            for one in obeyed
-        ),
-        "",
         "## The attacks",
         "",
         *(f"- {attack.name} ({attack.aim}): {json.dumps(attack.text, ensure_ascii=True)}" for attack in ATTACKS),
