@@ -324,7 +324,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("langchain_this_turn", "return messages[last + 1 :]", "return messages"),
         ("langchain_failed_tool", 'message.role != "tool" or message.failed', 'message.role != "tool"'),
     ],
-    ("integrations/ragstone_langchain/results.py", "with_langchain/test_evaluator.py"): [
+    ("integrations/ragstone_langchain/evaluator.py", "with_langchain/test_evaluator.py"): [
         ("langchain_unscored", '"score": None if scored is None', '"score": 0.0 if scored is None'),
     ],
     ("integrations/ragstone_langchain/recorder.py", "with_langchain/test_monitor_handler.py"): [
@@ -333,7 +333,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("langchain_error_text", "describe(error, most=_ERROR_LENGTH)", "describe(error)"),
         ("langchain_tool_in_retriever", "sample is None or _in_retriever(run):", "sample is None:"),
     ],
-    ("integrations/ragstone_langchain/unseen.py", "with_langchain/test_unseen.py"): [
+    ("integrations/ragstone_langchain/tracing.py", "with_langchain/test_unseen.py"): [
         ("langchain_stream", 'tags=[JUDGE_TAG, "nostream"]', "tags=[JUDGE_TAG]"),
         ("langchain_trace", "    if not trace:", "    if trace:"),
         ("langchain_hooks", "variable.set(_SILENT)", "variable.get()"),

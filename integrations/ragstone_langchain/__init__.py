@@ -8,22 +8,29 @@ try:
 except ImportError as error:
     raise ImportError('ragstone_langchain needs langchain-core: pip install "ragstone[langchain]"') from error
 
-from ragstone_langchain.embedder import LangChainEmbedder
-from ragstone_langchain.evaluator import RagEvaluator
-from ragstone_langchain.handler import MonitorHandler
-from ragstone_langchain.llm import LangChainLLM
-
 if TYPE_CHECKING:
+    from ragstone_langchain.embedder import LangChainEmbedder
+    from ragstone_langchain.evaluator import RagEvaluator
+    from ragstone_langchain.handler import MonitorHandler
+    from ragstone_langchain.llm import LangChainLLM
     from ragstone_langchain.middleware import MonitorMiddleware
 
 __all__ = ["LangChainEmbedder", "LangChainLLM", "MonitorHandler", "MonitorMiddleware", "RagEvaluator"]
 
 if not TYPE_CHECKING:  # else a checker would take any name for one that there is
+    _MODULES = {
+        "LangChainEmbedder": "embedder",
+        "LangChainLLM": "llm",
+        "MonitorHandler": "handler",
+        "MonitorMiddleware": "middleware",
+        "RagEvaluator": "evaluator",
+    }
 
     def __getattr__(name: str) -> object:
-        if name != "MonitorMiddleware":  # it needs langchain, which takes seconds to import
+        if name not in _MODULES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return importlib.import_module("ragstone_langchain.middleware").MonitorMiddleware
+        # Models, runnables and agents take seconds to import: each is loaded with what needs it.
+        return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""Calling the sync or the async half of a LangChain object, unseen, in time, and also where it has only one."""
+"""A LangChain model or embeddings object: what it says of itself, and calls of its sync or async half."""
 
 import asyncio
 import contextvars
@@ -7,7 +7,15 @@ import weakref
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from langchain_core.embeddings import Embeddings
+from langchain_core.runnables import Runnable
+
+from ragstone.identity import settings_of
+from ragstone.judging.values import as_count, as_dict
+from ragstone_langchain.tracing import call_untraced, start_untraced
 
 if TYPE_CHECKING:
     from ragstone.bridge import Bridge
@@ -15,6 +23,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Sync = Callable[[], T]
 Async = Callable[[], Coroutine[Any, Any, T]]
+
+_NAMES = ("model_name", "model", "model_id", "deployment_name", "repo_id")
+# Of a binding, of fallbacks, of a configurable, of a sequence, of cached embeddings.
+_INSIDE = ("bound", "runnable", "default", "first", "underlying_embeddings")
 
 
 class Calling:
@@ -87,10 +99,7 @@ class Calling:
 
     def _call(self, sync: Sync[T]) -> T:
         if not self._trace:
-            from ragstone_langchain.unseen import unseen
-
-            visible = sync
-            sync = lambda: unseen(visible)  # noqa: E731 - the same call, wrapped
+            sync = partial(call_untraced, sync)
         return sync() if self._timeout is None else self._in_time(sync, self._timeout)
 
     def _in_time(self, sync: Sync[T], seconds: float) -> T:
@@ -112,12 +121,7 @@ class Calling:
             raise self._late("its thread runs on until the model ends it") from None
 
     async def _acall(self, asynchronous: Async[T]) -> T:
-        if self._trace:
-            task = asyncio.ensure_future(asynchronous())
-        else:
-            from ragstone_langchain.unseen import start_unseen
-
-            task = start_unseen(asynchronous)
+        task = asyncio.ensure_future(asynchronous()) if self._trace else start_untraced(asynchronous)
         try:
             await asyncio.wait((task,), timeout=self._timeout)
             if task.done():
@@ -133,3 +137,63 @@ class Calling:
 def _lacks(error: Exception) -> bool:
     """Whether the error says that the half which was called does not exist."""
     return isinstance(error, NotImplementedError) or "ainvoke" in str(error)  # an async-only RunnableLambda names it
+
+
+def model_name(model: object) -> str:
+    """Return the name that a model object, or the one that it wraps, gives to its model; else its class.
+
+    Example:
+        >>> from langchain_core.embeddings import DeterministicFakeEmbedding
+        >>> model_name(DeterministicFakeEmbedding(size=2))
+        'DeterministicFakeEmbedding'
+    """
+    names = (_attribute(layer, name) for layer in _layers(model) for name in _NAMES)
+    return next((name for name in names if isinstance(name, str) and name), type(_layers(model)[-1]).__name__)
+
+
+def identity_settings(model: object) -> dict[str, object]:
+    """Return what makes a model object, for journals: the settings of all its layers, without keys.
+
+    Beside fields and attributes that is what each layer says of itself for LangChain's own caches and traces.
+
+    Example:
+        >>> from langchain_core.embeddings import DeterministicFakeEmbedding
+        >>> identity_settings(DeterministicFakeEmbedding(size=2))["settings"]["size"]
+        2
+    """
+    follow = (Runnable, Embeddings, type(model))
+    identifying = [_attribute(layer, "_identifying_params") for layer in _layers(model)]
+    return {
+        "settings": settings_of(model, follow),
+        "identifying": [settings_of(each, follow) for each in map(as_dict, identifying) if each],
+    }
+
+
+def input_limit(model: object) -> int | None:
+    """Return the longest prompt in tokens by a model's profile; None if it has none."""
+    limits = (as_count(as_dict(_attribute(layer, "profile")).get("max_input_tokens")) for layer in _layers(model))
+    return next(filter(None, limits), None)
+
+
+def check_timeout(timeout: object) -> None:
+    """Refuse what is no number of seconds above 0.
+
+    Raises:
+        ValueError: Names the option and the value.
+    """
+    number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
+    if timeout is not None and not (number and cast("float", timeout) > 0):
+        raise ValueError(f"timeout: {timeout!r} is not a number of seconds above 0")
+
+
+def _layers(model: object) -> list[object]:
+    """Return the object and what it wraps, from the outside in."""
+    inside = next((part for name in _INSIDE if (part := _attribute(model, name)) is not None), None)
+    return [model] if inside is None else [model, *_layers(inside)]
+
+
+def _attribute(thing: object, name: str) -> object:
+    try:
+        return getattr(thing, name, None)
+    except Exception:  # a configurable model makes the model for it, which may need a key or a package
+        return None

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 
 from ragstone.errors import secrets_in
 from ragstone.judge import BaseEmbedder
-from ragstone_langchain.calling import Calling
-from ragstone_langchain.facts import check_timeout, identity_settings, model_name
+from ragstone_langchain.calling import Calling, check_timeout, identity_settings, model_name
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,15 +5,18 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ragstone.errors import ascore_safely, describe, score_safely
 from ragstone.metrics import Metric
-from ragstone.outcome import Unscored
+from ragstone.outcome import Outcome, Score, Unscored
+from ragstone.registry import make_metric
 from ragstone.sample import Sample
 from ragstone_langchain.extraction import Arguments, Extraction, FieldFunction, FieldMapping
 from ragstone_langchain.messages import Unreadable, entries_of, kind
-from ragstone_langchain.results import to_result, to_strings_result
 
 if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
     from langchain_core.runnables import Runnable
     from langsmith.evaluation import RunEvaluator
+
+    from ragstone.judge import LLM, Embedder
 
 
 class RagEvaluator:
@@ -24,7 +27,9 @@ class RagEvaluator:
     never 0, and never raises. It keeps nothing of any sample and may be shared between threads and tasks.
 
     Args:
-        metric: The metric, with its judge.
+        metric: The metric, with its judge; or a metric's name, such as "context_relevancy" or "my_pkg:MyMetric".
+        llm: Of a metric by name: the judge, a LangChain model or any of ragstone's, by name too.
+        embedder: Of a metric by name that embeds: LangChain embeddings or any of ragstone's embedders.
         key: The results' key; by default the metric's name.
         fields: Where a sample's fields are when their names are not the usual ones. A mapping from field to key,
             such as {"response": "draft"}, is looked up in outputs, then inputs, then reference_outputs; fields that
@@ -59,12 +64,16 @@ class RagEvaluator:
 
     def __init__(
         self,
-        metric: Metric,
+        metric: Metric | str,
         *,
+        llm: "LLM | Runnable[Any, Any] | str | None" = None,
+        embedder: "Embedder | Embeddings | str | None" = None,
         key: str | None = None,
         fields: FieldMapping | FieldFunction | None = None,
         retriever_tools: Collection[str] = (),
     ) -> None:
+        if isinstance(metric, str):
+            metric = make_metric(metric, {}, _judge(llm), _embedder(embedder))
         if not isinstance(cast("object", metric), Metric):
             what = f"the class {metric.__name__}" if isinstance(metric, type) else kind(metric)
             raise TypeError(f"metric: is {what}; pass a metric, such as ragstone.ContextRelevancy(llm=...)")
@@ -131,13 +140,32 @@ class RagEvaluator:
         """Score what was handed over, blocking: what every form comes down to."""
         sample = self._sample(arguments)
         outcome = sample if isinstance(sample, Unscored) else score_safely(self.metric, sample)
-        return to_result(self.key, self.metric, outcome)
+        return self._result_of(outcome)
 
     async def aresult(self, arguments: Arguments) -> dict[str, Any]:
         """Score what was handed over on the running event loop."""
         sample = self._sample(arguments)
         outcome = sample if isinstance(sample, Unscored) else await ascore_safely(self.metric, sample)
-        return to_result(self.key, self.metric, outcome)
+        return self._result_of(outcome)
+
+    def _result_of(self, outcome: Outcome) -> dict[str, Any]:
+        scored = outcome if isinstance(outcome, Score) else None
+        plain = outcome.model_dump(mode="json")
+        return {
+            "key": self.key,
+            "score": None if scored is None else scored.value,
+            "comment": outcome.reason if isinstance(outcome, Score) else f"{outcome.reason}: {outcome.detail}",
+            "metadata": {
+                "metric": outcome.metric,
+                "version": outcome.version,
+                "judge": self.metric.judge.model,
+                "passed": None if scored is None else scored.passed,
+                "unscored": None if scored is not None else outcome.reason,
+                "breakdown": plain.get("breakdown", {}),
+                "verdicts": plain.get("verdicts", []),
+                "usage": plain["usage"],
+            },
+        }
 
     def _sample(self, arguments: Arguments) -> Sample | Unscored:
         try:
@@ -157,7 +185,7 @@ class RagEvaluator:
         Raises:
             ImportError: langsmith is not installed.
         """
-        from ragstone_langchain.runs import RagRunEvaluator  # langsmith takes its time to import
+        from ragstone_langchain.run_evaluator import RagRunEvaluator  # langsmith takes its time to import
 
         return RagRunEvaluator(self)
 
@@ -218,7 +246,7 @@ class RagEvaluator:
             >>> evaluator.evaluate_strings(prediction="Jane.", input="Who?", contexts=["Jane wrote it."])["value"]
             'passed'
         """
-        return to_strings_result(self.result(_in_strings(prediction, reference, input, contexts, context)))
+        return _strings_result(self.result(_in_strings(prediction, reference, input, contexts, context)))
 
     async def aevaluate_strings(
         self,
@@ -231,7 +259,7 @@ class RagEvaluator:
         **_others: object,
     ) -> dict[str, Any]:
         """Score on the running event loop; otherwise as `evaluate_strings`."""
-        return to_strings_result(await self.aresult(_in_strings(prediction, reference, input, contexts, context)))
+        return _strings_result(await self.aresult(_in_strings(prediction, reference, input, contexts, context)))
 
     @property
     def evaluation_name(self) -> str:
@@ -244,20 +272,42 @@ class RagEvaluator:
         return "user_input" in self.metric.required_fields
 
 
+def _judge(llm: object) -> Any:  # noqa: ANN401 - the registry checks it
+    if llm is None:
+        raise TypeError("llm: is None; pass the judge of a metric by name, a LangChain model or one of ragstone's")
+    if isinstance(llm, str) or not hasattr(llm, "invoke"):
+        return llm
+    from ragstone_langchain.llm import LangChainLLM  # with runnables, most of langchain-core's import time
+
+    return LangChainLLM(cast("Any", llm))
+
+
+def _embedder(embedder: object) -> Any:  # noqa: ANN401 - as above
+    if not hasattr(embedder, "embed_documents"):
+        return embedder
+    from ragstone_langchain.embedder import LangChainEmbedder
+
+    return LangChainEmbedder(cast("Any", embedder))
+
+
 def _in_chain(state: object) -> Arguments:
     # A state of one entry is the answer or a conversation; as inputs that one text would be the question too.
     whole = Arguments(inputs=state if len(entries_of(state) or ()) > 1 else None, outputs=state)
     if not isinstance(state, Mapping) or "outputs" not in state:
         return whole
-    given = dict(cast("Mapping[str, object]", state))
-    outputs, inputs = given.pop("outputs"), given.pop("inputs", None)
-    reference, context = given.pop("reference_outputs", None), given.pop("context", None)
-    return Arguments(
-        (given or None) if inputs is None else inputs, outputs, reference, context
-    )  # the question may stand beside
+    others = dict(cast("Mapping[str, object]", state))
+    outputs, inputs = others.pop("outputs"), others.pop("inputs", None)
+    reference, context = others.pop("reference_outputs", None), others.pop("context", None)
+    question = (others or None) if inputs is None else inputs  # it may stand beside
+    return Arguments(question, outputs, reference, context)
 
 
-def _in_strings(
-    prediction: object, reference: object, question: object, contexts: object, context: object
-) -> Arguments:
-    return Arguments(question, prediction, reference, context if contexts is None else contexts)
+def _in_strings(outputs: object, reference: object, inputs: object, contexts: object, context: object) -> Arguments:
+    return Arguments(inputs, outputs, reference, context if contexts is None else contexts)
+
+
+def _strings_result(result: dict[str, Any]) -> dict[str, Any]:
+    """Return a result in the form of LangChain's string evaluators, with their keys."""
+    words = {True: "passed", False: "failed", None: None}
+    passed = words[result["metadata"]["passed"]]
+    return {"score": result["score"], "value": passed, "reasoning": result["comment"], "metadata": result["metadata"]}

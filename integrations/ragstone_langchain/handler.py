@@ -8,12 +8,24 @@ from uuid import UUID
 
 from langchain_core.callbacks.base import BaseCallbackHandler
 
+from ragstone.metrics.options import check_members
 from ragstone_langchain.messages import kind
-from ragstone_langchain.monitors import check_monitor
 
 if TYPE_CHECKING:
     from ragstone.monitor import Monitor
     from ragstone_langchain.recorder import Extract, Kind, Where
+
+
+def check_monitoring(monitor: object, retriever_tools: Collection[str]) -> None:
+    """Refuse a monitor that lacks a monitor's methods for handlers, and one text in place of tools' names.
+
+    Raises:
+        TypeError: Names the option.
+    """
+    instead = "pass a monitor, such as ragstone.monitor.Monitor([...])"
+    check_members("monitor", monitor, ("submit", "skip", "failed"), instead)
+    if isinstance(retriever_tools, str):
+        raise TypeError(f"retriever_tools: is one text; pass the names as [{retriever_tools!r}]")
 
 
 class MonitorHandler(BaseCallbackHandler):
@@ -90,12 +102,10 @@ class MonitorHandler(BaseCallbackHandler):
         where: "Where | None" = None,
         retriever_tools: Collection[str] = (),
     ) -> None:
-        check_monitor(monitor)
         for name, function in (("extract", extract), ("where", where)):
             if function is not None and not callable(cast("object", function)):
                 raise TypeError(f"{name}: is {kind(function)}; pass a function")
-        if isinstance(retriever_tools, str):
-            raise TypeError(f"retriever_tools: is one text; pass the names as [{retriever_tools!r}]")
+        check_monitoring(monitor, retriever_tools)
         self.monitor = monitor
         from ragstone_langchain.recorder import Options, Recorder  # loads the monitor, of which evaluators need nothing
 
@@ -183,49 +193,31 @@ class MonitorHandler(BaseCallbackHandler):
         name = str(others.get("name") or (serialized or {}).get("name") or "")
         self._safely(self._recorder.begin, kind, run_id, parent_run_id, tags, metadata, name, inputs)
 
-    def on_tool_start(
-        self,
-        *_: object,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        tags: Sequence[str] | None = None,
-        **_others: object,
-    ) -> None:
+    def on_tool_start(self, *_: object, run_id: UUID, **event: Any) -> None:  # noqa: ANN401 - as LangChain has it
         """Begin a tool."""
-        self._safely(self._recorder.begin, "tool", run_id, parent_run_id, tags)
+        self._begin("tool", run_id, **event)
 
-    def on_retriever_start(
-        self,
-        *_: object,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        tags: Sequence[str] | None = None,
-        **_others: object,
-    ) -> None:
+    def on_retriever_start(self, *_: object, run_id: UUID, **event: Any) -> None:  # noqa: ANN401
         """Begin a retriever."""
-        self._safely(self._recorder.begin, "retriever", run_id, parent_run_id, tags)
+        self._begin("retriever", run_id, **event)
 
-    def on_chat_model_start(
-        self,
-        *_: object,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        tags: Sequence[str] | None = None,
-        **_others: object,
-    ) -> None:
+    def on_chat_model_start(self, *_: object, run_id: UUID, **event: Any) -> None:  # noqa: ANN401
         """Begin a chat model."""
-        self._safely(self._recorder.begin, "model", run_id, parent_run_id, tags)
+        self._begin("model", run_id, **event)
 
-    def on_llm_start(
+    def on_llm_start(self, *_: object, run_id: UUID, **event: Any) -> None:  # noqa: ANN401
+        """Begin a text model."""
+        self._begin("model", run_id, **event)
+
+    def _begin(
         self,
-        *_: object,
+        kind: "Kind",
         run_id: UUID,
         parent_run_id: UUID | None = None,
         tags: Sequence[str] | None = None,
         **_others: object,
     ) -> None:
-        """Begin a text model."""
-        self._safely(self._recorder.begin, "model", run_id, parent_run_id, tags)
+        self._safely(self._recorder.begin, kind, run_id, parent_run_id, tags)
 
     def on_chain_end(self, outputs: object, *, run_id: UUID, **others: object) -> None:
         """End a chain, and hand over the sample that it is."""

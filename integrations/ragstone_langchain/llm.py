@@ -1,26 +1,37 @@
 """`LangChainLLM`: any LangChain model as a judge."""
 
+import json
 import logging
 import re
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.prompt_values import PromptValue
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.base import RunnableBindingBase
+
+from ragstone.clients.chat import read_completion, reasoning, with_function_call
 from ragstone.errors import describe, secrets_in
 from ragstone.judge import Asking, BaseLLM, LLMReply, LLMRequest
-from ragstone.judging.adapting import REFUSALS, is_constrained, schema_name, spelled_out
+from ragstone.judging.adapting import (
+    REFUSALS,
+    is_constrained,
+    read_reply,
+    schema_name,
+    spelled_out,
+    was_cut_off,
+    why_it_ended,
+)
+from ragstone.judging.values import as_count, as_dict, as_list
 from ragstone.metrics.options import check_count, check_option
-from ragstone_langchain.calling import Calling
-from ragstone_langchain.facts import check_timeout, identity_settings, input_limit, model_name
+from ragstone_langchain.calling import Calling, check_timeout, identity_settings, input_limit, model_name
+from ragstone_langchain.messages import text_of
+from ragstone_langchain.tracing import judge_config, without_callbacks
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
     from langchain_core.language_models import LanguageModelInput
-    from langchain_core.messages import AIMessage
-    from langchain_core.runnables import Runnable, RunnableConfig
-
-    from ragstone_langchain.prompt import JudgePrompt
 
 _log = logging.getLogger(__name__)
 
@@ -84,8 +95,6 @@ class LangChainLLM(BaseLLM):
         name: str | None = None,
         trace: bool = False,
     ) -> None:
-        from langchain_core.runnables import Runnable
-
         if not isinstance(cast("object", model), Runnable):
             raise TypeError(
                 f"model: {type(model).__name__} is no LangChain model; pass a chat model (init_chat_model makes one), "
@@ -98,8 +107,8 @@ class LangChainLLM(BaseLLM):
         self.model = name or model_name(model)
         self.asking: Asking = asking
         self.max_input_tokens = max_input_tokens or input_limit(model)
-        self._given: Runnable[Any, Any] = model
-        self._runnable = self._given
+        self._model: Runnable[Any, Any] = model
+        self._runnable = self._model
         self._trace = trace
         self._without_callbacks()
         self._asks_structured = self._structured = structured_output
@@ -108,13 +117,13 @@ class LangChainLLM(BaseLLM):
     @property
     def secrets(self) -> tuple[str, ...]:
         """The model object's keys, which are taken out of every error text."""
-        return secrets_in(self._given)
+        return secrets_in(self._model)
 
     @property
     def identity(self) -> dict[str, object]:
         """What makes this judge, for journals: the model object's settings, bound arguments too, without keys."""
         own = {"class": type(self).__qualname__, "model": self.model, "structured_output": self._asks_structured}
-        return {**own, **identity_settings(self._given)}
+        return {**own, **identity_settings(self._model)}
 
     def generate(self, request: LLMRequest, /) -> LLMReply:
         """Answer one request by the model's `invoke`, blocking the calling thread.
@@ -122,18 +131,21 @@ class LangChainLLM(BaseLLM):
         Raises:
             Exception: Whatever the model raises; `TimeoutError` after `timeout`.
         """
-        flow = self._flow(request)
-        answer: object = None
-        error: Exception | None = None
-        while True:
+        self._without_callbacks()
+        refusal: Exception | None = None
+        structured = self._structured_call(request)
+        if structured is not None:
             try:
-                attempt = flow.send(answer) if error is None else flow.throw(error)
-            except StopIteration as stop:
-                return cast("LLMReply", stop.value)
-            try:
-                answer, error = self._calling.call(attempt.invoke, attempt.ainvoke), None
-            except Exception as failed:
-                error = failed
+                answer = self._calling.call(structured.invoke, structured.ainvoke)
+            except Exception as error:
+                cut_off = _unfinished_reply(error, request)
+                if cut_off is not None:
+                    return cut_off
+                refusal = error
+            else:
+                return read_structured(answer, request)
+        plain = self._plain_call(request)
+        return self._plain_reply(self._calling.call(plain.invoke, plain.ainvoke), request, refusal)
 
     async def agenerate(self, request: LLMRequest, /) -> LLMReply:
         """Answer one request by the model's `ainvoke` on the running event loop.
@@ -141,56 +153,46 @@ class LangChainLLM(BaseLLM):
         Raises:
             Exception: Whatever the model raises; `TimeoutError` after `timeout`.
         """
-        flow = self._flow(request)
-        answer: object = None
-        error: Exception | None = None
-        while True:
+        self._without_callbacks()
+        refusal: Exception | None = None
+        structured = self._structured_call(request)
+        if structured is not None:
             try:
-                attempt = flow.send(answer) if error is None else flow.throw(error)
-            except StopIteration as stop:
-                return cast("LLMReply", stop.value)
-            try:
-                answer, error = await self._calling.acall(attempt.invoke, attempt.ainvoke), None
-            except Exception as failed:
-                error = failed
-
-    def _without_callbacks(self) -> None:
-        """Call a copy of the model from when it first carries callbacks: at once, or when the app adds some later."""
-        if not self._trace and self._runnable is self._given:
-            from ragstone_langchain.unseen import without_callbacks
-
-            self._runnable = without_callbacks(self._given)
+                answer = await self._calling.acall(structured.invoke, structured.ainvoke)
+            except Exception as error:
+                cut_off = _unfinished_reply(error, request)
+                if cut_off is not None:
+                    return cut_off
+                refusal = error
+            else:
+                return read_structured(answer, request)
+        plain = self._plain_call(request)
+        return self._plain_reply(await self._calling.acall(plain.invoke, plain.ainvoke), request, refusal)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.model!r})"
 
-    def _flow(self, request: LLMRequest) -> "Generator[_Attempt, Any, LLMReply]":
-        """Ask for structured output where the model has it; else, or where it is refused, by the prompt alone."""
-        from ragstone_langchain import replies
-        from ragstone_langchain.prompt import judge_prompt
-        from ragstone_langchain.unseen import judge_config
+    def _without_callbacks(self) -> None:
+        """Call a copy of the model from when it first carries callbacks: at once, or when the app adds some later."""
+        if not self._trace and self._runnable is self._model:
+            self._runnable = without_callbacks(self._model)
 
-        self._without_callbacks()
+    def _structured_call(self, request: LLMRequest) -> "_Call | None":
+        if not (self._structured and is_constrained(request)):
+            return None
+        structured = structured_output(self._runnable, request)
         config = judge_config(request.task, trace=self._trace)
-        refusal: Exception | None = None
-        if self._structured and is_constrained(request):
-            structured = structured_output(self._runnable, request)
-            if structured is not None:
-                try:
-                    answer = yield _Attempt(structured, judge_prompt(request, request.user), config)
-                except Exception as error:
-                    cut_off = replies.read_unfinished(error, request)
-                    if cut_off is not None:
-                        return cut_off
-                    if not _refuses_structure(error):
-                        raise
-                    refusal = error
-                else:
-                    return replies.read_structured(answer, request)
-        answer = yield _Attempt(self._runnable, judge_prompt(request, spelled_out(request)), config)
+        return None if structured is None else _Call(structured, judge_prompt(request, request.user), config)
+
+    def _plain_call(self, request: LLMRequest) -> "_Call":
+        """Return the call with the schema in the prompt."""
+        config = judge_config(request.task, trace=self._trace)
+        return _Call(self._runnable, judge_prompt(request, spelled_out(request)), config)
+
+    def _plain_reply(self, answer: object, request: LLMRequest, refusal: Exception | None) -> LLMReply:
         if refusal is not None:  # and it was the structure that was refused: without it there was an answer
             self._go_on_without(refusal)
-        return replies.read_plain(answer, request)
+        return read_plain(answer, request)
 
     def _go_on_without(self, refusal: Exception) -> None:
         if getattr(refusal, "status_code", None) in _PERHAPS_BRIEF:
@@ -202,12 +204,12 @@ class LangChainLLM(BaseLLM):
 
 
 @dataclass(frozen=True, slots=True)
-class _Attempt:
-    """One call that may answer a request."""
+class _Call:
+    """One call of the model."""
 
-    runnable: "Runnable[Any, Any]"
+    runnable: Runnable[Any, Any]
     prompt: "JudgePrompt"
-    config: "RunnableConfig"
+    config: RunnableConfig
 
     def invoke(self) -> object:
         return self.runnable.invoke(self.prompt, self.config)
@@ -221,8 +223,6 @@ def structured_output(model: "Runnable[Any, Any]", request: LLMRequest) -> "Runn
 
     A binding with arguments cannot: its `with_structured_output` is that of the model inside, without them.
     """
-    from langchain_core.runnables.base import RunnableBindingBase
-
     if isinstance(model, RunnableBindingBase) and (model.kwargs or "configurable" in model.config):
         return None
     schema = {"title": schema_name(request), "description": "The reply to the user's message.", **request.schema}
@@ -238,5 +238,128 @@ def _refuses_structure(error: Exception) -> bool:
     """Whether an error says that the model, or its server, does not do structured output."""
     if isinstance(error, NotImplementedError):  # a configurable model tells only now what is inside
         return True
-    said = f"{error} {getattr(error, 'body', '')}"  # clients differ in how much of the body they show
-    return getattr(error, "status_code", None) in REFUSALS and bool(_ABOUT_STRUCTURE.search(said))
+    text = f"{error} {getattr(error, 'body', '')}"  # clients differ in how much of the body they show
+    return getattr(error, "status_code", None) in REFUSALS and bool(_ABOUT_STRUCTURE.search(text))
+
+
+def _unfinished_reply(error: Exception, request: LLMRequest) -> LLMReply | None:
+    """Return the reply that an error brings along; None where structured output was refused; else raise the error.
+
+    OpenAI's client raises when structured output was cut off, and hands over what there is of it: a reply that was
+    paid for, and that cannot be read.
+    """
+    dump = getattr(getattr(error, "completion", None), "model_dump", None)
+    reply = read_completion(as_dict(dump() if callable(dump) else None), request)
+    if reply is None and not _refuses_structure(error):
+        raise error
+    return reply
+
+
+class JudgePrompt(PromptValue):
+    """Messages for a chat model, one text for a text model: whichever stands at the end of the runnable.
+
+    Several draws of one prompt differ in `draw`. LangChain's caches know a prompt by its messages or its text, and
+    would answer the second draw with the first: so the draw stands in the message where no provider reads it, and
+    at the end of a text, which has no such place.
+    """
+
+    system: str
+    user: str
+    draw: int = 0
+    type: Literal["JudgePrompt"] = "JudgePrompt"
+
+    def to_messages(self) -> list[BaseMessage]:
+        """Return the instructions as a system message and the data as the user's."""
+        draw = {"ragstone_draw": self.draw} if self.draw else {}
+        return [SystemMessage(self.system), HumanMessage(self.user, response_metadata=draw)]
+
+    def to_string(self) -> str:
+        """Return instructions and data one after the other."""
+        draw = f"\n\n(Draw {self.draw + 1}.)" if self.draw else ""
+        return f"{self.system}\n\n{self.user}{draw}\n\n"
+
+
+def judge_prompt(request: LLMRequest, user: str) -> JudgePrompt:
+    """Return the prompt of a request, with `user` as what the user says."""
+    return JudgePrompt(system=request.system, user=user, draw=request.sample_index)
+
+
+def read_plain(answer: object, request: LLMRequest) -> LLMReply:
+    """Return the reply that is in a message or a text: its text, else its one tool call, else its reasoning.
+
+    Raises:
+        TypeError: It is neither.
+    """
+    if isinstance(answer, str):
+        return read_reply(answer, request)
+    if not isinstance(answer, BaseMessage):
+        raise TypeError(
+            f"the model answered with {type(answer).__name__}, not with a message or text: pass the model itself, "
+            "without with_structured_output or a parser behind it"
+        )
+    return _reply(text_of(answer), answer, request)
+
+
+def read_structured(answer: object, request: LLMRequest) -> LLMReply:
+    """Return the reply that is in the answer of `with_structured_output(schema, include_raw=True)`.
+
+    It is read from the raw message: the arguments of its one call of the tool that stands for the schema, else as
+    `read_plain` does. A text beside that call is ignored, unless it is another answer: then there is none. What was
+    parsed of the message is taken only where it holds nothing of the kind: LangChain's parsers complete JSON that was
+    cut off.
+
+    Raises:
+        TypeError: It holds no message.
+    """
+    parts = as_dict(answer)
+    message, parsed = parts.get("raw"), parts.get("parsed")
+    if not isinstance(message, BaseMessage):
+        raise TypeError(f"with_structured_output answered with {type(answer).__name__}, without a raw message")
+    text = text_of(message)
+    if parsed is not None and "{" not in text and not _tool_calls(message):
+        text = json.dumps(parsed)
+    return _reply(text, message, request, must_call=_calls(message, schema_name(request)))
+
+
+def _tool_calls(message: BaseMessage) -> list[str]:
+    """Return the arguments of each tool call as JSON, as the model wrote them where they are not whole."""
+    if not isinstance(message, AIMessage):
+        return []
+    invalid = [call.get("args") or "" for call in message.invalid_tool_calls]
+    if was_cut_off(_why_it_ended(message)):  # streamed arguments have been completed then
+        return invalid or ["" for _ in message.tool_calls]
+    calls = [json.dumps(call["args"], ensure_ascii=False) for call in message.tool_calls] + invalid
+    return with_function_call(calls, as_dict(message.additional_kwargs))
+
+
+def _calls(message: BaseMessage, tool: str) -> bool:
+    calls = [*message.tool_calls, *message.invalid_tool_calls] if isinstance(message, AIMessage) else []
+    return any(call["name"] == tool for call in calls)
+
+
+def _why_it_ended(message: BaseMessage) -> tuple[str, ...]:
+    beside = as_dict(message.additional_kwargs)
+    return why_it_ended({"refusal": beside.get("refusal"), **as_dict(message.response_metadata)}.get)
+
+
+def _reasoning(message: BaseMessage) -> str:
+    """Return the thoughts that a provider keeps apart from a message's text; "" where there are none."""
+    blocks = [as_dict(block) for block in as_list(cast("object", message.content))]
+    thoughts = [block.get("reasoning") or block.get("thinking") for block in blocks]
+    texts = [text for text in thoughts if isinstance(text, str)]
+    return "".join(texts) or reasoning(as_dict(message.additional_kwargs))
+
+
+def _reply(text: str, message: BaseMessage, request: LLMRequest, *, must_call: bool = False) -> LLMReply:
+    usage = as_dict(getattr(message, "usage_metadata", None))
+    return read_reply(
+        text,
+        request,
+        tool_calls=_tool_calls(message),
+        must_call=must_call,
+        reasoning=_reasoning(message),
+        ended=_why_it_ended(message),
+        input_tokens=as_count(usage.get("input_tokens")),
+        output_tokens=as_count(usage.get("output_tokens")),
+        logprobs=message.response_metadata.get("logprobs"),
+    )

@@ -13,6 +13,9 @@ from ragstone.judging.values import as_dict, as_list
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
+JUDGE_TAG = "ragstone:judge"
+"""Stands on every run of a judge, so that handlers can tell it from the app's."""
+
 Role = Literal["human", "ai", "tool", "other"]
 
 # A message's `type`, its class (in LangChain's serialised form), or a chat API's role.

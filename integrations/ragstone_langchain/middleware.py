@@ -13,8 +13,7 @@ except ImportError as error:
     raise ImportError("MonitorMiddleware needs langchain 1.x: pip install langchain") from error
 
 from ragstone_langchain.extraction import last_turn
-from ragstone_langchain.handler import MonitorHandler
-from ragstone_langchain.monitors import check_monitor
+from ragstone_langchain.handler import MonitorHandler, check_monitoring
 from ragstone_langchain.recorder import LiveRun, live_sample
 
 if TYPE_CHECKING:
@@ -68,9 +67,7 @@ class MonitorMiddleware(AgentMiddleware[AgentState[Any], Any]):
 
     def __init__(self, monitor: "Monitor", *, retriever_tools: Collection[str] = ()) -> None:
         super().__init__()
-        check_monitor(monitor)
-        if isinstance(retriever_tools, str):
-            raise TypeError(f"retriever_tools: is one text; pass the names as [{retriever_tools!r}]")
+        check_monitoring(monitor, retriever_tools)
         self.monitor = monitor
         self._retriever_tools = frozenset(retriever_tools)
 

@@ -27,8 +27,7 @@ from ragstone_langchain.extraction import (
     tool_text,
     waits_for_tools,
 )
-from ragstone_langchain.judge_tag import JUDGE_TAG
-from ragstone_langchain.messages import context_texts, once_each, tool_texts
+from ragstone_langchain.messages import JUDGE_TAG, context_texts, once_each, tool_texts
 
 if TYPE_CHECKING:
     from ragstone.monitor import Monitor

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
@@ -16,7 +17,7 @@ from pydantic import SecretStr
 
 from ragstone import AlignmentCoverage, ContextRelevancy, ResponseRelevancy, Sample
 from ragstone.testing import FakeEmbedder, FakeLLM
-from ragstone_langchain import LangChainLLM, RagEvaluator
+from ragstone_langchain import LangChainEmbedder, LangChainLLM, RagEvaluator
 
 from ..support.keys import ERRORS, KEYS, OWN, leaked  # noqa: TID252
 from .samples import ANSWER, FIRST, QUESTION, SECOND, VALUE, judge, relevancy
@@ -137,6 +138,18 @@ def test_one_evaluator_serves_many_at_once() -> None:
 def test_what_no_sample_can_come_of_is_refused_at_once(options, said) -> None:
     with pytest.raises((TypeError, ValueError), match=said):
         RagEvaluator(**{"metric": relevancy(), **options})
+
+
+def test_a_metric_by_name_is_judged_by_a_langchain_model() -> None:
+    model = FakeListChatModel(responses=['{"ids": [1]}'])
+    assert RagEvaluator("context_relevancy", llm=model)(**PARTS)["score"] == VALUE
+    relevancy = RagEvaluator("response_relevancy", llm=model, embedder=DeterministicFakeEmbedding(size=4))
+    assert isinstance(relevancy.metric.judge_embedder, LangChainEmbedder)
+    assert RagEvaluator("context_relevancy", llm=judge())(**PARTS)["score"] == VALUE
+    with pytest.raises(ValueError, match="there is no metric 'relevancy'; there are "):
+        RagEvaluator("relevancy", llm=model)
+    with pytest.raises(TypeError, match="llm: is None"):
+        RagEvaluator("context_relevancy")
 
 
 def test_the_options_reach_the_reading() -> None:

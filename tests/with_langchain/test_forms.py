@@ -19,7 +19,7 @@ from langsmith.schemas import Example, Run
 from ragstone import ContextRelevancy
 from ragstone.testing import FakeLLM
 from ragstone_langchain import RagEvaluator
-from ragstone_langchain.runs import retriever_outputs
+from ragstone_langchain.run_evaluator import retriever_outputs
 
 from ..core.judges import metrics  # noqa: TID252
 from .monitored import PROMPT, Around, Searching, joined

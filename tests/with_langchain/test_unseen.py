@@ -26,7 +26,7 @@ import ragstone_langchain
 from ragstone import LLMRequest
 from ragstone.judging.schema import listing, record, whole
 from ragstone_langchain import LangChainLLM
-from ragstone_langchain.prompt import judge_prompt
+from ragstone_langchain.llm import judge_prompt
 
 from ..core.judges import truth  # noqa: TID252
 from .scripted import WRAPPERS, PlainChat, Script, StreamingChat, TextModel, Told, ToolChat, message

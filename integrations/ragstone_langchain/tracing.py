@@ -1,4 +1,4 @@
-"""Calling a model so that the app around sees nothing of it: no run, no token, no trace.
+"""Tracing suppression: the app around sees nothing of a judge's call, no run, no token and no trace.
 
 Four things lead a LangChain call back to the app, and each is stopped here: callbacks inherited through context
 variables, handlers that a configure hook adds to every run (`register_configure_hook`), LangSmith's tracing, and
@@ -17,7 +17,7 @@ from langsmith.run_helpers import tracing_context  # pyright: ignore[reportUnkno
 from pydantic import BaseModel
 
 from ragstone.judging.values import as_dict
-from ragstone_langchain.judge_tag import JUDGE_TAG
+from ragstone_langchain.messages import JUDGE_TAG
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ def judge_config(task: str, *, trace: bool) -> RunnableConfig:
     return config
 
 
-def unseen(call: Callable[[], T]) -> T:
+def call_untraced(call: Callable[[], T]) -> T:
     """Make a blocking call in a context of its own."""
 
     def untraced() -> T:
@@ -48,7 +48,7 @@ def unseen(call: Callable[[], T]) -> T:
     return _context().run(untraced)
 
 
-def start_unseen(call: Callable[[], Coroutine[Any, Any, T]]) -> "asyncio.Task[T]":
+def start_untraced(call: Callable[[], Coroutine[Any, Any, T]]) -> "asyncio.Task[T]":
     """Start a task on the running loop, in a context of its own."""
 
     async def untraced() -> T:
@@ -71,9 +71,9 @@ def _stripped(thing: object, depth: int) -> object:
     if depth > _DEPTH:
         return thing
     if isinstance(thing, dict):  # alternatives, steps side by side
-        given = as_dict(cast("object", thing))
-        inside = _stripped_each(given.values(), depth)
-        return dict(zip(given, inside, strict=True)) if inside else given
+        entries = as_dict(cast("object", thing))
+        inside = _stripped_each(entries.values(), depth)
+        return dict(zip(entries, inside, strict=True)) if inside else entries
     if isinstance(thing, (list, tuple)):  # steps, branches, fallbacks
         items = cast("Sequence[object]", thing)
         inside = _stripped_each(items, depth)

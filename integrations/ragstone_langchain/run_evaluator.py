@@ -52,7 +52,7 @@ class RagRunEvaluator(RunEvaluator):
             example: Its outputs are the reference.
             evaluator_run_id: Not used: there is no run of the evaluator's own.
         """
-        return EvaluationResult(**self._evaluator.result(_given(run, example)))
+        return EvaluationResult(**self._evaluator.result(_arguments(run, example)))
 
     async def aevaluate_run(
         self,
@@ -61,10 +61,10 @@ class RagRunEvaluator(RunEvaluator):
         evaluator_run_id: "UUID | None" = None,  # noqa: ARG002 - LangSmith's
     ) -> EvaluationResult:
         """Score a run on the running event loop; otherwise as `evaluate_run`."""
-        return EvaluationResult(**await self._evaluator.aresult(_given(run, example)))
+        return EvaluationResult(**await self._evaluator.aresult(_arguments(run, example)))
 
 
-class _Seen(Protocol):
+class _Run(Protocol):
     """What is read of a run; LangSmith's and LangChain's own classes of it have it in common."""
 
     @property
@@ -76,15 +76,15 @@ class _Seen(Protocol):
     @property
     def outputs(self) -> object: ...
     @property
-    def child_runs(self) -> "Sequence[_Seen] | None": ...
+    def child_runs(self) -> "Sequence[_Run] | None": ...
 
 
-def _given(run: _Seen, example: "Example | None") -> Arguments:
+def _arguments(run: _Run, example: "Example | None") -> Arguments:
     reference = cast("object", example.outputs) if example is not None else None
     return Arguments(run.inputs, run.outputs, reference, retrieved=retriever_outputs(run))
 
 
-def retriever_outputs(run: _Seen) -> "Sequence[object] | None":
+def retriever_outputs(run: _Run) -> "Sequence[object] | None":
     """Return the outputs of a run's outermost retriever runs in the order of their start; None if it has none.
 
     A retriever inside another one, as an ensemble or a reranker has them, found what the outer one chooses from.
@@ -93,18 +93,17 @@ def retriever_outputs(run: _Seen) -> "Sequence[object] | None":
     Example:
         >>> from datetime import datetime
         >>> from types import SimpleNamespace
-        >>> found = {"documents": [{"page_content": "Emma is a novel."}]}
+        >>> outputs = {"documents": [{"page_content": "Emma is a novel."}]}
         >>> parts = dict(start_time=datetime(2026, 1, 1), inputs={}, child_runs=None)
-        >>> search = SimpleNamespace(run_type="retriever", outputs=found, **parts)
+        >>> search = SimpleNamespace(run_type="retriever", outputs=outputs, **parts)
         >>> root = SimpleNamespace(run_type="chain", outputs={}, **(parts | {"child_runs": [search]}))
-        >>> retriever_outputs(root) == [found]
+        >>> retriever_outputs(root) == [outputs]
         True
     """
-    found = [inner.outputs for inner in _outermost_retrievers(run)]
-    return [outputs for outputs in found if outputs is not None] or None
+    return [inner.outputs for inner in _outermost_retrievers(run) if inner.outputs is not None] or None
 
 
-def _outermost_retrievers(run: _Seen) -> "Iterator[_Seen]":
+def _outermost_retrievers(run: _Run) -> "Iterator[_Run]":
     if run.run_type == "retriever":
         yield run
         return
