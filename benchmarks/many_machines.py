@@ -20,7 +20,7 @@ from distributed import Client, LocalCluster
 from ragstone.batch.evaluate import evaluate
 from ragstone.distributed import Spec, score_on_dask
 from ragstone.judge import BaseLLM, LLMReply, LLMRequest
-from ragstone.reporting.batch.report import Report
+from ragstone.reporting import Report
 
 SECONDS = 0.05
 IN_FLIGHT = 64

@@ -168,23 +168,31 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("files_cells", "if len(cells) != width:", "if len(cells) > width:"),
         ("files_open_quote", "delimiter=delimiter, strict=True", "delimiter=delimiter, strict=False"),
     ],
-    ("core/ragstone/reporting/batch/statistics.py", "batch/test_statistics.py"): [
+    ("core/ragstone/reporting/statistics.py", "reporting/test_statistics.py"): [
         ("statistics_interval", "(0.025, 0.975)", "(0.05, 0.95)"),
         ("statistics_permutation", "return (1 + hits) / (1 + permutations)", "return hits / permutations"),
         ("statistics_sign_test", "return min(1.0, 2 * sum(", "return min(1.0, sum("),
-        ("statistics_noise", "(counts[again] - 1).sum()", "counts[again].sum()"),
+        ("statistics_noise", "self._freedom += len(values) - 1", "self._freedom += len(values)"),
     ],
-    ("core/ragstone/reporting/batch/tally.py", "batch/test_report.py batch/test_summary.py"): [
-        ("report_worst", "entry = -sign * mean,", "entry = sign * mean,"),
-        ("report_passed", "sum(verdicts) / len(verdicts)", "sum(verdicts) / len(self._passed)"),
-        ("report_mean_of_rows", "math.fsum(means) / len(means)", "math.fsum(means) / self.totals.total"),
-        ("report_untold", "usage.input_tokens is None or usage.output", "usage.input_tokens is None and usage.output"),
+    ("core/ragstone/reporting/buckets.py", "reporting/test_statistics.py"): [
+        ("buckets_upper_end", "(place, end) if place == end - 1", "(place,) if place == end - 1"),
     ],
-    ("core/ragstone/reporting/comparison/comparison.py", "batch/test_compare.py"): [
+    ("core/ragstone/reporting/aggregates.py", "reporting/test_report.py"): [
+        ("report_worst", "(-sign * mean, at or 0.0", "(sign * mean, at or 0.0"),
+        ("report_passed", "for score, _ in scores if score.passed is not None]", "for score, _ in scores]"),
+        ("report_mean_of_rows", "self._values.add(mean, weight)", "self._values.add(mean, weight * len(values))"),
+        ("report_untold", "untold = None in tokens,", "untold = tokens == (None, None),"),
+        ("report_weight", "weight = 1 / rate if", "weight = rate if"),
+    ],
+    ("core/ragstone/reporting/comparison.py", "reporting/test_compare.py"): [
         ("compare_direction", "(up, down) if higher else (down, up)", "(up, down)"),
         ("compare_better", "(self.difference > 0) == self.higher_is_better", "self.difference > 0"),
         ("compare_noise", "abs(self.difference) <= reach", "abs(self.difference) <= 0"),
-        ("compare_unpaired", "there & (pairing.in_b >= 0) & (b", "there & (b"),
+        ("compare_unpaired", "a.there & (in_b >= 0) & (b", "a.there & (b"),
+    ],
+    ("core/ragstone/store/read.py", "reporting/test_read.py"): [
+        ("read_since", "submitted_at >= :since", "scored_at >= :since"),
+        ("read_rate", "if chance is not None and 0 < chance <= 1 else 1.0", "if chance is not None else 1.0"),
     ],
     ("core/ragstone/batch/provider/rounds.py", "batch/test_provider_batch.py"): [
         ("provider_payer", "state.payer == evaluation.key and key not", "key not"),

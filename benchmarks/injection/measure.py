@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ragstone import Outcome, Score
-from ragstone.reporting.batch.statistics import bootstrap_interval
+from ragstone.reporting.statistics import bootstrap_interval
 
 from .cases import Case
 from .scoring import Outcomes, key_of

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.schema import MetadataMode
 
-from ragstone.batch import Summary
+from ragstone.batch import MetricInfo, MetricSummary, Record
 from ragstone.errors import ascore_safely, describe, score_safely
 from ragstone.metrics import Metric
 from ragstone.metrics.options import check_count
@@ -53,13 +53,13 @@ class EngineReport:
         summaries: Mean, counts, failures by reason and usage, by the metric's name.
 
     Example:
-        >>> summary = Summary()
+        >>> summary = MetricSummary(MetricInfo("demo", "1", "judge"))
         >>> print(EngineReport(rows=(), summaries={"demo": summary}))
         demo: no score (0 of 0)
     """
 
     rows: tuple[EngineRow, ...]
-    summaries: Mapping[str, Summary]
+    summaries: Mapping[str, MetricSummary]
 
     def __str__(self) -> str:
         return "\n".join(f"{name}: {_line(summary)}" for name, summary in self.summaries.items())
@@ -208,10 +208,10 @@ class _Run:
         return EngineRow(question, answer.text, answer.contexts, outcomes, answer.problem)
 
     def report(self, rows: Sequence[EngineRow]) -> EngineReport:
-        summaries = {name: Summary() for name in self._metrics}
+        summaries = {name: MetricSummary(MetricInfo.of(metric)) for name, metric in self._metrics.items()}
         for number, row in enumerate(rows, 1):
             for name, outcome in row.outcomes.items():
-                summaries[name].add(outcome, where=f"question {number}")
+                summaries[name].add([Record(f"question {number}", outcome)])
         return EngineReport(tuple(rows), summaries)
 
 
@@ -227,7 +227,7 @@ def _bar(total: int, progress: bool | None) -> "Generator[Callable[[], object], 
         yield bar.update
 
 
-def _line(summary: Summary) -> str:
+def _line(summary: MetricSummary) -> str:
     mean = "no score" if summary.mean is None else f"mean {summary.mean:.3f}"
     failures = "".join(f"; {count} {reason}" for reason, count in summary.failures.most_common())
     return f"{mean} ({summary.scored} of {summary.total}{failures})"

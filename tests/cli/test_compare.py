@@ -33,9 +33,9 @@ def test_two_files(run, scored, tmp_path):
     found = run("compare", a, changed(a, value=0.0), "--report", tmp_path / "c.html")
     assert found.exit_code == 0
     lines = found.stdout.splitlines()
-    assert lines[:2] == ["a: a.jsonl", "b: b.jsonl"]
-    assert "0/0/8" in lines[3]
-    assert lines[4].startswith("context_relevancy: a is better: -")
+    assert lines[0] == "a: a.jsonl; b: b.jsonl"
+    assert "0/0/8" in lines[2]
+    assert lines[3].startswith("context_relevancy: a is better: -")
     assert (tmp_path / "c.html").read_text().startswith("<!doctype html>")
     assert found.stderr == f"{tmp_path / 'c.html'}: written\n"
 

@@ -4,7 +4,7 @@ import pytest
 
 from ragstone import Evidence, Score, Unscored, Verdict
 from ragstone.cli.show import evidence_lines
-from ragstone.reporting.batch.report import Report
+from ragstone.reporting import Report
 from ragstone.text.plain import printable
 
 from .conftest import row

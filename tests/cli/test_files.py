@@ -47,7 +47,7 @@ def contents(files):
         ("score rows.jsonl --report -", "--report -: does not go to standard output; name a file"),
         ("compare r.jsonl r2.jsonl --report sub/../r.jsonl", "--report sub/../r.jsonl: is the input A itself"),
         ("calibrate rows.jsonl --journal new --out sub/../new", "--journal new: is --out sub/../new itself"),
-        ("report j.db --out hard", "--out hard: is the database itself"),
+        ("report j.db --out hard", "--out hard: is the input itself"),
     ],
 )
 def test_none_is_another_one(run, server, files, arguments, message):

@@ -49,7 +49,7 @@ def test_a_call_that_takes_too_long(score, rows, server, option):
     server.reply = lambda body: HANG if "book 3" in str(body) else judge(body)
     done = score(rows(row(1), row(3)), *ONE, option, "0.4")
     assert "1/2" in done.stdout
-    assert re.search(r"1 timeout\n +first: line 2: TimeoutError: .*0\.4 s", done.stdout)
+    assert re.search(r"1 timeout\n +first: 2: TimeoutError: .*0\.4 s", done.stdout)
 
 
 def test_options_out_of_range(score, six, server):

@@ -122,7 +122,7 @@ class TestBadLines:
         assert [shown[name]["judge calls"] for name in (ALL[0], ALL[3])] == ["0", "0"]
         assert (
             "unscored by context_relevancy: 1 missing_input\n"
-            "    first: line 1: retrieved_contexts: is missing; context_relevancy needs it\n"
+            "    first: 1: retrieved_contexts: is missing; context_relevancy needs it\n"
         ) in done.stdout
         assert (done.exit_code, done.stderr) == (1, "context_relevancy: below the threshold 0: nothing was scored\n")
 
@@ -140,7 +140,7 @@ class TestFailingJudge:
         server.reply = lambda body: error(400, "out of\x1b[31m order")
         done = score(six, *ONE, "--out", out)
         assert done.exit_code == 1
-        assert "unscored by context_relevancy: 6 judge_error\n    first: line 1: BadRequestError: " in done.stdout
+        assert "unscored by context_relevancy: 6 judge_error\n    first: 1: BadRequestError: " in done.stdout
         assert "out of\ufffd[31m order" in done.stdout
         assert done.stderr.startswith("Nothing could be scored; the table says why.")
         assert {outcome.reason for _, _, outcome in results(out)} == {"judge_error"}

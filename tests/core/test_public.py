@@ -15,7 +15,7 @@ WITH_ALL = [
     "ragstone.judging",
     "ragstone.metrics",
     "ragstone.monitor",
-    "ragstone.reporting.live",
+    "ragstone.reporting",
     "ragstone.sinks",
     "ragstone.testing",
     "ragstone.text",

@@ -11,10 +11,10 @@ from ragstone import (
     ResponseRelevancy,
     Sample,
     SummarizationScore,
-    Unscored,
 )
 from ragstone.errors import score_safely
 from ragstone.sinks import Health, Record, SQLiteSink
+from ragstone.store.record import without_texts
 from ragstone.testing import FakeEmbedder, FakeLLM
 
 NOON = 1_790_000_000.0 // 86_400 * 86_400 + 43_200  # a day in September 2026
@@ -98,12 +98,10 @@ def records(n: int, *, days: float = 3.0, texts: bool = True, seed: int = 7):
             outcome = score_safely(metric, one)
             tokens = None if draw.random() < 0.01 else 700 + draw.randrange(300)
             usage = outcome.usage.model_copy(update={"input_tokens": tokens, "output_tokens": tokens and tokens // 9})
-            changes = {"usage": usage}
-            if not isinstance(outcome, Unscored) and not texts:
-                changes |= {"verdicts": tuple(bare(verdict) for verdict in outcome.verdicts), "reason": ""}
+            outcome = outcome.model_copy(update={"usage": usage})
             yield Record(
                 sample_id=one.id or "",
-                outcome=outcome.model_copy(update=changes),
+                outcome=outcome if texts else without_texts(outcome),
                 judge="gpt-test-mini",
                 submitted_at=at,
                 scored_at=at + 3,
@@ -111,12 +109,6 @@ def records(n: int, *, days: float = 3.0, texts: bool = True, seed: int = 7):
                 chosen_by="error" if rule else "rate",
                 sample=one if texts else None,
             )
-
-
-def bare(verdict):
-    """A verdict as it is kept where texts are not stored."""
-    evidence = tuple(each.model_copy(update={"text": ""}) for each in verdict.evidence)
-    return verdict.model_copy(update={"text": "", "evidence": evidence})
 
 
 def health(process: str = "web-1:4242", **counts: int) -> Health:

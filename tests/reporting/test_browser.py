@@ -5,7 +5,8 @@ import re
 import pytest
 
 from ragstone import Sample, Score, Verdict
-from ragstone.reporting.live import report
+from ragstone.outcome import Suspicion
+from ragstone.reporting import report_page
 from ragstone.sinks import Record
 
 from .browser import Browser, find_chromium
@@ -37,12 +38,15 @@ def hostile(tmp_path_factory):
     given = []
     for i, metric in enumerate(("alignment_coverage", "context_relevancy", ATTACK)):
         verdicts = [
-            Verdict(id=ATTACK, kind="claim" if i == 0 else ATTACK, text=ATTACK, verdict="contradicted"),
-            Verdict(id="1", kind="sentence", text=ATTACK, verdict="irrelevant"),
+            Verdict(
+                id=ATTACK, kind="claim" if i == 0 else ATTACK, text=ATTACK, verdict="contradicted", lowers_score=True
+            ),
+            Verdict(id="1", kind="sentence", text=ATTACK, verdict="irrelevant", lowers_score=True),
         ]
         score = Score(
-            metric=metric, value=0.1, reason=ATTACK, breakdown={ATTACK: 0.5}, verdicts=verdicts, version=ATTACK
-        )
+            metric=metric, value=0.1, reason=ATTACK, breakdown={ATTACK: 0.5}, verdicts=verdicts, version=ATTACK,
+            suspected=[Suspicion(field="response", start=0, end=400, kind="order")],
+        )  # fmt: skip
         sample = Sample(user_input=ATTACK, retrieved_contexts=[ATTACK, "b" * 5_000], response=ATTACK, id=ATTACK)
         for j in range(2):
             given.append(
@@ -52,13 +56,13 @@ def hostile(tmp_path_factory):
                 )
             )  # fmt: skip
     counters = health(process=ATTACK).model_copy(update={"reasons": {ATTACK: {ATTACK: 3}}})
-    return report(database(tmp_path_factory.mktemp("hostile") / "a.db", given, counters))
+    return report_page(database(tmp_path_factory.mktemp("hostile") / "a.db", given, counters))
 
 
 @pytest.fixture(scope="module")
 def real(tmp_path_factory):
     path = tmp_path_factory.mktemp("real") / ("long-name-" * 15 + ".db")
-    return report(database(path, records(60), health(), health("web-2:1")))
+    return report_page(database(path, records(60), health(), health("web-2:1")))
 
 
 def asked(browser):
@@ -67,7 +71,7 @@ def asked(browser):
 
 def test_what_comes_from_outside_stays_text(browser, hostile):
     seen = browser.measure(hostile, 1280, opened=True)
-    assert seen["title"] == "ragstone report"
+    assert seen["title"].endswith("a.db: ragstone report")
     assert set(seen["elements"]) <= OURS
     shown = ATTACK.replace("\x00", "\ufffd")
     assert seen["text"].count(shown) > 30

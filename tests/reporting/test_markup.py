@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragstone.reporting.live.markup import Html, escape, tag, together
+from ragstone.reporting.html.markup import Html, escape, tag, together
 
 
 class Reader(HTMLParser):

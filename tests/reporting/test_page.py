@@ -1,45 +1,22 @@
 """The page: what it says of what it was given. How it looks and that nothing runs: test_browser."""
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
-from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
 
-from ragstone.reporting.live.facts import Bin, Bucket, Cost, Findings, Group, Low, Queue, Reason
-from ragstone.reporting.live.figures import Estimate, bin_edges
-from ragstone.reporting.live.page import page
-from ragstone.reporting.live.svg import Bar, bar_chart
+from ragstone import Usage
+from ragstone.reporting import Report
+from ragstone.reporting.html.charts import Bar, bar_chart
+from ragstone.store.record import Record
+from ragstone.store.results import MemoryResults
 
-from .data import NOON
+from .data import NOON, health
+from .reports import records, report, scored, unscored
 
 DAY = 86_400
-MORNING = int(NOON) // DAY * DAY
-
-
-def group(**changes):
-    edges = bin_edges(0.0, 1.0)
-    given = {
-        "metric": "mine",
-        "version": "1",
-        "judge": "j",
-        "scored": 2,
-        "unscored": 1,
-        "estimate": Estimate(2, 0.5, 0.4, 0.6),
-        "distribution": tuple(Bin(a, b, int(a == 0.5) * 2, float(a == 0.5)) for a, b in pairwise(edges)),
-        "series": (Bucket(MORNING, Estimate(2, 0.5, 0.4, 0.6)),),
-        "reasons": (Reason("timeout", 1, "s1", "after 30 s"),),
-        "lowest": (Low("s2", 0.25, None, NOON, "Why."),),
-        "first": NOON,
-        "last": NOON,
-    }
-    return Group(**{**given, **changes})
-
-
-def findings(*groups, **changes):
-    given = {"source": "a.db", "first": NOON, "last": NOON, "width": DAY, "groups": groups, "outcomes": 3}
-    return Findings(**{**given, **changes})
 
 
 class Text(HTMLParser):
@@ -66,58 +43,83 @@ class Text(HTMLParser):
             self.words.append(data)
 
 
-def text_of(found):
-    return Text(page(found, made_at=NOON)).text
+def text_of(report):
+    return Text(report.html()).text
+
+
+def live(values, at=NOON, **changes):
+    """Return records of a monitor, one a minute."""
+    return [
+        replace(each, submitted_at=at + 60 * each.row, scored_at=at + 60 * each.row + 1)
+        for each in records(values, **changes)
+    ]
+
+
+class Monitored(MemoryResults):
+    processes = ()
+
+    def health(self):
+        return self.processes
 
 
 def test_nothing_was_scored_yet():
-    empty = Findings(source="a.db")
-    assert "Nothing was scored yet." in text_of(empty)
-    assert "no samples" in text_of(empty)
-    assert "Nothing was submitted since 1970-01-01 00:01 UTC." in text_of(Findings(source="a.db", since=60.0))
+    assert "Nothing was scored." in text_of(Report.of([]))
+    assert "Nothing was submitted since 1970-01-01 00:01 UTC." in text_of(Report(MemoryResults([]), since=60.0))
 
 
-def test_what_a_group_says():
-    text = text_of(findings(group()))
-    for words in ("mean 0.500", "0.400 – 0.600", "scored 2", "unscored 1", "timeout", "after 30 s", "0.250 s2"):
+def test_what_a_metric_s_section_says():
+    text = text_of(Report.of(live([0.25, 0.75, None]), name="a.db"))
+    for words in ("a.db 3 rows, 3 outcomes, samples submitted from 2026-", "mean 0.500", "scored 2", "unscored 1",
+                  "timeout q2 after 60 s 1", "latest sample", "0.250 q0", "Mean score per minute"):  # fmt: skip
         assert words in text
     assert "weighted" not in text
     assert "never averaged" not in text
 
 
 def test_nothing_scored_is_no_mean():
-    text = text_of(findings(group(scored=0, estimate=None, distribution=(), series=(), lowest=())))
+    text = text_of(report([None, None]))
     assert "mean – nothing was scored" in text
     assert "nan" not in text.lower()
     assert "0.000" not in text
 
 
+def test_versions_and_judges_stand_apart_and_the_newest_first():
+    given = [*live([0.1], at=NOON - 9_000), *live([0.2], version="2"), *live([0.9], metric="another", at=NOON - 99_000)]
+    text = text_of(Report.of(given))
+    assert "2 different versions or judges scored this. Their scores are not comparable" in text
+    places = [text.index(words) for words in ("Version 2 , judge judge", "Version 1 , judge judge", "another Version")]
+    assert places == sorted(places)
+
+
 def test_unknown_tokens_are_never_zero():
-    costs = {MORNING: Cost(2, 7, 1, 0, 0, 2), MORNING + DAY: Cost(2, 5, 0, 1_500, 90, 1)}
-    text = text_of(findings(costs=costs))
-    assert "judge calls 12 embedder calls 1 tokens in at least 1,500 tokens out at least 90" in text
-    assert "of 3 of 4 outcomes" in text
-    assert "2 7 1 unknown unknown" in text
-    told = text_of(findings(costs={MORNING: Cost(2, 7, 1, 10, 5)}))
-    assert "at least" not in told
-    assert "tokens in 10 tokens out 5" in told
-
-
-def queue(name, **counts):
-    return Queue(name, NOON, NOON - 60, counts, {"dropped": {"queue_full": counts.get("dropped", 0)}}, 5)
+    told, untold = Usage(llm_calls=5, input_tokens=1_500, output_tokens=90), Usage(llm_calls=7, input_tokens=None)
+    given = [
+        Record("a", scored(1.0, usage=told), "j", scored_at=NOON),
+        Record("b", unscored(usage=untold), "j", row=1, scored_at=NOON + DAY),
+    ]
+    text = text_of(Report.of(given))
+    assert "judge calls 12 embedder calls 0 tokens in at least 1,500 tokens out 90" in text
+    assert "did not report all tokens of 1 of 2 outcomes" in text
+    assert "1 7 0 unknown 0" in text
+    assert "at least" not in text_of(Report.of(given[:1]))
 
 
 def test_queues_add_up_or_say_that_they_do_not():
-    whole = text_of(findings(queues=(queue("a", accepted=5, scored=3, dropped=2), queue("b", accepted=1, pending=1))))
-    assert "evaluations 6 accepted longest queue 5 samples scored 3 dropped 2 pending 1" in whole
+    results = Monitored([])
+    results.processes = [health(scored=3, unscored=0, not_sampled=0, dropped=2, pending=1)]
+    whole = text_of(Report(results))
+    assert "evaluations 6 accepted longest queue 812 samples scored 3 dropped 2 pending 1" in whole
     assert "Every accepted evaluation is accounted for." in whole
     assert "dropped queue_full 2" in whole
-    assert "4 of them are not accounted for" in text_of(findings(queues=(queue("a", accepted=5, scored=1),)))
+    results.processes = [results.processes[0].model_copy(update={"counts": {"accepted": 5, "scored": 1}})]
+    assert "4 of them are not accounted for" in text_of(Report(results))
 
 
 def test_the_whole_page_is_well_formed_and_names_every_element_once():
-    groups = (group(), group(version="2"), group(metric="other", scored=0, estimate=None, series=(), distribution=()))
-    html = page(findings(*groups, costs={MORNING: Cost(1, 1)}, queues=(queue("a"),)), made_at=NOON)
+    given = [*live([0.5, 1.0, 0.2]), *live([0.7], version="2"), *live([None], metric="other")]
+    results = Monitored(given)
+    results.processes = [health()]
+    html = Report(results).html()
     read = Text(html)
     for link in re.findall(r'href="#([^"]*)"', html):
         assert link in read.ids

@@ -3,10 +3,19 @@
 from ragstone.batch.estimation import Estimate, MetricEstimate, estimate
 from ragstone.batch.evaluate import aevaluate, evaluate
 from ragstone.batch.provider import ProviderBatch
-from ragstone.reporting.batch import MetricSummary, Record, Report, ReportError, Summary
-from ragstone.reporting.comparison import Comparison, MetricComparison, NotComparableError, compare
+from ragstone.reporting import (
+    Comparison,
+    MetricComparison,
+    MetricInfo,
+    MetricSummary,
+    NotComparableError,
+    Report,
+    ResultsError,
+    compare,
+)
 from ragstone.sources import BadLine, Row, SourceError, read_rows, rows_of
 from ragstone.store.journal import Journal, JournalError
+from ragstone.store.record import Record
 
 __all__ = [
     "BadLine",
@@ -16,15 +25,15 @@ __all__ = [
     "JournalError",
     "MetricComparison",
     "MetricEstimate",
+    "MetricInfo",
     "MetricSummary",
     "NotComparableError",
     "ProviderBatch",
     "Record",
     "Report",
-    "ReportError",
+    "ResultsError",
     "Row",
     "SourceError",
-    "Summary",
     "aevaluate",
     "compare",
     "estimate",

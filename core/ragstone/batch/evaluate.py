@@ -14,11 +14,11 @@ from ragstone.batch.runner import Runner
 from ragstone.limits.gate import Gate
 from ragstone.metrics.base import Metric
 from ragstone.outcome import Score
-from ragstone.reporting.batch.report import Report
-from ragstone.reporting.batch.spool import Spool
+from ragstone.reporting.report import Report
 from ragstone.sample import BadLine
 from ragstone.sources import Source, rows_of
 from ragstone.store.journal.journal import Journal
+from ragstone.store.spill import SpilledResults
 
 _log = logging.getLogger(__name__)
 
@@ -183,7 +183,7 @@ async def _reported(given: Given, on_first_interrupt: Callable[[Callable[[], obj
 
 
 async def _collected(runner: Runner, given: Given, bar: Progress, folder: Path | None) -> Report:
-    spool, bad = Spool(folder), list[BadLine]()
+    spool, bad = SpilledResults(folder), list[BadLine]()
     source = given.samples if isinstance(given.samples, (list, tuple)) else ()
     async with contextlib.aclosing(runner.results()) as items:
         async for item in items:
@@ -192,7 +192,7 @@ async def _collected(runner: Runner, given: Given, bar: Progress, folder: Path |
                 bar.at(item.line)
             else:
                 row, sample = item.row.line - 1, item.row.sample
-                spool.add(row, item.results, sample, held=row < len(source) and source[row] is sample)
+                spool.add(item.results, sample, held=row < len(source) and source[row] is sample)
                 bar.at(item.row.line, sum(not isinstance(result.outcome, Score) for result in item.results))
     return Report(spool, given.metrics, bad_rows=bad, name=given.name)
 

@@ -35,9 +35,8 @@ def compare(a: str, b: str, page: str | None, any_version: bool) -> None:
     """  # noqa: D301 - click's mark for lines that stay as they are
     # Here, not above: numpy, for those who compare.
     from ragstone.cli.page import write_page
-    from ragstone.reporting.batch.file import ReportError
-    from ragstone.reporting.comparison.comparison import NotComparableError
-    from ragstone.reporting.comparison.comparison import compare as compared
+    from ragstone.reporting import NotComparableError, ResultsError
+    from ragstone.reporting import compare as compared
 
     if page is not None:
         check_apart([("--report", page)], [("the input A", a), ("the input B", b)])
@@ -45,7 +44,7 @@ def compare(a: str, b: str, page: str | None, any_version: bool) -> None:
     try:
         found = compared(a, b, any_version=any_version)
         text = None if page is None else found.html()
-    except (NotComparableError, ReportError) as error:
+    except (NotComparableError, ResultsError) as error:
         raise _NoComparison(str(error)) from None
     except OSError as error:
         raise _NoComparison(f"{error.filename}: cannot read: {error.strerror}") from None

@@ -6,7 +6,8 @@ import click
 
 from ragstone.cli.metrics import METRICS
 from ragstone.cli.show import evidence_lines
-from ragstone.reporting.batch.file import InFile, ReportError
+from ragstone.store.read import open_results
+from ragstone.store.results import ResultsError
 
 
 @click.command(short_help="Print why a sample scored as it did.")
@@ -21,15 +22,15 @@ def explain(results: str, sample_id: str | None, metric: str | None) -> None:
     first_row: int | None = None
     found = False
     try:
-        file = InFile(results)
-        for result in file.results():
+        file = open_results(results)
+        for result in file.records():
             first_row = result.row if first_row is None else first_row
             wanted = result.row == first_row if sample_id is None else result.sample_id == sample_id
             if wanted and metric in (None, result.outcome.metric):
                 found = True
                 for line in evidence_lines(result.sample_id, result.outcome):
                     click.echo(line)
-    except ReportError as error:
+    except ResultsError as error:
         click.echo(str(error), err=True)
         sys.exit(2)
     for note in file.notes:

@@ -7,17 +7,28 @@ import click
 
 from ragstone.batch.runner import Scored
 from ragstone.metrics.base import Metric
-from ragstone.reporting.batch.facts import MetricFacts
-from ragstone.reporting.batch.file import replacing
-from ragstone.reporting.batch.page import report_page
-from ragstone.reporting.batch.tally import Tally
+from ragstone.reporting import Report
+from ragstone.reporting.aggregates import Aggregates
 from ragstone.sample import BadLine
+from ragstone.store.private_files import replacing
+from ragstone.store.results import MemoryResults
 
 
 class PageLost(click.ClickException):
     """The page cannot be written."""
 
     exit_code = 2
+
+
+class _Added(Report):
+    """A report whose records were added up as they came, and are not held."""
+
+    def __init__(self, added: Aggregates, bad_rows: Sequence[BadLine], name: str, notes: Sequence[str]) -> None:
+        super().__init__(MemoryResults([]), bad_rows=bad_rows, name=name, notes=notes)
+        self._added = added
+
+    def aggregates(self) -> Aggregates:
+        return self._added
 
 
 class Page:
@@ -32,12 +43,12 @@ class Page:
     def __init__(self, path: str, metrics: Sequence[Metric], name: str) -> None:
         self._path = path
         self._name = name
-        self._tally = Tally(map(MetricFacts.of, metrics))
+        self._aggregates = Aggregates(metrics)
         self._bad_rows: list[BadLine] = []
 
     def add(self, scored: Scored) -> None:
         """Take a row's results."""
-        self._tally.add(scored.results, scored.row.sample)
+        self._aggregates.add(scored.results, scored.row.sample)
 
     def add_bad(self, bad: BadLine) -> None:
         """Take a line that held no sample."""
@@ -49,9 +60,7 @@ class Page:
         Raises:
             PageLost: It cannot be written.
         """
-        columns = {column.facts.name: column.summary() for column in self._tally.columns}
-        text = report_page(self._tally, columns, lambda _: None, self._name, self._bad_rows, notes)
-        write_page(self._path, text)
+        write_page(self._path, _Added(self._aggregates, self._bad_rows, self._name, notes).html())
 
 
 def write_page(path: str, text: str) -> None:

@@ -1,16 +1,11 @@
 """`ragstone report`: a results database in, one page out."""
 
 import sys
-import time
 
 import click
 
 from ragstone.cli.files import check_apart, database_file
-from ragstone.reporting.live import DatabaseError
-from ragstone.reporting.live.facts import Findings
-from ragstone.reporting.live.gather import gather
-from ragstone.reporting.live.page import page
-from ragstone.reporting.live.since import seconds_since
+from ragstone.reporting import Report, ResultsError
 from ragstone.store.private_files import open_private
 
 
@@ -18,8 +13,8 @@ class _NoReport(click.ClickException):
     exit_code = 2
 
 
-@click.command(short_help="Make a page of what a monitor scored.")
-@click.argument("database", metavar="DB")
+@click.command(short_help="Make a page of what was scored.")
+@click.argument("source", metavar="SOURCE")
 @click.option(
     "--since",
     metavar="TIME",
@@ -32,29 +27,32 @@ class _NoReport(click.ClickException):
     show_default=True,
     help="Where the page goes (- : stdout). A file that is there is replaced.",
 )
-def report(database: str, since: str | None, out: str) -> None:
-    """Make a page of what a monitor scored, from its results database DB.
+def report(source: str, since: str | None, out: str) -> None:
+    """Make a page of what was scored.
 
-    DB is the file of a monitor's SQLiteSink, or the URL of its SQLSink, such as
-    postgresql+psycopg://user@host/name. It is read, never changed. The page is one file that loads nothing:
-    scores over time, their spread, the lowest with what cost them, failures, judge calls and the queue.
+    SOURCE is a file that `ragstone score --out` wrote, the file of a monitor's SQLiteSink, or the URL of its SQLSink,
+    such as postgresql+psycopg://user@host/name. It is read, never changed. The page is one file that loads nothing:
+    scores and their spread, over time where times are known, the lowest with what lowered them, failures, judge calls
+    and the queue.
 
     \b
     Exit status:
       0    done, also where nothing was scored yet
-      2    there is no such database, it cannot be read, or the page
+      2    there is no such source, it cannot be read, or the page
            cannot be written
     """  # noqa: D301 - click's mark for lines that stay as they are
-    check_apart([("--out", None if out == "-" else out)], [("the database", database_file(database))])
-    now = time.time()
+    check_apart([("--out", None if out == "-" else out)], [("the input", database_file(source))])
     try:
-        findings = gather(database, seconds_since(since, now=now))
+        found = Report.load(source, since=since)
+        text = found.html().encode()
+    except (ResultsError, ImportError) as error:
+        raise _NoReport(str(error)) from None
     except ValueError as error:
         raise click.UsageError(f"--{error}") from None
-    except (DatabaseError, ImportError) as error:
-        raise _NoReport(str(error)) from None
-    _write(page(findings, made_at=now).encode(), out)
-    click.echo(f"{out}: {_what(findings)}", err=out == "-")
+    except OSError as error:
+        raise _NoReport(f"{error.filename}: cannot read: {error.strerror}") from None
+    _write(text, out)
+    click.echo(f"{out}: {_what(found)}", err=out == "-")
 
 
 def _write(text: bytes, out: str) -> None:
@@ -68,8 +66,8 @@ def _write(text: bytes, out: str) -> None:
         raise _NoReport(f"--out {out}: cannot write: {error.strerror}") from None
 
 
-def _what(found: Findings) -> str:
-    if not found.outcomes:
-        return "0 outcomes; nothing was scored yet" if found.since is None else "0 outcomes since then"
-    names = dict.fromkeys(group.metric for group in found.groups)
-    return f"{found.outcomes:,} outcomes of {', '.join(names)}"
+def _what(report: Report) -> str:
+    outcomes = report.aggregates().cost.outcomes
+    if not outcomes:
+        return "0 outcomes; nothing was scored yet" if report.since is None else "0 outcomes since then"
+    return f"{outcomes:,} outcomes of {', '.join(dict.fromkeys(info.name for info in report.metrics))}"

@@ -14,7 +14,8 @@ from ragstone.cli.show import evidence_lines
 from ragstone.limits.gate import Gate
 from ragstone.metrics import AlignmentCoverage, Metric
 from ragstone.outcome import Score
-from ragstone.reporting.batch.summary import Summary
+from ragstone.reporting import MetricInfo, MetricSummary
+from ragstone.reporting.aggregates import by_metric
 from ragstone.sample import BadLine, Row
 from ragstone.store.journal.journal import Journal
 from ragstone.text.plain import printable
@@ -64,7 +65,7 @@ class Run:
         self._total = total
         self._progress: Progress | None = None
         self._note_source = any(isinstance(m, AlignmentCoverage) and m.source == "user_input" for m in metrics)
-        self.summaries = {metric.name: Summary() for metric in metrics}
+        self.summaries = {metric.name: MetricSummary(MetricInfo.of(metric)) for metric in metrics}
         self.bad_lines = 0
         self.gave_up = False
         self.not_asked: list[str] = []
@@ -121,9 +122,10 @@ class Run:
                         return
 
     def _take(self, scored: Scored) -> None:
-        for result in scored.results:
-            self.summaries[result.outcome.metric].add(result.outcome, where=f"line {scored.row.line}")
-            if self._explained:
+        for (name, *_), records in by_metric(scored.results).items():
+            self.summaries[name].add(records)
+        if self._explained:
+            for result in scored.results:
                 self.say("\n".join(evidence_lines(result.sample_id, result.outcome)))
         if self._note_source and scored.row.sample.retrieved_contexts:
             self._note_source = False

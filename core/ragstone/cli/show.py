@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from ragstone.outcome import Evidence, Outcome, Suspicion, Unscored
-from ragstone.reporting.batch.summary import Summary
+from ragstone.reporting import MetricSummary
 from ragstone.text.plain import printable, text_table
 
 _WIDTH = 100
@@ -54,7 +54,7 @@ def _short(text: str) -> str:
     return printable(text, _WIDTH)
 
 
-def summary_table(summaries: Mapping[str, Summary]) -> str:
+def summary_table(summaries: Mapping[str, MetricSummary]) -> str:
     """Return the totals of each metric as a table, with the failures by reason and one of each below it."""
     head = ("metric", "mean", "scored", "judge calls", "tokens in", "tokens out")
     rows = [

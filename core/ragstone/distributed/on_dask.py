@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any, cast
 from ragstone.distributed.chunk import WorkerSession
 from ragstone.distributed.spec import Spec
 from ragstone.metrics.options import check_count
-from ragstone.reporting.batch.facts import MetricFacts
-from ragstone.reporting.batch.report import Report
-from ragstone.reporting.batch.spool import Spool
+from ragstone.reporting import MetricInfo, Report
 from ragstone.sample import BadLine, Row, Sample
 from ragstone.sources import Source, rows_of
 from ragstone.store.record import Record
+from ragstone.store.spill import SpilledResults
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -67,7 +66,7 @@ def score_on_dask(
     rows = rows_of(samples, spec.fields)
     if not isinstance(rows, Iterator):
         raise TypeError("samples: is an asynchronous iterable; pass an ordinary one")
-    spool, firsts, bad = Spool(), dict[str, Record](), list[BadLine]()
+    results_of_all, firsts, bad = SpilledResults(), dict[str, Record](), list[BadLine]()
     for item, results in _scored(_chunks(rows, chunk_rows), share, client, count):
         if isinstance(item, BadLine):
             bad.append(item)
@@ -76,15 +75,13 @@ def score_on_dask(
         results = [replace(result, row=item.line - 1, sample_id=name_of_row) for result in results]
         for result in results:
             firsts.setdefault(result.outcome.metric, result)
-        spool.add(item.line - 1, results, item.sample)
-    facts = [
-        replace(MetricFacts.of(metric), version=first.outcome.version, judge=first.judge)  # as the workers have it
+        results_of_all.add(results, item.sample)
+    infos = [
+        replace(MetricInfo.of(metric), version=first.outcome.version, judge=first.judge)  # as the workers have it
         for metric in spec.build_unasked()
         if (first := firsts.get(metric.name)) is not None
     ]
-    report = Report(spool, facts, bad_rows=bad, name=name)
-    report.notes = (note,)
-    return report
+    return Report(results_of_all, infos, bad_rows=bad, name=name, notes=[note])
 
 
 def _chunks(rows: Iterator[Row | BadLine], most: int) -> Iterator[list[Row | BadLine]]:

@@ -2,7 +2,9 @@
 
 import os
 import secrets
-from contextlib import suppress
+import stat
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,6 +20,28 @@ def open_private(path: str | os.PathLike[str], mode: str, *, buffering: int = -1
         '0o600'
     """
     return open(path, mode, buffering=buffering, opener=_owner_only)
+
+
+@contextmanager
+def replacing(path: Path) -> Generator[IO[bytes], None, None]:
+    """Open a file for writing that takes its place when all is written: half of one never stands in for it.
+
+    A new file is its owner's alone; one that exists passes its mode on.
+    """
+    if path.exists() and not path.is_file():  # such as /dev/stdout
+        with path.open("wb") as target:
+            yield target
+        return
+    path = path.resolve()  # what a link leads to is replaced, not the link
+    part = path.with_name(f"{path.name[:200]}.{secrets.token_hex(6)}.part")  # another process may write the same file
+    try:
+        with open_private(part, "xb") as target:
+            yield target
+        with suppress(OSError):
+            part.chmod(stat.S_IMODE(path.stat().st_mode))
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def make_private(path: Path) -> None:

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ragstone.metrics.base import Metric
-from ragstone.outcome import Evidence, Score, Unscored, Verdict
-from ragstone.reporting.live.costly import costs
+from ragstone.outcome import Score, Unscored, Verdict
+from ragstone.reporting.tables import place
 from ragstone.sample import Sample
 from ragstone.text.plain import printable
 
@@ -65,7 +65,7 @@ def _failure(score: Score, wanted: float) -> Iterator[str]:
     value = f"{score.value:.3f}"
     yield f"{score.metric} is {value if float(value) < wanted else repr(score.value)}, at least {wanted} is wanted"
     yield printable(score.reason)
-    shown = [verdict for verdict, cost in zip(score.verdicts, costs(score), strict=True) if cost is not False]
+    shown = [verdict for verdict in score.verdicts if verdict.lowers_score] or list(score.verdicts)
     for verdict in shown[:_ITEMS]:
         probability = "" if verdict.probability is None else f" (probability {verdict.probability:.2f})"
         yield f"{verdict.kind} {verdict.id} {verdict.verdict}{probability}: {printable(verdict.text)}"
@@ -77,9 +77,4 @@ def _failure(score: Score, wanted: float) -> Iterator[str]:
 def _places(verdict: Verdict) -> Iterator[str]:
     for evidence in verdict.evidence:
         text = "" if evidence.text == verdict.text else f": {printable(evidence.text)}"
-        yield f"  in {_place(evidence)}{text}"
-
-
-def _place(evidence: Evidence) -> str:
-    chunk = "" if evidence.chunk is None else f"[{evidence.chunk}]"
-    return f"{evidence.field}{chunk}, characters {evidence.start} to {evidence.end}"
+        yield f"  in {place(evidence)}{text}"

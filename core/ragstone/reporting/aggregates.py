@@ -1,0 +1,416 @@
+"""Records added up as they come: all that a report shows of a metric, in memory that does not grow with the rows."""
+
+import heapq
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple
+
+from ragstone.outcome import Score, Suspicion, Unscored, UnscoredReason, Usage
+from ragstone.registry import metric_class, metric_names
+from ragstone.reporting.buckets import DAY, Histogram, Timeline
+from ragstone.reporting.statistics import NOISE_REACH, DrawNoise, Estimate, Mean, Noise, noise_error
+
+if TYPE_CHECKING:
+    from ragstone.metrics.base import Metric
+    from ragstone.sample import Sample
+    from ragstone.store.record import Record
+
+_LATEST = 253_402_300_799  # the end of the year 9999
+_LEAST_RATE = 1e-9  # nobody samples less; 1 / it is still a weight
+_WORST = 10
+_FLAGGED = 20
+
+Key = tuple[str, str, str]
+"""Metric, version, judge: what may be averaged together."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetricInfo:
+    """What a report knows of a metric, in one version, by one judge.
+
+    Attributes:
+        name: The metric's name.
+        version: Its version; it changes with its prompts.
+        judge: The judge's `model`; "" where that is not known.
+        bounds: Least and greatest possible value; None where that is not known.
+        higher_is_better: The direction.
+        threshold: What `Score.passed` is about; None without one, or where that is not known.
+
+    Example:
+        >>> from ragstone import ContextRelevancy
+        >>> from ragstone.testing import FakeLLM
+        >>> MetricInfo.of(ContextRelevancy(llm=FakeLLM(lambda request: ""), threshold=0.7)).threshold
+        0.7
+    """
+
+    name: str
+    version: str
+    judge: str
+    bounds: tuple[float, float] | None = None
+    higher_is_better: bool = True
+    threshold: float | None = None
+
+    @classmethod
+    def of(cls, metric: "Metric | MetricInfo") -> "MetricInfo":
+        """Return what is known of a metric."""
+        if isinstance(metric, MetricInfo):
+            return metric
+        model, bounds = metric.judge.model, metric.bounds
+        return cls(metric.name, metric.version, model, bounds, metric.higher_is_better, metric.threshold)
+
+    @classmethod
+    def from_record(cls, record: "Record") -> "MetricInfo":
+        """Return what a record tells of its metric; of a metric of your own, higher is taken to be better."""
+        name, version, judge = key_of(record)
+        if name not in metric_names():
+            return cls(name, version, judge)
+        metric = metric_class(name)
+        return cls(name, version, judge, metric.bounds, metric.higher_is_better)
+
+    @property
+    def key(self) -> Key:
+        """What may be averaged together."""
+        return self.name, self.version, self.judge
+
+
+def key_of(record: "Record") -> Key:
+    """Return the metric, version and judge of a record."""
+    return record.outcome.metric, record.outcome.version, record.judge
+
+
+def by_metric(records: "Iterable[Record]") -> "dict[Key, list[Record]]":
+    """Return records by what may be averaged together."""
+    groups: dict[Key, list[Record]] = {}
+    for record in records:
+        groups.setdefault(key_of(record), []).append(record)
+    return groups
+
+
+def by_row(records: "Iterable[Record]") -> "Iterator[list[Record]]":
+    """Yield the records of one row after the other, all metrics and draws together."""
+    for _, group in groupby(records, key=lambda record: (record.row, record.sample_id)):
+        yield list(group)
+
+
+@dataclass(slots=True)
+class Cost:
+    """What outcomes cost.
+
+    Attributes:
+        outcomes: Scored and unscored.
+        llm_calls: Calls to the judge.
+        embed_calls: Calls to the embedder.
+        input_tokens: Those that providers reported.
+        output_tokens: Likewise.
+        seconds: Wall time of all outcomes together.
+        untold: How many outcomes the provider did not report all tokens of.
+        input_untold: How many it did not report the input tokens of.
+        output_untold: Likewise.
+    """
+
+    outcomes: int = 0
+    llm_calls: int = 0
+    embed_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    seconds: float = 0.0
+    untold: int = 0
+    input_untold: int = 0
+    output_untold: int = 0
+
+    def add(self, usage: Usage) -> None:
+        """Count what one outcome cost."""
+        tokens = usage.input_tokens, usage.output_tokens
+        untold = None in tokens, tokens[0] is None, tokens[1] is None
+        known = tokens[0] or 0, tokens[1] or 0
+        self.merge(Cost(1, usage.llm_calls, usage.embed_calls, *known, usage.seconds, *map(int, untold)))
+
+    def merge(self, other: "Cost") -> None:
+        """Count all that another holds."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+
+    @property
+    def usage(self) -> Usage:
+        """The same as a `Usage`: tokens are None where a provider did not report all of them."""
+        return Usage(
+            llm_calls=self.llm_calls,
+            embed_calls=self.embed_calls,
+            input_tokens=None if self.input_untold else self.input_tokens,
+            output_tokens=None if self.output_untold else self.output_tokens,
+            seconds=self.seconds,
+        )
+
+
+class Worst(NamedTuple):
+    """A row with one of the worst scores: the mean of its draws, how many there are, the worst of them, the sample."""
+
+    value: float
+    draws: int
+    score: Score
+    record: "Record"
+    sample: "Sample | None"
+
+
+class Flag(NamedTuple):
+    """A passage that looks like an attack on the judge, and where it was seen."""
+
+    record: "Record"
+    suspicion: Suspicion
+    sample: "Sample | None"
+
+
+class MetricSummary:
+    """One metric's outcomes, added up as they come.
+
+    Args:
+        info: The metric, its version and its judge.
+
+    Attributes:
+        info: The metric, its version and its judge.
+        rows: Rows with a score: those that the mean is of.
+        scored: Outcomes that are a `Score`: as many as `rows`, where each row is scored once.
+        failures: How many are unscored, by reason. They enter no mean.
+        firsts: By reason, the unscored outcome that is shown: the first one, or the latest where times are known.
+        cost: What all outcomes cost.
+        spread: How the rows' scores spread.
+        over_time: Their mean over time.
+        first: When the first sample was submitted, in seconds since 1970 (UTC); None where no time is known.
+        last: When the last one was, likewise.
+
+    Example:
+        >>> from ragstone import Score, Unscored
+        >>> from ragstone.store.record import Record
+        >>> summary = MetricSummary(MetricInfo("demo", "1", "judge"))
+        >>> summary.add([Record("a", Score(metric="demo", value=0.5, reason="", version="1"))])
+        >>> summary.add([Record("b", Unscored(metric="demo", reason="timeout", detail="60 s", version="1"))])
+        >>> summary.mean, summary.scored, summary.total, dict(summary.failures), summary.examples
+        (0.5, 1, 2, {'timeout': 1}, {'timeout': 'b: 60 s'})
+    """
+
+    def __init__(self, info: MetricInfo) -> None:
+        self.info = info
+        self.cost = Cost()
+        self.scored = 0
+        self.failures: Counter[UnscoredReason] = Counter()
+        self.firsts: dict[UnscoredReason, Record] = {}
+        self.spread = Histogram()
+        self.over_time: Timeline[Mean] = Timeline(Mean)
+        self.first: float | None = None
+        self.last: float | None = None
+        self._values = Mean()
+        self._passed = Mean()
+        self._noise = DrawNoise()
+        self._draws: Counter[int] = Counter()
+        self._weights: set[float] = set()
+        self._worst: list[tuple[float, float, int, Worst]] = []
+
+    def add(self, records: "Sequence[Record]", sample: "Sample | None" = None) -> None:
+        """Count the draws of one row."""
+        at = known_time(records[0].submitted_at)
+        if at is not None:
+            self.first = at if self.first is None else min(self.first, at)
+            self.last = at if self.last is None else max(self.last, at)
+        scores: list[tuple[Score, Record]] = []
+        for record in records:
+            outcome = record.outcome
+            self.cost.add(outcome.usage)
+            if isinstance(outcome, Score):
+                scores.append((outcome, record))
+                continue
+            self.failures[outcome.reason] += 1
+            shown = self.firsts.setdefault(outcome.reason, record)
+            if record.submitted_at > shown.submitted_at:
+                self.firsts[outcome.reason] = record
+        if scores:
+            self._add_scores(scores, at, sample)
+
+    def _add_scores(self, scores: "Sequence[tuple[Score, Record]]", at: float | None, sample: "Sample | None") -> None:
+        values = [score.value for score, _ in scores]
+        passed = [score.passed for score, _ in scores if score.passed is not None]
+        mean = math.fsum(values) / len(values)
+        rate = scores[0][1].rate
+        weight = 1 / rate if _LEAST_RATE <= rate <= 1 else 1.0
+        if len(self._weights) < 2:
+            self._weights.add(weight)
+        self.scored += len(scores)
+        self._draws[len(scores)] += 1
+        self._values.add(mean, weight)
+        self.spread.add(mean, weight)
+        self._noise.add(values, passed)
+        for each in passed:
+            self._passed.add(float(each), weight)
+        if at is not None:
+            self.over_time.at(at).add(mean, weight)
+        sign = 1.0 if self.info.higher_is_better else -1.0
+        score, record = min(scores, key=lambda scored: sign * scored[0].value)
+        # A heap, the best row first. Of equal ones the latest stay; without times, the first.
+        worst = Worst(mean, len(scores), score, record, record.sample or sample)
+        push = heapq.heappush if len(self._worst) < _WORST else heapq.heappushpop
+        push(self._worst, (-sign * mean, at or 0.0, -self.rows, worst))
+
+    @property
+    def total(self) -> int:
+        """How many outcomes there are."""
+        return self.cost.outcomes
+
+    @property
+    def rows(self) -> int:
+        """How many rows have a score."""
+        return self._values.n
+
+    @property
+    def estimate(self) -> Estimate | None:
+        """The mean over rows with its interval; None where nothing was scored.
+
+        Each row is the mean of its draws, and weighs 1 / `Record.rate`. The interval is Student's t over rows, cut at
+        the metric's bounds.
+        """
+        return self._values.estimate(self.info.bounds)
+
+    @property
+    def mean(self) -> float | None:
+        """The mean of `estimate`."""
+        return None if self.estimate is None else self.estimate.mean
+
+    @property
+    def low(self) -> float | None:
+        """Lower end of the mean's 95 % interval; None with fewer than two scored rows."""
+        return None if self.estimate is None else self.estimate.low
+
+    @property
+    def high(self) -> float | None:
+        """Its upper end, likewise."""
+        return None if self.estimate is None else self.estimate.high
+
+    @property
+    def weighted(self) -> bool:
+        """Whether rows had different chances to be sampled, so that they weigh differently."""
+        return len(self._weights) > 1
+
+    @property
+    def examples(self) -> dict[UnscoredReason, str]:
+        """By reason, the id and message of the outcome in `firsts`."""
+        return {reason: f"{record.sample_id}: {self.message(reason)}" for reason, record in self.firsts.items()}
+
+    def message(self, reason: UnscoredReason) -> str:
+        """Return what the outcome in `firsts` says."""
+        outcome = self.firsts[reason].outcome
+        return outcome.detail if isinstance(outcome, Unscored) else outcome.reason
+
+    @property
+    def passed(self) -> float | None:
+        """The share of scores that reached the threshold, within [0, 1]; None without one."""
+        estimate = self._passed.estimate()
+        return None if estimate is None else estimate.mean
+
+    @property
+    def draws(self) -> int:
+        """The most scores that one row has."""
+        return max(self._draws, default=0)
+
+    @property
+    def noise(self) -> Noise | None:
+        """How much the judge differs from itself; None where no row was scored twice."""
+        return self._noise.noise()
+
+    @property
+    def noise_error(self) -> float | None:
+        """The standard error that the judge's noise alone gives the mean; None where no row was scored twice."""
+        return None if self.noise is None else noise_error(self.noise.sd, self._draws)
+
+    @property
+    def noise_reach(self) -> float | None:
+        """How far to either side the judge's noise alone takes the mean, in 95 of 100 runs."""
+        return None if self.noise_error is None else NOISE_REACH * self.noise_error
+
+    @property
+    def usage(self) -> Usage:
+        """What all outcomes cost; tokens are None where a provider did not report all of them."""
+        return self.cost.usage
+
+    def worst(self, *, with_best: bool = False) -> list[Worst]:
+        """Return the worst rows, worst first, without those that have the best possible score (unless asked for)."""
+        bounds = self.info.bounds
+        best = None if bounds is None else bounds[1] if self.info.higher_is_better else bounds[0]
+        return [worst for *_, worst in sorted(self._worst, reverse=True) if with_best or worst.value != best]
+
+
+class Aggregates:
+    """All outcomes by metric, version and judge.
+
+    Args:
+        metrics: The metrics; others are added as their outcomes come.
+
+    Attributes:
+        rows: How many rows were counted.
+        costs: What judging cost, by when it was done.
+        flagged: How many rows hold what looks like an attack on the judge.
+        flags: The first such passages.
+    """
+
+    def __init__(self, metrics: "Iterable[Metric | MetricInfo]" = ()) -> None:
+        self.rows = 0
+        self.costs: Timeline[Cost] = Timeline(Cost, DAY)
+        self.flagged = 0
+        self.flags: list[Flag] = []
+        self._by_key = {info.key: MetricSummary(info) for info in map(MetricInfo.of, metrics)}
+
+    def add(self, records: "Sequence[Record]", sample: "Sample | None" = None) -> None:
+        """Count what the metrics gave for one row, in all draws. The sample is kept where the row is shown."""
+        self.rows += 1
+        sample = sample or records[0].sample
+        flags: dict[Suspicion, Record] = {}
+        for record in records:
+            flags |= {suspicion: record for suspicion in record.outcome.suspected if suspicion not in flags}
+            if (at := known_time(record.scored_at)) is not None:
+                self.costs.at(at).add(record.outcome.usage)
+        for key, of_metric in by_metric(records).items():
+            if key not in self._by_key:
+                self._by_key[key] = MetricSummary(MetricInfo.from_record(of_metric[0]))
+            self._by_key[key].add(of_metric, sample)
+        self.flagged += bool(flags)
+        for suspicion, record in list(flags.items())[: _FLAGGED - len(self.flags)]:
+            self.flags.append(Flag(record, suspicion, sample))
+
+    def __iter__(self) -> Iterator[MetricSummary]:
+        return iter(self._by_key.values())
+
+    def named(self) -> dict[str, MetricSummary]:
+        """Return the aggregates by the metric's name, with version and judge where several have that name."""
+        infos = [each.info for each in self]
+        return {full_name(each.info, infos): each for each in self}
+
+    def period(self) -> tuple[float, float] | None:
+        """Return when the first and the last sample were submitted; None where no time is known."""
+        known = [(each.first, each.last) for each in self if each.first is not None and each.last is not None]
+        return (min(first for first, _ in known), max(last for _, last in known)) if known else None
+
+    @property
+    def cost(self) -> Cost:
+        """What all of it cost."""
+        total = Cost()
+        for each in self:
+            total.merge(each.cost)
+        return total
+
+
+def full_name(info: MetricInfo, among: Iterable[MetricInfo]) -> str:
+    """Return the metric's name, with version and judge where others among these have the name too.
+
+    Example:
+        >>> one, two = MetricInfo("demo", "1", "j"), MetricInfo("demo", "2", "j")
+        >>> full_name(one, [one]), full_name(one, [one, two])
+        ('demo', 'demo (version 1, judge j)')
+    """
+    if sum(other.name == info.name for other in among) < 2:
+        return info.name
+    return f"{info.name} (version {info.version}, judge {info.judge or 'not told'})"
+
+
+def known_time(at: float) -> float | None:
+    """Return a time that a calendar can show; None for 0, which stands for none."""
+    return at if 0 < at <= _LATEST else None

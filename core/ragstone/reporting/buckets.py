@@ -1,0 +1,147 @@
+"""Numbers by time and by size, in constant memory: what charts are made of."""
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+MINUTE, HOUR, DAY, WEEK = 60, 3_600, 86_400, 604_800
+_MONDAY = 4 * DAY  # 1970-01-05: where weeks begin; hours and days begin there too
+_BINS = 20
+_FINE_BINS = 200
+
+
+class _Mergeable(Protocol):
+    def merge(self, other: "Self", /) -> None: ...
+
+
+T = TypeVar("T", bound=_Mergeable)
+
+
+class Timeline(Generic[T]):
+    """Something for each minute, hour, day or week: as long as their span needs, so that there are few.
+
+    Attributes:
+        width: How many seconds each bucket spans.
+        buckets: By when they begin, in seconds since 1970 (UTC).
+        first: The earliest time; None before there is one.
+        last: The latest one, likewise.
+
+    Example:
+        >>> line = Timeline(Mean)
+        >>> for day in range(7):
+        ...     line.at(day * DAY + 60.0).add(0.5)
+        >>> line.width // HOUR, len(line.buckets)
+        (24, 7)
+    """
+
+    def __init__(self, make: Callable[[], T], least_width: int = MINUTE) -> None:
+        self.width = least_width
+        self.buckets: dict[int, T] = {}
+        self.first: float | None = None
+        self.last: float | None = None
+        self._make = make
+
+    def at(self, seconds: float) -> T:
+        """Return the bucket of a time."""
+        self.first = seconds if self.first is None else min(self.first, seconds)
+        self.last = seconds if self.last is None else max(self.last, seconds)
+        self.widen(bucket_width(self.first, self.last))
+        start = bucket_start(seconds, self.width)
+        if start not in self.buckets:
+            self.buckets[start] = self._make()
+        return self.buckets[start]
+
+    def widen(self, width: int) -> None:
+        """Merge buckets into wider ones."""
+        if width <= self.width:
+            return
+        narrow, self.width, self.buckets = self.buckets, width, {}
+        for start, bucket in narrow.items():
+            self.buckets.setdefault(bucket_start(start, width), self._make()).merge(bucket)
+
+
+def bucket_width(first: float, last: float) -> int:
+    """Return how many seconds of a span make one point of a chart: a minute, an hour, a day, or a week.
+
+    Example:
+        >>> [bucket_width(0, days * DAY) // MINUTE for days in (0.1, 4, 5, 90, 91)]
+        [1, 60, 1440, 1440, 10080]
+    """
+    span = last - first
+    if span <= 3 * HOUR:
+        return MINUTE
+    return HOUR if span <= 4 * DAY else DAY if span <= 90 * DAY else WEEK
+
+
+def bucket_start(at: float, width: int) -> int:
+    """Return when the bucket that a time is in begins: on the hour, at midnight (UTC), on Monday."""
+    return int((at - _MONDAY) // width) * width + _MONDAY
+
+
+class Bin(NamedTuple):
+    """The numbers within [low, high): how many, and their share by weight (within [0, 1])."""
+
+    low: float
+    high: float
+    n: int
+    share: float
+
+
+class Histogram:
+    """How numbers spread, in constant memory: bins of 0.05, or wider ones where the numbers need them.
+
+    Example:
+        >>> spread = Histogram()
+        >>> for value in (0.0, 0.15, 1.0):
+        ...     spread.add(value)
+        >>> [(round(low, 2), round(high, 2), count) for low, high, count, _ in spread.bins() if count]
+        [(0.0, 0.05, 1), (0.15, 0.2, 1), (0.95, 1.0, 1)]
+    """
+
+    def __init__(self) -> None:
+        self._width = 0.05
+        self._least, self._greatest = math.inf, -math.inf
+        self._counts: dict[int, int] = {}
+        self._weights: dict[int, float] = {}
+
+    def add(self, value: float, weight: float = 1.0) -> None:
+        """Count a number."""
+        self._least, self._greatest = min(self._least, value), max(self._greatest, value)
+        place = math.floor(round(value / self._width, 9))  # so that 0.15 is not 2.9999... twentieths
+        self._counts[place] = self._counts.get(place, 0) + 1
+        self._weights[place] = self._weights.get(place, 0.0) + weight
+        while len(self._counts) > _FINE_BINS:
+            self._coarsen()
+
+    def _coarsen(self) -> None:
+        self._width *= 2
+        counts, weights, self._counts, self._weights = self._counts, self._weights, {}, {}
+        for place, count in counts.items():
+            self._counts[place // 2] = self._counts.get(place // 2, 0) + count
+            self._weights[place // 2] = self._weights.get(place // 2, 0.0) + weights[place]
+
+    def bins(self) -> list[Bin]:
+        """Return the bins all over an axis that holds all numbers: 0 to 1 or -1 to 1 where that does."""
+        if not self._counts:
+            return []
+        low, high = self._least, self._greatest
+        if low >= -1 and high <= 1:
+            low, high = (0.0 if low >= 0 else -1.0), 1.0
+        while True:
+            first = min(math.floor(round(low / self._width, 9)), *self._counts)
+            end = max(math.ceil(round(high / self._width, 9)), *self._counts, first + 1)
+            if end - first <= _BINS:
+                break
+            self._coarsen()
+        total = math.fsum(self._weights.values())
+        bins: list[Bin] = []
+        for place in range(first, end):
+            # A number at the upper end has no bin to the right of it.
+            parts = (place, end) if place == end - 1 else (place,)
+            count = sum(self._counts.get(part, 0) for part in parts)
+            weight = math.fsum(self._weights.get(part, 0.0) for part in parts)
+            bins.append(Bin(place * self._width, (place + 1) * self._width, count, weight / total))
+        return bins

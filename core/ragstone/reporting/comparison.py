@@ -1,0 +1,470 @@
+"""Which of two systems is better: their reports, sample by sample."""
+
+import math
+import os
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragstone.outcome import Score
+from ragstone.reporting.aggregates import Key, MetricInfo, MetricSummary, by_metric, by_row, full_name
+from ragstone.reporting.html.comparison import comparison_page
+from ragstone.reporting.report import Report
+from ragstone.reporting.statistics import (
+    NOISE_REACH,
+    TIE,
+    bootstrap_interval,
+    noise_error,
+    permutation_p,
+    sign_test_p,
+)
+from ragstone.reporting.tables import DASH, INTERVAL, count, interval, lines, notebook, number
+from ragstone.store.private_files import replacing
+
+_MOVED = 10
+_SURE = 0.05
+_HEAD = ("metric", "pairs", "a", "b", "b - a", INTERVAL, "p (permutation)", "p (sign)", "b better/same/worse")
+
+
+class NotComparableError(ValueError):
+    """Two reports whose scores are not comparable; the message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A sample whose score differs between the two.
+
+    Attributes:
+        sample_id: Its id.
+        row_a: Its row in a, from 0.
+        row_b: Its row in b.
+        a: Its score in a, the mean of its draws.
+        b: Its score in b, likewise.
+    """
+
+    sample_id: str
+    row_a: int
+    row_b: int
+    a: float
+    b: float
+
+
+@dataclass(frozen=True, slots=True)
+class MetricComparison:
+    """One metric in both. All numbers are over the pairs: samples that have a score in both.
+
+    Attributes:
+        name: The metric's name, with version and judge where that is needed.
+        info_a: The metric in a.
+        info_b: The metric in b; of another version or judge only where that was allowed.
+        pairs: Samples that are scored in both.
+        only_a: Samples that are only in a.
+        only_b: Samples that are only in b.
+        unscored_a: Samples that are in both, and unscored in a alone.
+        unscored_b: Likewise in b.
+        unscored_both: Samples that are unscored in both.
+        mean_a: The mean in a; None without pairs, as all that follows.
+        mean_b: The mean in b.
+        difference: mean_b - mean_a.
+        low: Lower end of the difference's 95 % paired bootstrap interval; None with fewer than two pairs.
+        high: Its upper end, likewise.
+        sampling_error: The difference's standard error, s / sqrt(pairs); None with fewer than two pairs.
+        noise_error: The standard error that the judge's own noise gives the difference; None where neither report
+            scored a row twice.
+        noise_from: Whose draws that rests on. Where one alone has draws, the other is taken to be as noisy.
+        permutation_p: The p-value of the difference, if a's and b's score of a sample could as well be swapped.
+        sign_p: The p-value of wins against losses, by the exact sign test; None where all are ties.
+        wins: Samples on which b is better.
+        ties: Samples whose scores differ by less than 1e-9.
+        losses: Samples on which b is worse.
+        higher_is_better: The direction.
+        moved: The samples that moved most, most first.
+        differences: b - a of each pair, in a's order.
+    """
+
+    name: str
+    info_a: MetricInfo
+    info_b: MetricInfo
+    pairs: int
+    only_a: int
+    only_b: int
+    unscored_a: int
+    unscored_b: int
+    unscored_both: int
+    mean_a: float | None
+    mean_b: float | None
+    difference: float | None
+    low: float | None
+    high: float | None
+    sampling_error: float | None
+    noise_error: float | None
+    noise_from: Literal["both", "a", "b"] | None
+    permutation_p: float | None
+    sign_p: float | None
+    wins: int
+    ties: int
+    losses: int
+    higher_is_better: bool
+    moved: tuple[Moved, ...]
+    differences: NDArray[np.float64]
+
+    @property
+    def noise_reach(self) -> float | None:
+        """How far to either side of 0 the judge's noise alone takes the difference, in 95 of 100 comparisons."""
+        return None if self.noise_error is None else NOISE_REACH * self.noise_error
+
+    @property
+    def within_noise(self) -> bool:
+        """Whether the difference is no greater than what the judge's own noise makes of two equal systems."""
+        reach = self.noise_reach
+        return reach is not None and self.difference is not None and abs(self.difference) <= reach
+
+    @property
+    def better(self) -> Literal["a", "b"] | None:
+        """Which is better; None where that is not shown: the permutation test's p is 0.05 or more, or it is noise."""
+        if self.permutation_p is None or not self.difference or self.permutation_p >= _SURE or self.within_noise:
+            return None
+        return "b" if (self.difference > 0) == self.higher_is_better else "a"
+
+    def cells(self) -> tuple[str, ...]:
+        """Return a row of the table."""
+        return (
+            self.name,
+            f"{self.pairs:,}",
+            number(self.mean_a),
+            number(self.mean_b),
+            number(self.difference, "+"),
+            interval(self.low, self.high, "+"),
+            p_value(self.permutation_p),
+            p_value(self.sign_p),
+            f"{self.wins:,}/{self.ties:,}/{self.losses:,}",
+        )
+
+    def conclusion(self) -> str:
+        """Return what the numbers say, in a sentence or two."""
+        if self.difference is None:
+            return "no sample has a score in both."
+        change, reach = number(self.difference, "+"), number(self.noise_reach)
+        noise = "" if self.noise_reach is None else f" (the judge's own noise makes up to ±{reach})"
+        p = p_value(self.permutation_p)
+        if self.within_noise:
+            sentence = f"the difference of {change} is smaller than the judge's own noise, ±{reach}."
+        elif self.better is None:
+            sentence = f"no difference is shown: {change}, p = {p}{noise}."
+        else:
+            sentence = f"{self.better} is better: {change}, p {p if p.startswith('<') else f'= {p}'}{noise}."
+        direction = [] if self.higher_is_better else ["(Lower is better.)"]
+        return " ".join([sentence, *direction, *self._caveats()])
+
+    def _caveats(self) -> Iterator[str]:
+        if self.noise_from in ("a", "b"):
+            other = "b" if self.noise_from == "a" else "a"
+            yield f"The noise is that of {self.noise_from}'s draws; {other} has none and is taken to be as noisy."
+        if self.info_a.key != self.info_b.key:
+            yield "Versions or judges differ: this is not a comparison of the systems alone."
+        counts = {
+            "unscored in a alone": self.unscored_a,
+            "unscored in b alone": self.unscored_b,
+            "unscored in both": self.unscored_both,
+            "only in a": self.only_a,
+            "only in b": self.only_b,
+        }
+        if any(counts.values()):
+            yield f"Left out: {', '.join(f'{n:,} {what}' for what, n in counts.items() if n)}."
+
+
+def p_value(p: float | None) -> str:
+    """Return a p-value as text.
+
+    Example:
+        >>> p_value(0.04999), p_value(0.00002), p_value(None)
+        ('0.0500', '< 0.0001', '–')
+    """
+    return DASH if p is None else "< 0.0001" if p < 0.0001 else f"{p:.4f}"
+
+
+class Comparison:
+    """Two reports compared. `print` shows it as a table, a notebook too.
+
+    Attributes:
+        a: The first report.
+        b: The second one.
+        name_a: What it is called.
+        name_b: What it is called.
+        metrics: The comparison by metric's name.
+        left_out: The metrics that only one of them has.
+        repeated_ids: How many sample ids stand more than once in a or in b; such rows are paired in their order.
+    """
+
+    def __init__(
+        self,
+        a: Report,
+        b: Report,
+        names: tuple[str, str],
+        metrics: Sequence[MetricComparison],
+        left_out: Sequence[str],
+        repeated_ids: int,
+    ) -> None:
+        self.a, self.b = a, b
+        self.name_a, self.name_b = names
+        self.metrics = {each.name: each for each in metrics}
+        self.left_out = tuple(left_out)
+        self.repeated_ids = repeated_ids
+
+    def html(self) -> str:
+        """Return the comparison as a page: one text that loads nothing and runs nothing."""
+        return comparison_page(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the page of `html` to a file.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        with replacing(Path(path)) as target:
+            target.write(self.html().encode())
+
+    def table(self) -> tuple[Sequence[str], list[tuple[str, ...]]]:
+        """Return the head and the rows of a table that has all metrics."""
+        return _HEAD, [each.cells() for each in self.metrics.values()]
+
+    def remarks(self) -> Iterator[str]:
+        """Yield what else is to be said, in sentences."""
+        if self.repeated_ids:
+            are = "id stands" if self.repeated_ids == 1 else "ids stand"
+            yield f"{self.repeated_ids:,} {are} more than once: their rows are paired in order."
+        if self.left_out:
+            yield f"Not compared: {', '.join(self.left_out)}."
+        if len(self.metrics) > 1:
+            yield f"{len(self.metrics)} metrics are compared: their p-values are not corrected for that."
+        yield from (*self.a.notes, *self.b.notes)
+        for name, report in ((self.name_a, self.a), (self.name_b, self.b)):
+            if report.bad_rows:
+                yield f"{name}: {count(len(report.bad_rows), 'row')} held no sample."
+
+    def _all_remarks(self) -> Iterator[str]:
+        for each in self.metrics.values():
+            yield f"{each.name}: {each.conclusion()}"
+        for each in self.metrics.values():
+            if each.moved:
+                most = ", ".join(f"{m.sample_id[:40]} {number(m.a)} to {number(m.b)}" for m in each.moved[:5])
+                yield f"moved most by {each.name}: {most}"
+        yield from self.remarks()
+
+    def __str__(self) -> str:
+        return lines(f"a: {self.name_a[:90]}; b: {self.name_b[:90]}", *self.table(), self._all_remarks())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return notebook(f"a: {self.name_a[:90]}; b: {self.name_b[:90]}", *self.table(), self._all_remarks())
+
+
+Source = Report | str | os.PathLike[str]
+
+
+def compare(a: Source, b: Source, *, any_version: bool = False) -> Comparison:
+    """Compare two systems on the samples that both have a score of, paired by the samples' ids.
+
+    Rows without an id are paired by their place in the input. Where an id stands more than once, its rows are paired
+    in order. A row that was scored several times (`repeat`) counts once, by the mean of its draws.
+
+    Args:
+        a: A report, or what `Report.load` takes.
+        b: The other one.
+        any_version: Compare scores of different versions of a metric, or by different judges, all the same. What
+            differs is then not only the systems.
+
+    Raises:
+        NotComparableError: A metric's versions or judges differ, or no metric is in both.
+        ResultsError: A file holds no results.
+        OSError: A file cannot be read.
+
+    Example:
+        >>> from ragstone import Score
+        >>> from ragstone.store.record import Record
+        >>> def report(values):
+        ...     scores = [Score(metric="demo", value=value, reason="", version="1") for value in values]
+        ...     return Report.of(Record(f"q{row}", score, "judge", row) for row, score in enumerate(scores))
+        >>> demo = compare(report([0.5] * 8), report([0.75] * 7 + [0.25])).metrics["demo"]
+        >>> demo.difference, demo.wins, demo.losses, demo.better
+        (0.1875, 7, 1, None)
+    """
+    reports = [each if isinstance(each, Report) else Report.load(each) for each in (a, b)]
+    names = [
+        report.name or (otherwise if isinstance(source, Report) else Path(source).name)
+        for source, report, otherwise in zip((a, b), reports, "ab", strict=True)
+    ]
+    if names[0] == names[1]:
+        names = [f"{name} ({side})" for name, side in zip(names, "ab", strict=True)]
+    summaries = [{each.info.key: each for each in report.aggregates()} for report in reports]
+    pairs = list(_shared(summaries[0], summaries[1], names, any_version=any_version))
+    if not pairs:
+        have = [", ".join(dict.fromkeys(name for name, *_ in side)) or "none" for side in summaries]
+        raise NotComparableError(f"no metric is in both: {names[0]} has {have[0]}, {names[1]} has {have[1]}")
+    left_out = [
+        f"{key[0]} (only in {names[side]})"
+        for side in (0, 1)
+        for key in summaries[side]
+        if key not in {pair[side].info.key for pair in pairs}
+    ]
+    rows_a, rows_b = _Rows(reports[0]), _Rows(reports[1])
+    infos = [x.info for x, _ in pairs]
+    metrics = [_compared(full_name(x.info, infos), x, y, rows_a, rows_b) for x, y in pairs]
+    repeated = rows_a.repeated_ids() | rows_b.repeated_ids()
+    return Comparison(reports[0], reports[1], (names[0], names[1]), metrics, left_out, len(repeated))
+
+
+def _shared(
+    a: dict[Key, MetricSummary], b: dict[Key, MetricSummary], names: Sequence[str], *, any_version: bool
+) -> Iterator[tuple[MetricSummary, MetricSummary]]:
+    """Yield what to compare: outcomes of one metric, version and judge, then what is left of one name."""
+    for key in a:
+        if key in b:
+            yield a[key], b[key]
+    for name in dict.fromkeys(key[0] for key in a if key not in b):
+        left = [
+            [each for key, each in side.items() if key[0] == name and key not in other]
+            for side, other in ((a, b), (b, a))
+        ]
+        if not left[1]:
+            continue
+        if any_version and len(left[0]) == len(left[1]) == 1:
+            yield left[0][0], left[1][0]
+            continue
+        what = [
+            f"{of} has {', '.join(_version(each.info) for each in side)}" for of, side in zip(names, left, strict=True)
+        ]
+        way_out = (
+            "there are several: give reports that hold one each"
+            if any_version
+            else "score both with the same, or pass any_version=True (--any-version) to compare them all the same"
+        )
+        raise NotComparableError(
+            f"{name}: {'; '.join(what)}. Scores of different versions or judges are not comparable: {way_out}"
+        )
+
+
+def _version(info: MetricInfo) -> str:
+    return f"version {info.version} by {info.judge or 'a judge that is not told'}"
+
+
+class _Scores(NamedTuple):
+    """A metric's scores by place among the rows of its report."""
+
+    there: NDArray[np.bool_]
+    means: NDArray[np.float64]
+    draws: NDArray[np.int64]
+
+
+class _Rows:
+    """The rows of a report: their places and ids, and by metric the mean of each one's draws."""
+
+    def __init__(self, report: Report) -> None:
+        self.labels: list[tuple[int, str]] = []
+        self._columns: dict[Key, tuple[array[int], array[float], array[int]]] = {}
+        for place, records in enumerate(by_row(report.results())):
+            self.labels.append((records[0].row, records[0].sample_id))
+            for key, of_metric in by_metric(records).items():
+                values = [record.outcome.value for record in of_metric if isinstance(record.outcome, Score)]
+                column = self._columns.setdefault(key, (array("q"), array("d"), array("q")))
+                column[0].append(place)
+                column[1].append(math.fsum(values) / len(values) if values else 0.0)
+                column[2].append(len(values))
+
+    def scores(self, key: Key) -> _Scores:
+        size = len(self.labels)
+        scores = _Scores(np.zeros(size, np.bool_), np.zeros(size), np.zeros(size, np.int64))
+        places, means, draws = map(np.array, self._columns.get(key, ([], [], [])))
+        if len(places):
+            scores.there[places], scores.means[places], scores.draws[places] = True, means, draws
+        return scores
+
+    def numbered(self) -> Iterator[tuple[str, int]]:
+        """Yield each row's sample id, with how often it stood before."""
+        seen: Counter[str] = Counter()
+        for _, sample_id in self.labels:
+            yield sample_id, seen[sample_id]
+            seen[sample_id] += 1
+
+    def repeated_ids(self) -> set[str]:
+        return {sample_id for sample_id, n in Counter(each for _, each in self.labels).items() if n > 1}
+
+
+def _compared(name: str, x: MetricSummary, y: MetricSummary, rows_a: _Rows, rows_b: _Rows) -> MetricComparison:
+    a, b = rows_a.scores(x.info.key), rows_b.scores(y.info.key)
+    places = {key: place for place, key in enumerate(rows_b.numbered())}
+    in_b = np.fromiter((places.get(key, -1) for key in rows_a.numbered()), np.int64, len(rows_a.labels))
+    both = a.there & (in_b >= 0) & (b.there[in_b] if len(b.there) else False)
+    at_a = np.flatnonzero(both)
+    at_b = in_b[at_a]
+    scored_a, scored_b = a.draws[at_a] > 0, b.draws[at_b] > 0
+    scored = scored_a & scored_b
+    at_a, at_b = at_a[scored], at_b[scored]
+    before, after = a.means[at_a], b.means[at_b]
+    differences = after - before
+    n = len(differences)
+    higher = x.info.higher_is_better and y.info.higher_is_better
+    up, down = int((differences > TIE).sum()), int((differences < -TIE).sum())
+    wins, losses = (up, down) if higher else (down, up)
+    low, high = bootstrap_interval(differences) or (None, None)
+    error, noise_from = _noise(x, y, Counter(a.draws[at_a].tolist()), Counter(b.draws[at_b].tolist()))
+    sizes = np.abs(differences)
+    moved = tuple(
+        Moved(
+            rows_a.labels[at_a[i]][1],
+            rows_a.labels[at_a[i]][0],
+            rows_b.labels[at_b[i]][0],
+            *map(float, (before[i], after[i])),
+        )
+        for i in np.argsort(-sizes, kind="stable")[:_MOVED]
+        if sizes[i] > TIE
+    )
+    return MetricComparison(
+        name=name,
+        info_a=x.info,
+        info_b=y.info,
+        pairs=n,
+        only_a=int(a.there.sum() - both.sum()),
+        only_b=int(b.there.sum() - both.sum()),
+        unscored_a=int((~scored_a & scored_b).sum()),
+        unscored_b=int((scored_a & ~scored_b).sum()),
+        unscored_both=int((~scored_a & ~scored_b).sum()),
+        mean_a=_mean(before),
+        mean_b=_mean(after),
+        difference=_mean(differences),
+        low=low,
+        high=high,
+        sampling_error=float(differences.std(ddof=1)) / math.sqrt(n) if n > 1 else None,
+        noise_error=error,
+        noise_from=noise_from,
+        permutation_p=permutation_p(np.where(sizes <= TIE, 0.0, differences)),
+        sign_p=sign_test_p(wins, losses),
+        wins=wins,
+        ties=n - wins - losses,
+        losses=losses,
+        higher_is_better=higher,
+        moved=moved,
+        differences=differences,
+    )
+
+
+def _noise(
+    x: MetricSummary, y: MetricSummary, draws_a: Counter[int], draws_b: Counter[int]
+) -> tuple[float | None, Literal["both", "a", "b"] | None]:
+    a, b = x.noise, y.noise
+    if not draws_a or (a is None and b is None):
+        return None, None
+    sd_a, sd_b = (each.sd if each is not None else None for each in (a, b))
+    error = math.hypot(noise_error(sd_a or sd_b or 0.0, draws_a), noise_error(sd_b or sd_a or 0.0, draws_b))
+    return error, "both" if a is not None and b is not None else "a" if b is None else "b"
+
+
+def _mean(values: NDArray[np.float64]) -> float | None:
+    return math.fsum(values) / len(values) if len(values) else None

@@ -1,0 +1,265 @@
+"""A report as a page: scores, their spread and course, the lowest with what lowered them, failures, cost, queues."""
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from ragstone._version import __version__
+from ragstone.reporting.aggregates import Aggregates, MetricSummary
+from ragstone.reporting.buckets import bucket_width
+from ragstone.reporting.html.charts import Ends, calls_over_time, distribution, means_over_time, stretch
+from ragstone.reporting.html.evidence import flagged_text, low_score
+from ragstone.reporting.html.markup import Html, card, cut, figures, folded, foreign, html_table, soft, tag
+from ragstone.reporting.html.style import STYLE
+from ragstone.reporting.tables import DASH, INTERVAL, count, interval, moment, number, overview, percent, place, tokens
+
+if TYPE_CHECKING:
+    from ragstone.reporting.report import Report
+    from ragstone.sample import BadLine
+    from ragstone.store.health import Health
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+_SHOWN = 20
+_DETAIL = 500
+_ENDS = ("scored", "unscored", "dropped", "not_sampled", "over_budget", "duplicate", "spooled", "pending")
+_INTERVALS = (
+    "A mean is over rows, each the mean of its draws. Intervals, and the bands in the charts, are 95 % confidence "
+    "intervals of the mean by Student's t. One row has none; rows that are all the same have one of no width."
+)
+_NOISE = (
+    "“± by noise” is how far the judge's own noise takes a mean in 95 of 100 runs over these same rows; a "
+    "difference between two systems that are scored so may be the judge's alone up to 1.4 times that."
+)
+_WEIGHTS = (
+    "Samples had different chances to be chosen (rules choose all of theirs), so each weighs 1 / its chance where it "
+    "says “weighted”: such means, and all shares, are those of the whole traffic, not of the chosen samples."
+)
+_NO_TEXTS = (
+    "The texts are not at hand. A results file has them unless it was written without; a monitor stores those of "
+    "later samples with Monitor(..., store_text=True)."
+)
+_MARKED = "What lowered the score is marked in the texts where the verdicts say where it is."
+_APART = (
+    "{} different versions or judges scored this. Their scores are not comparable and are never averaged together; "
+    "the newest stands first."
+)
+_FLAGS = "These passages look like an attack on the judge. The scores are what the judge said all the same."
+
+
+def document(title: str, *parts: Html) -> str:
+    """Return a whole HTML file, with the style of all our pages."""
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=_POLICY),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="referrer", content="no-referrer"),
+        tag("link", rel="icon", href="data:,"),
+        tag("title", title),
+        tag("style", STYLE),
+    )
+    return f"<!doctype html>\n{tag('html', head, tag('body', tag('main', *parts)), lang='en')}\n"
+
+
+def page(report: "Report") -> str:
+    """Return the page of a report."""
+    aggregates, summaries = report.aggregates(), report.summary()
+    # Metrics in their order; of one metric the newest first.
+    metrics = list(dict.fromkeys(each.info.name for each in summaries.values()))
+    ordered = dict(sorted(summaries.items(), key=lambda item: (metrics.index(item[1].info.name), -(item[1].last or 0))))
+    period = aggregates.period()
+    name = report.name
+    since = "" if report.since is None else f", none before {moment(report.since)}"
+    submitted = "" if period is None else f", samples submitted from {moment(period[0])} to {moment(period[1])}{since}"
+    parts = [
+        tag("h1", foreign(name or "ragstone report")),
+        soft(
+            f"{count(aggregates.rows, 'row')}, {count(aggregates.cost.outcomes, 'outcome')}{submitted}. "
+            f"Made {moment(time.time())} by ragstone {__version__}. Times are UTC."
+        ),
+        *(tag("p", foreign(note)) for note in report.notes),
+        _scores(ordered, report.since),
+    ]
+    for metric in metrics:
+        of_metric = [(i, each) for i, each in enumerate(ordered.values()) if each.info.name == metric]
+        note = soft(_APART.format(len(of_metric))) if len(of_metric) > 1 else ""
+        parts.append(
+            card(foreign(metric), note, *(_group(each, f"group-{i}", report, period) for i, each in of_metric))
+        )
+    if aggregates.flagged:
+        parts.append(_flags(aggregates, report))
+    if aggregates.cost.outcomes:
+        parts.append(_costs(aggregates))
+    if health := report.health():
+        parts.append(_queue(health))
+    if report.bad_rows:
+        parts.append(_bad_rows(report.bad_rows))
+    return document(f"{cut(name, 100)}: ragstone report" if name else "ragstone report", *parts)
+
+
+def _scores(summaries: "dict[str, MetricSummary]", since: float | None) -> Html:
+    if not summaries:
+        nothing = "Nothing was scored." if since is None else f"Nothing was submitted since {moment(since)} UTC."
+        return card("Scores", tag("p", nothing))
+    head, rows = overview(summaries)
+    cells = [(tag("a", foreign(name, 200), href=f"#group-{i}"), *rest) for i, (name, *rest) in enumerate(rows)]
+    said = [_INTERVALS]
+    said += [_NOISE] if any(each.noise is not None for each in summaries.values()) else []
+    said += [_WEIGHTS] if any(each.weighted for each in summaries.values()) else []
+    return card("Scores", html_table("Mean score by metric", head, cells, numbers=len(head) - 1), *map(soft, said))
+
+
+def _group(summary: MetricSummary, name: str, report: "Report", period: Ends | None) -> Html:
+    """Return the section of what may be averaged together."""
+    info, bins = summary.info, summary.spread.bins()
+    when = "" if summary.first is None else f", {moment(summary.first)} to {moment(summary.last)} UTC"
+    parts = [
+        soft("Version ", foreign(info.version, 200), ", judge ", foreign(info.judge or "not told", 200), when),
+        figures(_figures(summary)),
+    ]
+    unscored = _unscored(summary)
+    if bins:
+        small = "by share of the traffic" if summary.over_time.buckets else "by share of the rows"
+        charts = [distribution(bins, name, caption="Distribution of scores", what="score", small=small)]
+        if period is not None and summary.over_time.buckets:
+            summary.over_time.widen(bucket_width(*period))
+            axis = bins[0].low, bins[-1].high
+            charts.insert(0, means_over_time(summary.over_time, info.bounds, name, period, axis))
+        elif unscored:  # there is room for it beside the only chart
+            charts, unscored = [*charts, tag("div", *unscored)], []
+        parts += [tag("div", *charts, class_="charts"), *_worst(summary, report)]
+    return tag("div", *parts, *unscored, id=name, class_="group")
+
+
+def _figures(summary: MetricSummary) -> Iterator[tuple[str, str, str]]:
+    if summary.mean is None:
+        yield "mean", DASH, "nothing was scored"
+    else:
+        yield "weighted mean" if summary.weighted else "mean", number(summary.mean), ""
+        yield INTERVAL, interval(summary.low, summary.high), "needs two rows" if summary.low is None else ""
+    yield "scored", f"{summary.scored:,}", ""
+    yield "unscored", f"{summary.total - summary.scored:,}", ""
+    if summary.passed is not None:
+        yield "reached the threshold", percent(summary.passed), ""
+    if summary.noise is not None:
+        yield "judge's noise", number(summary.noise.sd), f"between up to {summary.draws} draws of a row"
+        if summary.noise.agreement is not None:
+            yield "draws agree on passing", percent(summary.noise.agreement), ""
+
+
+def _unscored(summary: MetricSummary) -> list[Html]:
+    if not summary.failures:
+        return []
+    rows = [
+        (reason, foreign(summary.firsts[reason].sample_id, 80), foreign(summary.message(reason), _DETAIL), f"{n:,}")
+        for reason, n in summary.failures.most_common()
+    ]
+    example = "first sample" if summary.last is None else "latest sample"
+    head = ("reason", example, "message", "outcomes")
+    return [tag("h3", "Unscored"), html_table("Outcomes without a score, by reason", head, rows, numbers=1)]
+
+
+def _worst(summary: MetricSummary, report: "Report") -> list[Html]:
+    rows = [worst._replace(sample=worst.sample or report.sample(worst.record)) for worst in summary.worst()]
+    if not rows:
+        return []
+    heading = "Lowest scores" if summary.info.higher_is_better else "Highest scores (lower is better)"
+    note = _MARKED if any(worst.sample is not None for worst in rows) else _NO_TEXTS
+    return [tag("h3", heading), soft(note), *map(low_score, rows)]
+
+
+def _flags(aggregates: Aggregates, report: "Report") -> Html:
+    rows = [
+        (
+            foreign(flag.record.sample_id, 80),
+            flag.suspicion.kind.replace("_", " "),
+            place(flag.suspicion),
+            foreign(flagged_text(flag.sample or report.sample(flag.record), flag.suspicion)),
+        )
+        for flag in aggregates.flags
+    ]
+    caption = f"{count(aggregates.flagged, 'row')} in all; the first {count(len(rows), 'passage')}"
+    table = html_table(caption, ("sample", "looks like", "where", "passage"), rows)
+    return card("Possible attacks on the judge", soft(_FLAGS), table)
+
+
+def _costs(aggregates: Aggregates) -> Html:
+    total, line = aggregates.cost, aggregates.costs
+    parts = [
+        figures(
+            [
+                ("judge calls", f"{total.llm_calls:,}", ""),
+                ("embedder calls", f"{total.embed_calls:,}", ""),
+                ("tokens in", tokens(total.input_tokens, total.input_untold), ""),
+                ("tokens out", tokens(total.output_tokens, total.output_untold), ""),
+            ]
+        )
+    ]
+    if total.untold:
+        untold = f"{total.untold:,} of {count(total.outcomes, 'outcome')}"
+        parts.append(soft(f"The provider did not report all tokens of {untold}: “at least” is what it reported."))
+    if line.buckets:
+        caption = f"Judge calls per {stretch(line.width)} (UTC)"
+        costs = sorted(line.buckets.items())
+        chart = calls_over_time([(start, cost.llm_calls) for start, cost in costs], line.width)
+        head = ("from", "outcomes", "judge calls", "embedder calls", "tokens in", "tokens out")
+        rows = [
+            (
+                tag("time", moment(start)),
+                *(f"{n:,}" for n in (cost.outcomes, cost.llm_calls, cost.embed_calls)),
+                tokens(cost.input_tokens, cost.input_untold),
+                tokens(cost.output_tokens, cost.output_untold),
+            )
+            for start, cost in costs
+        ]
+        parts.append(tag("figure", tag("figcaption", caption), chart))
+        parts.append(folded("As a table", html_table(caption, head, rows, numbers=5)))
+    return card("Judge calls and tokens", *parts)
+
+
+def _queue(processes: "Sequence[Health]") -> Html:
+    """Return what became of all evaluations, by process and together."""
+    newest = sorted(processes, key=lambda each: (-each.at, each.process))
+    total: Counter[str] = Counter()
+    reasons: Counter[tuple[str, str]] = Counter()
+    for each in newest:
+        total.update(each.counts)
+        reasons.update({(kind, reason): n for kind, of_kind in each.reasons.items() for reason, n in of_kind.items()})
+    missing = total["accepted"] - sum(total[end] for end in _ENDS)
+    longest = max(each.longest_queue for each in newest)
+    said = [("evaluations", f"{total['accepted']:,}", "accepted"), ("longest queue", f"{longest:,}", "samples")]
+    said += [(end.replace("_", " "), f"{total[end]:,}", "") for end in _ENDS if total[end]]
+    balance = (
+        "Every accepted evaluation is accounted for."
+        if not missing
+        else f"{missing:,} of them are not accounted for: a process ended before it reported, or has not reported all."
+    )
+    parts = [
+        soft("One evaluation is one sample by one metric, counted since each process started."),
+        figures(said),
+        soft(balance),
+    ]
+    if reasons:
+        by_reason = [(foreign(kind), foreign(reason), f"{n:,}") for (kind, reason), n in reasons.most_common()]
+        parts.append(html_table("Why", ("what", "reason", "evaluations"), by_reason, numbers=1))
+    head = ("process", "started", "last seen", "accepted", *(end.replace("_", " ") for end in _ENDS), "longest queue")
+    rows = [
+        (
+            foreign(each.process, 80),
+            *(tag("time", moment(at)) for at in (each.started_at, each.at)),
+            *(f"{each.counts.get(name, 0):,}" for name in ("accepted", *_ENDS)),
+            f"{each.longest_queue:,}",
+        )
+        for each in newest[:_SHOWN]
+    ]
+    caption = f"The latest {_SHOWN} of {len(newest):,} processes" if len(newest) > _SHOWN else "Processes (UTC)"
+    parts.append(folded("By process", html_table(caption, head, rows, numbers=len(head) - 3)))
+    return card("Queue", *parts)
+
+
+def _bad_rows(bad_rows: "Sequence[BadLine]") -> Html:
+    few = len(bad_rows) <= _SHOWN
+    caption = "By place in the input, from 1" if few else f"The first {_SHOWN} of {len(bad_rows):,}"
+    rows = [(f"{bad.line:,}", foreign(bad.problem, _DETAIL)) for bad in bad_rows[:_SHOWN]]
+    return card("Rows that held no sample", html_table(caption, ("row", "why"), rows))

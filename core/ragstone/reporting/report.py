@@ -1,0 +1,294 @@
+"""A report: means with their intervals, failures, cost, each outcome, and the page that shows them."""
+
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from ragstone.outcome import Usage
+from ragstone.reporting.aggregates import Aggregates, MetricInfo, MetricSummary, by_row
+from ragstone.reporting.export import to_frame, to_rows, write_csv, write_parquet
+from ragstone.reporting.html.page import page
+from ragstone.reporting.tables import count, lines, notebook, overview, remarks
+from ragstone.sample import BadLine, Sample
+from ragstone.store.private_files import replacing
+from ragstone.store.read import open_results
+from ragstone.store.record import Record
+from ragstone.store.results import MemoryResults, Results, ResultsError, write_results
+
+if TYPE_CHECKING:
+    from ragstone.metrics.base import Metric
+    from ragstone.store.health import Health
+
+Source = str | os.PathLike[str]
+Since = str | datetime | timedelta | None
+_METRICS = TypeAdapter(tuple[MetricInfo, ...])
+_BAD_ROWS = TypeAdapter(tuple[BadLine, ...])
+_UNITS = {"m": 60, "h": 3_600, "d": 86_400}
+_AGO = re.compile(r"(\d{1,9})([mhd])")
+
+
+class Report:
+    """Records in their order, and what they add up to. `print` shows it as a table, a notebook too.
+
+    Made by `evaluate`, `Report.of` and `Report.load`. Nothing in it changes.
+
+    Args:
+        results: Where the records and samples are.
+        metrics: The metrics, or what is known of them; others are added as their records come.
+        bad_rows: The rows that held no sample.
+        name: What to call it.
+        notes: What else is to be said of the run, in sentences.
+        since: Samples submitted before are left out, in seconds since 1970 (UTC).
+
+    Attributes:
+        name: What it is called; "" without a name.
+        bad_rows: The rows of the input that held no sample, and why.
+        since: Samples submitted before are left out, in seconds since 1970 (UTC); None: all are in.
+
+    Example:
+        >>> from ragstone import Score, Unscored
+        >>> scores = [Score(metric="demo", value=value, reason="", version="1") for value in (0.5, 1.0)]
+        >>> failed = Unscored(metric="demo", reason="timeout", detail="60 s", version="1")
+        >>> outcomes = enumerate([*scores, failed])
+        >>> report = Report.of([Record(f"q{row}", outcome, "judge", row) for row, outcome in outcomes])
+        >>> demo = report.summary()["demo"]
+        >>> demo.mean, demo.scored, demo.total, dict(demo.failures)
+        (0.75, 2, 3, {'timeout': 1})
+    """
+
+    def __init__(
+        self,
+        results: Results,
+        metrics: "Iterable[Metric | MetricInfo]" = (),
+        *,
+        bad_rows: Iterable[BadLine] = (),
+        name: str = "",
+        notes: Iterable[str] = (),
+        since: float | None = None,
+    ) -> None:
+        self._results = results
+        self._infos = tuple(map(MetricInfo.of, metrics))
+        self._aggregates: Aggregates | None = None
+        self.bad_rows = tuple(bad_rows)
+        self.name = name
+        self._notes = tuple(notes)
+        self.since = since
+
+    @classmethod
+    def of(
+        cls,
+        records: Iterable[Record],
+        metrics: "Iterable[Metric | MetricInfo]" = (),
+        *,
+        samples: Mapping[int, Sample] | Sequence[Sample | None] | None = None,
+        bad_rows: Iterable[BadLine] = (),
+        name: str = "",
+    ) -> "Report":
+        """Return the report of records that are at hand.
+
+        Args:
+            records: The records, those of a row together.
+            metrics: The metrics, or what is known of them.
+            samples: The samples by row (a mapping, or a sequence with one for each row), to show what lowered the
+                worst scores.
+            bad_rows: The rows that held no sample.
+            name: What to call it.
+        """
+        return cls(MemoryResults(records, samples), metrics, bad_rows=bad_rows, name=name)
+
+    @classmethod
+    def load(cls, source: Source, *, since: Since = None) -> "Report":
+        """Return the report of a results file or of a monitor's database.
+
+        The records stay where they are, and are read from there when they are asked for: a file must stay as it is. A
+        database is read, never changed, while monitors go on writing to it. Of a metric of your own that the source
+        says nothing of, higher is taken to be better. A line that a killed run left unfinished is left out, and
+        `notes` says so.
+
+        Args:
+            source: A file that `ragstone score --out` or `to_json` wrote, a SQLite file of a `Monitor`, or the
+                SQLAlchemy URL of its `SQLSink`.
+            since: Leave out samples submitted before: "30m", "24h" or "7d" ago, a timedelta ago, or a date and time
+                (ISO 8601 or a datetime; UTC where it names no zone). None: all.
+
+        Raises:
+            ResultsError: There is nothing of ours, it cannot be read, or a newer ragstone wrote it.
+            ImportError: A URL needs a package that is not installed; the message says which.
+            OSError: The file cannot be read.
+            ValueError: `since` is no time.
+
+        Example:
+            >>> Report.load("no-such.db")
+            Traceback (most recent call last):
+            ragstone.store.results.ResultsError: no-such.db: no such file; give a results file, a Monitor's database, or
+            a database URL
+        """
+        begin = seconds_since(since, now=time.time())
+        results = open_results(source)
+        try:
+            metrics = _METRICS.validate_python(results.info.get("metrics", ()))
+            bad_rows = _BAD_ROWS.validate_python(results.info.get("bad_rows", ()))
+        except ValidationError:
+            raise ResultsError(f"{source}: its first line was changed; it says nothing of its metrics") from None
+        report = cls(results, metrics, bad_rows=bad_rows, name=results.name, since=begin)
+        report.aggregates()  # a source that holds no results is refused here
+        return report
+
+    @property
+    def metrics(self) -> tuple[MetricInfo, ...]:
+        """What is known of each metric, as evaluated or in the order in which their records came."""
+        return tuple(each.info for each in self.aggregates())
+
+    @property
+    def usage(self) -> Usage:
+        """What all of it cost; tokens are None where a provider did not report all of them."""
+        return self.aggregates().cost.usage
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What else is to be said of the run, and what was wrong with the source that it was loaded from."""
+        self.aggregates()  # the source's are known once it was read to its end
+        return (*self._notes, *self._results.notes)
+
+    def results(self) -> Iterator[Record]:
+        """Yield each record, in order."""
+        return self._results.records(self.since)
+
+    def sample(self, record: Record) -> Sample | None:
+        """Return the sample of a record; None where it is not kept."""
+        return record.sample or self._results.sample(record)
+
+    def health(self) -> "Sequence[Health]":
+        """Return how the monitors stand that write to the database; none for any other source."""
+        return self._results.health()
+
+    def summary(self) -> dict[str, MetricSummary]:
+        """Return what each metric's outcomes add up to, by the metric's name.
+
+        Outcomes of one metric in several versions, or by several judges, are never added up together: their names
+        then say which.
+        """
+        return self.aggregates().named()
+
+    def aggregates(self) -> Aggregates:
+        """Return all outcomes added up. The source is read once for that."""
+        if self._aggregates is None:
+            aggregates = Aggregates(self._infos)
+            for records in by_row(self.results()):
+                aggregates.add(records)
+            self._aggregates = aggregates
+        return self._aggregates
+
+    def to_pandas(self) -> Any:  # noqa: ANN401 - a pandas.DataFrame; pandas is no dependency
+        """Return a pandas DataFrame: a row for each sample, metric and draw. What is missing is NA, never NaN.
+
+        Raises:
+            ImportError: pandas is not installed.
+        """
+        return to_frame(to_rows(self.results(), self.sample))
+
+    def to_csv(self, path: Source, *, neutralise: bool = True) -> None:
+        """Write a CSV file: a row for each sample, metric and draw. What is missing is an empty cell.
+
+        Args:
+            path: The file.
+            neutralise: Put a ' in front of a text that a spreadsheet would run as a formula, such as "=1+1". Numbers
+                stay as they are.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        write_csv(Path(path), to_rows(self.results(), self.sample), neutralise=neutralise)
+
+    def to_parquet(self, path: Source) -> None:
+        """Write a Parquet file: a row for each sample, metric and draw.
+
+        Raises:
+            ImportError: pyarrow is not installed.
+            OSError: It cannot be written.
+        """
+        write_parquet(Path(path), to_rows(self.results(), self.sample))
+
+    def to_json(self, path: Source) -> None:
+        """Write all of it, with the samples, to a results file that `Report.load` reads.
+
+        What is in a sample's `metadata` and is nothing that JSON knows, is written as text.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        metrics = [asdict(each) for each in self.metrics]
+        info = {"name": self.name, "metrics": metrics, "bad_rows": [asdict(each) for each in self.bad_rows]}
+        write_results(Path(path), self.results(), self.sample, info)
+
+    def html(self) -> str:
+        """Return the report as a page: one text that loads nothing and runs nothing."""
+        return page(self)
+
+    def save(self, path: Source) -> None:
+        """Write the page of `html` to a file.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        with replacing(Path(path)) as target:
+            target.write(self.html().encode())
+
+    def __str__(self) -> str:
+        return lines(self._title(), *overview(self.summary()), remarks(self))
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return notebook(self._title(), *overview(self.summary()), remarks(self))
+
+    def _title(self) -> str:
+        rows = count(self.aggregates().rows, "row")
+        return f"{self.name}: {rows}" if self.name else rows
+
+
+def report_page(source: Source, since: Since = None) -> str:
+    """Return the page of a results file or of a monitor's database: one text that loads nothing and runs nothing.
+
+    The same as `Report.load(source, since=since).html()`, and raises what that raises.
+    """
+    return Report.load(source, since=since).html()
+
+
+def seconds_since(since: Since, *, now: float) -> float | None:
+    """Return a time in seconds since 1970 (UTC); None for None.
+
+    Args:
+        since: "30m", "24h" or "7d" before now, a timedelta before now, or a date and time: ISO 8601 or a datetime,
+            in UTC where it names no zone.
+        now: In seconds since 1970 (UTC).
+
+    Raises:
+        ValueError: It is none of these; the message says what to write.
+
+    Example:
+        >>> seconds_since("24h", now=100_000.0), seconds_since("1970-01-02", now=0.0)
+        (13600.0, 86400.0)
+    """
+    if since is None:
+        return None
+    if isinstance(since, timedelta):
+        return now - since.total_seconds()
+    if isinstance(since, str):
+        if ago := _AGO.fullmatch(since.strip()):
+            return now - int(ago[1]) * _UNITS[ago[2]]
+        try:  # Python 3.10 does not know the Z of UTC
+            since = datetime.fromisoformat(re.sub("[zZ]$", "+00:00", since.strip()))
+        except ValueError:
+            raise ValueError(
+                f"since: {since!r} is no time; write 30m, 24h or 7d (before now), or a date such as 2026-01-31 or "
+                "2026-01-31T09:00 (UTC, or with its zone: +02:00)"
+            ) from None
+    return (since if since.tzinfo else since.replace(tzinfo=timezone.utc)).timestamp()

@@ -1,0 +1,296 @@
+"""The arithmetic of a report: means with their intervals, tests of paired differences, the judge's own noise.
+
+Pure functions of numbers. Random draws start from a fixed seed: the same numbers give the same answer.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[np.float64]
+
+RESAMPLES = 2_000
+PERMUTATIONS = 10_000
+TIE = 1e-9
+"""Two scores that differ by less are the same."""
+NOISE_REACH = 1.959964
+"""How many standard errors the judge's noise reaches to either side in 95 of 100 cases."""
+_CHUNK = 1 << 22  # numbers held at once: 32 MB
+_SEED = 20_260_101
+_EXACT = 13  # up to so many differences, all 2 ** n changes of sign are fewer than PERMUTATIONS
+
+# The 97.5 % quantile of Student's t for 1 to 30 degrees of freedom.
+_T = (
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+    2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
+    2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A mean of scores with its 95 % confidence interval.
+
+    Attributes:
+        n: How many scores it is of.
+        mean: Their mean, weighted where they have weights.
+        low: The interval's lower end; None where there is no interval (one score).
+        high: Its upper end, likewise.
+    """
+
+    n: int
+    mean: float
+    low: float | None = None
+    high: float | None = None
+
+
+class Mean:
+    """A weighted mean of numbers as they come, in constant memory.
+
+    With weights w, the mean is m = sum(w x) / sum(w), and its variance, with n numbers, is estimated by
+
+        n / (n - 1) * sum(w^2 (x - m)^2) / sum(w)^2
+
+    which for equal weights is the familiar s^2 / n. The interval is m +- t * sqrt(variance), t being the 97.5 %
+    quantile of Student's t with sum(w)^2 / sum(w^2) - 1 degrees of freedom (n - 1 for equal weights).
+
+    Example:
+        >>> mean = Mean()
+        >>> for value in (0.5, 0.7, 0.9):
+        ...     mean.add(value)
+        >>> estimate = mean.estimate((0.0, 1.0))
+        >>> round(estimate.mean, 3), round(estimate.low, 3), estimate.high
+        (0.7, 0.203, 1.0)
+    """
+
+    __slots__ = ("n", "origin", "w", "ww", "wwx", "wwxx", "wx")
+
+    def __init__(self) -> None:
+        self.n = 0
+        self.origin = 0.0  # the first number; all are counted from it, so that close ones keep their digits
+        self.w = self.wx = self.ww = self.wwx = self.wwxx = 0.0
+
+    def add(self, value: float, weight: float = 1.0) -> None:
+        """Count a number. The weight is greater than 0."""
+        if not self.n:
+            self.origin = value
+        self.n += 1
+        x, square = value - self.origin, weight * weight
+        self.w += weight
+        self.wx += weight * x
+        self.ww += square
+        self.wwx += square * x
+        self.wwxx += square * x * x
+
+    def merge(self, other: "Mean") -> None:
+        """Count all numbers of another mean."""
+        if not self.n:
+            self.origin = other.origin
+        d = other.origin - self.origin
+        self.n += other.n
+        self.w += other.w
+        self.wx += other.wx + d * other.w
+        self.ww += other.ww
+        self.wwx += other.wwx + d * other.ww
+        self.wwxx += other.wwxx + 2 * d * other.wwx + d * d * other.ww
+
+    def estimate(self, bounds: tuple[float, float] | None = None) -> Estimate | None:
+        """Return the mean with its interval, cut at the bounds that every mean is within; None for no number."""
+        if not self.n:
+            return None
+        m = self.wx / self.w
+        if self.n == 1:
+            return Estimate(1, self.origin + m)
+        squares = max(0.0, self.wwxx - 2 * m * self.wwx + m * m * self.ww)
+        variance = squares / (self.w * self.w) * self.n / (self.n - 1)
+        freedom = int(self.w * self.w / self.ww - 1 + 1e-9)
+        half = t_quantile(max(1, freedom)) * math.sqrt(variance)
+        mean = self.origin + m
+        if not math.isfinite(half):  # numbers whose squares overflow
+            return Estimate(self.n, mean)
+        low, high = bounds or (-math.inf, math.inf)
+        return Estimate(self.n, mean, max(low, mean - half), min(high, mean + half))
+
+
+def t_quantile(freedom: int) -> float:
+    """Return the 97.5 % quantile of Student's t, right to three decimals.
+
+    Example:
+        >>> [round(t_quantile(freedom), 3) for freedom in (1, 10, 60, 10**6)]
+        [12.706, 2.228, 2.0, 1.96]
+    """
+    if freedom <= len(_T):
+        return _T[freedom - 1]
+    z = NOISE_REACH  # Cornish and Fisher's expansion around the normal quantile
+    return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
+
+
+def bootstrap_interval(values: "Numbers", *, resamples: int = RESAMPLES) -> tuple[float, float] | None:
+    """Return the 95 % percentile bootstrap interval of the mean; None for fewer than two values.
+
+    The values are drawn with replacement, as many as there are, `resamples` times over; the interval holds the middle
+    95 % of the means. With fewer than some twenty values it is narrower than it should be.
+
+    Example:
+        >>> low, high = bootstrap_interval(np.array([0.0, 1.0] * 50))
+        >>> round(low, 1), round(high, 1)
+        (0.4, 0.6)
+    """
+    n = len(values)
+    if n < 2:
+        return None
+    distinct, counts = np.unique(values, return_counts=True)
+    rng = np.random.default_rng(_SEED)
+    means = np.empty(resamples)
+    if 4 * len(distinct) <= n:  # how often each value is drawn is what matters: the same distribution, sooner
+        for part in _chunks(resamples, len(distinct)):
+            means[part] = rng.multinomial(n, counts / n, size=part.stop - part.start) @ distinct / n
+    else:
+        for part in _chunks(resamples, n):
+            draws = rng.integers(0, n, size=(part.stop - part.start, n), dtype=np.uint32)
+            means[part] = values[draws].mean(axis=1)
+    low, high = np.quantile(means, (0.025, 0.975))
+    least, greatest = float(distinct[0]), float(distinct[-1])  # rounding may not take a mean beyond its values
+    return min(max(float(low), least), greatest), max(min(float(high), greatest), least)
+
+
+def permutation_p(differences: "Numbers", *, permutations: int = PERMUTATIONS) -> float | None:
+    """Return the two-sided p-value of the mean of paired differences, if the two of a pair could as well be swapped.
+
+    It is the share of changes of sign, each difference's chosen by chance, that take the mean as far from 0 as it is,
+    counting the observed one: (1 + hits) / (1 + permutations). For 13 differences or fewer all are tried
+    and the share is exact. None for no differences.
+
+    Example:
+        >>> permutation_p(np.array([0.1, 0.2, 0.3]))
+        0.25
+    """
+    n = len(differences)
+    if not n:
+        return None
+    observed = abs(math.fsum(differences))
+    reached = observed - 1e-12 * (1.0 + math.fsum(np.abs(differences)))  # the same sum, added in another order
+    if n <= _EXACT:
+        turned: NDArray[np.int64] = np.arange(2**n, dtype=np.int64)[:, None] >> np.arange(n, dtype=np.int64) & 1
+        return float((np.abs((1.0 - 2.0 * turned) @ differences) >= reached).mean())
+    rng = np.random.default_rng(_SEED)
+    sizes, counts = np.unique(np.abs(differences), return_counts=True)
+    hits = 0
+    if 4 * len(sizes) <= n:  # how many of equal ones keep their sign is what matters
+        for part in _chunks(permutations, len(sizes)):
+            kept = rng.binomial(counts, 0.5, size=(part.stop - part.start, len(sizes)))
+            hits += int((np.abs((2.0 * kept - counts) @ sizes) >= reached).sum())
+    else:
+        total = float(differences.sum())
+        for part in _chunks(permutations, n):
+            tosses = rng.integers(0, 256, size=(part.stop - part.start, -(-n // 8)), dtype=np.uint8)
+            bits = np.unpackbits(tosses, axis=1, count=n)
+            hits += int((np.abs(total - 2.0 * (bits @ differences)) >= reached).sum())
+    return (1 + hits) / (1 + permutations)
+
+
+def _chunks(rows: int, width: int) -> "Iterator[slice]":
+    step = max(1, _CHUNK // width)
+    for start in range(0, rows, step):
+        yield slice(start, min(rows, start + step))
+
+
+def sign_test_p(wins: int, losses: int) -> float | None:
+    """Return the two-sided p-value of so many wins and losses, if each were as likely; None for neither.
+
+    Exact: min(1, 2 P(X <= min(wins, losses))), X being binomial with n = wins + losses and 1/2. Ties are left out.
+
+    Example:
+        >>> sign_test_p(8, 1), sign_test_p(5, 5)
+        (0.0390625, 1.0)
+    """
+    n, k = wins + losses, min(wins, losses)
+    if not n:
+        return None
+    if n <= 1_000:
+        return min(1.0, 2 * sum(math.comb(n, i) for i in range(k + 1)) / (1 << n))
+    # From the greatest term down: each is the one before times i / (n - i + 1), until they add nothing.
+    term = math.exp(math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1) - n * math.log(2))
+    tail = 0.0
+    for i in range(k, -1, -1):
+        tail += term
+        term *= i / (n - i + 1)
+        if term < 1e-18 * tail:
+            break
+    return min(1.0, 2 * tail)
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """How much a judge differs from itself when the same sample is scored again.
+
+    Attributes:
+        rows: How many samples were scored twice or more.
+        sd: The standard deviation between draws of one sample, pooled over these:
+            sqrt(sum of squared distances from each sample's own mean / sum of (draws - 1)).
+        agreement: How often two draws of one sample agree on `passed`, within [0, 1]: the mean over samples of the
+            share of pairs that do. None without a threshold.
+    """
+
+    rows: int
+    sd: float
+    agreement: float | None
+
+
+class DrawNoise:
+    """The noise between draws, row by row, in constant memory.
+
+    Example:
+        >>> draws = DrawNoise()
+        >>> draws.add([0.4, 0.6], [False, True])
+        >>> draws.add([1.0, 1.0], [True, True])
+        >>> noise = draws.noise()
+        >>> noise.rows, round(noise.sd, 3), noise.agreement
+        (2, 0.1, 0.5)
+    """
+
+    __slots__ = ("_agreeing", "_freedom", "_judged", "_rows", "_squares")
+
+    def __init__(self) -> None:
+        self._rows = self._freedom = self._judged = 0
+        self._squares = self._agreeing = 0.0
+
+    def add(self, values: "Sequence[float]", passed: "Sequence[bool]") -> None:
+        """Count one row's scores, and whether those that have a threshold reached it."""
+        if len(values) < 2:
+            return
+        mean = math.fsum(values) / len(values)
+        self._rows += 1
+        self._freedom += len(values) - 1
+        self._squares += math.fsum((value - mean) ** 2 for value in values)
+        if (known := len(passed)) >= 2:
+            yes = sum(passed)
+            no = known - yes
+            self._judged += 1
+            self._agreeing += (yes * (yes - 1) + no * (no - 1)) / (known * (known - 1))
+
+    def noise(self) -> Noise | None:
+        """Return the noise; None where no row has two scores."""
+        if not self._rows:
+            return None
+        agreement = self._agreeing / self._judged if self._judged else None
+        return Noise(self._rows, math.sqrt(self._squares / self._freedom), agreement)
+
+
+def noise_error(sd: float, draws: "Mapping[int, int]") -> float:
+    """Return the standard error that the judge's noise alone gives a mean of samples, each a mean of its draws.
+
+    sd / n * sqrt(sum of 1 / draws), over the n samples; `draws` says how many samples have how many draws.
+
+    Example:
+        >>> noise_error(0.1, {1: 100})
+        0.01
+    """
+    return sd / sum(draws.values()) * math.sqrt(math.fsum(rows / each for each, rows in draws.items()))

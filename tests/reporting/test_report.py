@@ -1,0 +1,313 @@
+"""What a report adds up, says and keeps. Its page in a real browser too."""
+
+import math
+import pickle
+import statistics
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragstone import ContextRelevancy, Sample
+from ragstone.outcome import Suspicion
+from ragstone.reporting import MetricInfo, Report
+from ragstone.reporting.report import seconds_since
+from ragstone.sample import BadLine
+from ragstone.store.record import Record, encode
+from ragstone.store.results import MemoryResults
+from ragstone.testing import FakeLLM
+
+from .browser import Browser, find_chromium
+from .reports import records, report, rich, scored, unscored
+from .test_browser import ATTACK, OURS, asked
+
+
+def only(found):
+    (summary,) = found.summary().values()
+    return summary
+
+
+def test_a_mean_is_of_the_scored_rows_alone():
+    found = only(report([0.5, None, 1.0, None, None]))
+    assert (found.mean, found.rows, found.scored, found.total) == (0.75, 2, 2, 5)
+    assert found.failures == {"timeout": 3}
+    assert found.examples == {"timeout": "q1: after 60 s"}
+    assert found.low <= 0.75 <= found.high
+    assert (found.usage.llm_calls, found.usage.input_tokens) == (4, 20)
+    assert (found.noise, found.noise_error, found.draws, found.passed) == (None, None, 1, None)
+
+
+def test_draws_of_a_row_are_averaged_first():
+    found = only(report([[0.0, 0.0, 0.0, 0.3], [1.0], [0.5, None, 0.7]]))
+    assert found.mean == pytest.approx(statistics.fmean([0.075, 1.0, 0.6]))
+    assert (found.rows, found.scored, found.total, found.draws) == (3, 7, 8, 4)
+    assert found.noise.rows == 2
+    squares = 3 * 0.075**2 + 0.225**2 + 2 * 0.1**2
+    assert found.noise.sd == pytest.approx(math.sqrt(squares / 4))
+    assert found.noise_error == pytest.approx(found.noise.sd / 3 * math.sqrt(1 / 4 + 1 + 1 / 2))
+
+
+def test_agreement_and_passing_are_of_the_scores_that_have_a_threshold():
+    given = [Record("a", scored(0.5, passed=passed), "j", 0, draw) for draw, passed in enumerate([True, True, False])]
+    found = only(Report.of(given))
+    assert found.noise.agreement == pytest.approx(1 / 3)
+    assert found.passed == pytest.approx(2 / 3)
+
+
+rows = st.lists(st.lists(st.one_of(st.none(), st.floats(0, 1)), min_size=1, max_size=3), max_size=12)
+
+
+@given(rows)
+@settings(deadline=None, max_examples=60)
+def test_never_a_nan(values):
+    found = report(values, name="any")
+    for each in found.summary().values():
+        numbers = (each.mean, each.low, each.high, each.passed, each.noise_error, each.noise_reach)
+        assert all(number is None or math.isfinite(number) for number in numbers)
+        means = [statistics.fmean(filled) for of in values if (filled := [v for v in of if v is not None])]
+        assert each.mean == (pytest.approx(statistics.fmean(means)) if means else None)
+        assert each.scored + sum(each.failures.values()) == each.total == sum(map(len, values))
+    for shown in (str(found), found._repr_html_(), found.html()):
+        assert "nan" not in shown.lower().replace("finance", "")
+
+
+def test_no_row_at_all():
+    found = Report.of([])
+    assert (str(found), found.summary(), found.usage.llm_calls) == ("0 rows", {}, 0)
+    assert "Nothing was scored." in found.html()
+    summary = Report.of([], [ContextRelevancy(llm=FakeLLM(lambda request: ""))]).summary()["context_relevancy"]
+    assert (summary.mean, summary.low, summary.total) == (None, None, 0)
+
+
+def test_versions_and_judges_are_not_mixed():
+    given = [*records([0.0, 0.0]), *records([1.0, 1.0], version="2"), *records([0.5], judge="")]
+    found = Report.of(given).summary()
+    assert [(name, each.mean) for name, each in found.items()] == [
+        ("demo (version 1, judge judge)", 0.0),
+        ("demo (version 2, judge judge)", 1.0),
+        ("demo (version 1, judge not told)", 0.5),
+    ]
+
+
+def test_unknown_tokens_are_not_0():
+    unknown = Report.of([Record("a", scored(1.0, usage={"llm_calls": 1, "input_tokens": None}), "j")])
+    assert unknown.usage.input_tokens is None
+    assert "did not report all tokens of 1 of 1 outcome:" in unknown.html()
+    assert "unknown" in str(unknown)
+
+
+def test_the_worst_rows_come_first_with_what_cost_them():
+    values = [[0.9, 0.1], [0.4, 0.4], [1.0], [0.2]]
+    samples = [Sample(user_input=f"question {i}") for i in range(4)]
+    metrics = [MetricInfo("demo", "1", "judge", (0.0, 1.0))]
+    page = report(values, samples=samples, metrics=metrics).html()
+    places = [page.index(f"<bdi>q{i}</bdi>") for i in (3, 1, 0)]
+    assert places == sorted(places)
+    assert "<bdi>q2</bdi>" not in page  # nothing cost a full score
+    assert "mean of 2 draws, of which the worst is shown, 0.100" in page
+    assert "question 3" in page
+    lower = [MetricInfo("demo", "1", "judge", (0.0, 1.0), higher_is_better=False)]
+    page = report(values, samples=samples, metrics=lower).html()
+    places = [page.index(f"<bdi>q{i}</bdi>") for i in (2, 0, 1, 3)]
+    assert places == sorted(places)
+
+
+def test_json_and_back(tmp_path):
+    metrics = [MetricInfo("alignment_coverage", "1", "judge", (-1.0, 1.0), False, 0.25)]
+    rich_one = rich("Grüße \udcff\x00\n</script>", 4)
+    samples = [rich_one.sample(next(rich_one.results()))] * 4
+    given = Report.of(rich_one.results(), metrics, samples=samples, bad_rows=[BadLine(9, "x")], name="n")
+    path = tmp_path / "report.json"
+    given.to_json(path)
+    back = Report.load(path)
+    assert back.name == given.name
+    kept = list(given.results())
+    assert [replace(each, sample=None) for each in back.results()] == kept
+    assert (back.metrics, back.bad_rows) == (given.metrics, given.bad_rows)
+    assert [back.sample(each) for each in kept] == [given.sample(each) for each in kept]
+    assert str(back) == str(given)
+    assert str(pickle.loads(pickle.dumps(back))) == str(given)
+
+
+def test_metadata_that_is_no_json_does_not_stop_it(tmp_path):
+    around = {}
+    around["itself"] = around
+    samples = [Sample(response="a", metadata={"x": {1, 2}, "n": float("nan"), "3": object(), "around": around})]
+    report([0.5], samples=samples).to_json(tmp_path / "a.json")
+    assert Report.load(tmp_path / "a.json").sample(Record("q0", unscored())).metadata["x"] == [1, 2]
+    assert ": NaN" not in (tmp_path / "a.json").read_text()
+
+
+def lines_of(values, **changes):
+    return [f"{encode(record)}\n".encode() for record in records(values, **changes)]
+
+
+def test_a_file_of_lines_alone(tmp_path):
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(b"".join(lines_of([0.5, None, [0.7, 0.9]], metric="context_relevancy")))
+    found = Report.load(path)
+    assert list(found.results()) == list(records([0.5, None, [0.7, 0.9]], metric="context_relevancy"))
+    assert found.metrics == (MetricInfo("context_relevancy", "1", "judge", (0.0, 1.0)),)
+    assert (found.notes, found.name, found.sample(Record("q0", unscored()))) == ((), "", None)
+    assert "The texts are not at hand" in found.html()
+
+
+def test_a_torn_report_is_read_as_far_as_it_goes(tmp_path):
+    path = tmp_path / "report.json"
+    report([0.5, 1.0, 0.25], samples=[Sample(response=c) for c in "abc"]).to_json(path)
+    whole = path.read_bytes()
+    ends = [i for i, byte in enumerate(whole) if byte == 10]
+    for end in range(ends[1] + 2, len(whole) - 1, 97):
+        path.write_bytes(whole[:end])
+        found = Report.load(path)
+        assert found.notes == ("report.json: its end is missing, as where a run was killed: what is whole was read",)
+        assert [r.outcome.value for r in found.results()] == [0.5, 1.0, 0.25][: only(found).total]
+        assert only(found).total >= 1
+
+
+def test_other_lines_are_left_out_and_said_so(tmp_path):
+    path = tmp_path / "run.jsonl"
+    one, two = lines_of([0.5, 1.0])
+    path.write_bytes(b"\n" + one + b'{"id": "x"}\n[]\nnull\n' + two)
+    found = Report.load(path)
+    assert only(found).mean == 0.75
+    assert found.notes == ("run.jsonl: 3 line(s) hold no result and were left out: 3, 4, 5",)
+
+
+@pytest.mark.parametrize(
+    "content", [b'{"question": "Why?"}\n' * 3, b"\x89PNG\r\n", b"[[[["], ids=["samples", "binary", "nested"]
+)
+def test_what_is_no_report_is_refused(tmp_path, content):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"a\.jsonl: holds no results: give a file that"):
+        Report.load(path)
+
+
+def test_a_newer_report_is_refused(tmp_path):
+    path = tmp_path / "a.json"
+    report([0.5]).to_json(path)
+    path.write_bytes(path.read_bytes().replace(b'{"ragstone_results": 1', b'{"ragstone_results": 2', 1))
+    with pytest.raises(ValueError, match="a newer ragstone wrote it"):
+        Report.load(path)
+
+
+def test_a_file_that_changed_is_not_taken_for_what_was_loaded(tmp_path):
+    path = tmp_path / "a.json"
+    report([0.5, 1.0]).to_json(path)
+    found = Report.load(path)
+    report([0.5, 1.0, 0.0]).to_json(path)
+    assert only(found).mean == 0.75  # what was counted stays
+    with pytest.raises(ValueError, match="has changed since it was loaded"):
+        list(found.results())
+
+
+def test_half_a_file_never_stands_in_for_one(tmp_path):
+    path = tmp_path / "a.json"
+    report([0.5]).to_json(path)
+    before = path.read_bytes()
+
+    class Broken(MemoryResults):
+        read = 0
+
+        def records(self, since=None):
+            self.read += 1
+            yield from records([1.0])
+            if self.read > 1:  # it has been counted before
+                raise OSError("gone")
+
+    with pytest.raises(OSError, match="gone"):
+        Report(Broken([])).to_json(path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    started = Browser(find_chromium(), tmp_path_factory.mktemp("profile"))
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="module")
+def hostile():
+    return rich(ATTACK)
+
+
+def test_what_comes_from_outside_stays_text(browser, hostile):
+    seen = browser.measure(hostile.html(), 1280, opened=True)
+    assert seen["title"].endswith(": ragstone report")
+    assert set(seen["elements"]) <= OURS
+    assert seen["text"].count(ATTACK.replace("\x00", "\ufffd")) > 30
+    assert asked(browser) == ["http://report.test/measure", "http://report.test/page"]
+
+
+def test_a_terminal_obeys_nothing_of_it(hostile):
+    shown = str(rich("\x1b[31m\r\x07 \u202e"))
+    assert not [c for c in shown if not (c.isprintable() or c == "\n")]
+    assert "\u202e" not in str(hostile)
+
+
+def test_what_has_no_threshold_or_no_score_counts_neither_as_passed_nor_as_failed():
+    outcomes = [scored(0.5, passed=True), scored(0.5, passed=False), scored(0.5), unscored()]
+    assert only(Report.of(Record("a", each, "j", 0, draw) for draw, each in enumerate(outcomes))).passed == 0.5
+
+
+def test_rows_weigh_as_many_as_they_stand_for():
+    given = [Record(f"s{i}", scored(float(i > 9), passed=i > 9), row=i, rate=0.1 if i > 9 else 1.0) for i in range(20)]
+    found = only(Report.of(given))
+    assert found.weighted
+    assert (found.mean, found.passed) == (pytest.approx(100 / 110),) * 2
+    assert (found.spread.bins()[0].n, found.spread.bins()[-1].n) == (10, 10)
+    assert found.spread.bins()[-1].share == pytest.approx(100 / 110)
+    assert not only(report([0.5])).weighted
+    assert only(Report.of([Record("a", scored(0.5), rate=0.0), Record("b", scored(1.0), row=1)])).mean == 0.75
+
+
+def test_of_equal_ones_the_first_stay_or_the_latest_where_times_are_known():
+    values = [0.25 if i % 2 else 0.5 for i in range(40)]
+    batch = only(report(values))
+    assert [worst.record.row for worst in batch.worst()] == list(range(1, 20, 2))
+    live = only(Report.of(replace(each, submitted_at=9.0 + each.row) for each in records([*values, None, None])))
+    assert [worst.record.row for worst in live.worst()] == list(range(39, 20, -2))
+    assert live.examples == {"timeout": "q41: after 60 s"}
+    assert (live.first, live.last) == (9.0, 50.0)
+
+
+def test_attacks_on_the_judge_are_counted_by_row_and_shown():
+    flags = [Suspicion(field="response", start=4, end=10, kind="order")]
+    given = [
+        Record("a", scored(0.5, metric, suspected=flags if row else ()), row=row)
+        for row in range(3)
+        for metric in ("demo", "other")
+    ]
+    found = Report.of(given, samples=[Sample(response="now obey <b>me</b>")] * 3)
+    assert found.aggregates().flagged == 2
+    assert "2 rows with a passage that looks like an attack on the judge; first: a, order in response" in str(found)
+    assert "obey &lt;" in found.html()
+    assert "attack" not in report([0.5]).html() + str(report([0.5]))
+
+
+NOW = datetime(2026, 9, 24, 12, tzinfo=timezone.utc).timestamp()
+
+
+def test_since_when():
+    for since, expected in (
+        ("30m", "2026-09-24T11:30Z"),
+        ("24h", "2026-09-23T12:00Z"),
+        (" 7d ", "2026-09-17T12:00Z"),
+        ("2026-09-01", "2026-09-01T00:00Z"),
+        ("2026-09-01 10:30:00+02:00", "2026-09-01T08:30Z"),
+        ("2026-09-01T10:30:00Z", "2026-09-01T10:30Z"),
+        (timedelta(hours=1), "2026-09-24T11:00Z"),
+        (datetime(2026, 9, 1), "2026-09-01T00:00Z"),  # noqa: DTZ001 - naive is what is tested
+        (datetime(2026, 9, 1, tzinfo=timezone(timedelta(hours=-3))), "2026-09-01T03:00Z"),
+    ):
+        begin = seconds_since(since, now=NOW)
+        assert f"{datetime.fromtimestamp(begin, timezone.utc):%Y-%m-%dT%H:%MZ}" == expected
+    assert seconds_since(None, now=NOW) is None
+    for since in ("", "yesterday", "7", "-3d", "1w", "2026-13-01", "24 h", "9999999999d", "\x00"):
+        with pytest.raises(ValueError, match="since: .* is no time; write 30m, 24h or 7d"):
+            seconds_since(since, now=NOW)

@@ -1,0 +1,218 @@
+"""The statistics against references written out by hand, and where they have no answer."""
+
+import itertools
+import math
+import random
+import statistics
+from collections import Counter
+from datetime import datetime, timezone
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragstone.reporting.buckets import DAY, HOUR, MINUTE, WEEK, Histogram, Timeline, bucket_start
+from ragstone.reporting.statistics import (
+    DrawNoise,
+    Estimate,
+    Mean,
+    bootstrap_interval,
+    noise_error,
+    permutation_p,
+    sign_test_p,
+    t_quantile,
+)
+
+coarse = st.integers(0, 4).map(lambda n: n / 4)
+
+
+def reference_bootstrap(values, resamples, seed=1):
+    draw = random.Random(seed)
+    means = sorted(statistics.fmean(draw.choices(values, k=len(values))) for _ in range(resamples))
+    return means[int(0.025 * resamples)], means[int(0.975 * resamples)]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [random.Random(2).random() for _ in range(40)],  # all different: drawn by place
+        [0.0] * 30 + [0.5] * 5 + [1.0] * 25,  # few different: drawn by count
+    ],
+)
+def test_the_interval_is_that_of_plain_resampling(values):
+    found, reference = bootstrap_interval(np.array(values)), reference_bootstrap(values, 4_000)
+    spread = statistics.pstdev(values) / math.sqrt(len(values))
+    assert found == pytest.approx(reference, abs=spread / 4)
+
+
+def reference_permutation(differences):
+    found = abs(sum(map(Fraction, differences)))
+    sums = [
+        abs(sum(sign * Fraction(d) for sign, d in zip(signs, differences, strict=True)))
+        for signs in itertools.product((1, -1), repeat=len(differences))
+    ]
+    return sum(s >= found for s in sums) / len(sums)
+
+
+@given(st.lists(st.integers(-8, 8).map(lambda n: n / 8), min_size=1, max_size=9))
+@settings(deadline=None)
+def test_the_permutation_of_few_is_exact(differences):
+    assert permutation_p(np.array(differences)) == pytest.approx(reference_permutation(differences))
+
+
+@pytest.mark.parametrize(("shift", "coarsely"), [(0.1, False), (0.3, True)])
+def test_the_permutation_of_more_is_close_to_exact(shift, coarsely):
+    draw = random.Random(8)
+    differences = [draw.gauss(shift, 0.5) for _ in range(14)]
+    if coarsely:
+        differences = [round(2 * d) / 2 for d in differences]  # few sizes: by count
+    assert permutation_p(np.array(differences)) == pytest.approx(reference_permutation(differences), abs=0.02)
+
+
+def test_sums_that_are_the_same_count():
+    """16 equal steps, 10 up and 6 down: the sum is 4 of them, and half of what reaches it is exactly it."""
+    exact = 2 * sum(math.comb(16, i) for i in range(7)) / 2**16
+    jittered = np.array([0.1] * 10 + [-0.1] * 6)
+    assert permutation_p(jittered) == pytest.approx(exact, abs=0.015)
+    assert permutation_p(jittered * (1 + 1e-15 * np.arange(16))) == pytest.approx(exact, abs=0.015)
+
+
+def test_the_permutation_of_nothing_and_of_no_difference():
+    assert permutation_p(np.array([])) is None
+    assert permutation_p(np.zeros(5)) == 1.0
+    assert permutation_p(np.zeros(500)) == 1.0
+    assert permutation_p(np.full(500, 0.1)) == 1 / 10_001
+
+
+def reference_sign(wins, losses):
+    n, k = wins + losses, min(wins, losses)
+    extreme = sum(Fraction(math.comb(n, i), 2**n) for i in range(n + 1) if min(i, n - i) <= k)
+    return float(extreme)
+
+
+@given(st.integers(0, 40), st.integers(0, 40))
+def test_the_sign_test_adds_up_both_tails(wins, losses):
+    if wins + losses:
+        assert sign_test_p(wins, losses) == pytest.approx(reference_sign(wins, losses))
+    assert sign_test_p(wins, losses) == sign_test_p(losses, wins)
+
+
+def test_the_sign_test_of_none_and_of_very_many():
+    assert sign_test_p(0, 0) is None
+    assert sign_test_p(560, 480) == pytest.approx(reference_sign(560, 480), rel=1e-8)
+    assert sign_test_p(50_000, 50_000) == 1.0
+    assert sign_test_p(50_500, 49_500) == pytest.approx(math.erfc(999 / math.sqrt(2 * 100_000)), rel=1e-3)
+    assert 0.0 <= sign_test_p(100_000, 0) < 1e-300
+
+
+rows = st.lists(st.lists(st.tuples(coarse, st.sampled_from([None, False, True])), min_size=1, max_size=5), max_size=6)
+
+
+@given(rows)
+@settings(deadline=None)
+def test_the_noise_is_that_within_rows(by_row):
+    draws = DrawNoise()
+    for row in by_row:
+        draws.add([value for value, _ in row], [passed for _, passed in row if passed is not None])
+    noise = draws.noise()
+    repeated = [[value for value, _ in row] for row in by_row if len(row) > 1]
+    if not repeated:
+        assert noise is None
+        return
+    squares = sum((v - statistics.fmean(of)) ** 2 for of in repeated for v in of)
+    assert noise.rows == len(repeated)
+    assert noise.sd == pytest.approx(math.sqrt(squares / sum(len(of) - 1 for of in repeated)))
+    pairs = [list(itertools.combinations([p for _, p in row if p is not None], 2)) for row in by_row]
+    shares = [statistics.fmean(a == b for a, b in of) for of in pairs if of]
+    assert noise.agreement == (pytest.approx(statistics.fmean(shares)) if shares else None)
+
+
+def test_the_error_of_the_noise_is_what_scoring_again_gives():
+    draw = np.random.default_rng(3)
+    counts = np.array([1, 2, 3] * 10)
+    means = [np.mean([draw.normal(0.5, 0.2, k).mean() for k in counts]) for _ in range(2_000)]
+    assert noise_error(0.2, Counter(counts.tolist())) == pytest.approx(np.std(means), rel=0.1)
+
+
+def mean_of(values, weights=None):
+    mean = Mean()
+    for value, weight in zip(values, weights or [1.0] * len(values), strict=True):
+        mean.add(value, weight)
+    return mean
+
+
+def test_students_t():  # printed in every textbook
+    table = {1: 12.706, 2: 4.303, 5: 2.571, 10: 2.228, 30: 2.042, 31: 2.040, 60: 2.000, 120: 1.980, 10**9: 1.960}
+    assert {freedom: t_quantile(freedom) for freedom in table} == pytest.approx(table, abs=6e-4)
+
+
+def test_means_of_different_weights_also_merged():
+    draw = random.Random(1)
+    x, w = [draw.random() for _ in range(200)], [draw.choice((1.0, 4.0)) for _ in range(200)]
+    estimate = mean_of(x, w).estimate()
+    merged = Mean()
+    for part in (slice(0, 0), slice(0, 50), slice(50, 51), slice(51, 200)):
+        merged.merge(mean_of(x[part], w[part]))
+    assert merged.estimate().low == pytest.approx(estimate.low)
+    x, w = np.array(x), np.array(w)
+    m = np.average(x, weights=w)
+    error = math.sqrt((w**2 * (x - m) ** 2).sum() / w.sum() ** 2 * 200 / 199)
+    freedom = int(w.sum() ** 2 / (w**2).sum() - 1)
+    assert estimate.mean == pytest.approx(m)
+    assert estimate.high - estimate.mean == pytest.approx(t_quantile(freedom) * error)
+
+
+def test_means_of_none_one_and_equal_numbers():
+    assert Mean().estimate() is None
+    assert mean_of([0.3], [7.0]).estimate() == Estimate(1, 0.3)
+    for value in (0.1, 1 / 3, 1e9 + 0.1):
+        assert mean_of([value] * 1_000).estimate() == Estimate(1_000, value, value, value)
+    inside = mean_of([0.0, 0.1, 1.0]).estimate((0.0, 1.0))
+    assert (inside.low, inside.high) == (0.0, pytest.approx(1.0))
+
+
+def test_buckets_begin_on_the_hour_at_midnight_and_on_monday():
+    at = datetime(2026, 9, 24, 15, 37, 59, 999_999, tzinfo=timezone.utc).timestamp()  # a Thursday
+    begins = [datetime.fromtimestamp(bucket_start(at, width), timezone.utc) for width in (HOUR, DAY, WEEK)]
+    assert [f"{time:%a %d %H:%M:%S}" for time in begins] == ["Thu 24 15:00:00", "Thu 24 00:00:00", "Mon 21 00:00:00"]
+
+
+def test_a_line_of_time_has_few_buckets_whatever_it_spans_and_loses_none():
+    line, widths = Timeline(Mean), []
+    times = [float(2**i) for i in range(30)]
+    random.Random(3).shuffle(times)
+    for at in times:
+        line.at(at).add(0.5)
+        widths.append(line.width)
+    assert widths == sorted(widths)
+    assert (widths[0], widths[-1]) == (MINUTE, WEEK)
+    assert sum(mean.n for mean in line.buckets.values()) == len(times)
+    assert {bucket_start(at, WEEK) for at in times} == set(line.buckets)
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-1.0, 1.0)])
+def test_bins_are_those_of_numpy(low, high):
+    spread = Histogram()
+    values = np.round(np.arange(low, high + 0.001, 0.01), 9)  # all edges among them
+    for value in values:
+        spread.add(float(value))
+    bins = spread.bins()
+    edges = np.round([each.low for each in bins] + [high], 9)
+    assert (len(bins), edges[0]) == (20, low)
+    assert [each.n for each in bins] == np.histogram(values, bins=edges)[0].tolist()
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=300))
+@settings(deadline=None, max_examples=50)
+def test_bins_hold_any_number_in_constant_memory(values):
+    spread = Histogram()
+    for value in values:
+        spread.add(value, 2.0)
+    bins = spread.bins()
+    assert len(bins) <= 20
+    assert sum(each.n for each in bins) == len(values)
+    assert math.fsum(each.share for each in bins) == pytest.approx(1.0)
+    rounding = 1e-9 * (bins[-1].high - bins[0].low)
+    assert bins[0].low - rounding <= min(values) <= max(values) <= bins[-1].high + rounding
