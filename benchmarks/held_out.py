@@ -22,12 +22,10 @@ from ragstone import ContextRelevancy
 from ragstone.cli.input import parse_keys
 from ragstone.cli.judges import EMBEDDER_HELP, JUDGE_HELP, make_embedder, make_llm
 from ragstone.labels import CalibrationError
-from ragstone.labels.agreement import changed, f1
-from ragstone.labels.fitting import find
-from ragstone.labels.labelled import Labelled
-from ragstone.labels.labels import LABELS, read_labels
-from ragstone.labels.making import gather, prepared
-from ragstone.labels.signals import WITH_EMBEDDER, WITHOUT_EMBEDDER, Signal
+from ragstone.labels.calibration import WITH_EMBEDDER, WITHOUT_EMBEDDER, Signal
+from ragstone.labels.fit import Labelled, changed, f1, find
+from ragstone.labels.label_rows import LABELS, read_labels
+from ragstone.labels.make import gather, prepared
 
 
 def held_out(samples: Sequence[Labelled], signals: Sequence[Signal], labels: int, splits: int) -> dict[str, object]:

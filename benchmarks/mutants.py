@@ -37,39 +37,36 @@ class Mutant(NamedTuple):
 
 TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests): name, old text, new text
     # Metrics
-    ("core/ragstone/metrics/odds.py", "core/test_context_relevancy.py core/test_response_relevancy.py"): [
+    ("core/ragstone/metrics/scoring.py", "core/test_context_relevancy.py core/test_response_relevancy.py"): [
         ("odds_tie", "share > 0.5", "share >= 0.5"),
         ("odds_share", "yes / (yes + no)", "no / (yes + no)"),
-    ],
-    ("core/ragstone/metrics/cosines.py", "core/test_response_relevancy.py"): [
         ("cosine_norm", "(rows * rows).sum(", "abs(rows).sum("),
         ("cosine_nan", "if not np.isfinite(rows).all():", "if np.isnan(rows).all():"),
         ("cosine_zero_vector", "if not largest.all():", "if not largest.any():"),
+        ("closed_expected_of_all", "if known and len(known) == len(probabilities)", "if known"),
     ],
     ("core/ragstone/metrics/context_relevancy.py", "core/test_context_relevancy.py core/test_bad_replies.py"): [
         ("context_chunk_share", '"chunk": len(hit) / chunks', '"chunk": len(hit) / len(sentences)'),
         ("context_granularity", "value = breakdown[self.granularity]", 'value = breakdown["sentence"]'),
-        ("context_ids_of_a_batch", "if not first <= i <= last:", "if not 1 <= i <= last:"),
+        ("context_ids_of_a_batch", "whole(first, first + len(batch) - 1)", "whole(1, first + len(batch) - 1)"),
         ("context_id_twice", "if len(set(ids)) != len(ids):", "if len(set(ids)) > len(ids):"),
         ("context_batches", "if i > first and size + own > room:", "if i > first and size > room:"),
         ("context_joined", 'sentence.choice == passage.choice == "yes"', 'sentence.choice == "yes"'),
         ("context_best_of_chunk", "max(best.get(sentence.chunk, 0.0), probability or 0.0)", "probability or 0.0"),
-        ("context_against_best", 'given["yes"] * best["no"], given["no"] * best["yes"]', 'given["yes"], given["no"]'),
+        ("context_against_best", 'one["yes"] * best["no"], one["no"] * best["yes"]', 'one["yes"], one["no"]'),
     ],
     ("core/ragstone/metrics/response_relevancy.py", "core/test_response_relevancy.py core/test_bad_replies.py"): [
         ("response_mean", "mean = sum(cosines) / len(cosines)", "mean = max(cosines)"),
         ("response_majority", "2 * flagged > n", "2 * flagged >= n"),
         ("response_expected", "else mean * (1.0 - probability)", "else mean * probability"),
         ("response_refusal", 'first.choice == last.choice == "refused"', 'first.choice == "refused"'),
-        ("response_blank_question", "if any(not q.question.strip()", "if all(not q.question.strip()"),
-        ("response_too_many", "if len(questions) != self.n:", "if len(questions) < self.n:"),
+        ("response_blank_question", "if not all(question.strip()", "if not any(question.strip()"),
+        ("response_too_many", "questions=listing(one, n, n)", "questions=listing(one, n)"),
     ],
     ("core/ragstone/metrics/alignment_coverage.py", "core/test_alignment_coverage.py core/test_bad_replies.py"): [
         ("alignment_min", "result = min(breakdown.values())", "result = max(breakdown.values())"),
         ("alignment_coverage_of_yes", 'sum(a == "yes" for a, _ in pairs)', "len(pairs)"),
         ("alignment_undefined", "if not asked:", "if asked is None:"),
-        ("alignment_evidence", "if not 1 <= number <= len(sentences):", "if not 0 <= number <= len(sentences):"),
-        ("alignment_word", "if checked.verdict not in _VERDICT_WORDS:", "if not checked.verdict:"),
         ("alignment_expected", 'b.probabilities["yes"], a.probabilities["yes"]', 'b.probabilities["yes"], 1.0'),
     ],
     ("core/ragstone/metrics/summarization_score.py", "core/test_summarization_score.py"): [
@@ -77,9 +74,10 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("summary_conciseness", "min(summary_characters, source_characters)", "summary_characters"),
         ("summary_no_question", "if not questions:", "if questions is None:"),
     ],
-    ("core/ragstone/metrics/closed_questions.py", "core/test_summarization_score.py core/test_bad_replies.py"): [
-        ("closed_expected_of_all", "if known and len(known) == len(probabilities)", "if known"),
-        ("closed_word", "if answers[i] not in choices:", "if not answers[i]:"),
+    ("core/ragstone/metrics/items.py", "core/test_alignment_coverage.py core/test_bad_replies.py"): [
+        ("alignment_evidence", "whole(1, len(sentences))", "whole(0, len(sentences))"),
+        ("alignment_word", "word = one_of(words)", "word = TEXT"),
+        ("items_lowers_score", "answer.choice != good for", "answer.choice == good for"),
     ],
     ("core/ragstone/metrics/base.py", "core/test_bad_input.py core/test_own_metric.py core/test_public.py"): [
         ("base_threshold", "value >= self.threshold", "value > self.threshold"),
@@ -88,19 +86,21 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("base_limit", "(size := tokens(system, user)) > self._limit", "(size := tokens(system, user)) < 0"),
     ],
     # Replies and prompts
-    ("core/ragstone/judging/reply.py", "core/test_parsing.py"): [
+    ("core/ragstone/judging/schema.py", "core/test_parsing.py"): [
         ("reply_duplicate_key", "if len(value) != len(pairs):", "if len(value) > len(pairs):"),
-        ("reply_extra_key", 'extra="forbid"', 'extra="ignore"'),
-        ("reply_strict", "strict=True", "strict=False"),
-        ("reply_extra_id", "sorted(got - want, key=_natural)", "sorted(got - got, key=_natural)"),
-        ("reply_missing_id", "sorted(want - got, key=_natural)", "sorted(want - want, key=_natural)"),
+        ("reply_keys", "if value.keys() != fields.keys():", "if not value.keys() <= fields.keys():"),
+        ("reply_strict", "if type(value) is not _TYPES[kind]:", "if not isinstance(value, _TYPES[kind]):"),
+        ("reply_extra_id", '("unknown", has - wants)', '("unknown", has - has)'),
+        ("reply_missing_id", '("missing", wants - has)', '("missing", wants - wants)'),
+        ("reply_word", 'value not in schema["enum"]', "not value"),
+        ("reply_count", "exact and len(value) > least", "False"),
         ("reply_nan", "parse_constant=_no_constant, ", ""),
         ("reply_infinite", "if not math.isfinite(value):", "if math.isnan(value):"),
     ],
     ("core/ragstone/judging/flow.py", "core/test_bad_replies.py"): [
         ("ask_says_what_was_wrong", "replace(request, user=again)", "replace(request)"),
     ],
-    ("core/ragstone/judging/choice.py", "judging"): [
+    ("core/ragstone/judging/adapting.py", "judging"): [
         ("choice_ambiguous", "_AMBIGUOUS = 0.05", "_AMBIGUOUS = 0.5"),
         ("choice_begun", "if len(begun) == 1:", "if begun:"),
         ("choice_share", "value / total", "value"),
@@ -302,16 +302,16 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("cli_infinite_option", "if not math.isfinite(number):", "if math.isnan(number):"),
     ],
     # Calibration, many machines
-    ("core/ragstone/labels/agreement.py", "labels/test_fitting.py"): [
+    ("core/ragstone/labels/fit.py", "labels/test_fitting.py"): [
         ("calibration_f1", "return 2.0 * sum(label", "return sum(label"),
         ("calibration_f1_of_none", "return float(not taken)", "return 0.0"),
         ("calibration_needed", "(width / wanted) ** 2", "(width / wanted)"),
     ],
-    ("core/ragstone/labels/labels.py", "labels/test_labels.py"): [
+    ("core/ragstone/labels/label_rows.py", "labels/test_labels.py"): [
         ("calibration_label", "or not 0 <= value <= 1:", "or not value <= 1:"),
         ("calibration_places", "labels[first[context] + sentence]", "labels[sentence]"),
     ],
-    ("core/ragstone/labels/votes.py", "../core/ragstone/labels/votes.py"): [
+    ("core/ragstone/labels/calibration.py", "../core/ragstone/labels/calibration.py"): [
         ("calibration_votes", "(len(answers) + 1.0)", "len(answers)"),
     ],
     ("core/ragstone/distributed/outcomes.py", "distributed/test_outcomes.py"): [

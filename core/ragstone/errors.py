@@ -4,17 +4,14 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, cast
+from typing import ClassVar, Protocol, cast
 from urllib.parse import quote, quote_plus
 
 from pydantic import BaseModel, SecretStr
 
-from ragstone.judging.flow import CannotScore, Meter
-from ragstone.outcome import Outcome, Unscored
+from ragstone.judge import LLM, Embedder, Meter
+from ragstone.outcome import Outcome, Unscored, UnscoredReason
 from ragstone.sample import Sample
-
-if TYPE_CHECKING:
-    from ragstone.metrics.base import Metric
 
 LONGEST = 2_000
 """Characters of an error's text that are looked at: more may be scrubbed where the app waits."""
@@ -139,6 +136,15 @@ _PLAIN_HEADER = re.compile(
     """
 )
 _SCHEMES = re.compile(r"(?:bearer|basic|token|digest|negotiate|api-?key) +", re.IGNORECASE)
+
+
+class CannotScore(Exception):  # noqa: N818 - it is an outcome on its way, not a programming error
+    """Raised inside a flow to end it as `Unscored(reason, detail)`."""
+
+    def __init__(self, reason: UnscoredReason, detail: str) -> None:
+        super().__init__(f"{reason}: {detail}")
+        self.reason: UnscoredReason = reason
+        self.detail = detail
 
 
 def without_keys(text: str, known: Iterable[str] = ()) -> str:
@@ -295,28 +301,47 @@ def secrets_of(*adapters: object) -> tuple[str, ...]:
     return tuple(secrets)
 
 
-def unscored(metric: "Metric", error: Exception, meter: Meter) -> Unscored:
-    """Return what an exception makes of an evaluation, with what had been spent, and without keys.
+class Scorer(Protocol):
+    """What this module needs of a `ragstone.Metric`."""
 
-    A `TimeoutError` is "timeout", a `CannotScore` of the meter's says itself, every other exception is "judge_error".
+    name: ClassVar[str]
+    version: ClassVar[str]
+
+    @property
+    def judge(self) -> LLM:
+        """The judge."""
+        ...
+
+    @property
+    def judge_embedder(self) -> Embedder | None:
+        """The embedder, if it has one."""
+        ...
+
+    def score(self, sample: Sample, *, meter: Meter | None = None) -> Outcome:
+        """Score a sample, blocking."""
+        ...
+
+    async def ascore(self, sample: Sample, *, meter: Meter | None = None) -> Outcome:
+        """Score a sample on the running event loop."""
+        ...
+
+
+def unscored(metric: Scorer, error: Exception, meter: Meter) -> Unscored:
+    """Return the outcome of a sample whose scoring raised, with what had been spent, and without keys.
+
+    A `TimeoutError` is "timeout", a `CannotScore` keeps its own reason, every other exception is "judge_error".
     """
-    known = secrets_of(metric.llm, metric.judge_embedder)
+    known = secrets_of(metric.judge, metric.judge_embedder)
+    reason: UnscoredReason = "timeout" if isinstance(error, TimeoutError) else "judge_error"
     if isinstance(error, CannotScore):
         reason, detail = error.reason, without_keys(error.detail, known)
     else:
-        reason = "timeout" if isinstance(error, TimeoutError) else "judge_error"
         detail = describe(error, known)
-    return Unscored(
-        metric=metric.name,
-        reason=reason,
-        detail=detail,
-        usage=meter.usage(),
-        version=metric.version,
-    )
+    return Unscored(metric=metric.name, reason=reason, detail=detail, usage=meter.usage(), version=metric.version)
 
 
-def score_safely(metric: "Metric", sample: Sample, meter: Meter | None = None) -> Outcome:
-    """Score a sample, blocking; whatever that raises becomes an `Unscored`, as `unscored` says.
+def score_safely(metric: Scorer, sample: Sample, meter: Meter | None = None) -> Outcome:
+    """Score a sample, blocking; an exception becomes an `Unscored`, as `unscored` says.
 
     Example:
         >>> from ragstone import ContextRelevancy
@@ -332,7 +357,7 @@ def score_safely(metric: "Metric", sample: Sample, meter: Meter | None = None) -
         return unscored(metric, error, meter)
 
 
-async def ascore_safely(metric: "Metric", sample: Sample) -> Outcome:
+async def ascore_safely(metric: Scorer, sample: Sample) -> Outcome:
     """Score a sample on the running event loop; otherwise as `score_safely`."""
     meter = Meter()
     try:

@@ -1,9 +1,12 @@
 """The two things a metric needs from outside: an `LLM` that answers and an `Embedder` that places texts."""
 
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, runtime_checkable
+
+from ragstone.outcome import Usage, known_sum
 
 if TYPE_CHECKING:
     import numpy as np
@@ -124,6 +127,46 @@ class Embedder(Protocol):
     async def aembed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
         """Return one row per text, shape (len(texts), dim), on the running event loop."""
         ...
+
+
+class Meter:
+    """Counts what a flow costs while it runs, so that the cost is known even when it fails."""
+
+    def __init__(self) -> None:
+        self._started = time.perf_counter()
+        self._llm_calls = 0
+        self._embed_calls = 0
+        self._input: int | None = 0
+        self._output: int | None = 0
+
+    def asking(self, round_: Sequence[object]) -> None:
+        """Count the calls of a round that is about to be made."""
+        for request in round_:
+            if isinstance(request, LLMRequest):
+                self._llm_calls += 1
+            else:
+                self._embed_calls += 1
+
+    def spared(self) -> None:
+        """Uncount a call that was not needed: its reply was there already."""
+        self._llm_calls -= 1
+
+    def answered(self, replies: Sequence[Any]) -> None:
+        """Add up the tokens of a round's replies."""
+        for reply in replies:
+            if isinstance(reply, LLMReply):
+                self._input = known_sum(self._input, reply.input_tokens)
+                self._output = known_sum(self._output, reply.output_tokens)
+
+    def usage(self) -> Usage:
+        """Return the cost so far."""
+        return Usage(
+            llm_calls=self._llm_calls,
+            embed_calls=self._embed_calls,
+            input_tokens=self._input,
+            output_tokens=self._output,
+            seconds=time.perf_counter() - self._started,
+        )
 
 
 class _OneHalf:

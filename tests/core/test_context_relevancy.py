@@ -46,7 +46,7 @@ def test_each_relevant_sentence_says_where_it_stands(selection, asking):
     """Chunk index and offsets into the original chunk."""
     metric = ContextRelevancy(llm=FakeLLM(truth), selection=selection, asking=asking)
     outcome = metric.score(Sample(user_input="Which say Five?", retrieved_contexts=CONTEXTS))
-    (shown,) = [e for v in outcome.verdicts for e in v.evidence]
+    (shown,) = [e for v in outcome.verdicts if v.verdict == "relevant" for e in v.evidence]
     assert (shown.field, shown.chunk, shown.text) == ("retrieved_contexts", 2, "Five is here.")
     assert CONTEXTS[shown.chunk][shown.start : shown.end] == shown.text
     assert outcome.value == pytest.approx(1 / 6)
@@ -120,7 +120,7 @@ SIXTY = Sample(user_input="x?", retrieved_contexts=[f"Sentence number {i} of a c
 def test_ids_of_another_batch_are_unknown():
     outcome = ContextRelevancy(llm=ids(1), max_input_tokens=300).score(SIXTY)
     assert outcome.reason == "judge_unparseable"
-    assert "unknown id 1;" in outcome.detail
+    assert "ids.0: 1 is not from 10 to 18" in outcome.detail
 
 
 def test_the_judges_own_limit_counts_unless_the_metric_has_one():

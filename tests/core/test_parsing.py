@@ -7,7 +7,21 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ragstone.judging import BadReply, Reply, exactly, parse_choice, parse_json, parse_reply, unfence
+from ragstone.judging import (
+    FLAG,
+    TEXT,
+    BadReply,
+    keyed,
+    listing,
+    one_of,
+    parse,
+    parse_choice,
+    parse_json,
+    record,
+    unfence,
+    whole,
+)
+from ragstone.judging.schema import bare_json
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -75,24 +89,47 @@ def test_half_characters_are_replaced_whole_ones_kept(text, read):
     assert parse_json(text) == read
 
 
-class Form(Reply):
-    number: int
-    words: list[str]
+FORM = record(
+    number=whole(1, 9), words=listing(TEXT, 1, 2), flag=FLAG, ids=keyed({"1": one_of("ab"), "10": one_of("ab")})
+)
+GOOD = {"number": 1, "words": ["a"], "flag": True, "ids": {"1": "a", "10": "b"}}
 
 
-def test_a_form_is_exact():
-    assert parse_reply('{"number": 1, "words": ["a"]}', Form).words == ["a"]
-    for text, said in [
-        ('{"number": "1", "words": []}', "number: "),
-        ('{"number": true, "words": []}', "number: "),
-        ('{"number": 1, "words": [1]}', "words.0: "),
-        ('{"number": 1}', "words: "),
-        ('{"number": 1, "words": [], "more": 1}', "more: "),
-        ('[{"number": 1, "words": []}]', "the whole: "),
-        ('"{}"', "the whole: "),
+def test_a_schema_is_exact():
+    assert parse(json.dumps(GOOD), FORM) == GOOD
+    for change, wrong in [
+        ({"number": "1"}, "number: is not an integer"),
+        ({"number": True}, "number: is not an integer"),
+        ({"number": 1.0}, "number: is not an integer"),
+        ({"number": 10}, "number: 10 is not from 1 to 9"),
+        ({"words": "a"}, "words: is not a list"),
+        ({"words": [1]}, "words.0: is not text"),
+        ({"words": []}, "words: 0 in the list where at least 1 were asked for"),
+        ({"flag": 1}, "flag: is not a flag"),
+        ({"ids": {"1": "a"}}, "ids: missing: 10"),
+        ({"ids": {}}, "ids: missing: 1, 10"),
+        ({"ids": GOOD["ids"] | {"3": "a"}}, "ids: unknown: 3"),
+        ({"ids": {"1": "a", "10": "c"}}, "ids.10: is not one of a, b"),
+        ({"more": 1}, "the whole: unknown: more"),
     ]:
-        with pytest.raises(BadReply, match=re.escape(said)):
-            parse_reply(text, Form)
+        with pytest.raises(BadReply, match=re.escape(wrong)):
+            parse(json.dumps(GOOD | change), FORM)
+    for text in ("[]", '"{}"', "null"):
+        with pytest.raises(BadReply, match="the whole: is not a JSON object"):
+            parse(text, FORM)
+
+
+def test_the_number_asked_for_is_exact_and_an_upper_bound_alone_is_none():
+    assert parse('["a", "b", "c"]', listing(TEXT, 0, 2)) == ["a", "b", "c"]
+    for text in ('["a"]', '["a", "b", "c"]'):
+        with pytest.raises(BadReply, match="in the list where 2 were asked for"):
+            parse(text, listing(TEXT, 2, 2))
+
+
+def test_the_example_in_the_prompt_is_the_schemas():
+    assert bare_json(FORM, {"words": "QUESTION"}) == (
+        'Reply with bare JSON: {"number": NUMBER, "words": [QUESTION], "flag": true or false, "ids": {NUMBER: WORD}}.'
+    )
 
 
 @given(st.text() | st.sampled_from(["yes", ' "no"\n', "yes no", '"yes', "'yes'"]))
@@ -102,14 +139,6 @@ def test_a_choice_is_one_of_them_or_nothing(text):
         return
     with pytest.raises(BadReply, match="yes, no"):
         parse_choice(text, ("yes", "no"))
-
-
-def test_ids_are_answered_exactly():
-    exactly(["2", "1"], ["1", "2"], "answer")
-    with pytest.raises(BadReply, match="no answer for id 2, 10$"):
-        exactly(["1"], ["1", "2", "10"], "answer")
-    with pytest.raises(BadReply, match="unknown id 3$"):
-        exactly(["1", "3"], ["1"], "answer")
 
 
 FENCED = {

@@ -210,11 +210,18 @@ def test_probabilities_of_the_parts():
     assert [v.probability for v in outcome.verdicts if v.kind == "part"] == pytest.approx([0.9, 0.2])
 
 
-@pytest.mark.parametrize(("parts", "asked"), [([], None), (["When?", ""], None), (["Who?", "Who? "], ["Who?"])])
-def test_no_part_or_a_blank_one_is_no_reply_and_one_said_twice_is_asked_once(parts, asked):
+@pytest.mark.parametrize(
+    ("parts", "asked", "wrong"),
+    [
+        ([], None, "parts: 0 in the list where at least 1"),
+        (["When?", ""], None, "a part is blank"),
+        (["Who?", "Who? "], ["Who?"], ""),
+    ],
+)
+def test_no_part_or_a_blank_one_is_no_reply_and_one_said_twice_is_asked_once(parts, asked, wrong):
     llm = FakeLLM(lambda request: {"parts": parts} if step(request) == "parts" else truth(request))
     outcome = ResponseRelevancy(llm=llm, embedder=FakeEmbedder(), parts=True).score(TWO)
     if asked:
         assert [v.text for v in outcome.verdicts if v.kind == "part"] == asked
     else:
-        assert (outcome.reason, "parts is empty or one" in outcome.detail) == ("judge_unparseable", True)
+        assert (outcome.reason, wrong in outcome.detail) == ("judge_unparseable", True)

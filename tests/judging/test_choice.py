@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from ragstone.judging.choice import choice_probabilities, choose
+from ragstone.judging.adapting import choice_probabilities
+from ragstone.judging.reply import choose
 
 YES_NO = ("yes", "no")
 

@@ -15,8 +15,8 @@ from ragstone import (
     Unscored,
 )
 from ragstone.judging.flow import EmbedRequest
-from ragstone.labels import CalibrationError
-from ragstone.labels.facts import prompts_digest, settings_of
+from ragstone.labels import Calibration, CalibrationError
+from ragstone.labels.calibration import prompts_digest, settings_of
 from ragstone.store.journal.keys import metric_key
 from ragstone.testing import FakeEmbedder, FakeLLM
 
@@ -99,9 +99,11 @@ def test_it_is_a_value_as_other_options_are(tmp_path):
     embedder = FakeEmbedder()
     llm = judge()
     a, b = (
-        ContextRelevancy(llm=llm, embedder=embedder, calibration=given)
-        for given in (str(tmp_path / "c.json"), calibration())
+        ContextRelevancy(llm=llm, embedder=embedder, calibration=each)
+        for each in (Calibration.load(tmp_path / "c.json"), calibration())
     )
+    with pytest.raises(TypeError, match=r"calibration: is str; pass ragstone.labels.Calibration.load"):
+        ContextRelevancy(llm=llm, embedder=embedder, calibration=str(tmp_path / "c.json"))
     assert a == b
     assert hash(a) == hash(b)
     assert metric_key(a) == metric_key(b) != metric_key(relevancy())

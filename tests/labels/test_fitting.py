@@ -5,10 +5,8 @@ import random
 import pytest
 
 from ragstone.labels import CalibrationError
-from ragstone.labels.agreement import accuracy, changed, f1, samples_needed, squared_error
-from ragstone.labels.fitting import find
-from ragstone.labels.labelled import Labelled, folds
-from ragstone.labels.signals import sigmoid
+from ragstone.labels.calibration import sigmoid
+from ragstone.labels.fit import Labelled, accuracy, changed, f1, find, folds, samples_needed, squared_error
 
 WITH = ("judge", "cosine", "cosine_gap")
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.labels.labelled import Labelled
-from ragstone.labels.signals import WITHOUT_EMBEDDER
+from ragstone.labels.calibration import WITHOUT_EMBEDDER
+from ragstone.labels.fit import Labelled
 
 pytest.importorskip("sklearn")
 

@@ -6,8 +6,8 @@ import pytest
 
 from ragstone import AlignmentCoverage, ResponseRelevancy
 from ragstone.labels import CalibrationError
-from ragstone.labels.labels import read_labels
-from ragstone.labels.making import gather, prepared
+from ragstone.labels.label_rows import read_labels
+from ragstone.labels.make import gather, prepared
 from ragstone.testing import FakeEmbedder
 
 from .made import judge, relevancy

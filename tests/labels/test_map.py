@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragstone.labels import Calibration, CalibrationError
-from ragstone.labels.signals import columns
+from ragstone.labels.calibration import columns
 
 from .made import calibration
 

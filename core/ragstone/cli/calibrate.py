@@ -19,8 +19,8 @@ from ragstone.text.plain import printable, text_table
 
 if TYPE_CHECKING:
     from ragstone.labels.calibration import Calibration, Figure
-    from ragstone.labels.labels import Labels
-    from ragstone.labels.making import Made
+    from ragstone.labels.label_rows import Labels
+    from ragstone.labels.make import Made
 
 _LABELS = ("labels", "relevant", "noncommittal", "score", "sentences")
 
@@ -112,9 +112,9 @@ def calibrate(
       0    written
       2    a line or an option cannot be used, or the labels are too few
     """  # noqa: D301 - click's mark for lines that stay as they are
-    from ragstone.labels.labels import read_labels
-    from ragstone.labels.learning import load_sklearn
-    from ragstone.labels.making import make
+    from ragstone.labels.fit import load_sklearn
+    from ragstone.labels.label_rows import read_labels
+    from ragstone.labels.make import make
 
     check_apart(
         [("--out", out), ("--journal", journal)],

@@ -2,38 +2,47 @@
 
 from ragstone.judging.flow import CannotScore, EmbedRequest, Flow, Meter, ask, both, each, embed
 from ragstone.judging.prompt import fence, numbered, one_line, tokens
-from ragstone.judging.reply import (
-    Answer,
+from ragstone.judging.reply import Answer, bare_answer, parse_choice, unfence
+from ragstone.judging.schema import (
+    FLAG,
+    TEXT,
     BadReply,
-    Reply,
-    bare_answer,
-    exactly,
-    parse_choice,
+    distinct,
+    keyed,
+    listing,
+    one_of,
+    parse,
     parse_json,
-    parse_reply,
-    unfence,
+    record,
+    whole,
 )
 
 __all__ = [
+    "FLAG",
+    "TEXT",
     "Answer",
     "BadReply",
     "CannotScore",
     "EmbedRequest",
     "Flow",
     "Meter",
-    "Reply",
     "ask",
     "bare_answer",
     "both",
+    "distinct",
     "each",
     "embed",
-    "exactly",
     "fence",
+    "keyed",
+    "listing",
     "numbered",
     "one_line",
+    "one_of",
+    "parse",
     "parse_choice",
     "parse_json",
-    "parse_reply",
+    "record",
     "tokens",
     "unfence",
+    "whole",
 ]

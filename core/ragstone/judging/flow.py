@@ -5,19 +5,35 @@ order, and returns its result in the end. It never calls anything itself, so one
 and an event loop (`ragstone.judging.drivers`), a provider's batch endpoint or a dry run, and is tested with `.send()`.
 """
 
-import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from ragstone.judge import LLMReply, LLMRequest
+from ragstone.errors import CannotScore
+from ragstone.judge import LLMReply, LLMRequest, Meter
 from ragstone.judging.prompt import one_line, sendable
-from ragstone.judging.reply import BadReply, bare_answer
-from ragstone.outcome import UnscoredReason, Usage, known_sum
+from ragstone.judging.reply import bare_answer
+from ragstone.judging.schema import BadReply
+
+__all__ = [
+    "CannotScore",
+    "EmbedRequest",
+    "Flow",
+    "Meter",
+    "Request",
+    "Round",
+    "ask",
+    "both",
+    "each",
+    "embed",
+    "of_draw",
+]
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+_APART = 1_000_000  # of the indices of draws; no flow asks one question so often; kept in journals, so it stays
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -36,15 +52,6 @@ Round = tuple[Request, ...]
 Flow = Generator[Round, tuple[Any, ...], T]
 
 
-class CannotScore(Exception):  # noqa: N818 - it is an outcome on its way, not a programming error
-    """Raised inside a flow to end it as `Unscored(reason, detail)`."""
-
-    def __init__(self, reason: UnscoredReason, detail: str) -> None:
-        super().__init__(f"{reason}: {detail}")
-        self.reason: UnscoredReason = reason
-        self.detail = detail
-
-
 def ask(request: LLMRequest, parse: Callable[[LLMReply], T]) -> Flow[T]:
     """Ask the judge, read its reply, and ask once more if it cannot be read.
 
@@ -60,14 +67,14 @@ def ask(request: LLMRequest, parse: Callable[[LLMReply], T]) -> Flow[T]:
     try:
         return parse(_answer(reply, request))
     except BadReply as first:
-        wrong = _said(first)
+        wrong = _problem(first)
     again = f"{request.user}\n\nYour previous reply could not be used: {wrong}. Reply again, in the asked form only."
     (reply,) = yield (replace(request, user=again),)
     try:
         return parse(_answer(reply, request))
     except BadReply as second:
         raise CannotScore(
-            "judge_unparseable", f"{request.task}: {_said(second)} (first reply: {wrong}; asked twice)"
+            "judge_unparseable", f"{request.task}: {_problem(second)} (first reply: {wrong}; asked twice)"
         ) from None
 
 
@@ -78,7 +85,7 @@ def _answer(reply: LLMReply, request: LLMRequest) -> LLMReply:
     return replace(reply, text=text, probabilities=None if thought else reply.probabilities)
 
 
-def _said(bad: BadReply) -> str:
+def _problem(bad: BadReply) -> str:
     # It may quote the reply, which is nobody's instruction: one short line that every transport carries.
     return one_line(sendable(str(bad)))[:300]
 
@@ -123,41 +130,14 @@ def both(first: Flow[A], second: Flow[B]) -> Flow[tuple[A, B]]:
     return a, b
 
 
-class Meter:
-    """Counts what a flow costs while it runs, so that the cost is known even when it fails."""
+def of_draw(request: LLMRequest, draw: int) -> LLMRequest:
+    """Return a flow's request as the judge is asked it in a draw, counted from 0; the first one's is as it was.
 
-    def __init__(self) -> None:
-        self._started = time.perf_counter()
-        self._llm_calls = 0
-        self._embed_calls = 0
-        self._input: int | None = 0
-        self._output: int | None = 0
+    Whoever asks a judge asks it so, directly or in a provider's batch: a seed made of the index is then the same.
 
-    def asking(self, round_: Round) -> None:
-        """Count the calls of a round that is about to be made."""
-        for request in round_:
-            if isinstance(request, LLMRequest):
-                self._llm_calls += 1
-            else:
-                self._embed_calls += 1
-
-    def spared(self) -> None:
-        """Uncount a call that was not needed: its reply was there already."""
-        self._llm_calls -= 1
-
-    def answered(self, replies: Sequence[Any]) -> None:
-        """Add up the tokens of a round's replies."""
-        for reply in replies:
-            if isinstance(reply, LLMReply):
-                self._input = known_sum(self._input, reply.input_tokens)
-                self._output = known_sum(self._output, reply.output_tokens)
-
-    def usage(self) -> Usage:
-        """Return the cost so far."""
-        return Usage(
-            llm_calls=self._llm_calls,
-            embed_calls=self._embed_calls,
-            input_tokens=self._input,
-            output_tokens=self._output,
-            seconds=time.perf_counter() - self._started,
-        )
+    Example:
+        >>> request = LLMRequest(task="demo", system="", user="Why?", schema={}, sample_index=2)
+        >>> [of_draw(request, draw).sample_index for draw in range(3)]
+        [2, 1000002, 2000002]
+    """
+    return replace(request, sample_index=request.sample_index + draw * _APART) if draw else request

@@ -1,33 +1,26 @@
-"""Reading the judge's reply: one JSON value of the asked form, or a failure that says what was wrong."""
+"""The answer in what a judge wrote: without thoughts before it or a fence around it, and one word out of a few."""
 
 import json
-import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from dataclasses import dataclass, field
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from ragstone.judging.schema import BadReply, parse_json
+from ragstone.outcome import Evidence
 
-from ragstone.judging.choice import choose
-from ragstone.judging.thoughts import bare_message, find_thoughts
-
-R = TypeVar("R", bound="Reply")
 _FENCE_LINE = re.compile(r"```[A-Za-z0-9_-]*[ \t]*\r?\n")
 _BYTE_ORDER_MARK = "\ufeff"
-_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
-_MAYBE_HALF = re.compile(r"[\ud800-\udfff]|\\u[dD][89a-fA-F]")
-
-
-class BadReply(ValueError):  # noqa: N818 - named for what it is about, as CannotScore is
-    """The judge's reply cannot be used; the message says what was wrong, in words for the judge."""
-
-
-class Reply(BaseModel):
-    """Base of the forms that a judge's reply may have: exact types, no unknown fields."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+QUOTES = "\"'`\u201c\u201d\u2018\u2019\u00ab\u00bb"  # straight, curly and angle quotes
+EMPHASIS = "*_"  # of Markdown
+STOPS = (".", "!", "\u3002", "\uff01")  # one of these may stand behind a choice; the last two are Chinese
+_MARK = re.compile(
+    r"(?P<opening><think(?:ing)?>|<reasoning>|\[THINK\]|<\|channel\|>(?:analysis|commentary)<\|message\|>)"
+    r"|</think(?:ing)?>|</reasoning>|\[/THINK\]"
+    r"|<\|channel\|>final(?: ?<\|constrain\|>\w{1,20})?<\|message\|>"
+)
+_JSON = re.compile(r"[\s\ufeff]*(?:```\w*\s*)?[\[{]")
+_QUOTE = re.compile(r'\\.|"', re.DOTALL)
+_MESSAGE_ENDS = ("<|end|>", "<|return|>", "<|call|>", "<|start|>assistant")  # of a message of gpt-oss
 
 
 def unfence(text: str) -> str:
@@ -117,78 +110,95 @@ def _unwrapped(text: str, choices: Sequence[str] | None) -> str:
     return bare if choices is None else choose(bare, choices)
 
 
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) != len(pairs):
-        ((twice, _),) = Counter(key for key, _ in pairs).most_common(1)
-        raise BadReply(f"the key {twice[:40]!r} stands twice in one object")
-    return value
+@dataclass(frozen=True, slots=True)
+class Thoughts:
+    """The thoughts in a text.
+
+    Attributes:
+        end: Where the last of them ends, and the answer begins.
+        outside: The texts before that place that stand in no thought.
+    """
+
+    end: int
+    outside: tuple[str, ...]
 
 
-def _no_constant(name: str) -> float:
-    raise BadReply(f"{name} is not JSON")
+def find_thoughts(text: str) -> Thoughts | None:
+    """Return the thoughts in a text, in linear time; None where there are none, or the last does not end.
 
-
-def _finite(digits: str) -> float:
-    value = float(digits)
-    if not math.isfinite(value):
-        raise BadReply(f"the number {digits[:20]} is too large")
-    return value
-
-
-def parse_json(text: str) -> Any:  # noqa: ANN401 - a JSON value has no narrower type before it is validated
-    """Return the one JSON value that `text` is.
-
-    Half characters (lone surrogates, which no encoding can carry) in it become U+FFFD.
-
-    Raises:
-        BadReply: It is empty, is not JSON, holds more than one value or anything around it, repeats a key in
-            an object, or holds NaN, Infinity or a number that no float holds.
+    A mark inside a string of a text that begins like JSON is none: the judge quotes it from what it read.
 
     Example:
-        >>> parse_json('{"ids": [1]}')
-        {'ids': [1]}
-        >>> parse_json('{"ids": [1]} {"ids": [2]}')
-        Traceback (most recent call last):
-        ragstone.judging.reply.BadReply: there is more than one value, or text after the JSON
+        >>> find_thoughts("<think>Hm.</think>Well.</think>yes")
+        Thoughts(end=31, outside=('', 'Well.'))
+        >>> find_thoughts('{"sentences": ["It ends with </think>.')
     """
-    if not text.strip():
-        raise BadReply("it was empty")
-    try:
-        value = _loads(text)
-        if _MAYBE_HALF.search(text):
-            value = _loads(_HALF_CHARACTER.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
-        return value
-    except json.JSONDecodeError as error:
-        if error.msg == "Extra data":
-            raise BadReply("there is more than one value, or text after the JSON") from None
-        raise BadReply(f"it is not bare JSON ({error.msg} at character {error.pos})") from None
-    except RecursionError:
-        raise BadReply("it is nested too deeply") from None
-    except BadReply:
-        raise
-    except ValueError as error:  # an integer of more digits than Python converts
-        raise BadReply(f"it is not usable JSON ({str(error)[:80]})") from None
+    marks = list(_MARK.finditer(text))
+    thinking = bool(marks) and not marks[0]["opening"]  # the chat template may have opened them, unseen
+    outside: list[str] = []
+    start = counted = 0
+    begins_as_json, in_string = _JSON.match(text) is not None, False
+    for mark in marks:
+        quotes = sum(match[0] == '"' for match in _QUOTE.finditer(text, counted, mark.start()))
+        counted = mark.end()
+        in_string ^= bool(quotes % 2)
+        if begins_as_json and in_string:
+            continue
+        if not thinking:
+            outside.append(bare_message(text[start : mark.start()]))
+        start, thinking = mark.end(), mark["opening"] is not None
+        begins_as_json, in_string = _JSON.match(text, start) is not None, False
+    return Thoughts(start, tuple(outside)) if start and not thinking else None
 
 
-def _loads(text: str) -> Any:  # noqa: ANN401 - as parse_json
-    return json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_no_constant, parse_float=_finite)
+def bare_message(text: str) -> str:
+    """Return a message of gpt-oss without the marks at its end; any other text as it is.
 
-
-def parse_reply(text: str, form: type[R]) -> R:
-    """Return `text` as the given form of reply.
-
-    Raises:
-        BadReply: It is not one JSON value, or not of that form.
+    Example:
+        >>> bare_message("yes<|return|>")
+        'yes'
     """
-    value = parse_json(text)
-    try:
-        return form.model_validate(value)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part)[:40] for part in first["loc"]) or "the whole"
-        what = "not a JSON object" if first["type"] == "model_type" else first["msg"]
-        raise BadReply(f"{where}: {what}") from None
+    stop = end = len(text)
+    while stop:
+        if text[stop - 1].isspace():
+            stop -= 1
+        elif mark := next((mark for mark in _MESSAGE_ENDS if text.endswith(mark, 0, stop)), None):
+            stop = end = stop - len(mark)
+        else:
+            break
+    return text[:end]
+
+
+def choose(text: str, choices: Sequence[str]) -> str:
+    """Return the choice that `text` is; `text` itself if it is none.
+
+    Case does not matter, nor quotes and Markdown emphasis around it, nor one full stop or exclamation mark.
+
+    Example:
+        >>> choose('**"Yes."**', ("yes", "no")), choose("Yes, but", ("yes", "no"))
+        ('yes', 'Yes, but')
+    """
+    bare = _unquoted(text)
+    if bare.endswith(STOPS):
+        bare = _unquoted(bare[:-1])
+    matches = [choice for choice in choices if choice.casefold() == bare.casefold()]
+    return matches[0] if len(matches) == 1 else text
+
+
+def _unquoted(text: str) -> str:
+    """Return `text` without space, and pairs of quotes and emphasis, around it."""
+    start, end = 0, len(text)
+    while start < end:
+        first, last = text[start], text[end - 1]
+        if first.isspace():
+            start += 1
+        elif last.isspace():
+            end -= 1
+        elif end - start > 2 and ((first in QUOTES and last in QUOTES) or (first in EMPHASIS and first == last)):
+            start, end = start + 1, end - 1
+        else:
+            break
+    return text[start:end]
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +208,7 @@ class Answer:
     Attributes:
         choice: The word that it chose.
         probabilities: Of each choice; None without log-probabilities.
+        evidence: What it pointed to, where it was asked for that.
 
     Example:
         >>> Answer("no", {"yes": 0.25, "no": 0.75}).probability("yes")
@@ -206,6 +217,7 @@ class Answer:
 
     choice: str
     probabilities: Mapping[str, float] | None = None
+    evidence: tuple[Evidence, ...] = field(default=(), repr=False)
 
     def probability(self, choice: str) -> float | None:
         """Return the probability of a choice, None without log-probabilities."""
@@ -227,20 +239,3 @@ def parse_choice(text: str, choices: Iterable[str]) -> str:
         if text.strip() in (option, f'"{option}"'):
             return option
     raise BadReply(f"it is not exactly one of: {', '.join(options)}")
-
-
-def exactly(given: Iterable[str], wanted: Iterable[str], what: str) -> None:
-    """Check that the judge answered on each item once and on nothing else.
-
-    Raises:
-        BadReply: An id is missing or unknown.
-    """
-    got, want = set(given), set(wanted)
-    if missing := sorted(want - got, key=_natural):
-        raise BadReply(f"no {what} for id {', '.join(missing[:10])}")
-    if unknown := sorted(got - want, key=_natural):
-        raise BadReply(f"unknown id {', '.join(i[:20] for i in unknown[:10])}")
-
-
-def _natural(value: str) -> tuple[int, str]:
-    return (len(value), value)

@@ -1,8 +1,11 @@
 """A calibration: a monotone map from a judge's probabilities to the share of yes among somebody's labels."""
 
+import dataclasses
 import json
+import math
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
@@ -10,17 +13,35 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from ragstone.judging.reply import BadReply, parse_json
-from ragstone.labels.signals import EMBEDDED, Item, Signal, columns, sigmoid
+from ragstone.errors import CannotScore
+from ragstone.judge import LLMRequest
+from ragstone.judging.flow import Flow, each
+from ragstone.judging.prompt import digest
+from ragstone.judging.reply import Answer
+from ragstone.judging.schema import BadReply, parse_json
+from ragstone.metrics.base import CalibratedItem, Metric
 from ragstone.outcome import Finite, Probability
 
 if TYPE_CHECKING:
     from os import PathLike
 
-    from ragstone.metrics.base import Metric
+Signal = Literal["judge", "score", "cosine", "cosine_gap", "context_gap", "fewness"]
+
+WITHOUT_EMBEDDER: Mapping[CalibratedItem, tuple[Signal, ...]] = {
+    "sentence": ("judge", "fewness"),
+    "noncommittal": ("judge",),
+    "score": ("score",),
+}
+WITH_EMBEDDER: tuple[Signal, ...] = ("judge", "cosine", "cosine_gap", "context_gap", "fewness")
+"""Of sentences. The gaps make cosines comparable between questions, whose cosines are high or low together."""
+
+EMBEDDED: frozenset[Signal] = frozenset({"cosine", "cosine_gap", "context_gap"})
+
+_LEAST = 1e-4  # of a probability: further out a log-probability is rounding, and its logit would outweigh all others
 
 _FORMAT = 1
 _DIGEST_BYTES = 6
+_VOTE_TEMPERATURE = 0.7  # draws of one prompt are wanted to differ
 _LARGEST = 10_000_000  # bytes: far more than an isotonic map of any number of labels takes
 
 Weight = Annotated[float, Field(ge=0.0, le=1e9, allow_inf_nan=False)]
@@ -94,7 +115,7 @@ class Calibration(_Frozen):
         one_by_one: Whether the judge is asked one item per call.
         votes: How often it is asked about each item; 1: once, with log-probabilities.
         method: "platt", "isotonic", or "none" (probabilities as they are: what labels are gathered with).
-        weights: By signal (`ragstone.labels.signals.columns`).
+        weights: By signal (see `columns`).
         intercept: Added to the weighted signals.
         knots: Pairs of x and p, both rising, for "isotonic"; between them p is interpolated.
         threshold: An item is counted as yes from this p on; for a score, what separates best (None: no yes and no).
@@ -103,9 +124,9 @@ class Calibration(_Frozen):
         agreement: How well it agrees with the labels, before and after.
 
     Example:
-        >>> found = Calibration(metric="context_relevancy", version="1", prompts="", judge="fake", item="sentence",
-        ...                     weights={"judge": 0.5}, intercept=-1.0, threshold=0.3)
-        >>> [round(p, 2) for p in found.apply([0.0, 0.5, 1.0])]
+        >>> calibration = Calibration(metric="context_relevancy", version="1", prompts="", judge="fake",
+        ...                           item="sentence", weights={"judge": 0.5}, intercept=-1.0, threshold=0.3)
+        >>> [round(p, 2) for p in calibration.apply([0.0, 0.5, 1.0])]
         [0.0, 0.27, 0.97]
     """
 
@@ -114,7 +135,7 @@ class Calibration(_Frozen):
     prompts: str
     judge: str
     embedder: str | None = None
-    item: Item
+    item: CalibratedItem
     settings: dict[str, Any] = Field(default_factory=dict[str, Any])
     one_by_one: bool = True
     votes: Annotated[int, Field(ge=1)] = 1
@@ -182,12 +203,62 @@ class Calibration(_Frozen):
         least = 0.5 if self.threshold is None else self.threshold
         return [p >= least for p in probabilities]
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """Return, in a sentence, what it did to an outcome."""
         by = ", ".join(self.weights) or "nothing: the labels' share of yes"
         asked = f", {self.votes} votes each" if self.votes > 1 else ""
         at = "" if self.threshold is None or self.item == "score" else f"; yes from {self.threshold:.3f} on"
         return f"Calibrated on {self.labels} labels by {by}{asked}{at}."
+
+    def ask(self, request: LLMRequest, answer: Callable[[LLMRequest], Flow[Answer]], /) -> Flow[Answer]:
+        """Ask for one of the request's choices: once, or `votes` times for the share of each choice."""
+        if self.votes == 1:
+            return (yield from answer(request))
+        draws = [dataclasses.replace(request, temperature=_VOTE_TEMPERATURE, sample_index=i) for i in range(self.votes)]
+        return voted((yield from each([answer(draw) for draw in draws])), request.choices or ())
+
+    def answers(
+        self, answers: Sequence[Answer], cosines: Sequence[float] | None = None, contexts: Sequence[int] | None = None
+    ) -> list[Answer]:
+        """Return one sample's answers of yes or no with calibrated probabilities, decided at the threshold.
+
+        Args:
+            answers: One for each item.
+            cosines: As for `apply`; likewise `contexts`.
+            contexts: In which context each item stands.
+
+        Raises:
+            CannotScore: "undefined" when the judge gave no probability for one.
+
+        Example:
+            >>> calibration = Calibration(metric="demo", version="1", prompts="", judge="fake", item="sentence",
+            ...                           weights={"judge": 1.0}, threshold=0.75)
+            >>> calibration.answers([Answer("yes", {"yes": 0.5, "no": 0.5})])
+            [Answer(choice='no', probabilities={'yes': 0.5, 'no': 0.5})]
+        """
+        judged = [answer.probability("yes") for answer in answers]
+        known = [p for p in judged if p is not None]
+        if len(known) < len(judged):
+            raise CannotScore(
+                "undefined",
+                f"a calibration needs probabilities, and the judge gave none for {len(judged) - len(known)} of "
+                f"{len(judged)} items; calibrate by votes (--repeat 5) a judge that has none",
+            )
+        if self.method == "none":
+            return list(answers)
+        shares = self.apply(known, cosines, contexts)
+        return [
+            Answer("yes" if chosen else "no", {"yes": p, "no": 1.0 - p})
+            for p, chosen in zip(shares, self.chosen(shares), strict=True)
+        ]
+
+    def score(self, value: float, reason: str, /) -> tuple[float, dict[str, float], str]:
+        """Return a score's value as calibrated, what that adds to the breakdown, and the reason."""
+        reason = f"{reason} {self.describe()}"
+        if self.item != "score" or self.method == "none":
+            return value, {}, reason
+        (calibrated,) = self.apply([value])
+        return calibrated, {"uncalibrated": value}, f"{reason} {value:.2f} became {calibrated:.2f}."
 
     def save(self, path: "str | PathLike[str]") -> None:
         """Write it as JSON. An existing file is replaced."""
@@ -216,20 +287,111 @@ class Calibration(_Frozen):
         except CalibrationError as error:
             raise CalibrationError(f"calibration: {where}: {error}") from None
 
-    def check(self, metric: "Metric") -> None:
+    def check(self, metric: Metric, /) -> None:
         """Refuse a metric that it was not made with.
 
         Raises:
             CalibrationError: Names what differs.
         """
-        from ragstone.labels.facts import differences
-
-        told = "; ".join(differences(self, metric))
-        if told:
-            raise CalibrationError(f"calibration: was not made for this metric: {told}. Make one: ragstone calibrate")
+        if different := "; ".join(_differences(self, metric)):
+            raise CalibrationError(
+                f"calibration: was not made for this metric: {different}. Make one: ragstone calibrate"
+            )
 
     def _content(self) -> dict[str, Any]:
         return self.model_dump(mode="json")
+
+
+def voted(answers: Sequence[Answer], choices: Sequence[str]) -> Answer:
+    """Return the choice with the most votes, and each choice's share of them.
+
+    With k votes for one of m choices among K, its share is (k + 1/m) / (K + 1): never 0 and never 1, which K votes
+    cannot show. Of choices with equally many votes the one that came first is taken.
+
+    Example:
+        >>> voted([Answer("yes"), Answer("no"), Answer("yes")], ("yes", "no"))
+        Answer(choice='yes', probabilities={'yes': 0.625, 'no': 0.375})
+    """
+    votes = Counter(answer.choice for answer in answers)
+    ((choice, _),) = votes.most_common(1)  # in order of arrival where the counts are equal
+    shares = {word: (votes[word] + 1.0 / len(choices)) / (len(answers) + 1.0) for word in choices}
+    return Answer(choice, shares)
+
+
+def logit(p: float) -> float:
+    """Return ln(p / (1 - p)), p held within [0.0001, 0.9999].
+
+    Example:
+        >>> logit(0.5), round(logit(1.0), 2)
+        (0.0, 9.21)
+    """
+    held = min(max(p, _LEAST), 1.0 - _LEAST)
+    return math.log(held / (1.0 - held))
+
+
+def sigmoid(z: float) -> float:
+    """Return 1 / (1 + exp(-z)), for any finite z.
+
+    Example:
+        >>> sigmoid(0.0), sigmoid(-1e6)
+        (0.5, 0.0)
+    """
+    if z >= 0:
+        return 1.0 / (1.0 + math.exp(-z))
+    power = math.exp(z) if z > -700.0 else 0.0
+    return power / (1.0 + power)
+
+
+def columns(
+    names: Sequence[Signal],
+    judged: Sequence[float],
+    cosines: Sequence[float] | None = None,
+    contexts: Sequence[int] | None = None,
+) -> list[list[float]]:
+    """Return each signal's values, one per item of one sample.
+
+    - "judge": the logit of the judge's probability.
+    - "score": the sample's score as it is.
+    - "cosine": of the item's embedding with the question's.
+    - "cosine_gap": that, minus the highest cosine among the sample's items; 0 for the best one.
+    - "context_gap": the mean cosine of the items of the same context, minus the highest such mean of the sample.
+    - "fewness": minus ln of the number of the sample's items: of many sentences a smaller share is needed.
+
+    Args:
+        names: Which signals.
+        judged: The judge's probability of each item, or the score.
+        cosines: Of each item; needed by the signals of `EMBEDDED`.
+        contexts: In which context each item stands; None: all in one.
+
+    Raises:
+        ValueError: Cosines are needed and not there, or not as many as items; or contexts are not as many.
+
+    Example:
+        >>> columns(("judge", "cosine_gap"), [0.5, 0.5], [0.25, 0.75])
+        [[0.0, 0.0], [-0.5, 0.0]]
+    """
+    if not EMBEDDED.isdisjoint(names) and (cosines is None or len(cosines) != len(judged)):
+        raise ValueError(f"cosines: {0 if cosines is None else len(cosines)} for {len(judged)} items")
+    near = list(cosines or ())
+    if contexts is not None and len(contexts) != len(judged):
+        raise ValueError(f"contexts: {len(contexts)} for {len(judged)} items")
+    best = max(near, default=0.0)
+    values: dict[Signal, list[float]] = {"score": list(judged), "cosine": near}
+    if "judge" in names:
+        values["judge"] = [logit(p) for p in judged]
+    if "cosine_gap" in names:
+        values["cosine_gap"] = [cosine - best for cosine in near]
+    if "context_gap" in names:
+        places = [0] * len(near) if contexts is None else contexts
+        together: dict[int, list[float]] = {}
+        for place, cosine in zip(places, near, strict=True):
+            together.setdefault(place, []).append(cosine)
+        means = {place: math.fsum(near) / len(near) for place, near in together.items()}
+        highest = max(means.values(), default=0.0)
+        values["context_gap"] = [means[place] - highest for place in places]
+    if "fewness" in names:
+        values["fewness"] = [-math.log(len(judged))] * len(judged)
+    return [values[name] for name in names]
 
 
 def mapped(
@@ -247,11 +409,11 @@ def mapped(
         [0.5, 0.75]
     """
     values = columns(tuple(weights), judged, cosines, contexts)
-    found: list[float] = []
+    shares: list[float] = []
     for i in range(len(judged)):
         p = sigmoid(intercept + sum(w * column[i] for w, column in zip(weights.values(), values, strict=True)))
-        found.append(interpolated(p, knots) if knots else p)
-    return found
+        shares.append(interpolated(p, knots) if knots else p)
+    return shares
 
 
 def interpolated(x: float, knots: Sequence[tuple[float, float]]) -> float:
@@ -280,15 +442,99 @@ def _from_bytes(raw: bytes) -> Calibration:
     if not isinstance(value, dict) or "ragstone_calibration" not in value:
         raise CalibrationError("holds no calibration; `ragstone calibrate` writes one")
     content = dict(cast("dict[str, object]", value))
-    form, digest = content.pop("ragstone_calibration"), content.pop("digest", None)
+    form, written = content.pop("ragstone_calibration"), content.pop("digest", None)
     if form != _FORMAT or isinstance(form, bool):
         raise CalibrationError(f"is of form {form!r}; this ragstone reads {_FORMAT}: upgrade, or calibrate again")
     try:
-        found = Calibration.model_validate_json(json.dumps(content), strict=True)
+        calibration = Calibration.model_validate_json(json.dumps(content), strict=True)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         at = ".".join(map(str, first["loc"]))
         raise CalibrationError(f"{at}: {first['msg']}" if at else first["msg"].removeprefix("Value error, ")) from None
-    if digest != found.digest:
-        raise CalibrationError(f"digest: is {digest!r}, the content's is {found.digest!r}: was edited; calibrate again")
-    return found
+    if written != calibration.digest:
+        actual = calibration.digest
+        raise CalibrationError(f"digest: is {written!r}, the content's is {actual!r}: was edited; calibrate again")
+    return calibration
+
+
+# Options that are told apart elsewhere (judge, version), or that leave the score as it is.
+_NOT_SETTINGS = {
+    "llm",
+    "asking",
+    "calibration",
+    "instructions",
+    "max_characters",
+    "max_input_tokens",
+    "parts",
+    "threshold",
+}
+
+
+def prompts_digest(metric: Metric) -> str:
+    """Return what stands for the instructions that a metric gives its judge."""
+    return digest({**metric.prompts, **metric.instructions})
+
+
+def plain_version(metric: Metric) -> str:
+    """Return a metric's version without what a calibration adds to it."""
+    return metric.version.partition("+cal:")[0]
+
+
+def settings_of(metric: Metric, item: CalibratedItem) -> dict[str, Any]:
+    """Return the options that the item depends on, as JSON: those of the whole metric for a score.
+
+    Example:
+        >>> from ragstone import SummarizationScore
+        >>> from ragstone.testing import FakeLLM
+        >>> settings_of(SummarizationScore(llm=FakeLLM(lambda request: "")), "score")["coeff"]
+        0.5
+    """
+    if item != "score":
+        return {}
+    fields = [field for field in dataclasses.fields(metric) if field.name not in _NOT_SETTINGS]
+    # An embedder that may be left out is for calibrations of something else.
+    names = [field.name for field in fields if field.name != "embedder" or metric.needs_embedder]
+    return {name: _plain(getattr(metric, name)) for name in names}
+
+
+def _plain(value: object) -> object:
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in cast("Mapping[object, object]", value).items()}
+    if isinstance(value, Sequence):
+        return [_plain(item) for item in cast("Sequence[object]", value)]
+    for name in ("cache_key", "model", "__qualname__"):
+        if isinstance(label := getattr(value, name, None), str):
+            return label
+    return type(value).__qualname__
+
+
+def _differences(calibration: Calibration, metric: Metric) -> Iterator[str]:
+    """Yield, in words, each way in which a metric is not the one that the calibration is of."""
+    if metric.name != calibration.metric:
+        yield f"it is of {calibration.metric}, this is {metric.name}"
+        return
+    identity = (
+        ("version", calibration.version, plain_version(metric)),
+        ("instructions", calibration.prompts, prompts_digest(metric)),
+        ("judge", calibration.judge, metric.judge.model),
+    )
+    for name, made_with, has in identity:
+        if made_with != has:
+            yield f"{name}: made with {made_with!r}, this has {has!r}"
+    if calibration.embeds:
+        model = None if metric.judge_embedder is None else metric.judge_embedder.model
+        if model is None:
+            yield f"embedder: made with {calibration.embedder!r}, this has none; pass embedder="
+        elif model != calibration.embedder:
+            yield f"embedder: made with {calibration.embedder!r}, this has {model!r}"
+    if metric.asks_one_by_one != calibration.one_by_one:
+        ways = {True: "one_by_one", False: "together"}
+        yield f"asking: made {ways[calibration.one_by_one]!r}, this asks {ways[metric.asks_one_by_one]!r}"
+    settings = settings_of(metric, calibration.item)
+    for name in sorted((settings.keys() | calibration.settings.keys()) - _NOT_SETTINGS):  # older ones may name them
+        if settings.get(name) != calibration.settings.get(name):
+            yield f"{name}: made with {calibration.settings.get(name)!r}, this has {settings.get(name)!r}"
+    if calibration.item not in ("score", *metric.calibrated_items):
+        yield f"it is of a {calibration.item}, which {metric.name} does not ask about one by one"

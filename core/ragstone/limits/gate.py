@@ -6,9 +6,8 @@ from functools import partial
 from typing import TypeVar
 
 from ragstone.judge import LLM, Embedder, LLMReply, LLMRequest
-from ragstone.judging.draws import of_draw
 from ragstone.judging.drivers import needed
-from ragstone.judging.flow import CannotScore, Meter, Request
+from ragstone.judging.flow import CannotScore, Meter, Request, of_draw
 from ragstone.judging.prompt import tokens
 from ragstone.limits.lane import Lane
 from ragstone.limits.pushback import pushback

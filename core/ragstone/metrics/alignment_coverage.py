@@ -4,16 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, cast
 
-from ragstone.judge import LLMReply
-from ragstone.judging.flow import CannotScore, Flow, ask, both, each
-from ragstone.judging.prompt import numbered
-from ragstone.judging.reply import Answer, BadReply, Reply, exactly, parse_reply
-from ragstone.judging.schema import TEXT, keyed, listing, one_of, record, whole
+from ragstone.errors import CannotScore
+from ragstone.judging.flow import Flow, both
+from ragstone.judging.reply import Answer
+from ragstone.judging.schema import TEXT, distinct, listing, record
 from ragstone.metrics.base import Metric
-from ragstone.metrics.closed_questions import ask_closed, check_questions, expected_share
-from ragstone.metrics.options import check_count, check_option
-from ragstone.metrics.sentences import listed, sentences_of
-from ragstone.outcome import Evidence, Score, Verdict
+from ragstone.metrics.items import ask_closed, check_claims, list_claims, sentences_of, verdicts_of
+from ragstone.metrics.options import check_count, check_option, check_questions
+from ragstone.metrics.scoring import expected_share
+from ragstone.outcome import Score
 from ragstone.sample import Sample, SampleField
 from ragstone.text import Splitter, split_sentences
 
@@ -46,25 +45,39 @@ _ANSWER = (
     "Answer closed questions from a text alone. yes or no: what the text says or plainly implies. cannot_tell: the "
     "text does not settle it."
 )
-_VERDICT_WORDS = ("supported", "contradicted", "not_in_source")
 _ANSWERS = ("yes", "no", "cannot_tell")
 
 
-class _Claims(Reply):
-    claims: list[str]
+def coverage_counts(pairs: Sequence[tuple[str, str]], rule: CoverageRule) -> tuple[int, int]:
+    """Return how many questions are covered, of how many that count, from the answers on original and summary.
+
+    Example:
+        >>> coverage_counts([("yes", "yes"), ("yes", "no"), ("no", "no")], "both_yes")
+        (1, 2)
+        >>> coverage_counts([("yes", "yes"), ("yes", "no"), ("no", "no")], "agreement")
+        (2, 3)
+    """
+    if rule == "agreement":
+        return sum(a == b for a, b in pairs), len(pairs)
+    return list(pairs).count(("yes", "yes")), sum(a == "yes" for a, _ in pairs)
 
 
-class _MadeQuestions(Reply):
-    questions: list[str]
+def expected_coverage(on_source: Sequence[Answer], on_summary: Sequence[Answer], rule: CoverageRule) -> float | None:
+    """Return coverage with probabilities in place of answers; None where one is missing or it is 0 of 0.
 
-
-class _Checked(Reply):
-    evidence: list[int]
-    verdict: str
-
-
-class _Verdicts(Reply):
-    verdicts: dict[str, _Checked]
+    With P and Q the probabilities on the original and on the summary: "both_yes" is sum P(yes) Q(yes) / sum
+    P(yes), "agreement" is the mean over questions of sum over answers a of P(a) Q(a).
+    """
+    shares: list[tuple[float, float]] = []
+    for a, b in zip(on_source, on_summary, strict=True):
+        if a.probabilities is None or b.probabilities is None:
+            return None
+        if rule == "both_yes":
+            shares.append((a.probabilities["yes"] * b.probabilities["yes"], a.probabilities["yes"]))
+        else:
+            shares.append((sum(p * b.probabilities[word] for word, p in a.probabilities.items()), 1.0))
+    weight = sum(of for _, of in shares)
+    return min(1.0, sum(share for share, _ in shares) / weight) if weight else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,8 +157,8 @@ class AlignmentCoverage(Metric):
         check_option("source", self.source, ("user_input", "retrieved_contexts"))
         check_option("coverage_rule", self.coverage_rule, ("both_yes", "agreement"))
         check_count("n_questions", self.n_questions)
-        given = check_questions("assessment_questions", self.assessment_questions)
-        object.__setattr__(self, "assessment_questions", given)
+        questions = check_questions("assessment_questions", self.assessment_questions)
+        object.__setattr__(self, "assessment_questions", questions)
         if self.language not in (None, "en"):
             self.splitter("", self.language)  # an unknown language is refused here, not at the first sample
 
@@ -168,23 +181,24 @@ class AlignmentCoverage(Metric):
         self._fits(sample, *self.required_fields)
         original = "\n".join(sample.texts(self.source))
         summary = sample.response or ""
+        finding = list_claims(self, _CLAIMS, "summary", summary)
         if self.assessment_questions is None:
-            claims, questions = yield from both(self._claims(summary), self._make_questions(original))
+            claims, questions = yield from both(finding, self._make_questions(original))
         else:
-            claims, questions = (yield from self._claims(summary)), tuple(self.assessment_questions)
+            claims, questions = (yield from finding), tuple(self.assessment_questions)
         if not claims:
             raise CannotScore("undefined", "alignment: the judge found no claim in response (0 of 0)")
-        verdicts, (on_source, on_summary) = yield from both(
-            self._check(claims, sample, original),
+        sentences = sentences_of(sample, self.source, self.splitter, self.language)
+        checks, (on_source, on_summary) = yield from both(
+            check_claims(self, _VERDICTS, claims, "original", original, sentences),
             both(
                 ask_closed(self, "source_answers", _ANSWER, "text", original, questions, _ANSWERS),
                 ask_closed(self, "summary_answers", _ANSWER, "text", summary, questions, _ANSWERS),
             ),
         )
-        supported = sum(verdict.verdict == "supported" for verdict in verdicts)
-        covered, asked = coverage_counts(
-            [a.choice for a in on_source], [a.choice for a in on_summary], self.coverage_rule
-        )
+        supported = sum(check.choice == "supported" for check in checks)
+        pairs = [(a.choice, b.choice) for a, b in zip(on_source, on_summary, strict=True)]
+        covered, asked = coverage_counts(pairs, self.coverage_rule)
         if not asked:
             raise CannotScore(
                 "undefined",
@@ -192,182 +206,34 @@ class AlignmentCoverage(Metric):
             )
         breakdown = {"alignment": supported / len(claims), "coverage": covered / asked}
         result = min(breakdown.values())
-        alignment_expected = expected_share([verdict.probability for verdict in verdicts])
+        alignment_expected = expected_share([check.probability("supported") for check in checks])
         coverage_expected = expected_coverage(on_source, on_summary, self.coverage_rule)
         if alignment_expected is not None and coverage_expected is not None:
             breakdown |= {"alignment_expected": alignment_expected, "coverage_expected": coverage_expected}
             result = min(alignment_expected, coverage_expected) if self.scoring == "expected" else result
         rule = "answered yes on both" if self.coverage_rule == "both_yes" else "answered the same on both"
+        uncovered = [a != b and (a == "yes" or self.coverage_rule == "agreement") for a, b in pairs]
         return self._score(
             result,
             f"{supported} of {len(claims)} claims are supported by the original; "
             f"{covered} of {asked} questions are {rule}.",
             breakdown=breakdown,
             verdicts=[
-                *verdicts,
-                *_answer_verdicts("source_answer", questions, on_source, [False] * len(questions)),
-                *_answer_verdicts(
-                    "summary_answer",
-                    questions,
-                    on_summary,
-                    [
-                        a.choice != b.choice and (a.choice == "yes" or self.coverage_rule == "agreement")
-                        for a, b in zip(on_source, on_summary, strict=True)
-                    ],
-                ),
+                *verdicts_of("claim", claims, checks, "supported"),
+                *verdicts_of("source_answer", questions, on_source, "yes", [False] * len(questions)),
+                *verdicts_of("summary_answer", questions, on_summary, "yes", uncovered),
             ],
         )
 
-    def _claims(self, summary: str) -> Flow[tuple[str, ...]]:
-        request = self.request(
-            "claims",
-            _CLAIMS,
-            {"summary": summary},
-            'List the claims of this summary. Reply with bare JSON: {"claims": [TEXT]}.',
-            record(claims=listing(TEXT)),
-        )
-
-        def parse(reply: LLMReply) -> tuple[str, ...]:
-            return _distinct(parse_reply(reply.text, _Claims).claims, "claim")
-
-        return (yield from ask(request, parse))
-
     def _make_questions(self, original: str) -> Flow[tuple[str, ...]]:
         n = self.n_questions
-        request = self.request(
+        return self.ask_json(
             "questions",
             _QUESTIONS,
             {"text": original},
-            f"Write {n} different yes/no questions on the facts of this text; the right answer to each is yes. "
-            f'Reply with bare JSON: {{"questions": [QUESTION]}}, {n} in the list.',
+            f"Write {n} different yes/no questions on the facts of this text; the right answer to each is yes.",
             record(questions=listing(TEXT, n, n)),
+            lambda value: distinct(value["questions"], "question"),
+            names={"questions": "QUESTION"},
             fill={"n": str(n)},
         )
-
-        def parse(reply: LLMReply) -> tuple[str, ...]:
-            questions = parse_reply(reply.text, _MadeQuestions).questions
-            if len(questions) != n:
-                raise BadReply(f"{len(questions)} questions where {n} were asked for")
-            return _distinct(questions, "question")
-
-        return (yield from ask(request, parse))
-
-    def _check(self, claims: Sequence[str], sample: Sample, original: str) -> Flow[list[Verdict]]:
-        if self.asks_one_by_one:
-            answers = yield from each(
-                [
-                    self.ask_choice(
-                        self.choice(
-                            "verdict",
-                            _VERDICTS,
-                            {"original": original, "claim": claim},
-                            "Is the claim supported by the original? Reply with one word: supported, contradicted or "
-                            "not_in_source.",
-                            _VERDICT_WORDS,
-                        )
-                    )
-                    for claim in claims
-                ]
-            )
-            return [
-                Verdict(
-                    id=str(i),
-                    kind="claim",
-                    text=claim,
-                    verdict=a.choice,
-                    probability=a.probability("supported"),
-                    lowers_score=a.choice != "supported",
-                )
-                for i, (claim, a) in enumerate(zip(claims, answers, strict=True), 1)
-            ]
-        sentences = sentences_of(sample, self.source, self.splitter, self.language)
-        ids = [str(i) for i in range(1, len(claims) + 1)]
-        request = self.request(
-            "verdicts",
-            _VERDICTS,
-            {"original": listed(sentences), "claims": numbered(claims)},
-            f"Check each of the {len(ids)} claims. "
-            "evidence: numbers of the original's sentences that show it, [] if none. "
-            'Reply with bare JSON: {"verdicts": {NUMBER: {"evidence": [NUMBER], "verdict": WORD}}}.',
-            record(
-                verdicts=keyed(
-                    dict.fromkeys(
-                        ids,
-                        record(evidence=listing(whole(1, len(sentences))), verdict=one_of(_VERDICT_WORDS)),
-                    )
-                )
-            ),
-        )
-
-        def parse(reply: LLMReply) -> list[Verdict]:
-            given = parse_reply(reply.text, _Verdicts).verdicts
-            exactly(given, ids, "verdict")
-            return [_verdict(i, claim, given[i], sentences) for i, claim in zip(ids, claims, strict=True)]
-
-        return (yield from ask(request, parse))
-
-
-def _verdict(i: str, claim: str, checked: _Checked, sentences: Sequence[Evidence]) -> Verdict:
-    if checked.verdict not in _VERDICT_WORDS:
-        raise BadReply(f"the verdict on id {i} is not one of {', '.join(_VERDICT_WORDS)}")
-    for number in checked.evidence:
-        if not 1 <= number <= len(sentences):
-            raise BadReply(f"the evidence of id {i} names sentence {number}; there are {len(sentences)}")
-    shown = tuple(sentences[number - 1] for number in sorted(set(checked.evidence)))
-    return Verdict(
-        id=i,
-        kind="claim",
-        text=claim,
-        verdict=checked.verdict,
-        evidence=shown,
-        lowers_score=checked.verdict != "supported",
-    )
-
-
-def _answer_verdicts(
-    kind: str, questions: Sequence[str], answers: Sequence[Answer], lower: Sequence[bool]
-) -> list[Verdict]:
-    return [
-        Verdict(id=str(i), kind=kind, text=text, verdict=a.choice, probability=a.probability("yes"), lowers_score=low)
-        for i, (text, a, low) in enumerate(zip(questions, answers, lower, strict=True), 1)
-    ]
-
-
-def _distinct(items: Sequence[str], what: str) -> tuple[str, ...]:
-    """Return the items without repetitions, which would count twice."""
-    if any(not item.strip() for item in items):
-        raise BadReply(f"a {what} is blank")
-    return tuple(dict.fromkeys(item.strip() for item in items))
-
-
-def coverage_counts(on_source: Sequence[str], on_summary: Sequence[str], rule: CoverageRule) -> tuple[int, int]:
-    """Return how many questions are covered, of how many that count, from the answers on both texts.
-
-    Example:
-        >>> coverage_counts(["yes", "yes", "no"], ["yes", "no", "no"], "both_yes")
-        (1, 2)
-        >>> coverage_counts(["yes", "yes", "no"], ["yes", "no", "no"], "agreement")
-        (2, 3)
-    """
-    pairs = list(zip(on_source, on_summary, strict=True))
-    if rule == "agreement":
-        return sum(a == b for a, b in pairs), len(pairs)
-    return pairs.count(("yes", "yes")), sum(a == "yes" for a, _ in pairs)
-
-
-def expected_coverage(on_source: Sequence[Answer], on_summary: Sequence[Answer], rule: CoverageRule) -> float | None:
-    """Return coverage with probabilities in place of answers; None where one is missing or it is 0 of 0.
-
-    With P and Q the probabilities on the original and on the summary: "both_yes" is sum P(yes) Q(yes) / sum
-    P(yes), "agreement" is the mean over questions of sum over answers a of P(a) Q(a).
-    """
-    shares: list[tuple[float, float]] = []
-    for a, b in zip(on_source, on_summary, strict=True):
-        if a.probabilities is None or b.probabilities is None:
-            return None
-        if rule == "both_yes":
-            shares.append((a.probabilities["yes"] * b.probabilities["yes"], a.probabilities["yes"]))
-        else:
-            shares.append((sum(p * b.probabilities[word] for word, p in a.probabilities.items()), 1.0))
-    weight = sum(of for _, of in shares)
-    return min(1.0, sum(share for share, _ in shares) / weight) if weight else None

@@ -2,20 +2,16 @@
 
 import unicodedata
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from os import PathLike
-from typing import TYPE_CHECKING, ClassVar, Literal, cast, get_args
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar, cast, get_args
 
 from ragstone.judge import LLM, Asking, Embedder, LLMReply, LLMRequest
-from ragstone.judging.flow import CannotScore, Flow, Meter, ask, each
+from ragstone.judging.flow import CannotScore, Flow, Meter, ask
 from ragstone.judging.prompt import DATA_NOTICE, digest, fence, filled, tokens
-from ragstone.judging.reply import Answer, BadReply, parse_choice
-from ragstone.judging.schema import Schema, one_of
+from ragstone.judging.reply import Answer, parse_choice
+from ragstone.judging.schema import BadReply, Schema, bare_json, one_of, parse
 from ragstone.judging.suspicion import suspected
-from ragstone.labels.calibration import Calibration
-from ragstone.labels.signals import Item
-from ragstone.labels.votes import VOTE_TEMPERATURE, voted
 from ragstone.metrics.options import check_count, check_instructions, check_members, check_number, check_option
 from ragstone.outcome import Outcome, Score, Unscored, UnscoredReason, Verdict
 from ragstone.registry import RegistryError, make_embedder, make_llm
@@ -25,6 +21,8 @@ if TYPE_CHECKING:
     from ragstone.judging.drivers import Answering
 
 Scoring = Literal["count", "expected"]
+CalibratedItem = Literal["sentence", "noncommittal", "score"]
+T = TypeVar("T")
 
 # Above this many characters a sample's splitting and prompt building leave the event loop for a thread:
 # 2,000 characters are some 6 ms of work, a thread costs 0.1 ms.
@@ -42,6 +40,48 @@ _AN_EMBEDDER = (
     "ragstone.BaseEmbedder makes one of a class with embed or aembed"
 )
 _BLANK = "\u115f\u1160\u2800\u3164\uffa0"  # fillers of Hangul and the empty Braille cell: letters and a symbol by name
+
+
+class Calibrating(Protocol):
+    """What maps a judge's probabilities to shares of yes, or a score to another: `ragstone.labels.Calibration`."""
+
+    @property
+    def digest(self) -> str:
+        """What stands for it in the metric's version."""
+        ...
+
+    @property
+    def item(self) -> CalibratedItem:
+        """What it maps."""
+        ...
+
+    @property
+    def one_by_one(self) -> bool:
+        """Whether it is of a judge that is asked one item per call."""
+        ...
+
+    @property
+    def embeds(self) -> bool:
+        """Whether it looks at cosines."""
+        ...
+
+    def check(self, metric: "Metric", /) -> None:
+        """Refuse a metric that it is not of."""
+        ...
+
+    def ask(self, request: LLMRequest, answer: Callable[[LLMRequest], Flow[Answer]], /) -> Flow[Answer]:
+        """Ask for one of the request's choices, once or for votes."""
+        ...
+
+    def answers(
+        self, answers: Sequence[Answer], cosines: Sequence[float] | None = None, contexts: Sequence[int] | None = None
+    ) -> list[Answer]:
+        """Return one sample's answers as it has them."""
+        ...
+
+    def score(self, value: float, reason: str, /) -> tuple[float, dict[str, float], str]:
+        """Return a score's value as it has it, what it adds to the breakdown, and the reason."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,8 +106,8 @@ class Metric(ABC):
             `Unscored("over_budget")` before it is read, split or shown to the judge.
         instructions: Other instructions to the judge, by step (a key of `prompts`). What is said of the data and of
             the form of the reply stays. They make the version "VERSION+DIGEST".
-        calibration: What `ragstone calibrate` found with this metric and judge: a path, or a `Calibration`; it is
-            refused for any other. It makes the version "VERSION+cal:DIGEST".
+        calibration: What `ragstone calibrate` fitted for this metric and judge (`ragstone.labels.Calibration.load`);
+            it is refused for any other. It makes the version "VERSION+cal:DIGEST".
 
     Attributes:
         name: The metric's name.
@@ -99,7 +139,7 @@ class Metric(ABC):
     higher_is_better: ClassVar[bool] = True
     prompts: ClassVar[Mapping[str, str]] = {}
     needs_embedder: ClassVar[bool] = False
-    calibrated_items: ClassVar[tuple[Item, ...]] = ()
+    calibrated_items: ClassVar[tuple[CalibratedItem, ...]] = ()
 
     llm: LLM | str
     threshold: float | None = None
@@ -108,7 +148,7 @@ class Metric(ABC):
     max_input_tokens: int | None = None
     max_characters: int | None = DEFAULT_MAX_CHARACTERS
     instructions: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
-    calibration: Calibration | str | PathLike[str] | None = None
+    calibration: Calibrating | None = None
 
     def __post_init__(self) -> None:
         for fact in ("name", "version"):
@@ -131,7 +171,11 @@ class Metric(ABC):
         if changed := {step: text for step, text in self.instructions.items() if text != self.prompts[step]}:
             object.__setattr__(self, "version", f"{type(self).version}+{digest(changed)}")
         if self.calibration is not None:
-            self._calibrate(self.calibration)
+            if not hasattr(self.calibration, "answers"):
+                kind = type(self.calibration).__name__
+                raise TypeError(f"calibration: is {kind}; pass ragstone.labels.Calibration.load(path)")
+            self.calibration.check(self)
+            object.__setattr__(self, "version", f"{self.version}+cal:{self.calibration.digest}")
         if self.scoring == "expected" and not self.asks_one_by_one:
             raise ValueError(
                 "scoring='expected' needs probabilities, which only asking='one_by_one' gives; the judge "
@@ -157,18 +201,9 @@ class Metric(ABC):
             object.__setattr__(self, "embedder", placed)
         check_members("embedder", placed, ("model", "embed", "aembed"), _AN_EMBEDDER)
 
-    def _calibrate(self, given: Calibration | str | PathLike[str]) -> None:
-        if not isinstance(cast("object", given), (Calibration, str, PathLike)):
-            raise TypeError(f"calibration: is {type(given).__name__}; pass a path, or a Calibration")
-        calibration = given if isinstance(given, Calibration) else Calibration.load(given)
-        object.__setattr__(self, "calibration", calibration)
-        calibration.check(self)
-        object.__setattr__(self, "version", f"{self.version}+cal:{calibration.digest}")
-
-    def calibration_of(self, item: Item) -> Calibration | None:
+    def calibration_of(self, item: CalibratedItem) -> Calibrating | None:
         """Return the calibration, where it is of this item."""
-        found = self.calibration
-        return found if isinstance(found, Calibration) and found.item == item else None
+        return self.calibration if self.calibration is not None and self.calibration.item == item else None
 
     @property
     @abstractmethod
@@ -280,7 +315,7 @@ class Metric(ABC):
     @property
     def asks_one_by_one(self) -> bool:
         """Whether each item gets a call of its own, by `asking` and by what suits the judge."""
-        if self.asking == "auto" and isinstance(self.calibration, Calibration):
+        if self.asking == "auto" and self.calibration is not None:
             return self.calibration.one_by_one
         return (self.judge.asking if self.asking == "auto" else self.asking) == "one_by_one"
 
@@ -350,12 +385,10 @@ class Metric(ABC):
         Raises:
             CannotScore: "undefined" when `scoring="expected"` and the judge gives no probabilities.
         """
-        choices = request.choices or ()
-        votes = self.calibration.votes if isinstance(self.calibration, Calibration) else 1
-        if votes > 1:
-            draws = [replace(request, temperature=VOTE_TEMPERATURE, sample_index=i) for i in range(votes)]
-            return voted((yield from each([self._answer(draw, choices) for draw in draws])), choices)
-        answer = yield from self._answer(request, choices)
+        if self.calibration is None:
+            answer = yield from self._answer(request)
+        else:
+            answer = yield from self.calibration.ask(request, self._answer)
         if self.scoring == "expected" and answer.probabilities is None:
             raise CannotScore(
                 "undefined",
@@ -364,12 +397,56 @@ class Metric(ABC):
         return answer
 
     @staticmethod
-    def _answer(request: LLMRequest, choices: tuple[str, ...]) -> Flow[Answer]:
+    def _answer(request: LLMRequest) -> Flow[Answer]:
+        choices = request.choices or ()
 
-        def parse(reply: LLMReply) -> Answer:
+        def read(reply: LLMReply) -> Answer:
             return Answer(parse_choice(reply.text, choices), _distribution(reply.probabilities, choices))
 
-        return (yield from ask(request, parse))
+        return ask(request, read)
+
+    def ask_json(
+        self,
+        step: str,
+        instructions: str,
+        data: Mapping[str, str],
+        task: str,
+        schema: Schema,
+        read: Callable[[Any], T],
+        *,
+        names: Mapping[str, str] | None = None,
+        temperature: float = 0.0,
+        sample_index: int = 0,
+        fill: Mapping[str, str] | None = None,
+    ) -> Flow[T]:
+        """Ask for a JSON value of a schema: it is sent to the judge, checks the reply and writes the example.
+
+        Args:
+            step: As for `request`; likewise `instructions`, `data`, `temperature`, `sample_index`, `fill`.
+            instructions: The metric's own.
+            data: What came from the app, by name.
+            task: What to do, in short; the form of the reply is said behind it.
+            schema: Of the reply (`ragstone.judging.record`, `listing`, ...).
+            read: Makes the result of the reply's value; raises `BadReply` for what the schema cannot say.
+            names: What stands for texts in the example, by key, as for `ragstone.judging.schema.bare_json`.
+            temperature: Above 0 where several different draws are wanted.
+            sample_index: Which draw it is.
+            fill: What stands for each {NAME} in the instructions.
+
+        Raises:
+            CannotScore: "over_budget", or "judge_unparseable" when the second reply cannot be read either.
+        """
+        request = self.request(
+            step,
+            instructions,
+            data,
+            f"{task} {bare_json(schema, names)}",
+            schema,
+            temperature=temperature,
+            sample_index=sample_index,
+            fill=fill,
+        )
+        return (yield from ask(request, lambda reply: read(parse(reply.text, schema))))
 
     def _score(
         self,
@@ -382,20 +459,18 @@ class Metric(ABC):
         low, high = self.bounds
         if not low <= value <= high:
             raise ValueError(f"{self.name}: the value {value!r} is outside the metric's bounds {low} to {high}")
-        if (calibration := self.calibration_of("score")) is not None and calibration.method != "none":
-            breakdown = {**(breakdown or {}), "uncalibrated": value}
-            (value,) = calibration.apply([value])
-            reason = f"{reason} {calibration.told()} {breakdown['uncalibrated']:.2f} became {value:.2f}."
-        elif isinstance(self.calibration, Calibration):
-            reason = f"{reason} {self.calibration.told()}"
-        if self.scoring == "expected" and calibration is None:
+        parts = dict(breakdown or {})
+        if self.calibration is not None:
+            value, more, reason = self.calibration.score(value, reason)
+            parts |= more
+        if self.scoring == "expected" and self.calibration_of("score") is None:
             reason = f"{reason} By the judge's probabilities: {value:.2f}."
         return Score(
             metric=self.name,
             value=value + 0.0,  # never -0.0
             passed=None if self.threshold is None else value >= self.threshold,
             reason=reason,
-            breakdown={name: part + 0.0 for name, part in (breakdown or {}).items()},
+            breakdown={name: part + 0.0 for name, part in parts.items()},
             verdicts=tuple(verdicts),
             version=self.version,
         )
@@ -409,9 +484,9 @@ def _visible(text: str) -> bool:
     return any(unicodedata.category(character)[0] not in "ZC" and character not in _BLANK for character in text)
 
 
-def _distribution(given: Mapping[str, float] | None, choices: tuple[str, ...]) -> Mapping[str, float] | None:
-    if given is None:
-        return None
-    if set(given) != set(choices) or not all(0.0 <= p <= 1.0 for p in given.values()):
+def _distribution(probabilities: Mapping[str, float] | None, choices: tuple[str, ...]) -> Mapping[str, float] | None:
+    if probabilities is not None and (
+        set(probabilities) != set(choices) or not all(0.0 <= p <= 1.0 for p in probabilities.values())
+    ):
         raise BadReply("the probabilities are not those of the choices")
-    return given
+    return probabilities

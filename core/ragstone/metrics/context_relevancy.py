@@ -6,19 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from ragstone.judge import Embedder, LLMReply
-from ragstone.judging.flow import CannotScore, Flow, ask, both, each, embed
+from ragstone.errors import CannotScore
+from ragstone.judge import Embedder
+from ragstone.judging.flow import Flow, both, each, embed
 from ragstone.judging.prompt import one_line, sendable, tokens
-from ragstone.judging.reply import Answer, BadReply, Reply, parse_reply
-from ragstone.judging.schema import TEXT, listing, record, whole
-from ragstone.labels.answers import calibrated
-from ragstone.labels.signals import Item
-from ragstone.metrics.base import Metric
-from ragstone.metrics.closed_questions import expected_share
-from ragstone.metrics.cosines import cosines_to_first
-from ragstone.metrics.odds import by_odds
+from ragstone.judging.reply import Answer
+from ragstone.judging.schema import TEXT, BadReply, listing, record, whole
+from ragstone.metrics.base import CalibratedItem, Metric
+from ragstone.metrics.items import listed, sentences_of
 from ragstone.metrics.options import check_option
-from ragstone.metrics.sentences import listed, sentences_of
+from ragstone.metrics.scoring import by_odds, cosines_to_first, expected_share
 from ragstone.outcome import Evidence, Score, Verdict
 from ragstone.sample import Sample, SampleField
 from ragstone.text import Splitter, language_of, split_sentences
@@ -40,12 +37,35 @@ _SENTENCE_OVERHEAD = 3  # tokens of "[12] " and the line break
 _PROMPT_OVERHEAD = 200  # tokens of instructions, fences and reminder, generously
 
 
-class _Ids(Reply):
-    ids: list[int]
+def against_best(passages: Sequence[Answer]) -> list[Answer]:
+    """Weigh passages against the best of several, where each alone is more likely not to hold the answer.
+
+    An answer that takes two passages is in neither, so a judge says no of each. The odds of all are then divided by
+    the best one's, which become 1. A single passage stays as it is, and so do answers without odds.
+
+    Example:
+        >>> best, other = Answer("no", {"yes": 0.4, "no": 0.6}), Answer("no", {"yes": 0.25, "no": 0.75})
+        >>> [round(answer.probability("yes"), 2) for answer in against_best([best, other])]
+        [0.5, 0.33]
+    """
+    odds = [answer.probabilities for answer in passages if answer.probabilities is not None]
+    best = max(odds, key=lambda one: one["yes"], default={"yes": 0.0, "no": 0.0})
+    if len(odds) < len(passages) or len(odds) == 1 or not 0.0 < best["yes"] < best["no"]:
+        return list(passages)
+    return [by_odds(one["yes"] * best["no"], one["no"] * best["yes"]) for one in odds]
 
 
-class _Copies(Reply):
-    sentences: list[str]
+def joined(sentence: Answer, passage: Answer) -> Answer:
+    """Return yes where sentence and passage together say so: their odds multiplied; without odds, where both say yes.
+
+    Example:
+        >>> joined(Answer("yes", {"yes": 0.6, "no": 0.4}), Answer("no", {"yes": 0.25, "no": 0.75})).choice
+        'no'
+    """
+    if sentence.probabilities is None or passage.probabilities is None:
+        return Answer("yes" if sentence.choice == passage.choice == "yes" else "no")
+    # both are 0 where the one is certain of yes and the other of no
+    return by_odds(*(sentence.probabilities[word] * passage.probabilities[word] for word in ("yes", "no")))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +103,7 @@ class ContextRelevancy(Metric):
         A score within [0, 1]. Breakdown: `sentence`, `chunk`; `sentence_expected`, `chunk_expected` where
         there are probabilities; `sentence_uncalibrated` where sentences were calibrated; `unmatched` (a count) for
         "verbatim". Verdicts: each sentence, "relevant" or
-        "irrelevant"; the relevant ones with chunk index and offsets as evidence.
+        "irrelevant", with chunk index and offsets as evidence.
 
     Source:
         ragas 0.1.10, "Context Relevancy" (Es et al. 2023, arXiv 2309.15217, section 3).
@@ -105,7 +125,7 @@ class ContextRelevancy(Metric):
         "sentence": _NEEDED,
         "passage": _NEEDED,
     }
-    calibrated_items: ClassVar[tuple[Item, ...]] = ("sentence",)
+    calibrated_items: ClassVar[tuple[CalibratedItem, ...]] = ("sentence",)
 
     selection: Literal["ids", "verbatim"] = "ids"
     granularity: Literal["sentence", "chunk"] = "sentence"
@@ -134,7 +154,9 @@ class ContextRelevancy(Metric):
         unmatched: list[str] = []
         uncalibrated: Mapping[str, float] = {}
         if self.asks_one_by_one:
-            relevant, probabilities, uncalibrated = yield from self._each_sentence(question, sentences, sample)
+            answers, uncalibrated = yield from self._each_sentence(question, sentences, sample)
+            relevant = {i for i, answer in enumerate(answers) if answer.choice == "yes"}
+            probabilities = [answer.probability("yes") for answer in answers]
         elif self.selection == "ids":
             relevant = yield from self._by_ids(question, sentences)
         else:
@@ -165,7 +187,7 @@ class ContextRelevancy(Metric):
                         text=sentence.text,
                         verdict="relevant" if i in relevant else "irrelevant",
                         probability=probabilities[i],
-                        evidence=(sentence,) if i in relevant else (),
+                        evidence=(sentence,),
                         lowers_score=i not in relevant and sentence.chunk not in spared,
                     )
                     for i, sentence in enumerate(sentences)
@@ -178,27 +200,20 @@ class ContextRelevancy(Metric):
         )
 
     def _by_ids(self, question: str, sentences: Sequence[Evidence]) -> Flow[set[int]]:
+        def read(ids: Sequence[int]) -> set[int]:
+            if len(set(ids)) != len(ids):
+                raise BadReply("an id stands twice")
+            return {i - 1 for i in ids}
+
         def choose(first: int, batch: Sequence[Evidence]) -> Flow[set[int]]:
-            last = first + len(batch) - 1
-            request = self.request(
+            return self.ask_json(
                 "sentences",
                 _CHOOSE,
                 {"question": question, "sentences": listed(batch, first)},
-                "List the numbers of the sentences needed to answer the question, none if the answer is not there. "
-                'Reply with bare JSON: {"ids": [NUMBER]}.',
-                record(ids=listing(whole(first, last))),
+                "List the numbers of the sentences needed to answer the question, none if the answer is not there.",
+                record(ids=listing(whole(first, first + len(batch) - 1))),
+                lambda value: read(value["ids"]),
             )
-
-            def parse(reply: LLMReply) -> set[int]:
-                ids = parse_reply(reply.text, _Ids).ids
-                for i in ids:
-                    if not first <= i <= last:
-                        raise BadReply(f"unknown id {i}; the sentences are {first} to {last}")
-                if len(set(ids)) != len(ids):
-                    raise BadReply("an id stands twice")
-                return {i - 1 for i in ids}
-
-            return (yield from ask(request, parse))
 
         chosen = yield from each([choose(first, batch) for first, batch in self._batches(question, sentences)])
         return set[int]().union(*chosen)
@@ -207,14 +222,14 @@ class ContextRelevancy(Metric):
         self, question: str, sentences: Sequence[Evidence], sample: Sample
     ) -> Flow[tuple[set[int], list[str]]]:
         def copy(batch: Sequence[Evidence]) -> Flow[list[str]]:
-            request = self.request(
+            return self.ask_json(
                 "copies",
                 _COPY,
                 {"question": question, "context": _passages(batch, sample)},
-                'Extract the sentences required to answer the question. Reply with bare JSON: {"sentences": [TEXT]}.',
+                "Extract the sentences required to answer the question.",
                 record(sentences=listing(TEXT)),
+                lambda value: value["sentences"],
             )
-            return (yield from ask(request, lambda reply: parse_reply(reply.text, _Copies).sentences))
 
         copies = yield from each([copy(batch) for _, batch in self._batches(question, sentences)])
         places: dict[str, set[int]] = {}
@@ -230,38 +245,31 @@ class ContextRelevancy(Metric):
             if folded.strip("'.\u3002 ") == _PHRASE:
                 continue
             for piece, _, _ in self.splitter(text, self.language or language_of(text)):
-                if found := places.get(_folded(piece)):
-                    relevant |= found
+                if same := places.get(_folded(piece)):
+                    relevant |= same
                 else:
                     unmatched[piece.strip()] = None
         return relevant, list(unmatched)
 
     def _each_sentence(
         self, question: str, sentences: Sequence[Evidence], sample: Sample
-    ) -> Flow[tuple[set[int], list[float | None], Mapping[str, float]]]:
+    ) -> Flow[tuple[list[Answer], Mapping[str, float]]]:
+        """Ask of each sentence: the answers, and the share of yes before a calibration, where there is one."""
         room = self._limit - _PROMPT_OVERHEAD - tokens(question)
-
-        asking = self._of_passages(
-            question,
-            [sentence.text for sentence in sentences],
-            [_around(i, sentences, sample, room) for i in range(len(sentences))],
-        )
+        texts = [sentence.text for sentence in sentences]
+        asking = self._of_passages(question, texts, [_around(i, sentences, sample, room) for i in range(len(texts))])
         calibration = self.calibration_of("sentence")
-        uncalibrated: dict[str, float] = {}
         if calibration is None:
-            answers = yield from asking
+            return (yield from asking), {}
+        cosines: list[float] | None = None
+        if calibration.embeds:
+            answers, vectors = yield from both(asking, embed([question, *texts]))
+            cosines = cosines_to_first(vectors, len(texts))
         else:
-            cosines: list[float] | None = None
-            if calibration.embeds:
-                texts = [question, *(sentence.text for sentence in sentences)]
-                answers, vectors = yield from both(asking, embed(texts))
-                cosines = cosines_to_first(vectors, len(sentences))
-            else:
-                answers = yield from asking
-            uncalibrated["sentence_uncalibrated"] = sum(a.choice == "yes" for a in answers) / len(sentences)
-            answers = calibrated(calibration, answers, cosines, [sentence.chunk or 0 for sentence in sentences])
-        relevant = {i for i, answer in enumerate(answers) if answer.choice == "yes"}
-        return relevant, [answer.probability("yes") for answer in answers], uncalibrated
+            answers = yield from asking
+        share = sum(answer.choice == "yes" for answer in answers) / len(texts)
+        chunks = [sentence.chunk or 0 for sentence in sentences]
+        return calibration.answers(answers, cosines, chunks), {"sentence_uncalibrated": share}
 
     def _of_passages(self, question: str, sentences: Sequence[str], passages: Sequence[str]) -> Flow[list[Answer]]:
         """Ask of each sentence and of each passage, one after the other, so that their beginning is read once."""
@@ -287,12 +295,12 @@ class ContextRelevancy(Metric):
 
         answers = yield from each([of_passage(passage, members) for passage, members in places.items()])
         wholes = against_best([whole for whole, _ in answers])
-        found = {
+        decided = {
             i: joined(answer, whole)
             for whole, members, (_, parts) in zip(wholes, places.values(), answers, strict=True)
             for i, answer in zip(members, parts, strict=True)
         }
-        return [found[i] for i in range(len(sentences))]
+        return [decided[i] for i in range(len(sentences))]
 
     def _needed(self, step: str, data: Mapping[str, str], reminder: str) -> Flow[Answer]:
         words = ("yes", "no")
@@ -309,37 +317,6 @@ class ContextRelevancy(Metric):
                 first, size = i, 0
             size += own
         yield first + 1, sentences[first:]
-
-
-def against_best(passages: Sequence[Answer]) -> list[Answer]:
-    """Weigh passages against the best of several, where each alone is more likely not to hold the answer.
-
-    An answer that takes two passages is in neither, so a judge says no of each. The odds of all are then divided by
-    the best one's, which become 1. A single passage stays as it is, and so do answers without odds.
-
-    Example:
-        >>> best, other = Answer("no", {"yes": 0.4, "no": 0.6}), Answer("no", {"yes": 0.25, "no": 0.75})
-        >>> [round(answer.probability("yes"), 2) for answer in against_best([best, other])]
-        [0.5, 0.33]
-    """
-    odds = [answer.probabilities for answer in passages if answer.probabilities is not None]
-    best = max(odds, key=lambda given: given["yes"], default={"yes": 0.0, "no": 0.0})
-    if len(odds) < len(passages) or len(odds) == 1 or not 0.0 < best["yes"] < best["no"]:
-        return list(passages)
-    return [by_odds(given["yes"] * best["no"], given["no"] * best["yes"]) for given in odds]
-
-
-def joined(sentence: Answer, passage: Answer) -> Answer:
-    """Return yes where sentence and passage together say so: their odds multiplied; without odds, where both say yes.
-
-    Example:
-        >>> joined(Answer("yes", {"yes": 0.6, "no": 0.4}), Answer("no", {"yes": 0.25, "no": 0.75})).choice
-        'no'
-    """
-    if sentence.probabilities is None or passage.probabilities is None:
-        return Answer("yes" if sentence.choice == passage.choice == "yes" else "no")
-    # both are 0 where the one is certain of yes and the other of no
-    return by_odds(*(sentence.probabilities[word] * passage.probabilities[word] for word in ("yes", "no")))
 
 
 def _passages(batch: Sequence[Evidence], sample: Sample) -> str:

@@ -1,7 +1,9 @@
 """Checks of a metric's options when it is made: wrong ones are refused before the first sample."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
+
+from ragstone.judging.prompt import sendable
 
 
 def check_option(name: str, value: object, allowed: Sequence[str]) -> None:
@@ -57,17 +59,17 @@ def check_members(name: str, value: object, members: Sequence[str], instead: str
         raise TypeError(f"{name}: {kind} has no {', '.join(missing)}; {instead}")
 
 
-def check_instructions(given: object, prompts: Mapping[str, str]) -> dict[str, str]:
+def check_instructions(instructions: object, prompts: Mapping[str, str]) -> dict[str, str]:
     """Return a copy of the instructions that a user gave, by step.
 
     Raises:
         TypeError: They are no mapping, or one is no text.
         ValueError: A step is unknown, or an instruction is blank.
     """
-    if not isinstance(given, Mapping):
-        raise TypeError(f"instructions: is {type(given).__name__}; pass a mapping from step to text")
+    if not isinstance(instructions, Mapping):
+        raise TypeError(f"instructions: is {type(instructions).__name__}; pass a mapping from step to text")
     checked: dict[str, str] = {}
-    for step, text in cast("Mapping[str, object]", given).items():
+    for step, text in cast("Mapping[str, object]", instructions).items():
         if step not in prompts:
             raise ValueError(f"instructions: {step!r} is no step; there are {', '.join(prompts) or 'none to replace'}")
         if not isinstance(text, str):
@@ -76,3 +78,25 @@ def check_instructions(given: object, prompts: Mapping[str, str]) -> dict[str, s
             raise ValueError(f"instructions[{step!r}]: is blank")
         checked[step] = text
     return checked
+
+
+def check_questions(name: str, questions: Iterable[str] | None) -> tuple[str, ...] | None:
+    """Return questions that a user gave as a tuple, None for None.
+
+    Raises:
+        TypeError: It is one text, or something in it is no text.
+        ValueError: It is empty, or a question is blank.
+    """
+    if questions is None:
+        return None
+    if isinstance(questions, str):
+        raise TypeError(f"{name}: is one str; pass a list of questions")
+    checked = tuple(questions)
+    if not checked:
+        raise ValueError(f"{name}: is empty; pass None to have questions made from the source")
+    for i, question in enumerate(cast("tuple[object, ...]", checked)):
+        if not isinstance(question, str):
+            raise TypeError(f"{name}[{i}]: is {type(question).__name__}, not text (str)")
+        if not question.strip():
+            raise ValueError(f"{name}[{i}]: is blank")
+    return tuple(map(sendable, checked))

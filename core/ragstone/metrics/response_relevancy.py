@@ -1,25 +1,23 @@
 """ResponseRelevancy: whether the response answers the question that was asked."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
-from ragstone.judge import Embedder, LLMReply, LLMRequest
-from ragstone.judging.flow import Flow, ask, both, each, embed
-from ragstone.judging.reply import Answer, BadReply, Reply, parse_reply
-from ragstone.judging.schema import FLAG, TEXT, Schema, listing, record
-from ragstone.labels.answers import calibrated
-from ragstone.labels.signals import Item
-from ragstone.metrics.base import Metric
-from ragstone.metrics.closed_questions import ask_closed, expected_share
-from ragstone.metrics.cosines import cosines_to_first
-from ragstone.metrics.odds import by_odds
+from ragstone.judge import Embedder
+from ragstone.judging.flow import Flow, both, each, embed
+from ragstone.judging.reply import Answer
+from ragstone.judging.schema import FLAG, TEXT, BadReply, Schema, distinct, listing, record
+from ragstone.metrics.base import CalibratedItem, Metric
+from ragstone.metrics.items import ask_closed, verdicts_of
 from ragstone.metrics.options import check_count, check_flag, check_option
+from ragstone.metrics.scoring import by_odds, cosines_to_first, expected_share
 from ragstone.outcome import Score, Verdict
 from ragstone.sample import Sample, SampleField
 from ragstone.text.naming import language_name
 
+T = TypeVar("T")
 NoncommittalRule = Literal["all", "any", "majority", "off"]
 
 DRAW_TEMPERATURE = 0.7  # where N draws of one prompt are wanted to differ
@@ -47,32 +45,48 @@ _ANSWERED = (
     "it. yes: it gives what was asked for, be it true or not. no: it leaves it open, evades it, or speaks of something "
     "else."
 )
-_ANSWERED_REMINDER = (
-    "Does the {name} answer the question?",
-    "Say of each of the {n} questions whether the {name} answers it",
-)
 _SAME = 1e-6  # closer to 1 than this, a cosine lowers nothing
 _MOST_PARTS = 8  # bounds a judge that does not end its list
 
 
-class _Question(Reply):
-    question: str
-    noncommittal: bool
+def write_in(*texts: str) -> str:
+    """Return the sentence that names the language of the first text that is plainly in one, behind a space.
+
+    A small judge that is told "in its language" writes English all the same; one that is told "in German" does not.
+    Nothing for English, which needs no saying, and where no text says what it is in.
+
+    Example:
+        >>> write_in("Das Museum ist am Sonntag auf."), write_in("The museum is open."), write_in("1962")
+        (' Write in German.', '', '')
+    """
+    name = next((name for text in texts if (name := language_name(text))), "English")
+    return "" if name == "English" else f" Write in {name}."
 
 
-class _Questions(Reply):
-    questions: list[_Question]
+def refusal(first: Answer, last: Answer) -> Answer:
+    """Return yes where two answers of "answered" or "refused" say refused: by the mean of their log-odds, or both.
+
+    Example:
+        >>> surely, hardly = {"answered": 0.1, "refused": 0.9}, {"answered": 0.6, "refused": 0.4}
+        >>> refusal(Answer("refused", surely), Answer("answered", hardly)).choice
+        'yes'
+    """
+    if first.probabilities is None or last.probabilities is None:
+        return Answer("yes" if first.choice == last.choice == "refused" else "no")
+    # both are 0 where each is certain, of different words
+    return by_odds(
+        *(math.sqrt(first.probabilities[word] * last.probabilities[word]) for word in ("refused", "answered"))
+    )
 
 
-class _PlainQuestions(Reply):
-    questions: list[str]
+def is_noncommittal(flagged: int, n: int, rule: NoncommittalRule) -> bool:
+    """Whether `flagged` of `n` questions make a response noncommittal under a rule.
 
-
-class _Parts(Reply):
-    parts: list[str]
-
-
-_QUESTION: Schema = record(question=TEXT, noncommittal=FLAG)
+    Example:
+        >>> [is_noncommittal(2, 3, rule) for rule in ("all", "any", "majority", "off")]
+        [False, True, True, False]
+    """
+    return {"all": flagged == n, "any": flagged > 0, "majority": 2 * flagged > n, "off": False}[rule]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +155,7 @@ class ResponseRelevancy(Metric):
     }
     bounds: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs_embedder: ClassVar[bool] = True
-    calibrated_items: ClassVar[tuple[Item, ...]] = ("noncommittal",)
+    calibrated_items: ClassVar[tuple[CalibratedItem, ...]] = ("noncommittal",)
 
     embedder: Embedder | str | None = None
     strictness: int = 3
@@ -181,18 +195,16 @@ class ResponseRelevancy(Metric):
         # Compared by cosine with the user's own words, so its language matters more than the judge's ease with it.
         written = write_in(response, user_input)
         if self.asks_one_by_one:
-            texts, evasive = yield from both(
-                self._ask_questions(response, written, flagged=False), self._evades(user_input, response)
-            )
+            texts, evasive = yield from both(self._questions(response, written), self._evades(user_input, response))
             if (calibration := self.calibration_of("noncommittal")) is not None:
                 uncalibrated["noncommittal_uncalibrated"] = float(evasive.choice == "yes")
-                (evasive,) = calibrated(calibration, [evasive])
-            questions = [_Question(question=t.question, noncommittal=evasive.choice == "yes") for t in texts]
+                (evasive,) = calibration.answers([evasive])
+            questions = [(text, evasive.choice == "yes") for text in texts]
         else:
-            questions = yield from self._ask_questions(response, written, flagged=True)
-        vectors = yield from embed([user_input, *(q.question for q in questions)])
+            questions = yield from self._flagged_questions(response, written)
+        vectors = yield from embed([user_input, *(text for text, _ in questions)])
         cosines = cosines_to_first(vectors, len(questions))
-        flagged = sum(q.noncommittal for q in questions)
+        flagged = sum(flag for _, flag in questions)
         mean = sum(cosines) / len(cosines)
         off = is_noncommittal(flagged, len(questions), self.noncommittal)
         value = 0.0 if off else mean
@@ -213,139 +225,79 @@ class ResponseRelevancy(Metric):
                 Verdict(
                     id=str(i),
                     kind="question",
-                    text=q.question,
-                    verdict="noncommittal" if q.noncommittal else "committal",
+                    text=text,
+                    verdict="noncommittal" if flag else "committal",
                     probability=None if probability is None else 1.0 - probability,
-                    lowers_score=cosine < 1.0 - _SAME or (q.noncommittal and (off or self.scoring == "expected")),
+                    lowers_score=cosine < 1.0 - _SAME or (flag and (off or self.scoring == "expected")),
                 )
-                for i, (q, cosine) in enumerate(zip(questions, cosines, strict=True), 1)
+                for i, ((text, flag), cosine) in enumerate(zip(questions, cosines, strict=True), 1)
             ],
         )
 
-    def _ask_questions(self, response: str, written: str, *, flagged: bool) -> Flow[list[_Question]]:
-        if self.sampling == "one_call":
-            return (yield from ask(*self._questions(response, written, self.strictness, 0, flagged=flagged)))
-        draws = [ask(*self._questions(response, written, 1, i, flagged=flagged)) for i in range(self.strictness)]
-        return [question for questions in (yield from each(draws)) for question in questions]
+    def _questions(self, response: str, written: str) -> Flow[list[str]]:
+        return self._draws(response, written, TEXT, "", _texts)
 
-    def _questions(
-        self, response: str, written: str, n: int, sample_index: int, *, flagged: bool
-    ) -> "tuple[LLMRequest, _Parse]":
+    def _flagged_questions(self, response: str, written: str) -> Flow[list[tuple[str, bool]]]:
+        def read(questions: Sequence[Mapping[str, Any]]) -> list[tuple[str, bool]]:
+            flags = [question["noncommittal"] for question in questions]
+            return list(zip(_texts([question["question"] for question in questions]), flags, strict=True))
+
+        return self._draws(response, written, record(question=TEXT, noncommittal=FLAG), _FLAG, read)
+
+    def _draws(
+        self, response: str, written: str, one: Schema, flag: str, read: Callable[[list[Any]], list[T]]
+    ) -> Flow[list[T]]:
+        """Ask for the questions: for all in one call, or for one in each of several."""
+        calls, n = (1, self.strictness) if self.sampling == "one_call" else (self.strictness, 1)
         what = "one question" if n == 1 else f"{n} different questions"
-        form = '{"question": TEXT, "noncommittal": true or false}' if flagged else "TEXT"
-        request = self.request(
-            "questions",
-            _INSTRUCTIONS,
-            {"response": response},
-            f"Write {what} that this response answers, in its language.{written} Reply with bare JSON: "
-            f'{{"questions": [{form}]}}, {n} in the list.',
-            record(questions=listing(_QUESTION if flagged else TEXT, n, n)),
-            temperature=DRAW_TEMPERATURE if self.sampling == "n_calls" else 0.0,
-            sample_index=sample_index,
-            fill={"what": what, "flag": _FLAG if flagged else ""},
-        )
-        return request, _Parse(n, flagged)
+
+        def draw(index: int) -> Flow[list[T]]:
+            return self.ask_json(
+                "questions",
+                _INSTRUCTIONS,
+                {"response": response},
+                f"Write {what} that this response answers, in its language.{written}",
+                record(questions=listing(one, n, n)),
+                lambda value: read(value["questions"]),
+                temperature=DRAW_TEMPERATURE if self.sampling == "n_calls" else 0.0,
+                sample_index=index,
+                fill={"what": what, "flag": flag},
+            )
+
+        draws = yield from each([draw(index) for index in range(calls)])
+        return [question for questions in draws for question in questions]
 
     def _answered_parts(self, user_input: str, response: str) -> Flow[list[Verdict]]:
-        request = self.request(
+        parts = yield from self.ask_json(
             "parts",
             _PARTS,
             {"question": user_input},
-            "Split this question into the things that it asks for, one or more. Reply with bare JSON: "
-            '{"parts": [QUESTION]}.',
+            "Split this question into the things that it asks for, one or more.",
             record(parts=listing(TEXT, 1, _MOST_PARTS)),
+            lambda value: distinct(value["parts"], "part"),
+            names={"parts": "QUESTION"},
         )
-        parts = yield from ask(request, _parse_parts)
-        answers = yield from ask_closed(
-            self, "answered", _ANSWERED, "response", response, parts, ("yes", "no"), reminder=_ANSWERED_REMINDER
+        tasks = (
+            "Does the response answer the question?",
+            f"Say of each of the {len(parts)} questions whether the response answers it",
         )
-        return [
-            Verdict(id=str(i), kind="part", text=part, verdict=a.choice, probability=a.probability("yes"))
-            for i, (part, a) in enumerate(zip(parts, answers, strict=True), 1)
-        ]
+        answers = yield from ask_closed(self, "answered", _ANSWERED, "response", response, parts, tasks=tasks)
+        return verdicts_of("part", parts, answers, "yes", [False] * len(parts))
 
     def _evades(self, user_input: str, response: str) -> Flow[Answer]:
         """Ask whether the response is noncommittal, in both orders: a small judge leans on what comes last."""
         question, answer = {"question": user_input}, {"response": response}
+        task = "Was the question answered or refused? Reply with one word: answered or refused."
         first, last = yield from each(
             [
-                self.ask_choice(
-                    self.choice(
-                        "noncommittal",
-                        _REFUSED,
-                        data,
-                        "Was the question answered or refused? Reply with one word: answered or refused.",
-                        _REFUSED_WORDS,
-                    )
-                )
+                self.ask_choice(self.choice("noncommittal", _REFUSED, data, task, _REFUSED_WORDS))
                 for data in (question | answer, answer | question)
             ]
         )
         return refusal(first, last)
 
 
-@dataclass(frozen=True, slots=True)
-class _Parse:
-    """Reads a reply of exactly `n` questions."""
-
-    n: int
-    flagged: bool
-
-    def __call__(self, reply: LLMReply) -> list[_Question]:
-        if self.flagged:
-            questions = parse_reply(reply.text, _Questions).questions
-        else:
-            plain = parse_reply(reply.text, _PlainQuestions).questions
-            questions = [_Question(question=text, noncommittal=False) for text in plain]
-        if len(questions) != self.n:
-            raise BadReply(f"{len(questions)} questions where {self.n} were asked for")
-        if any(not q.question.strip() for q in questions):
-            raise BadReply("a question is blank")
-        return questions
-
-
-def _parse_parts(reply: LLMReply) -> tuple[str, ...]:
-    parts = tuple(dict.fromkeys(part.strip() for part in parse_reply(reply.text, _Parts).parts))
-    if not parts or not all(parts):
-        raise BadReply("parts is empty or one of them is blank")
-    return parts
-
-
-def write_in(*texts: str) -> str:
-    """Return the sentence that names the language of the first text that is plainly in one, behind a space.
-
-    A small judge that is told "in its language" writes English all the same; one that is told "in German" does not.
-    Nothing for English, which needs no saying, and where no text says what it is in.
-
-    Example:
-        >>> write_in("Das Museum ist am Sonntag auf."), write_in("The museum is open."), write_in("1962")
-        (' Write in German.', '', '')
-    """
-    name = next((name for text in texts if (name := language_name(text))), "English")
-    return "" if name == "English" else f" Write in {name}."
-
-
-def refusal(first: Answer, last: Answer) -> Answer:
-    """Return yes where two answers of "answered" or "refused" say refused: by the mean of their log-odds, or both.
-
-    Example:
-        >>> surely, hardly = {"answered": 0.1, "refused": 0.9}, {"answered": 0.6, "refused": 0.4}
-        >>> refusal(Answer("refused", surely), Answer("answered", hardly)).choice
-        'yes'
-    """
-    if first.probabilities is None or last.probabilities is None:
-        return Answer("yes" if first.choice == last.choice == "refused" else "no")
-    # both are 0 where each is certain, of different words
-    return by_odds(
-        *(math.sqrt(first.probabilities[word] * last.probabilities[word]) for word in ("refused", "answered"))
-    )
-
-
-def is_noncommittal(flagged: int, n: int, rule: NoncommittalRule) -> bool:
-    """Whether `flagged` of `n` questions make a response noncommittal under a rule.
-
-    Example:
-        >>> [is_noncommittal(2, 3, rule) for rule in ("all", "any", "majority", "off")]
-        [False, True, True, False]
-    """
-    return {"all": flagged == n, "any": flagged > 0, "majority": 2 * flagged > n, "off": False}[rule]
+def _texts(questions: Sequence[str]) -> list[str]:
+    if not all(question.strip() for question in questions):
+        raise BadReply("a question is blank")
+    return list(questions)

@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from ragstone.judge import LLMReply, LLMRequest
-from ragstone.judging.flow import CannotScore, Flow, ask
-from ragstone.judging.reply import BadReply, Reply, parse_reply
-from ragstone.judging.schema import TEXT, listing, record
+from ragstone.errors import CannotScore
+from ragstone.judging.flow import Flow
+from ragstone.judging.schema import TEXT, distinct, listing, record
 from ragstone.metrics.base import Metric
-from ragstone.metrics.closed_questions import ask_closed, check_questions, expected_share
-from ragstone.metrics.options import check_flag, check_number, check_option
-from ragstone.outcome import Score, Verdict
+from ragstone.metrics.items import ask_closed, verdicts_of
+from ragstone.metrics.options import check_flag, check_number, check_option, check_questions
+from ragstone.metrics.scoring import expected_share
+from ragstone.outcome import Score
 from ragstone.sample import Sample, SampleField
 
 _MOST_QUESTIONS = 10  # bounds a judge that does not end its list
@@ -24,16 +24,19 @@ _MAKE = (
 _ANSWER = (
     "Answer closed questions from a summary alone. yes: the summary says so. no: it says otherwise or does not say."
 )
-_ANSWERS = ("yes", "no")
+
+_ITEM = record(keyphrase=TEXT, question=TEXT)
+_ITEMS = record(items=listing(_ITEM, 0, _MOST_QUESTIONS))
 
 
-class _Item(Reply):
-    keyphrase: str
-    question: str
+def conciseness(summary_characters: int, source_characters: int) -> float:
+    """Return 1 - min(|s|, |S|) / (|S| + 1e-10): 0 for a copy or anything longer, towards 1 for shorter.
 
-
-class _Items(Reply):
-    items: list[_Item]
+    Example:
+        >>> round(conciseness(25, 100), 6), round(conciseness(300, 100), 6)
+        (0.75, 0.0)
+    """
+    return 1.0 - min(summary_characters, source_characters) / (source_characters + 1e-10)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,10 +109,10 @@ class SummarizationScore(Metric):
     def _flow(self, sample: Sample) -> Flow[Score]:
         self._fits(sample, "response")
         source, summary = "\n".join(sample.retrieved_contexts), sample.response or ""
-        questions = self.questions or (yield from ask(self._make(source), _parse_items))
+        questions = self.questions or (yield from self._make(source))
         if not questions:
             raise CannotScore("undefined", "qa: no question could be made from retrieved_contexts (0 of 0)")
-        answers = yield from ask_closed(self, "answers", _ANSWER, "summary", summary, questions, _ANSWERS)
+        answers = yield from ask_closed(self, "answers", _ANSWER, "summary", summary, questions)
         kept = sum(answer.choice == "yes" for answer in answers)
         breakdown = {"qa": kept / len(questions), "conciseness": conciseness(len(summary), len(source))}
         qa = breakdown["qa"]
@@ -126,44 +129,17 @@ class SummarizationScore(Metric):
             f"The summary answers {kept} of {len(questions)} questions on the source with yes and has "
             f"{len(summary):,} characters for the source's {len(source):,}.",
             breakdown=breakdown,
-            verdicts=[
-                Verdict(
-                    id=str(i),
-                    kind="question",
-                    text=question,
-                    verdict=answer.choice,
-                    probability=answer.probability("yes"),
-                    lowers_score=answer.choice != "yes",
-                )
-                for i, (question, answer) in enumerate(zip(questions, answers, strict=True), 1)
-            ],
+            verdicts=verdicts_of("question", questions, answers, "yes"),
         )
 
-    def _make(self, source: str) -> LLMRequest:
-        return self.request(
+    def _make(self, source: str) -> Flow[tuple[str, ...]]:
+        return self.ask_json(
             "questions",
             _MAKE,
             {"text": source},
             f"List at most {_MOST_QUESTIONS} keyphrases of this text, most important first, each with its yes/no "
-            "question; the right answer is yes. "
-            'Reply with bare JSON: {"items": [{"keyphrase": TEXT, "question": QUESTION}]}.',
-            record(items=listing(record(keyphrase=TEXT, question=TEXT), 0, _MOST_QUESTIONS)),
+            "question; the right answer is yes.",
+            _ITEMS,
+            lambda value: distinct([item["question"] for item in value["items"]], "question"),
+            names={"question": "QUESTION"},
         )
-
-
-def conciseness(summary_characters: int, source_characters: int) -> float:
-    """Return 1 - min(|s|, |S|) / (|S| + 1e-10): 0 for a copy or anything longer, towards 1 for shorter.
-
-    Example:
-        >>> round(conciseness(25, 100), 6), round(conciseness(300, 100), 6)
-        (0.75, 0.0)
-    """
-    return 1.0 - min(summary_characters, source_characters) / (source_characters + 1e-10)
-
-
-def _parse_items(reply: LLMReply) -> tuple[str, ...]:
-    """Return the distinct questions, in order: what is asked is what counts."""
-    items = parse_reply(reply.text, _Items).items
-    if any(not item.question.strip() for item in items):
-        raise BadReply("a question is blank")
-    return tuple(dict.fromkeys(item.question.strip() for item in items))

@@ -16,9 +16,8 @@ from ragstone.clients.compatible import OpenAICompatible
 from ragstone.clients.connection import load_openai
 from ragstone.errors import describe, secrets_of, unscored
 from ragstone.judge import LLMReply, LLMRequest
-from ragstone.judging.draws import of_draw
 from ragstone.judging.drivers import advance, needed
-from ragstone.judging.flow import CannotScore, EmbedRequest, Meter
+from ragstone.judging.flow import CannotScore, EmbedRequest, Meter, of_draw
 from ragstone.metrics.base import Metric
 from ragstone.outcome import Outcome
 from ragstone.sample import Row

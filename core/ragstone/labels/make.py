@@ -1,23 +1,28 @@
 """Making a calibration: score labelled samples, fit, and name what it is of."""
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ragstone.judge import Embedder
-from ragstone.labels.calibration import Calibration, CalibrationError
-from ragstone.labels.facts import plain_version, prompts_digest, settings_of
-from ragstone.labels.fitting import Found, find
-from ragstone.labels.labelled import Gathered, Labelled
-from ragstone.labels.labels import LabelledSample, Labels
-from ragstone.labels.learning import Method, load_sklearn
-from ragstone.labels.signals import EMBEDDED, WITH_EMBEDDER, WITHOUT_EMBEDDER, Item
-from ragstone.metrics.base import Metric
+from ragstone.labels.calibration import (
+    EMBEDDED,
+    WITH_EMBEDDER,
+    WITHOUT_EMBEDDER,
+    Calibration,
+    CalibrationError,
+    plain_version,
+    prompts_digest,
+    settings_of,
+)
+from ragstone.labels.fit import Found, Labelled, Method, find, load_sklearn
+from ragstone.labels.label_rows import LabelledSample, Labels
+from ragstone.metrics.base import CalibratedItem, Metric
 from ragstone.metrics.context_relevancy import ContextRelevancy
-from ragstone.metrics.cosines import cosines_to_first
-from ragstone.metrics.sentences import sentences_of
+from ragstone.metrics.items import sentences_of
+from ragstone.metrics.scoring import cosines_to_first
 from ragstone.outcome import Score, Unscored
 
 if TYPE_CHECKING:
@@ -37,6 +42,19 @@ class Made:
     calibration: Calibration
     found: Found
     unscored: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """All labelled samples that could be scored.
+
+    Attributes:
+        samples: The samples.
+        unscored: How many could not be, by reason.
+    """
+
+    samples: Sequence[Labelled]
+    unscored: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 def prepared(metric: Metric, labels: Labels, votes: int = 1) -> Metric:
@@ -100,7 +118,7 @@ def gather(
 
 
 def _labelled(
-    labelled: LabelledSample, score: Score, item: Item, embedder: Embedder | None, metric: Metric
+    labelled: LabelledSample, score: Score, item: CalibratedItem, embedder: Embedder | None, metric: Metric
 ) -> Labelled:
     if item == "score":
         return Labelled(labelled.group, (score.value,), labelled.labels)
@@ -124,7 +142,7 @@ def _labelled(
     return Labelled(labelled.group, known, labelled.labels, cosines, [sentence.chunk or 0 for sentence in sentences])
 
 
-def _judged(score: Score, item: Item) -> Iterator[float | None]:
+def _judged(score: Score, item: CalibratedItem) -> Iterator[float | None]:
     if item == "sentence":
         yield from (verdict.probability for verdict in score.verdicts)
     else:  # all questions of a response have the probability that it is committal
@@ -148,10 +166,10 @@ def make(
 
     Args:
         metric: Without a calibration.
-        labels: What `ragstone.labels.labels.read_labels` read.
+        labels: What `ragstone.labels.label_rows.read_labels` read.
         embedder: For sentences: has the fit look at their cosines with the question too.
         votes: How often to ask about each item, for judges without log-probabilities.
-        method: See `ragstone.labels.fitting.find`; likewise `width`.
+        method: See `ragstone.labels.fit.find`; likewise `width`.
         width: Of the interval that is wanted.
         max_concurrency: As for `evaluate`; likewise `journal` and `progress`.
         journal: Keeps what the judge said, so that a run that was ended goes on.
@@ -188,7 +206,7 @@ def make(
     return Made(calibration, found, dict(gathered.unscored))
 
 
-def _named(metric: Metric, item: Item, **found: Any) -> Calibration:  # noqa: ANN401 - fields of Calibration
+def _named(metric: Metric, item: CalibratedItem, **found: Any) -> Calibration:  # noqa: ANN401 - fields of Calibration
     return Calibration(
         metric=metric.name,
         version=plain_version(metric),

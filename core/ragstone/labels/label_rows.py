@@ -5,20 +5,19 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from itertools import chain
 from typing import cast
 
 from ragstone.judging.values import as_dict
 from ragstone.labels.calibration import CalibrationError
-from ragstone.labels.given import GivenSentences
-from ragstone.labels.signals import Item
-from ragstone.metrics.base import Metric
-from ragstone.metrics.sentences import sentences_of
+from ragstone.metrics.base import CalibratedItem, Metric
+from ragstone.metrics.items import sentences_of
 from ragstone.sample import BadLine, Sample, SampleField
 from ragstone.sources import read_rows
 from ragstone.text import Splitter, split_sentences
 
-LABELS: Mapping[str, Item] = {
+LABELS: Mapping[str, CalibratedItem] = {
     "labels": "sentence",
     "relevant": "sentence",
     "noncommittal": "noncommittal",
@@ -27,6 +26,8 @@ LABELS: Mapping[str, Item] = {
 """The keys that hold labels, and what they are of."""
 
 _SHOWN = 20
+
+Piece = tuple[str, int, int]
 
 _Row = tuple[int, Sample, Mapping[str, object]]  # its line, its sample, and what it holds by LABELS and "sentences"
 _Bad = list[tuple[int, str]]
@@ -60,10 +61,72 @@ class Labels:
         skipped: Lines whose label is null.
     """
 
-    item: Item
+    item: CalibratedItem
     samples: tuple[LabelledSample, ...]
     splitter: Splitter | None
     skipped: int
+
+
+class GivenSentences:
+    """A splitter that knows the sentences of some texts and leaves the others to another splitter.
+
+    Args:
+        other: What splits texts that are not known.
+
+    Attributes:
+        texts: The known texts, with their sentences and places.
+
+    Example:
+        >>> from ragstone.text import split_sentences
+        >>> splitter = GivenSentences(split_sentences)
+        >>> splitter.add("a; b", ["a;", "b"])
+        ''
+        >>> splitter("a; b", "en")
+        [('a;', 0, 2), ('b', 3, 4)]
+    """
+
+    def __init__(self, other: Splitter) -> None:
+        self._other = other
+        self._texts: dict[str, list[Piece]] = {}
+        self._given: dict[str, tuple[str, ...]] = {}
+
+    @property
+    def texts(self) -> Mapping[str, Sequence[Piece]]:
+        """The known texts."""
+        return self._texts
+
+    @property
+    def cache_key(self) -> str:
+        """What it counts by in a journal's keys."""
+        known = json.dumps(self._texts, sort_keys=True)
+        return blake2b(known.encode(), digest_size=16).hexdigest()
+
+    def add(self, text: str, sentences: Sequence[str]) -> str:
+        """Learn a text's sentences, but not the blank ones; return what is wrong with them, "" if nothing."""
+        pieces: list[Piece] = []
+        at = 0
+        for i, sentence in enumerate(sentences):
+            if not sentence.strip():
+                continue
+            start = text.find(sentence, at)
+            if start < 0:
+                return f"[{i}]: does not stand in the context, behind the sentence before it"
+            at = start + len(sentence)
+            pieces.append((sentence, start, at))
+        if self._given.setdefault(text, tuple(sentences)) != tuple(sentences):
+            return ": another line has other sentences for the same context"
+        self._texts[text] = pieces
+        return ""
+
+    def judged(self, text: str) -> list[bool] | None:
+        """Return which of a text's sentences, as they were given, are not blank; None where the text is not known."""
+        known = self._given.get(text)
+        return None if known is None else [bool(sentence.strip()) for sentence in known]
+
+    def __call__(self, text: str, language: str = "en", /) -> Sequence[Piece]:
+        """Return the text's sentences."""
+        known = self._texts.get(text)
+        return self._other(text, language) if known is None else list(known)
 
 
 class _BadLabel(ValueError):  # noqa: N818 - becomes part of one message
@@ -140,7 +203,7 @@ def _at(row: Mapping[str, object], key: str) -> object:
     return value
 
 
-def _item(rows: Sequence[_Row], metric: Metric) -> Item:
+def _item(rows: Sequence[_Row], metric: Metric) -> CalibratedItem:
     usable = [name for name, item in LABELS.items() if item in ("score", *metric.calibrated_items)]
     for name in usable:
         if any(name in told for _, _, told in rows):
@@ -150,7 +213,9 @@ def _item(rows: Sequence[_Row], metric: Metric) -> Item:
     )
 
 
-def _named(rows: Sequence[_Row], item: Item, given: GivenSentences, bad: _Bad) -> Iterator[tuple[_Row, str | None]]:
+def _named(
+    rows: Sequence[_Row], item: CalibratedItem, given: GivenSentences, bad: _Bad
+) -> Iterator[tuple[_Row, str | None]]:
     """Yield the rows with the key of their label, None where it is null; learn the sentences that they give."""
     for row in rows:
         number, sample, told = row
@@ -164,7 +229,7 @@ def _named(rows: Sequence[_Row], item: Item, given: GivenSentences, bad: _Bad) -
             yield row, name
 
 
-def _name(told: Mapping[str, object], item: Item) -> str | None:
+def _name(told: Mapping[str, object], item: CalibratedItem) -> str | None:
     names = [name for name, of in LABELS.items() if of == item and name in told]
     if names and all(told[name] is None for name in names):
         return None

@@ -1,12 +1,36 @@
-"""How close texts are to one text, by what an embedder returned."""
+"""Arithmetic that metrics share, as pure functions."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ragstone.judging.flow import CannotScore
+from ragstone.errors import CannotScore
+from ragstone.judging.reply import Answer
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+
+def expected_share(probabilities: Sequence[float | None]) -> float | None:
+    """Return the mean of the probabilities; None when one is missing or there are none.
+
+    Example:
+        >>> expected_share([0.5, 1.0]), expected_share([0.5, None])
+        (0.75, None)
+    """
+    known = [p for p in probabilities if p is not None]
+    return sum(known) / len(known) if known and len(known) == len(probabilities) else None
+
+
+def by_odds(yes: float, no: float) -> Answer:
+    """Return the answer whose odds are `yes` to `no`; where both are 0 they say nothing, and it is no.
+
+    Example:
+        >>> by_odds(3.0, 1.0)
+        Answer(choice='yes', probabilities={'yes': 0.75, 'no': 0.25})
+    """
+    share = yes / (yes + no) if yes + no else 0.5
+    return Answer("yes" if share > 0.5 else "no", {"yes": share, "no": 1.0 - share})
 
 
 def cosines_to_first(vectors: "NDArray[np.float32]", n: int) -> list[float]:
