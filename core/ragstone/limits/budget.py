@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, Protocol
 
 from ragstone.judge import LLMReply, LLMRequest
-from ragstone.judging.flow import CannotScore, Meter, Round
+from ragstone.judging.flow import CannotScore, Meter
 from ragstone.judging.prompt import tokens
 
 _SECONDS = {"minute": 60, "day": 86_400}
@@ -236,7 +236,7 @@ class BudgetMeter(Meter):
         self._taken: Counter[str] = Counter()  # by what the provider says, or our estimate where it says nothing
         self._round: list[Any] = []
 
-    def asking(self, round_: Round) -> None:
+    def asking(self, round_: Sequence[object]) -> None:
         """Reserve the round's cost. Waits while the ledger cannot be reached.
 
         Raises:

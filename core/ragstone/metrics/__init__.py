@@ -1,9 +1,17 @@
-"""The four metrics, and the base that a metric of your own builds on."""
+"""The metrics, and the base that a metric of your own builds on. Each is listed here, and nowhere else."""
 
 from ragstone.metrics.alignment_coverage import AlignmentCoverage
 from ragstone.metrics.base import Metric
 from ragstone.metrics.context_relevancy import ContextRelevancy
+from ragstone.metrics.faithfulness import Faithfulness
 from ragstone.metrics.response_relevancy import ResponseRelevancy
 from ragstone.metrics.summarization_score import SummarizationScore
 
-__all__ = ["AlignmentCoverage", "ContextRelevancy", "Metric", "ResponseRelevancy", "SummarizationScore"]
+__all__ = [
+    "AlignmentCoverage",
+    "ContextRelevancy",
+    "Faithfulness",
+    "Metric",
+    "ResponseRelevancy",
+    "SummarizationScore",
+]
