@@ -19,8 +19,7 @@ from statistics import mean
 import click
 
 from ragstone import ContextRelevancy
-from ragstone.cli.input import parse_keys
-from ragstone.cli.judges import EMBEDDER_HELP, JUDGE_HELP, make_embedder, make_llm
+from ragstone.cli.options import EMBEDDER_HELP, JUDGE_HELP, make_embedder, make_llm, parse_keys
 from ragstone.labels import CalibrationError
 from ragstone.labels.calibration import WITH_EMBEDDER, WITHOUT_EMBEDDER, Signal
 from ragstone.labels.fit import Labelled, changed, f1, find

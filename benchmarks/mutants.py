@@ -295,10 +295,8 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("cli_broken_pipe", "_SIGPIPE_STATUS = 141", "_SIGPIPE_STATUS = 0"),
         ("cli_interrupt", "_SIGINT_STATUS = 130", "_SIGINT_STATUS = 1"),
     ],
-    ("core/ragstone/cli/files.py", "cli/test_files.py cli/test_score.py"): [
-        ("cli_overwrites_input", "if found is not None and found == its_identity:", "if found == '':"),
-    ],
-    ("core/ragstone/cli/options.py", "cli/test_options.py cli/test_score.py"): [
+    ("core/ragstone/cli/options.py", "cli/test_options.py cli/test_score.py cli/test_files.py"): [
+        ("cli_overwrites_input", "if its_identity is not None and its_identity == identity:", "if identity == '':"),
         ("cli_infinite_option", "if not math.isfinite(number):", "if math.isnan(number):"),
     ],
     # Calibration, many machines

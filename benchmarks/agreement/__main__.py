@@ -11,9 +11,9 @@ from pathlib import Path
 import click
 
 from ragstone import LLM
-from ragstone.cli.judges import EMBEDDER_HELP, JUDGE_HELP, NotThere, is_local, make_embedder, make_llm
-from ragstone.cli.metrics import METRICS, parse_settings
+from ragstone.cli.options import EMBEDDER_HELP, JUDGE_HELP, NotThere, make_embedder, make_llm, parse_settings
 from ragstone.labels import Calibration
+from ragstone.registry import is_local, metric_names
 
 if not __package__:  # run as a folder: its modules are a package all the same, so that none shadows another's
     sys.path[0] = str(Path(__file__).resolve().parents[1])
@@ -33,7 +33,9 @@ _AHEAD = 4  # rows for each call in flight, so that few slots are idle while a p
 @click.option("--judge", required=True, help=JUDGE_HELP)
 @click.option("--embedder", help=EMBEDDER_HELP)
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), required=True, help="Folder for the results.")
-@click.option("--metric", "metrics", multiple=True, type=click.Choice(METRICS), help="Only this one; may be repeated.")
+@click.option(
+    "--metric", "metrics", multiple=True, type=click.Choice(metric_names()), help="Only this one; may be repeated."
+)
 @click.option("--limit", type=click.IntRange(1), help="Rows of each file, rounded up to whole pairs or documents.")
 @click.option("--repeat", type=click.IntRange(1), default=1, show_default=True, help="Score each row so often.")
 @click.option("--set", "given", multiple=True, metavar="METRIC.OPTION=VALUE", help="An option of a metric.")
@@ -61,7 +63,7 @@ def _score(
 
     Run the same command again after it was stopped: what was judged is not judged again.
     """
-    options = parse_settings(given, METRICS)
+    options = parse_settings(given, metric_names())
     for path in calibrations:
         calibration = Calibration.load(path)
         options[calibration.metric]["calibration"] = calibration

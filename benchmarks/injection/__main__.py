@@ -10,7 +10,8 @@ from pathlib import Path
 import click
 
 from ragstone import LLM, __version__
-from ragstone.cli.judges import EMBEDDER_HELP, JUDGE_HELP, is_local, make_embedder, make_llm
+from ragstone.cli.options import EMBEDDER_HELP, JUDGE_HELP, make_embedder, make_llm
+from ragstone.registry import is_local
 
 if not __package__:  # run as a folder: its modules are a package all the same, so that none shadows another's
     sys.path[0] = str(Path(__file__).resolve().parents[1])

@@ -33,7 +33,7 @@ from ragstone import (
     SummarizationScore,
     evaluate,
 )
-from ragstone.cli.judges import EMBEDDER_HELP, JUDGE_HELP, make_embedder, make_llm
+from ragstone.cli.options import EMBEDDER_HELP, JUDGE_HELP, make_embedder, make_llm
 
 # How many rows of a language each metric scores, unless asked for all. A judge that is asked one by one has about 2, 5,
 # 7 and 9 calls for a row.

@@ -91,7 +91,7 @@ def metric_class(name: str) -> "type[Metric]":
         return known[name]
     if not is_entry_point(name):
         raise RegistryError(f"there is no metric {name!r}; there are {', '.join(known)}, or module:Class")
-    cls = _imported(name)
+    cls = load_entry_point(name)
     if not (isinstance(cls, type) and issubclass(cls, import_module("ragstone.metrics").Metric)):
         raise RegistryError(f"{name} is no subclass of ragstone.Metric")
     return cast("type[Metric]", cls)
@@ -152,10 +152,24 @@ def check_name(name: object) -> None:
 
     Raises:
         RegistryError: It is none of the forms.
+
+    Example:
+        >>> check_name("gpt-5-mini")
+        Traceback (most recent call last):
+            ...
+        ragstone.registry.RegistryError: 'gpt-5-mini' is none of local, local:PATH, openai:MODEL, URL, MODEL@URL, \
+or module:function
     """
     if not isinstance(name, str):
         raise RegistryError(f"is {type(name).__name__}, not a name: one of {FORMS}")
-    if not (is_local(name) or _server(name) is not None or is_entry_point(name) or re.fullmatch(r"openai:.+", name)):
+    if (server := _server(name)) is not None:
+        from ragstone.clients.access import check_url
+
+        try:
+            check_url(server[1])
+        except ValueError as error:
+            raise RegistryError(str(error)) from None
+    elif not (is_local(name) or is_entry_point(name) or re.fullmatch(r"openai:.+", name)):
         raise RegistryError(f"{name[:200]!r} is none of {FORMS}")
 
 
@@ -164,24 +178,22 @@ def is_entry_point(name: str) -> bool:
     return _ENTRY_POINT.fullmatch(name) is not None
 
 
-def make_llm(name: str, max_concurrency: int | None = None) -> LLM:
+def make_llm(name: str, **settings: Any) -> LLM:  # noqa: ANN401
     """Return the judge of a name. No model is loaded yet; a bare URL asks its server for the model.
 
     Args:
         name: The judge.
-        max_concurrency: Calls in flight at most, for a judge that is asked over HTTP.
+        settings: Of `OpenAICompatible`, such as `max_concurrency`, for a judge that is asked over HTTP.
 
     Raises:
         RegistryError: The name names none.
         ImportError: An extra is not installed; the message names it.
         Exception: What making it raises.
     """
-    return cast("LLM", _made(name, "llm", max_concurrency))
+    return cast("LLM", _made(name, "llm", settings))
 
 
-def make_embedder(
-    name: str | None, llm: "LLM | str", max_concurrency: int | None = None, *, llm_name: str = ""
-) -> Embedder:
+def make_embedder(name: str | None, llm: "LLM | str", *, llm_name: str = "", **settings: Any) -> Embedder:  # noqa: ANN401
     """Return the embedder of a name; for None the one that goes with the judge.
 
     That is "text-embedding-3-small" for "openai:MODEL", the embedded one for "local" and for a `LocalLLM`, and the
@@ -190,8 +202,8 @@ def make_embedder(
     Args:
         name: The embedder.
         llm: The judge, or its name.
-        max_concurrency: Calls in flight at most, for an embedder that is asked over HTTP.
         llm_name: The name by which the judge was made.
+        settings: As for `make_llm`.
 
     Raises:
         RegistryError: The name names none, or nothing goes with the judge.
@@ -205,9 +217,9 @@ def make_embedder(
         name = "local"
     embedder: object = llm
     if name is not None or isinstance(llm, str):
-        embedder = _made(name or llm_name, "embedder", max_concurrency)
+        embedder = _made(name or llm_name, "embedder", settings)
     if not isinstance(embedder, Embedder):
-        raise RegistryError(f"{type(embedder).__name__} does not embed; name an embedder ({FORMS})")
+        raise RegistryError(f"{type(embedder).__name__} does not embed texts; name an embedder ({FORMS})")
     return embedder
 
 
@@ -242,7 +254,7 @@ def model_of(name: str) -> str:
     return name if server is None or not server[0] else server[0]
 
 
-def _made(name: str, role: Literal["llm", "embedder"], max_concurrency: int | None) -> object:
+def _made(name: str, role: Literal["llm", "embedder"], settings: Mapping[str, Any]) -> object:
     check_name(name)
     if is_local(name):
         from ragstone import local
@@ -250,15 +262,13 @@ def _made(name: str, role: Literal["llm", "embedder"], max_concurrency: int | No
         path = name.removeprefix("local").removeprefix(":") or None
         return local.LocalLLM(path) if role == "llm" else local.LocalEmbedder(path)
     if is_entry_point(name):
-        made = _imported(name)
-        return made() if callable(made) else made
+        return load_entry_point(name, call=True)
     from ragstone.clients import OpenAICompatible
 
-    more: dict[str, Any] = {} if max_concurrency is None else {"max_concurrency": max_concurrency}
     server = _server(name)
     if server is None:
-        return OpenAICompatible(name.removeprefix("openai:"), **more)
-    return OpenAICompatible.at(server[1], server[0] or None, **more)
+        return OpenAICompatible(name.removeprefix("openai:"), **settings)
+    return OpenAICompatible.at(server[1], server[0] or None, **settings)
 
 
 def _server(name: str) -> tuple[str, str] | None:
@@ -269,15 +279,20 @@ def _server(name: str) -> tuple[str, str] | None:
     return model, f"http{rest}"
 
 
-def _imported(name: str) -> object:
+def load_entry_point(name: str, *, call: bool = False) -> object:
+    """Return what an entry point "module:name" names; with `call` what that returns, where it can be called.
+
+    Raises:
+        RegistryError: It cannot be imported, or its code fails.
+    """
     module, _, path = name.partition(":")
     try:
-        value: object = import_module(module)
+        value: Any = import_module(module)
         for part in path.split("."):
             value = getattr(value, part)
-    except Exception as error:
-        raise RegistryError(f"{name} cannot be imported ({describe(error)})") from error
-    return value
+        return value() if call and callable(value) else value
+    except Exception as error:  # code of somebody's own
+        raise RegistryError(f"{name} cannot be loaded ({describe(error)})") from error
 
 
 def _metrics() -> "dict[str, type[Metric]]":

@@ -63,7 +63,7 @@ def test_whole_command(tmp_path, openai_server):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--judge", "nobody"), "--judge nobody: is none of local,"),
+        (("--judge", "nobody"), "--judge nobody: 'nobody' is none of local,"),
         (("--judge", "local", "--name", "../x"), "--name ../x: is no file name"),
         (("--judge", "local", "--set", "context_relevancy.colour=red"), "has no option 'colour'"),
     ],

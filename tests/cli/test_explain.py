@@ -3,7 +3,8 @@
 import pytest
 
 from ragstone import Evidence, Score, Unscored, Verdict
-from ragstone.cli.show import evidence_lines
+from ragstone.cli.output import evidence_lines
+from ragstone.registry import metric_names
 from ragstone.reporting import Report
 from ragstone.text.plain import printable
 
@@ -24,9 +25,7 @@ def heads(text):
 def test_the_first_sample_by_default_or_one_by_id_and_metric(run, results, tmp_path):
     done = run("explain", results)
     assert (done.exit_code, done.stderr) == (0, "")
-    assert [head.split()[:2] for head in heads(done.stdout)] == [
-        ["1", name] for name in ("summarization_score", "alignment_coverage", "response_relevancy", "context_relevancy")
-    ]
+    assert [head.split()[:2] for head in heads(done.stdout)] == [["1", name] for name in metric_names()]
     assert "    sentence 1: relevant: Book 1 is a novel.\n        [retrieved_contexts[0] 0-18]\n" in done.stdout
     one = ("--metric", "context_relevancy")
     assert run("explain", results, "bare", *one).stdout == (
@@ -75,7 +74,7 @@ def test_lines():
         "a b  m  0.500  below its threshold",
         "    1 of 2.",
         "    part 0.333",
-        f"    claim 1: supported p(supported)=0.99: {('Long ' * 50)[:99]}…",
+        f"    claim 1: supported p(affirmative)=0.99: {('Long ' * 50)[:99]}…",
         "        [retrieved_contexts[2] 5-9] \ufffd[2J",
     ]
     none = Unscored(metric="m", reason="judge_error", detail="E: \x1b[1m\nmore", version="1")

@@ -47,9 +47,9 @@ def test_repeat_and_rates(score, rows, server, tmp_path):
 @pytest.mark.parametrize("option", ["--call-timeout", "--sample-timeout"])
 def test_a_call_that_takes_too_long(score, rows, server, option):
     server.reply = lambda body: HANG if "book 3" in str(body) else judge(body)
-    done = score(rows(row(1), row(3)), *ONE, option, "0.4")
+    done = score(rows(row(1), row(3)), *ONE, option, "3")
     assert "1/2" in done.stdout
-    assert re.search(r"1 timeout\n +first: 2: TimeoutError: .*0\.4 s", done.stdout)
+    assert re.search(r"1 timeout\n +first: 2: TimeoutError: .*3 s", done.stdout)
 
 
 def test_options_out_of_range(score, six, server):

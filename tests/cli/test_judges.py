@@ -3,7 +3,8 @@
 import pytest
 from click import ClickException, UsageError
 
-from ragstone.cli.judges import is_local, make_embedder, make_llm
+from ragstone.cli.options import make_embedder, make_llm
+from ragstone.registry import is_local
 
 from ..support.openai_server import Answer, error  # noqa: TID252 - under importlib mode tests are no package
 from .conftest import MODEL, judge
@@ -21,7 +22,7 @@ def embedder(spec, llm_spec="", judge=None):
 
 def test_no_name(run, six):
     for spec in ("openai:", "locally", "m@http://"):
-        said = "base_url must be like http" if spec == "m@http://" else f"{spec}: is none of local, local:PATH"
+        said = "base_url must be like http" if spec == "m@http://" else f"{spec}: {spec!r} is none of local, local:PATH"
         for make in (llm, embedder):
             with pytest.raises(UsageError) as caught:
                 make(spec)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ragstone.cli.metrics import parse_thresholds
+from ragstone.cli.options import parse_thresholds
 
 from .conftest import row
 
@@ -11,7 +11,7 @@ from .conftest import row
     ("arguments", "message"),
     [
         ("none.jsonl", "'none.jsonl' does not exist"),
-        ("- --metric bleu", "'bleu' is not one of 'summarization_score'"),
+        ("- --metric bleu", "there is no metric 'bleu'; there are alignment_coverage"),
         ("- --field response=", "--field response=: write FIELD=KEY"),
         ("- --field answer=x", "FIELD one of user_input, retrieved_contexts, response, id"),
         ("- --threshold nan", "--threshold nan: write X or METRIC=X"),

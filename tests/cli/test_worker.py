@@ -184,7 +184,7 @@ def test_a_judge_that_is_down_leaves_it_for_later_until_the_last_try(run, openai
 
 
 def test_a_database_that_refuses_is_given_up(worker, monkeypatch):
-    monkeypatch.setattr("ragstone.cli.work._SINK_PATIENCE", 0.5)
+    monkeypatch.setattr("ragstone.cli.worker._SINK_PATIENCE", 0.5)
     left(3)
     SQLiteSink("results.db").ledger().spend([Entry("none", 0, 1, 0)])
     change("results.db", "CREATE TRIGGER no BEFORE INSERT ON outcomes BEGIN SELECT raise(ABORT, 'no more'); END")

@@ -73,7 +73,7 @@ def test_what_cannot_be_is_refused_when_it_is_made():
         ({"metrics": []}, "names no metric"),
         ({"metrics": ["faithfulness"]}, "no metric 'faithfulness'; there are alignment_coverage"),
         ({"metrics": ["context_relevancy", "context_relevancy"]}, "one name twice"),
-        ({"metrics": ["people:Nothing"]}, "people:Nothing cannot be imported"),
+        ({"metrics": ["people:Nothing"]}, "people:Nothing cannot be loaded"),
         ({"metrics": {"context_relevancy": {"strictness": 3}}}, "no option 'strictness'"),
         ({"metrics": {"context_relevancy": {"llm": "x"}}}, "no option 'llm'; it has asking"),
         ({"metrics": {"context_relevancy": {"threshold": 7}}}, "context_relevancy: threshold"),
@@ -102,10 +102,10 @@ def test_what_cannot_be_is_refused_when_it_is_made():
 
 def test_judge_that_this_machine_does_not_have():
     for more, said in (
-        ({"judge": "nowhere.to.be:found"}, "nowhere.to.be:found cannot be imported"),
+        ({"judge": "nowhere.to.be:found"}, "nowhere.to.be:found cannot be loaded"),
         ({"judge": "people:broken"}, "no licence on this machine"),
         ({"judge": "http://127.0.0.1:9"}, "cannot ask"),
-        ({"metrics": ["response_relevancy"]}, "does not embed; name an embedder"),
+        ({"metrics": ["response_relevancy"]}, "does not embed texts; name an embedder"),
     ):
         named = spec(**more)  # another machine may have it
         with pytest.raises(SpecError, match=said):

@@ -16,7 +16,7 @@ from ragstone import (
     SummarizationScore,
     Unscored,
 )
-from ragstone.cli.show import evidence_lines
+from ragstone.cli.output import evidence_lines
 from ragstone.judging.suspicion import MOST, suspected
 from ragstone.monitor.redaction import storable
 from ragstone.outcome import Outcome, Suspicion

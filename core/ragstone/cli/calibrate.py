@@ -6,13 +6,25 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ragstone.cli.files import check_apart, check_writable
-from ragstone.cli.input import parse_keys
-from ragstone.cli.judges import EMBEDDER_HELP, NotThere, is_local, local_file, make_embedder
-from ragstone.cli.metrics import METRICS, make_metrics, parse_settings
-from ragstone.cli.options import FiniteRange, llm_option
+from ragstone.cli.options import (
+    EMBEDDER_HELP,
+    FiniteRange,
+    NotThere,
+    check_apart,
+    check_writable,
+    field_option,
+    llm_option,
+    local_file,
+    make_embedder,
+    make_metrics,
+    metric_option,
+    parse_keys,
+    parse_settings,
+    settings_option,
+)
 from ragstone.labels import CalibrationError
 from ragstone.metrics import ContextRelevancy
+from ragstone.registry import is_local
 from ragstone.sources import SAMPLE_FIELDS
 from ragstone.store.journal.file import JournalError
 from ragstone.text.plain import printable, text_table
@@ -27,7 +39,7 @@ _LABELS = ("labels", "relevant", "noncommittal", "score", "sentences")
 
 @click.command(short_help="Fit a judge's probabilities to your labels.")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
-@click.option("--metric", "name", required=True, type=click.Choice(METRICS), help="What the labels are for.")
+@metric_option("What the labels are for.", "name", multiple=False, required=True)
 @llm_option
 @click.option(
     "--embedder",
@@ -44,14 +56,8 @@ _LABELS = ("labels", "relevant", "noncommittal", "score", "sentences")
     metavar="LABEL=KEY",
     help=f"The row's key that holds a label ({', '.join(_LABELS)}); KEY.KEY for what is inside an object.",
 )
-@click.option(
-    "--field",
-    "fields",
-    multiple=True,
-    metavar="FIELD=KEY",
-    help=f"The row's key that holds a field ({', '.join(SAMPLE_FIELDS)}), as for `ragstone score`.",
-)
-@click.option("--set", "settings", multiple=True, metavar="METRIC.OPTION=VALUE", help="An option of the metric.")
+@field_option
+@settings_option
 @click.option(
     "--repeat",
     "votes",
@@ -148,30 +154,26 @@ def calibrate(
             journal=journal,
         )
     except CalibrationError as error:
-        raise _Refused("\n".join(printable(line, 200) for line in str(error).splitlines())) from None
+        raise NotThere("\n".join(printable(line, 200) for line in str(error).splitlines())) from None
     except JournalError as error:
-        raise _Refused(f"--journal {error}") from error
-    _tell(made, labels, width)  # before it is saved: it was paid for, whatever becomes of the file
+        raise NotThere(f"--journal {error}") from error
+    _show(made, labels, width)  # before it is saved: it was paid for, whatever becomes of the file
     _save(made.calibration, out)
-
-
-class _Refused(click.ClickException):
-    exit_code = 2
 
 
 def _save(calibration: "Calibration", out: str) -> None:
     try:
         calibration.save(out)
     except OSError as error:
-        raise _Refused(f"--out {out}: cannot write: {error.strerror}") from error
+        raise NotThere(f"--out {out}: cannot write: {error.strerror}") from error
     click.echo(f"written: {json.dumps(out)} ({calibration.digest})")
 
 
-def _tell(made: "Made", labels: "Labels", width: float) -> None:
-    calibration, found = made.calibration, made.found
+def _show(made: "Made", labels: "Labels", width: float) -> None:
+    calibration, fit = made.calibration, made.found
     rows = [
         (change.name, *(_figure(each) for each in (change.before, change.after, change.difference)))
-        for change in found.agreement
+        for change in fit.agreement
     ]
     click.echo("\n".join(text_table(("out of fold, 95 %", "before", "after", "difference"), rows)))
     click.echo(f"labels: {calibration.labels} ({calibration.item}) in {calibration.samples} samples")
@@ -180,15 +182,15 @@ def _tell(made: "Made", labels: "Labels", width: float) -> None:
     if calibration.threshold is not None:
         use = "suggested threshold" if calibration.item == "score" else "threshold for yes"
         click.echo(f"{use}: {calibration.threshold:.3f}")
-    first = found.agreement[0]
+    first = fit.agreement[0]
     click.echo(
-        f"samples needed for an interval {width:g} wide ({first.name}, now {first.after.width:.2g}): {found.needed:,}"
+        f"samples needed for an interval {width:g} wide ({first.name}, now {first.after.width:.2g}): {fit.needed:,}"
     )
     for reason, count in made.unscored.items():
         click.echo(f"unscored, left out: {count} {printable(reason, 160)}", err=True)
     if labels.skipped:
         click.echo(f"{labels.skipped} line(s) have null for a label and were left out", err=True)
-    for warning in found.warnings:
+    for warning in fit.warnings:
         click.echo(f"Warning: {warning}", err=True)
 
 

@@ -2,11 +2,8 @@
 
 import click
 
-from ragstone.cli.files import check_apart, check_writable
-
-
-class _NoComparison(click.ClickException):
-    exit_code = 2
+from ragstone.cli.options import NotThere, check_apart, check_writable
+from ragstone.cli.output import write_page
 
 
 @click.command(short_help="Say which of two systems is better.")
@@ -34,7 +31,6 @@ def compare(a: str, b: str, page: str | None, any_version: bool) -> None:
       2    a file holds no results, or the scores are not comparable
     """  # noqa: D301 - click's mark for lines that stay as they are
     # Here, not above: numpy, for those who compare.
-    from ragstone.cli.page import write_page
     from ragstone.reporting import NotComparableError, ResultsError
     from ragstone.reporting import compare as compared
 
@@ -42,13 +38,13 @@ def compare(a: str, b: str, page: str | None, any_version: bool) -> None:
         check_apart([("--report", page)], [("the input A", a), ("the input B", b)])
         check_writable("--report", page, replaced=True)
     try:
-        found = compared(a, b, any_version=any_version)
-        text = None if page is None else found.html()
+        comparison = compared(a, b, any_version=any_version)
+        text = None if page is None else comparison.html()
     except (NotComparableError, ResultsError) as error:
-        raise _NoComparison(str(error)) from None
+        raise NotThere(str(error)) from None
     except OSError as error:
-        raise _NoComparison(f"{error.filename}: cannot read: {error.strerror}") from None
-    click.echo(str(found))
+        raise NotThere(f"{error.filename}: cannot read: {error.strerror}") from None
+    click.echo(str(comparison))
     if page is not None and text is not None:
-        write_page(page, text)
+        write_page("--report", page, text)
         click.echo(f"{page}: written", err=True)

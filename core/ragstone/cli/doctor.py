@@ -10,8 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 import click
 
 from ragstone._version import __version__
-from ragstone.cli.judges import make_embedder, make_llm
-from ragstone.cli.options import embedder_option, llm_option
+from ragstone.cli.options import embedder_option, llm_option, make_embedder, make_llm
 from ragstone.errors import describe, without_keys
 from ragstone.judge import LLMRequest
 from ragstone.text.plain import printable

@@ -4,8 +4,9 @@ import sys
 
 import click
 
-from ragstone.cli.metrics import METRICS
-from ragstone.cli.show import evidence_lines
+from ragstone.cli.options import metric_class
+from ragstone.cli.output import evidence_lines
+from ragstone.registry import is_entry_point
 from ragstone.store.read import open_results
 from ragstone.store.results import ResultsError
 
@@ -13,21 +14,23 @@ from ragstone.store.results import ResultsError
 @click.command(short_help="Print why a sample scored as it did.")
 @click.argument("results", type=click.Path(exists=True, dir_okay=False))
 @click.argument("sample_id", required=False)
-@click.option("--metric", type=click.Choice(METRICS), help="Only this metric.")
+@click.option("--metric", metavar="NAME", help="Only this metric.")
 def explain(results: str, sample_id: str | None, metric: str | None) -> None:
     """Print why a sample scored as it did, from a file that `ragstone score --out RESULTS` or Report.to_json wrote.
 
     SAMPLE_ID is its id (or, where it had none, its line number); by default the first sample of the file.
     """
+    if metric is not None and is_entry_point(metric):
+        metric = metric_class(metric).name
     first_row: int | None = None
-    found = False
+    shown = False
     try:
         file = open_results(results)
         for result in file.records():
             first_row = result.row if first_row is None else first_row
             wanted = result.row == first_row if sample_id is None else result.sample_id == sample_id
             if wanted and metric in (None, result.outcome.metric):
-                found = True
+                shown = True
                 for line in evidence_lines(result.sample_id, result.outcome):
                     click.echo(line)
     except ResultsError as error:
@@ -35,7 +38,7 @@ def explain(results: str, sample_id: str | None, metric: str | None) -> None:
         sys.exit(2)
     for note in file.notes:
         click.echo(note, err=True)
-    if not found:
+    if not shown:
         what = "result" if sample_id is None else f"sample {sample_id!r}"
         click.echo(f"{results} has no {what}" + (f" with {metric}" if metric else ""), err=True)
         sys.exit(2)

@@ -1,11 +1,41 @@
-"""Options that more than one command has, as decorators: they mean the same in each."""
+"""Options that more than one command has, and what becomes of their values: metrics, judges, fields, files."""
 
+import json
 import math
+import os
+import stat
+import sys
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
 
-from ragstone.cli.judges import EMBEDDER_HELP, JUDGE_HELP
+from ragstone import registry
+from ragstone.clients import AnswerError, OpenAICompatible
+from ragstone.clients.connection import load_openai
+from ragstone.judge import LLM, Embedder
+from ragstone.labels import Calibration, CalibrationError
+from ragstone.metrics.base import Metric
+from ragstone.sources import SAMPLE_FIELDS
+
+JUDGE_HELP = (
+    "The judge: local (the embedded model), local:PATH (another GGUF file), openai:MODEL (key from "
+    "OPENAI_API_KEY), the URL of an OpenAI-compatible server, MODEL@URL where it has several models, or "
+    "module:function. A server that wants a key: openai:MODEL with OPENAI_BASE_URL and OPENAI_API_KEY set."
+)
+EMBEDDER_HELP = (
+    "The embedder of response_relevancy, named in the same way (local:PATH: an ONNX file). Default: what goes with "
+    "the judge: the embedded one, text-embedding-3-small, or the judge's own server and model."
+)
+_PROBE_TIMEOUT = 10.0
+
+
+class NotThere(click.ClickException):
+    """Something that was rightly named cannot be had, read or written."""
+
+    exit_code = 2
 
 
 class FiniteRange(click.FloatRange):
@@ -17,6 +47,46 @@ class FiniteRange(click.FloatRange):
         if not math.isfinite(number):
             self.fail(f"{value} is not a finite number.", param, ctx)
         return number
+
+
+Command = Callable[..., None]
+
+
+def metric_option(
+    description: str, name: str = "names", *, multiple: bool = True, required: bool = False
+) -> Callable[[Command], Command]:
+    """Return the option --metric: metrics of ragstone's, or of the user's own as "module:Class"."""
+    description = f"{description} One of {', '.join(registry.metric_names())}, or module:Class."
+    return click.option(
+        "--metric", name, multiple=multiple, required=required, callback=_known, metavar="NAME", help=description
+    )
+
+
+def _known(ctx: click.Context, param: click.Parameter, value: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    try:
+        for name in (value,) if isinstance(value, str) else value:
+            metric_class(name)
+    except registry.RegistryError as error:
+        raise click.BadParameter(str(error), ctx, param) from None
+    return value
+
+
+def metric_class(name: str) -> type[Metric]:
+    """Return the class of a metric, which may be in the current folder.
+
+    Raises:
+        registry.RegistryError: The name names none.
+    """
+    import_from_here(name)
+    return registry.metric_class(name)
+
+
+def field_option(function: Command) -> Command:
+    """Add the option --field."""
+    description = (
+        f"The row's key that holds a field ({', '.join(SAMPLE_FIELDS)}). ragas' and DeepEval's names are known."
+    )
+    return click.option("--field", "fields", multiple=True, metavar="FIELD=KEY", help=description)(function)
 
 
 llm_option = click.option("--llm", default="local", show_default=True, metavar="JUDGE", help=JUDGE_HELP)
@@ -35,3 +105,322 @@ settings_option = click.option(
     metavar="METRIC.OPTION=VALUE",
     help="An option of a metric, its value as JSON or text.",
 )
+
+
+# --- judges and embedders
+
+
+def local_file(name: str | None) -> str | None:
+    """Return the file that local:PATH names; None where a judge or embedder is no file of yours."""
+    return name.removeprefix("local:") if name is not None and name.startswith("local:") else None
+
+
+@contextmanager
+def _explained(option: str, name: str) -> Generator[None, None, None]:
+    """Say which option an error is about."""
+    import_from_here(name)
+    try:
+        yield
+    except ValueError as error:
+        raise click.UsageError(f"{option} {name}: {error}") from None
+    except (ImportError, OSError, RuntimeError) as error:
+        raise NotThere(f"{option} {name}: {error}") from error
+
+
+def make_llm(name: str, *, max_concurrency: int) -> LLM:
+    """Return the judge that `--llm` names: loaded, or with a server that answers.
+
+    Raises:
+        click.UsageError: It names none.
+        NotThere: What it takes is not installed or not pulled, or nobody answers.
+    """
+    with _explained("--llm", name):
+        _check_reached(name)
+        llm = registry.make_llm(name, max_concurrency=max_concurrency)
+        if registry.is_local(name):
+            from ragstone.local import LocalLLM
+
+            if isinstance(llm, LocalLLM):
+                llm.load()
+        return llm
+
+
+def make_embedder(name: str | None, llm_name: str, llm: LLM | None = None, *, max_concurrency: int) -> Embedder:
+    """Return the embedder that `--embedder` names, or the one that goes with the judge.
+
+    Raises:
+        click.UsageError: It names none.
+        NotThere: What it takes is not installed or not pulled, or nobody answers.
+    """
+    with _explained("--embedder", name or f"of {llm_name}"):
+        if name is not None or llm is None:
+            _check_reached(name or llm_name)
+        embedder = registry.make_embedder(name, llm or llm_name, llm_name=llm_name, max_concurrency=max_concurrency)
+        if type(embedder).__module__.startswith("ragstone.local"):
+            embedder.embed(["load"])
+        return embedder
+
+
+def _check_reached(name: str) -> None:
+    """Find out in seconds, at no cost, what each row would otherwise find out after all retries.
+
+    Raises:
+        ConnectionError: Nobody answers, or the key is wrong. A server that lists no models may be a good judge.
+    """
+    if registry.is_local(name) or registry.is_entry_point(name) or registry.model_of(name) == name:
+        return  # a bare URL asks its server for the model
+    client = registry.make_llm(name, timeout=_PROBE_TIMEOUT, max_retries=1)
+    if isinstance(client, OpenAICompatible):
+        openai = load_openai()
+        try:
+            with client:
+                client.models()
+        except (openai.APIConnectionError, openai.AuthenticationError) as error:
+            raise ConnectionError(str(error)) from error
+        except (openai.OpenAIError, AnswerError):
+            return
+
+
+def _stand_in(option: str, name: str) -> LLM:
+    """Return what has the properties of a judge; the embedded one's file need not be there."""
+    with _explained(option, name):
+        return registry.make_llm(name) if registry.is_local(name) else registry.NullJudge(registry.model_of(name))
+
+
+def import_from_here(name: object) -> None:
+    """Let a name of the form module:name be found in the current folder too; what is installed goes before it."""
+    if isinstance(name, str) and registry.is_entry_point(name) and (here := str(Path.cwd())) not in sys.path:
+        sys.path.append(here)
+
+
+# --- metrics
+
+
+def make_metrics(
+    options: Mapping[str, Mapping[str, Any]], *, llm: str, embedder: str | None, concurrency: int, dry: bool = False
+) -> list[Metric]:
+    """Return the metrics, over one judge.
+
+    Args:
+        options: By metric.
+        llm: What --llm names.
+        embedder: What --embedder names.
+        concurrency: Calls in flight at most.
+        dry: Whether nobody will be asked: judge and embedder then need not be there.
+
+    Raises:
+        click.ClickException: The judge or the embedder cannot be had, or an option has an impossible value.
+    """
+    judge = _stand_in("--llm", llm) if dry else make_llm(llm, max_concurrency=concurrency)
+    made: Embedder | None = None
+    metrics: list[Metric] = []
+    for name, values in options.items():
+        asked, calibration = judge, values.get("calibration")
+        if registry.needs_embedder(name, values) and dry:
+            if embedder is not None:
+                _stand_in("--embedder", embedder)
+            made = registry.NullJudge(embedder or "the embedder")
+        elif registry.needs_embedder(name, values):
+            made = made or make_embedder(embedder, llm, judge, max_concurrency=concurrency)
+        if dry and isinstance(calibration, Calibration):  # it was made with a judge of a name; a dry run asks neither
+            asked = registry.NullJudge(calibration.judge)
+            made = registry.NullJudge(calibration.embedder) if calibration.embedder else made
+        try:
+            metrics.append(registry.make_metric(name, values, asked, made))
+        except registry.RegistryError as error:
+            raise click.UsageError(str(error)) from None
+    if len({metric.name for metric in metrics}) < len(metrics):
+        raise click.UsageError("--metric: two of the metrics have one name; score by each in a run of its own")
+    return metrics
+
+
+def own_names(names: Sequence[str]) -> dict[str, str]:
+    """Return the metrics by the name that their outcomes have, which is another one for "module:Class"."""
+    return {registry.metric_class(name).name: name for name in names}
+
+
+def load_calibrations(paths: Sequence[str], names: Sequence[str]) -> dict[str, Calibration]:
+    """Return the calibrations in the files that --calibration names, by metric.
+
+    Raises:
+        click.UsageError: One cannot be read, is of a metric that is not scored, or two are of one.
+    """
+    calibrations: dict[str, Calibration] = {}
+    own = own_names(names)
+    for path in paths:
+        try:
+            calibration = Calibration.load(path)
+        except CalibrationError as error:
+            raise click.UsageError(f"--{error}") from None
+        name = calibration.metric
+        if name not in own:
+            raise click.UsageError(f"--calibration {path}: is of {name}, which is not scored; add --metric {name}")
+        if own[name] in calibrations:
+            raise click.UsageError(f"--calibration {path}: is the second one of {name}")
+        calibrations[own[name]] = calibration
+    return calibrations
+
+
+def parse_settings(settings: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return each metric's options by name, as `--set METRIC.OPTION=VALUE` gives them.
+
+    Raises:
+        click.UsageError: One names no metric or no option of it, or its value is not of the option's type.
+    """
+    options: dict[str, dict[str, Any]] = {name: {} for name in names}
+    own = own_names(names)
+    for text in settings:
+        path, equals, raw = text.partition("=")
+        name, _, option = path.rpartition(".")
+        if not equals or name not in own:
+            raise click.UsageError(f"--set {text}: write METRIC.OPTION=VALUE, METRIC one of {', '.join(own)}")
+        try:
+            value = json.loads(raw)
+        except ValueError as error:
+            if raw.startswith(("[", "{", '"')):
+                raise click.UsageError(f"--set {text}: not JSON: {error}") from None
+            value = raw
+        try:
+            options[own[name]][option] = registry.checked_option(own[name], option, value)
+        except registry.RegistryError as error:
+            raise click.UsageError(f"--set {text}: {error}") from None
+    return options
+
+
+def parse_thresholds(thresholds: Sequence[str], names: Sequence[str]) -> dict[str, float]:
+    """Return the limit of each metric that has one; METRIC=X goes before X, wherever it stands.
+
+    Raises:
+        click.UsageError: One is no number from -1 to 1, or is of no metric that is scored.
+
+    Example:
+        >>> parse_thresholds(["b=0.7", "0.5"], ["a", "b"])
+        {'a': 0.5, 'b': 0.7}
+    """
+    for_all: dict[str, float] = {}
+    for_one: dict[str, float] = {}
+    for text in thresholds:
+        name, equals, value = text.rpartition("=")
+        try:
+            limit = float(value)
+        except ValueError:
+            limit = math.nan
+        if not -1.0 <= limit <= 1.0 or (equals and name not in names):
+            raise click.UsageError(
+                f"--threshold {text}: write X or METRIC=X, X from -1 to 1, METRIC one of {', '.join(names)}"
+            )
+        if equals:
+            for_one[name] = limit
+        else:
+            for_all.update(dict.fromkeys(names, limit))
+    return for_all | for_one
+
+
+def parse_keys(option: str, word: str, texts: Sequence[str], names: Sequence[str]) -> dict[str, str]:
+    """Return the row's key by name, as an option of the form NAME=KEY gives them.
+
+    Args:
+        option: How the option is written.
+        word: What its help calls a name.
+        texts: Its values.
+        names: Those that there are.
+
+    Raises:
+        click.UsageError: One is not of that form, or not one of the names.
+
+    Example:
+        >>> parse_keys("--map", "LABEL", ["score=human.score"], ["score"])
+        {'score': 'human.score'}
+    """
+    keys: dict[str, str] = {}
+    for text in texts:
+        name, equals, key = text.partition("=")
+        if not equals or not key or name not in names:
+            raise click.UsageError(f"{option} {text}: write {word}=KEY, {word} one of {', '.join(names)}")
+        keys[name] = key
+    return keys
+
+
+# --- files
+
+Named = tuple[str, str | None]
+"""What a file is called in messages, such as "--out", and its path, if one was given."""
+
+
+def check_apart(written: Sequence[Named], read: Sequence[Named]) -> None:
+    """See to it, before any is opened, that no file is written that the command reads, or writes for something else.
+
+    Args:
+        written: By option. Standard output is none of them.
+        read: By option or argument; "-" is standard input.
+
+    Raises:
+        click.UsageError: Names both.
+
+    Example:
+        >>> check_apart([("--out", "a.jsonl"), ("--report", "b/../a.jsonl")], [])
+        Traceback (most recent call last):
+        click.exceptions.UsageError: --report b/../a.jsonl: is --out a.jsonl itself; name another file
+    """
+    others = [(name, path, _identity(path)) for name, path in read if path]
+    for option, path in written:
+        if path is None:
+            continue
+        if path == "-":
+            raise click.UsageError(f"{option} -: does not go to standard output; name a file")
+        its_identity = _identity(path)
+        for name, other, identity in others:
+            if its_identity is not None and its_identity == identity:
+                shown = f"{name} {other}" if name.startswith("--") else name
+                raise click.UsageError(f"{option} {path}: is {shown} itself; name another file")
+        others.append((option, path, its_identity))
+
+
+def _identity(path: str) -> tuple[int, int] | str | None:
+    """Return what tells a file from others: its place, where it is not there yet; None for pipes and devices."""
+    try:
+        status = os.fstat(sys.stdin.fileno()) if path == "-" else Path(path).stat()
+    except (OSError, ValueError):  # standard input may be closed, or no file
+        return None if path == "-" else os.path.realpath(path)
+    return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
+
+
+def check_writable(option: str, path: str, *, replaced: bool = False) -> None:
+    """See to it, before anything is spent, that a file can be written; what is in it stays.
+
+    Args:
+        option: How the option is written.
+        path: Its value.
+        replaced: Whether a new file takes the old one's place, so that it is the folder that has to be writable.
+
+    Raises:
+        click.UsageError: It cannot.
+    """
+    target, folder = Path(path), Path(os.path.realpath(path)).parent  # of what a link leads to
+    problem: str | None = None
+    try:
+        if target.is_dir():
+            problem = "is a folder; name a file in it"
+        elif target.exists() and not (replaced and target.is_file()):
+            problem = "" if os.access(target, os.W_OK) else "cannot be written to; name another file"
+        elif not folder.is_dir():
+            problem = f"no such folder: {folder}; make it, or name another file"
+        elif not os.access(folder, os.W_OK | os.X_OK):
+            problem = f"the folder {folder} cannot be written to; name a file elsewhere"
+    except OSError as error:
+        problem = error.strerror
+    if problem:
+        raise click.UsageError(f"{option} {path}: {problem}")
+
+
+def database_file(name: str) -> str | None:
+    """Return the file of a database that is named by its path or its URL; None where it is on a server.
+
+    Example:
+        >>> [database_file(name) for name in ("a.db", "sqlite:////tmp/a.db?timeout=5", "postgresql://me@host/a")]
+        ['a.db', '/tmp/a.db', None]
+    """
+    scheme, url, rest = name.partition("://")
+    if not url:
+        return name
+    return rest.partition("?")[0].removeprefix("/") or None if scheme.startswith("sqlite") else None

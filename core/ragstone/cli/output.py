@@ -1,16 +1,23 @@
-"""What a command prints, and what becomes of it where nobody reads it."""
+"""What commands print and write, and what becomes of it where nobody reads it."""
 
 import contextlib
 import errno
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
 import click
 
+from ragstone.cli.options import NotThere
+from ragstone.outcome import Evidence, Outcome, Suspicion, Unscored
+from ragstone.store.private_files import replacing
+from ragstone.text.plain import printable
+
 CLOSED = (errno.EPIPE, errno.EBADF)
 """How writing fails where the reader has gone (`| head`), and where the stream was closed from the start (`>&-`)."""
+_WIDTH = 100
 
 
 def open_standard_streams() -> None:
@@ -47,3 +54,46 @@ def discard(stream: TextIO) -> None:
     """Send what is still buffered, and what comes, nowhere: the interpreter would complain of it at exit."""
     with contextlib.suppress(OSError, ValueError), Path(os.devnull).open("wb") as nowhere:  # it is no file
         os.dup2(nowhere.fileno(), stream.fileno())
+
+
+def write_page(option: str, path: str, text: str) -> None:
+    """Write a page to a file.
+
+    Raises:
+        NotThere: It cannot be written.
+    """
+    try:
+        with replacing(Path(path)) as target:
+            target.write(text.encode())
+    except OSError as error:
+        raise NotThere(f"{option} {path}: cannot write: {error.strerror}") from None
+
+
+def evidence_lines(sample_id: str, outcome: Outcome) -> Iterator[str]:
+    """Yield an outcome as lines: the number, why, and each verdict with the passages that it points to."""
+    head = f"{_short(sample_id)}  {outcome.metric}"
+    if isinstance(outcome, Unscored):
+        yield f"{head}  unscored ({outcome.reason}): {printable(outcome.detail)}"
+    else:
+        passed = {True: "  passed", False: "  below its threshold", None: ""}[outcome.passed]
+        yield f"{head}  {outcome.value:.3f}{passed}"
+        yield f"    {printable(outcome.reason)}"
+        if outcome.breakdown:
+            yield f"    {'  '.join(f'{name} {value:.3f}' for name, value in outcome.breakdown.items())}"
+        for verdict in outcome.verdicts:
+            sure = "" if verdict.probability is None else f" p(affirmative)={verdict.probability:.2f}"
+            yield f"    {verdict.kind} {verdict.id}: {verdict.verdict}{sure}: {_short(verdict.text)}"
+            for evidence in verdict.evidence:
+                text = "" if evidence.text == verdict.text else f" {_short(evidence.text)}"
+                yield f"        [{_place(evidence)}]{text}"
+    for sign in outcome.suspected:
+        yield f"    looks like an attack on the judge ({sign.kind.replace('_', ' ')}): [{_place(sign)}]"
+
+
+def _place(passage: Evidence | Suspicion) -> str:
+    chunk = "" if passage.chunk is None else f"[{passage.chunk}]"
+    return f"{passage.field}{chunk} {passage.start}-{passage.end}"
+
+
+def _short(text: str) -> str:
+    return printable(text, _WIDTH)

@@ -1,23 +1,14 @@
 """The page of `--report`: what it needs is gathered while the results come, and no result is held for it."""
 
 from collections.abc import Sequence
-from pathlib import Path
-
-import click
 
 from ragstone.batch.runner import Scored
+from ragstone.cli.output import write_page
 from ragstone.metrics.base import Metric
 from ragstone.reporting import Report
 from ragstone.reporting.aggregates import Aggregates
 from ragstone.sample import BadLine
-from ragstone.store.private_files import replacing
 from ragstone.store.results import MemoryResults
-
-
-class PageLost(click.ClickException):
-    """The page cannot be written."""
-
-    exit_code = 2
 
 
 class _Added(Report):
@@ -58,19 +49,6 @@ class Page:
         """Write the page.
 
         Raises:
-            PageLost: It cannot be written.
+            NotThere: It cannot be written.
         """
-        write_page(self._path, _Added(self._aggregates, self._bad_rows, self._name, notes).html())
-
-
-def write_page(path: str, text: str) -> None:
-    """Write a page to a file.
-
-    Raises:
-        PageLost: It cannot be written.
-    """
-    try:
-        with replacing(Path(path)) as target:
-            target.write(text.encode())
-    except OSError as error:
-        raise PageLost(f"--report {path}: cannot write: {error.strerror}") from None
+        write_page("--report", self._path, _Added(self._aggregates, self._bad_rows, self._name, notes).html())

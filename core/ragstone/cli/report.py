@@ -4,13 +4,9 @@ import sys
 
 import click
 
-from ragstone.cli.files import check_apart, database_file
+from ragstone.cli.options import NotThere, check_apart, database_file
 from ragstone.reporting import Report, ResultsError
 from ragstone.store.private_files import open_private
-
-
-class _NoReport(click.ClickException):
-    exit_code = 2
 
 
 @click.command(short_help="Make a page of what was scored.")
@@ -43,16 +39,16 @@ def report(source: str, since: str | None, out: str) -> None:
     """  # noqa: D301 - click's mark for lines that stay as they are
     check_apart([("--out", None if out == "-" else out)], [("the input", database_file(source))])
     try:
-        found = Report.load(source, since=since)
-        text = found.html().encode()
+        page = Report.load(source, since=since)
+        text = page.html().encode()
     except (ResultsError, ImportError) as error:
-        raise _NoReport(str(error)) from None
+        raise NotThere(str(error)) from None
     except ValueError as error:
         raise click.UsageError(f"--{error}") from None
     except OSError as error:
-        raise _NoReport(f"{error.filename}: cannot read: {error.strerror}") from None
+        raise NotThere(f"{error.filename}: cannot read: {error.strerror}") from None
     _write(text, out)
-    click.echo(f"{out}: {_what(found)}", err=out == "-")
+    click.echo(f"{out}: {_what(page)}", err=out == "-")
 
 
 def _write(text: bytes, out: str) -> None:
@@ -63,7 +59,7 @@ def _write(text: bytes, out: str) -> None:
         with open_private(out, "wb") as target:
             target.write(text)
     except OSError as error:
-        raise _NoReport(f"--out {out}: cannot write: {error.strerror}") from None
+        raise NotThere(f"--out {out}: cannot write: {error.strerror}") from None
 
 
 def _what(report: Report) -> str:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from ragstone.batch.progress import Progress
 from ragstone.batch.runner import Runner, Scored
-from ragstone.cli.output import echo
+from ragstone.cli.output import echo, evidence_lines
 from ragstone.cli.results import Results
-from ragstone.cli.show import evidence_lines
 from ragstone.limits.gate import Gate
 from ragstone.metrics import AlignmentCoverage, Metric
 from ragstone.outcome import Score

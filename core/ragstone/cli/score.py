@@ -4,7 +4,7 @@ import contextlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import click
 
@@ -12,30 +12,44 @@ from ragstone.batch.interrupts import Interrupts
 from ragstone.batch.progress import is_terminal
 from ragstone.cli.dry_run import show_estimate
 from ragstone.cli.ended import open_journal, run_to_end
-from ragstone.cli.files import check_apart, check_writable
-from ragstone.cli.input import NAMING, count_lines, open_input, parse_fields
-from ragstone.cli.judges import is_local, local_file
-from ragstone.cli.metrics import METRICS, load_calibrations, make_metrics, parse_settings, parse_thresholds
-from ragstone.cli.options import FiniteRange, asking_option, embedder_option, llm_option, settings_option
+from ragstone.cli.options import (
+    FiniteRange,
+    asking_option,
+    check_apart,
+    check_writable,
+    embedder_option,
+    field_option,
+    llm_option,
+    load_calibrations,
+    local_file,
+    make_metrics,
+    metric_option,
+    own_names,
+    parse_keys,
+    parse_settings,
+    parse_thresholds,
+    settings_option,
+)
 from ragstone.cli.results import Results
 from ragstone.cli.run import Run
 from ragstone.cli.show import summary_table
 from ragstone.limits.gate import Gate
 from ragstone.metrics import Metric
+from ragstone.registry import is_local, metric_names
 from ragstone.sources import SAMPLE_FIELDS, read_rows
 from ragstone.text.plain import printable
 
 if TYPE_CHECKING:
     from ragstone.cli.page import Page
 
+NAMING = "--field FIELD=KEY"
+"""How messages say where a row's keys are named."""
 _POSITIVE = FiniteRange(min=0, min_open=True)
 
 
 @click.command(short_help="Score samples, one JSON object a line.")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
-@click.option(
-    "--metric", "names", multiple=True, type=click.Choice(METRICS), help="What to score; repeat it. Default: all four."
-)
+@metric_option("What to score; repeat it. Default: all of ragstone's.")
 @llm_option
 @embedder_option
 @asking_option
@@ -61,13 +75,7 @@ _POSITIVE = FiniteRange(min=0, min_open=True)
     metavar="[METRIC=]X",
     help="Exit with 1 when a mean is below X; each result says whether its score reaches X.",
 )
-@click.option(
-    "--field",
-    "fields",
-    multiple=True,
-    metavar="FIELD=KEY",
-    help=f"The row's key that holds a field ({', '.join(SAMPLE_FIELDS)}). ragas' and DeepEval's names are known.",
-)
+@field_option
 @settings_option
 @click.option(
     "--calibration",
@@ -162,14 +170,15 @@ def score(
             ("--embedder", local_file(embedder)),
         ],
     )
-    wanted = tuple(dict.fromkeys(names)) or METRICS
-    mapping = parse_fields(fields)
-    limits = parse_thresholds(thresholds, wanted)
+    wanted = tuple(dict.fromkeys(names)) or metric_names()
+    mapping = parse_keys("--field", "FIELD", fields, SAMPLE_FIELDS)
+    own = own_names(wanted)
+    limits = parse_thresholds(thresholds, list(own))
     options = parse_settings(settings, wanted)
     for name, limit in limits.items():
-        options[name]["threshold"] = limit  # so that each sample says whether it reaches it
-    for given in options.values():
-        given.setdefault("asking", asking)
+        options[own[name]]["threshold"] = limit  # so that each sample says whether it reaches it
+    for values in options.values():
+        values.setdefault("asking", asking)
     for name, calibration in load_calibrations(calibrations, wanted).items():
         options[name]["calibration"] = calibration
     if out == "-" and explained:
@@ -229,6 +238,25 @@ def score(
     if ended is not None:
         raise ended
     sys.exit(_status(run, limits))
+
+
+def open_input(file: str) -> contextlib.AbstractContextManager[IO[bytes]]:
+    """Open the file of samples; `-` is standard input, which stays open."""
+    if file != "-":
+        return Path(file).open("rb")
+    try:
+        # Not sys.stdin: a thread that waits in it for a line would abort the interpreter's exit.
+        return contextlib.nullcontext(open(sys.stdin.fileno(), "rb", closefd=False))
+    except (OSError, ValueError):  # it is no file, as in tests
+        return contextlib.nullcontext(sys.stdin.buffer)
+
+
+def count_lines(file: str) -> int | None:
+    """Return the number of lines; None for what cannot be read twice."""
+    if file == "-" or not Path(file).is_file():
+        return None
+    with Path(file).open("rb") as lines:
+        return sum(block.count(b"\n") for block in iter(lambda: lines.read(1 << 20), b"")) or None
 
 
 def _page(path: str, metrics: Sequence[Metric], file: str) -> "Page":

@@ -1,30 +1,54 @@
 """`ragstone worker`: scores what a monitor left in its outbox."""
 
-import importlib
 import shlex
+import signal
 import sqlite3
 import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
+from tqdm import tqdm
 
-from ragstone.cli.files import check_apart, database_file
-from ragstone.cli.judges import NotThere, local_file
-from ragstone.cli.metrics import METRICS, make_metrics, parse_settings
-from ragstone.cli.options import asking_option, embedder_option, llm_option, settings_option
-from ragstone.cli.work import Work
-from ragstone.monitor import Entry, Monitor
+from ragstone.cli.options import (
+    NotThere,
+    asking_option,
+    check_apart,
+    database_file,
+    embedder_option,
+    import_from_here,
+    llm_option,
+    local_file,
+    make_metrics,
+    metric_option,
+    parse_settings,
+    settings_option,
+)
+from ragstone.metrics import ContextRelevancy
+from ragstone.monitor import Entry, Monitor, Stats
+from ragstone.registry import NullJudge, RegistryError, load_entry_point, metric_names
 from ragstone.store.errors import SinkError
 from ragstone.text.plain import printable
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from ragstone.sinks import Sink
     from ragstone.store.outbox import Contents
 
 _HOW = ("names", "llm", "embedder", "asking", "settings", "db", "store_text", "workers")
+Ended = Literal["done", "interrupted", "terminated", "judge", "sink"]
+
+GIVE_UP_AFTER = 100
+"""Evaluations in a row on which the judge fails: what comes after them would only wait for retries, for hours."""
+
+_LOOK = 0.1  # seconds between two looks at the monitor
+_SINK_PATIENCE = 30.0
+_FAILURES_OF_THE_JUDGE = ("judge_error", "timeout", "over_budget", "cancelled")
 _MOST_WAITING = 100  # samples taken at once: several workers on one outbox share what is left
 
 
@@ -37,13 +61,7 @@ _MOST_WAITING = 100  # samples taken at once: several workers on one outbox shar
     "It says all else.",
 )
 @click.option("--follow", is_flag=True, help="Go on until Ctrl-C or SIGTERM.")
-@click.option(
-    "--metric",
-    "names",
-    multiple=True,
-    type=click.Choice(METRICS),
-    help="What to score by; repeat it. Default: the metrics that the samples wait for.",
-)
+@metric_option("What to score by; repeat it. Default: the metrics that the samples wait for.")
 @llm_option
 @embedder_option
 @asking_option
@@ -82,29 +100,29 @@ def worker(
       130  interrupted; what was in hand was finished
     """  # noqa: D301 - click's mark for lines that stay as they are
     path = Path(outbox)
-    found = contents(path)
-    if not (found.samples or found.records or follow):
+    left = _contents(path)
+    if not (left.samples or left.records or follow):
         click.echo(f"{outbox}: nothing in it")
         return
     if monitor is not None:
-        given = [name for name in _HOW if ctx.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE]
-        if given:
-            option = {"names": "metric", "settings": "set"}.get(given[0], given[0].replace("_", "-"))
+        others = [name for name in _HOW if ctx.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE]
+        if others:
+            option = {"names": "metric", "settings": "set"}.get(others[0], others[0].replace("_", "-"))
             raise click.UsageError(f"--{option}: --monitor says that already; leave one of them out")
-        made = _imported(monitor, path)
+        its_monitor = _imported(monitor, path)
     else:
-        made = _made(path, found, names, follow=follow, **how)
-    work = Work(made, total=found.waiting(), follow=follow)
+        its_monitor = _made(path, left, names, follow=follow, **how)
+    work = Work(its_monitor, total=left.waiting(), follow=follow)
     ended = work.run()
-    left = contents(path)
+    left = _contents(path)
     status = work.report(left, ended)
-    sinks = made.stats().sinks
+    sinks = its_monitor.stats().sinks
     for name in left.records:
         click.echo(f"{printable(name)}: {_way(name, outbox, again=name in sinks)}", err=True)
     sys.exit(status)
 
 
-def contents(path: Path) -> "Contents":
+def _contents(path: Path) -> "Contents":
     """Return what an outbox holds; rows of processes that are no more are freed.
 
     Raises:
@@ -135,31 +153,23 @@ def _imported(spec: str, path: Path) -> Monitor:
     Raises:
         click.UsageError: There is none of that name, or its outbox is another one.
     """
-    module, colon, name = spec.partition(":")
-    if not (module and colon and name):
-        raise click.UsageError(f"--monitor {spec}: write MODULE:NAME, such as my_app:monitor")
-    sys.path.insert(0, str(Path.cwd()))
+    import_from_here(spec)
     try:
-        found: Any = importlib.import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
-        if not isinstance(found, Monitor) and callable(found):
-            found = found()
-    except Exception as error:  # the app's own code
-        raise click.UsageError(f"--monitor {spec}: {type(error).__name__}: {error}") from error
-    if not isinstance(found, Monitor):
-        raise click.UsageError(
-            f"--monitor {spec}: is {type(found).__name__}, no Monitor nor a function that returns one"
-        )
-    if found.outbox is None or found.outbox.resolve() != path.resolve():
-        has = "it has none" if found.outbox is None else f"its outbox is {found.outbox}"
+        monitor = load_entry_point(spec, call=True)
+    except RegistryError as error:
+        raise click.UsageError(f"--monitor {error}") from error
+    if not isinstance(monitor, Monitor):
+        kind = type(monitor).__name__
+        raise click.UsageError(f"--monitor {spec}: is {kind}, no Monitor nor a function that returns one")
+    if monitor.outbox is None or monitor.outbox.resolve() != path.resolve():
+        has = "it has none" if monitor.outbox is None else f"its outbox is {monitor.outbox}"
         raise click.UsageError(f"--monitor {spec}: {has}; --outbox names {path.absolute()}")
-    return found
+    return monitor
 
 
 def _made(
     path: Path,
-    found: "Contents",
+    contents: "Contents",
     names: Sequence[str],
     *,
     follow: bool,
@@ -176,8 +186,8 @@ def _made(
     Raises:
         click.ClickException: The judge, the embedder or the database cannot be had, or an option is wrong.
     """
-    wanted = tuple(dict.fromkeys(names or (name for name, _ in found.metrics)))
-    if unknown := [name for name in wanted if name not in METRICS]:
+    wanted = tuple(dict.fromkeys(names or (name for name, _ in contents.metrics)))
+    if unknown := [name for name in wanted if name not in (*metric_names(), *names)]:
         raise click.UsageError(
             f"samples wait for {unknown[0]}, which ragstone does not have; name the app's monitor, which does "
             f"(--monitor MODULE:NAME), or what to score by (--metric)"
@@ -185,23 +195,27 @@ def _made(
     if not wanted and follow:
         raise click.UsageError(f"{path} is empty: say what to score by (--metric, or --monitor MODULE:NAME)")
     options = parse_settings(settings, wanted)
-    for given in options.values():
-        given.setdefault("asking", asking)
+    for values in options.values():
+        values.setdefault("asking", asking)
     check_apart(
         [("--db", database_file(db))],
         [("--outbox", str(path)), ("--llm", local_file(llm)), ("--embedder", local_file(embedder))],
     )
     sink = _sink(db)
-    metrics = make_metrics(options, llm=llm, embedder=embedder, concurrency=4 * workers) if wanted else [_nothing()]
+    metrics = (
+        make_metrics(options, llm=llm, embedder=embedder, concurrency=4 * workers)
+        if wanted
+        else [_Nothing(llm=NullJudge())]
+    )
     versions = {metric.name: metric.version for metric in metrics}
-    for name, version in found.metrics:
+    for name, version in contents.metrics:
         if versions.get(name, version) != version:
             click.echo(
                 f"Note: {name} is scored as version {versions[name]}; the app's is {version}. "
                 "To score as the app does: --monitor MODULE:NAME",
                 err=True,
             )
-    _open(sink, found.records.get(sink.name, 0))
+    _open(sink, contents.records.get(sink.name, 0))
     return Monitor(metrics, sinks=sink, outbox=path, store_text=store_text, workers=workers, max_queue=_MOST_WAITING)
 
 
@@ -256,12 +270,134 @@ def _open(sink: "Sink", waiting: int) -> None:
         sink.close()
 
 
-def _nothing() -> Any:  # noqa: ANN401 - a metric
-    """Return a metric that no sample waits for, where there are only outcomes to deliver."""
-    from ragstone.metrics import ContextRelevancy
-    from ragstone.testing import FakeLLM
+class _Nothing(ContextRelevancy):
+    """A metric that no sample waits for, where there are only outcomes to deliver."""
 
-    class Nothing(ContextRelevancy):
-        name = "nothing"
+    name = "nothing"
 
-    return cast("Any", Nothing(llm=FakeLLM(lambda _: RuntimeError("nothing is judged"))))
+
+class Work:
+    """Has a monitor do what is in its outbox.
+
+    Args:
+        monitor: The monitor. It is closed in the end.
+        total: How many evaluations there are, for the progress bar.
+        follow: Whether to go on when nothing is left.
+    """
+
+    def __init__(self, monitor: Monitor, *, total: int, follow: bool) -> None:
+        self._monitor = monitor
+        self._total = total
+        self._follow = follow
+        self._asked: Ended | None = None
+        self._stopped = threading.Event()
+        self._judged = self._put_off = self._written = 0
+        self._written_at = time.monotonic()
+
+    def run(self) -> Ended:
+        """Score until there is a reason to end; then finish what is in hand and close the monitor."""
+        with _signals(self._stop), self._bar() as bar:
+            flushing = threading.Thread(target=self._flush, name="ragstone-flush", daemon=True)
+            flushing.start()
+            while (ended := self._ended(flushing)) is None:
+                self._stopped.wait(_LOOK)
+                bar.update(_evaluated(self._monitor.stats()) - bar.n)
+            if ended != "done":
+                self._finish_what_is_in_hand()
+            self._monitor.close()
+            bar.update(_evaluated(self._monitor.stats()) - bar.n)
+        return ended
+
+    def report(self, left: "Contents", ended: Ended) -> int:
+        """Print what came of it and return the exit status."""
+        stats = self._monitor.stats()
+        for line in self._why_left(left, ended, stats):
+            click.echo(line, err=True)
+        reasons = ", ".join(f"{reason} {n:,}" for reason, n in stats.reasons.get("unscored", {}).items())
+        other = f", over budget {stats.over_budget:,}" if stats.over_budget else ""
+        open_ = left.waiting() + sum(left.records.values())
+        unscored = f"unscored {stats.unscored:,}" + (f" ({reasons})" if reasons else "")
+        click.echo(f"scored {stats.scored:,}, {unscored}{other}, left {open_:,}")
+        if ended == "interrupted":
+            return 130
+        if ended == "terminated" and self._follow:
+            return 0
+        failed = sum(stats.reasons.get("unscored", {}).get(reason, 0) for reason in _FAILURES_OF_THE_JUDGE)
+        lost = sum(sink.lost for sink in stats.sinks.values())
+        return int(bool(open_ or left.unreadable or failed or lost or stats.over_budget or stats.dropped))
+
+    def _flush(self) -> None:
+        self._monitor.flush(put_off=True)
+
+    def _stop(self, number: int, frame: "FrameType | None") -> None:
+        del frame
+        self._asked = "interrupted" if number == signal.SIGINT else "terminated"
+        self._stopped.set()
+
+    def _ended(self, flushing: threading.Thread) -> Ended | None:
+        if self._asked is not None or self._follow:
+            return self._asked
+        return self._hopeless(self._monitor.stats()) if flushing.is_alive() else "done"
+
+    def _hopeless(self, stats: Stats) -> Ended | None:
+        """Say what keeps failing, so that it makes no sense to go on."""
+        if (judged := _evaluated(stats)) != self._judged:
+            self._judged, self._put_off = judged, stats.spooled
+        if stats.spooled - self._put_off >= GIVE_UP_AFTER:
+            return "judge"
+        written, now = sum(sink.written for sink in stats.sinks.values()), time.monotonic()
+        if written != self._written or not any(sink.waiting for sink in stats.sinks.values()):
+            self._written, self._written_at = written, now
+        return "sink" if now - self._written_at > _SINK_PATIENCE else None
+
+    def _finish_what_is_in_hand(self) -> None:
+        self._monitor.pause()
+        still = 0
+        while still < 3:  # between two evaluations of a sample none is in hand
+            still = 0 if self._monitor.stats().in_hand else still + 1
+            time.sleep(_LOOK / 3)
+
+    def _why_left(self, left: "Contents", ended: Ended, stats: Stats) -> Generator[str, None, None]:
+        if ended == "judge":
+            yield f"Gave up: the judge failed {GIVE_UP_AFTER} times in a row. `ragstone doctor` tries a judge."
+        if ended in ("interrupted", "terminated"):
+            yield "Stopped: what was in hand was finished."
+        for name, sink in stats.sinks.items():
+            if sink.last_error and (sink.lost or left.records.get(name)):
+                yield f"{name}: {printable(sink.last_error)}"
+        for (name, version), n in left.metrics.items():
+            yield f"{n:,} wait to be scored by {printable(name)} (version {printable(version)})"
+        for name, n in left.records.items():
+            yield f"{n:,} outcomes wait for {printable(name)}"
+        if left.elsewhere:
+            yield f"{left.elsewhere:,} samples are in the hands of another process"
+        if left.unreadable:
+            yield f"{left.unreadable:,} samples cannot be read"
+        for place, n in stats.errors.items():
+            yield f"{place}: failed {n:,} times"
+
+    def _bar(self) -> "tqdm[Any]":
+        shown = sys.stderr.isatty()
+        total = None if self._follow else self._total
+        return tqdm(total=total, unit=" evaluations", disable=not shown, file=sys.stderr, dynamic_ncols=True)
+
+
+def _evaluated(stats: Stats) -> int:
+    return stats.scored + stats.unscored + stats.over_budget
+
+
+@contextmanager
+def _signals(stop: "Callable[[int, FrameType | None], None]") -> Generator[None, None, None]:
+    """Have Ctrl-C and SIGTERM ask for the end; a second one ends at once."""
+
+    def once(number: int, frame: "FrameType | None") -> None:
+        signal.signal(number, before[signal.Signals(number)])
+        stop(number, frame)
+
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, once) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -123,11 +123,11 @@ class Spec:
         """
         part, name = "judge", self.judge
         try:
-            llm = make_llm(name, self.max_concurrency)
+            llm = make_llm(name, max_concurrency=self.max_concurrency)
             part, name = "embedder", self.embedder or f"that of {self.judge}"
             if not any(map(needs_embedder, self.metrics)):
                 return self._metrics(llm, NullJudge())
-            embedder = make_embedder(self.embedder, llm, self.max_concurrency, llm_name=self.judge)
+            embedder = make_embedder(self.embedder, llm, llm_name=self.judge, max_concurrency=self.max_concurrency)
         except Exception as error:
             raise SpecError(f"{part}: {name} cannot be had on this machine: {describe(error)}") from error
         return self._metrics(llm, embedder)
