@@ -1,6 +1,6 @@
 """One metric wherever LangChain evaluates."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, cast
 
 from ragstone.errors import ascore_safely, describe, score_safely
@@ -9,7 +9,7 @@ from ragstone.outcome import Outcome, Score, Unscored
 from ragstone.registry import make_metric
 from ragstone.sample import Sample
 from ragstone_langchain.extraction import Arguments, Extraction, FieldFunction, FieldMapping
-from ragstone_langchain.messages import Unreadable, entries_of, kind
+from ragstone_langchain.messages import Unreadable, entries_of, is_mapping, kind
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -293,9 +293,9 @@ def _embedder(embedder: object) -> Any:  # noqa: ANN401 - as above
 def _in_chain(state: object) -> Arguments:
     # A state of one entry is the answer or a conversation; as inputs that one text would be the question too.
     whole = Arguments(inputs=state if len(entries_of(state) or ()) > 1 else None, outputs=state)
-    if not isinstance(state, Mapping) or "outputs" not in state:
+    if not is_mapping(state) or "outputs" not in state:
         return whole
-    others = dict(cast("Mapping[str, object]", state))
+    others = dict(state)
     outputs, inputs = others.pop("outputs"), others.pop("inputs", None)
     reference, context = others.pop("reference_outputs", None), others.pop("context", None)
     question = (others or None) if inputs is None else inputs  # it may stand beside

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, ParamSpec, TypeVar, cast, get_args
+from typing import Literal, ParamSpec, TypeVar, get_args
 
 from pydantic import ValidationError
 
@@ -16,9 +16,10 @@ from ragstone_langchain.messages import (
     Unreadable,
     answer_in,
     are_documents,
-    as_items,
     context_texts,
     entries_of,
+    is_list,
+    is_mapping,
     kind,
     once_each,
     question_in,
@@ -97,12 +98,13 @@ class Extraction:
     retriever_tools: Collection[str] = ()
 
     def __post_init__(self) -> None:
-        fields = cast("object", self.fields)
+        fields = self.fields
         if fields is None or callable(fields):
             return
-        if not isinstance(fields, Mapping):
+        if not is_mapping(fields):
             raise TypeError(f"fields: is {kind(fields)}; pass a mapping from a sample's field to a key, or a function")
-        for field, key in cast("Mapping[object, object]", fields).items():
+        entries: Mapping[object, object] = {**fields}
+        for field, key in entries.items():
             if field not in FIELDS:
                 raise ValueError(f"fields: {field!r} is not one of {', '.join(map(repr, FIELDS))}")
             if not isinstance(key, str):
@@ -183,21 +185,13 @@ def _has_text(texts: str | list[str] | None) -> bool:
 
 
 def _absent(field: SampleField, arguments: Arguments) -> str:
-    places = {"context": arguments.context, "inputs": arguments.inputs, "outputs": arguments.outputs}
-    searched = {"user_input": ("inputs", "outputs"), "response": ("outputs",), "retrieved_contexts": tuple(places)}
-    return f"is not in {' or '.join(f'{name} ({kind(places[name])})' for name in searched[field])}"
-
-
-# What the user says: a key, or a function
+    places = {"user_input": "inputs outputs", "response": "outputs", "retrieved_contexts": "context inputs outputs"}
+    return f"is not in {' or '.join(f'{name} ({kind(getattr(arguments, name))})' for name in places[field].split())}"
 
 
 def _under_key(field: SampleField, key: str, arguments: Arguments) -> str | list[str]:
     """Return a field that stands under a key of the outputs, the inputs or the reference; else raise Unreadable."""
-    places = {
-        "outputs": arguments.outputs,
-        "inputs": arguments.inputs,
-        "reference_outputs": arguments.reference_outputs,
-    }
+    places = {name: getattr(arguments, name) for name in ("outputs", "inputs", "reference_outputs")}
     for name, value in places.items():
         for where, entries in _levels(value, name):
             if key in entries:
@@ -233,16 +227,9 @@ def _by_function(function: FieldFunction, arguments: Arguments) -> Sample:
     context = arguments.context
     if context is None and arguments.retrieved is not None:
         context = retrieved_texts(arguments.retrieved)
+    inputs, outputs, reference = arguments.inputs, arguments.outputs, arguments.reference_outputs
     try:
-        result = cast(
-            "object",
-            function(
-                inputs=arguments.inputs,
-                outputs=arguments.outputs,
-                reference_outputs=arguments.reference_outputs,
-                context=context,
-            ),
-        )
+        result = function(inputs=inputs, outputs=outputs, reference_outputs=reference, context=context)
     except Exception as error:
         raise Unreadable(f"fields: the function raised {describe(error, most=300)}") from error
     sample = to_sample(result, "fields")
@@ -254,16 +241,16 @@ def _by_function(function: FieldFunction, arguments: Arguments) -> Sample:
 def to_sample(result: object, option: str) -> Sample | None:
     """Return the sample that a user's function returned: one, a mapping of its fields, or None for none.
 
-    The fields may be texts, messages and Documents. `option` is the function's name, for messages.
+    The fields may be texts, messages and Documents. `option` is the function's name.
 
     Raises:
         Unreadable: It is no sample.
     """
     if result is None or isinstance(result, Sample):
         return result
-    if not isinstance(result, Mapping):
+    if not is_mapping(result):
         raise Unreadable(f"{option}: the function returned {kind(result)}; return a Sample or a mapping of its fields")
-    fields = {name: value for name, value in cast("Mapping[object, object]", result).items() if value is not None}
+    fields = {name: value for name, value in result.items() if value is not None}
     for field in FIELDS:
         if field in fields:
             fields[field] = _strictly(field, fields[field], f"{option}: the function's {field!r}")
@@ -278,16 +265,10 @@ def to_sample(result: object, option: str) -> Sample | None:
         ) from None
 
 
-# Question and answer
-
-
 def find_question(inputs: object, outputs: object, originals: Sequence[str] = ()) -> str | None:
     """Return the question: in the inputs by a usual name, else in the outputs, else the only text of the inputs.
 
-    Args:
-        inputs: What the app was asked.
-        outputs: What it returned; a resumed graph's state has the question.
-        originals: For a summary: the keys of its original, which go before an instruction.
+    A resumed graph has it in its outputs. A summary's `originals` are keys that go before that of an instruction.
 
     Raises:
         Unreadable: What stands where the question should is no text.
@@ -321,17 +302,12 @@ def find_text(
 ) -> str | None:
     """Return the question or the answer in a value of any form; None where it is not there.
 
-    Args:
-        field: Which of them.
-        value: What was passed.
-        where: Its name, for messages.
-        own: Whether the value as a whole is meant to be the field, so that a bare text is it.
-        lone: Whether the only text of a mapping is the field, whatever its key.
-        names: Keys, the first that is there counts; None: the usual ones.
-        depth: How far inside of what was passed it stands.
+    With `own` the value as a whole is meant to be the field, so that a bare text is it. With `lone` the only text of
+    a mapping is the field, whatever its key. Of `names` the first that is there counts; None: the usual ones.
 
     Raises:
-        Unreadable: It stands where the field should and is neither text nor anything that could hold some.
+        Unreadable: What stands where the field should is neither text nor anything that could hold some; `where` is
+            its name.
 
     Example:
         >>> find_text("response", {"output": {"answer": "Jane Austen."}}, "outputs")
@@ -356,26 +332,17 @@ def find_text(
         return None
     names = FIELD_NAMES[field] if names is None else names
     inside = {name: True for name in names if name in entries}
-    if len(entries) == 1 and not inside and _may_hold_text(*entries.values()):
+    if len(entries) == 1 and not inside:
+        ((name, only),) = entries.items()
         # A number, say, under an unknown name is nothing; under a name of the field's own it is a mistake.
-        (name,) = entries
-        inside[name] = own and lone and name not in _NOT_ALONE and not _is_of_another(name, field)
+        if isinstance(only, str) or read_messages(only) or entries_of(only) is not None:
+            other = any(name in others for each, others in FIELD_NAMES.items() if each != field)
+            inside[name] = own and lone and not other and name not in _NOT_ALONE
     for name, meant in inside.items():
         text = find_text(field, entries[name], f"{where}[{name!r}]", own=meant, lone=lone, names=names, depth=depth + 1)
         if text is not None:
             return text
     return in_messages(read_messages(entries.get("messages"), named=True))
-
-
-def _may_hold_text(value: object) -> bool:
-    return isinstance(value, str) or bool(read_messages(value)) or entries_of(value) is not None
-
-
-def _is_of_another(name: str, field: SampleField) -> bool:
-    return any(name in names for other, names in FIELD_NAMES.items() if other != field)
-
-
-# Contexts
 
 
 def find_contexts(
@@ -389,20 +356,11 @@ def find_contexts(
 ) -> list[str] | None:
     """Return the texts of the contexts in a value of any form; None where there are none to be found.
 
-    Args:
-        value: What was passed.
-        where: Its name, for messages.
-        own: Whether the value is meant to be contexts. Otherwise documents alone are.
-        names: Keys, the first that is there counts.
-        tools: Names of the tools that retrieve and keep no Documents.
-        depth: How far inside of what was passed it stands.
+    With `own` the value is meant to be contexts; otherwise documents alone are. Of `names` the first that is there
+    counts. `tools` are the names of those that retrieve and keep no Documents.
 
     Raises:
-        Unreadable: Something that is neither text nor a Document stands where the contexts should.
-
-    Example:
-        >>> find_contexts({"docs": ["Emma is a novel."]}, "outputs")
-        ['Emma is a novel.']
+        Unreadable: What stands where the contexts should is neither text nor a Document; `where` is its name.
     """
     if not own and (value is None or depth > _DEPTH):
         return None
@@ -429,11 +387,7 @@ def find_contexts(
 
 
 def named_contexts(value: object, where: str) -> list[str]:
-    """Return the texts of what someone said are contexts: texts, Documents, or a mapping that holds them.
-
-    Raises:
-        Unreadable: It is none of these.
-    """
+    """Return the texts of what someone said are contexts; raise `Unreadable` if it is nothing of the kind."""
     texts = find_contexts(value, where, own=True)
     if texts is None:
         raise Unreadable(f"{where} is {kind(value)}, not texts or Documents")
@@ -441,18 +395,11 @@ def named_contexts(value: object, where: str) -> list[str]:
 
 
 def retrieved_texts(retrieved: Sequence[object]) -> list[str]:
-    """Return the texts of what several retriever runs returned, each once: they may have found the same.
-
-    Raises:
-        Unreadable: One returned neither texts nor Documents.
-    """
+    """Return the texts of what several retriever runs returned, each once; raise `Unreadable` for anything else."""
     # LangChain's retrievers name what they return "documents"; LangSmith packs what a traced function does as "output".
     names = ("documents", "output")
     each = (find_contexts(one, f"retriever run {i}", own=True, names=names) for i, one in enumerate(retrieved, 1))
     return once_each(text for texts in each for text in texts or ())
-
-
-# Live runs: what is not readable is not there
 
 
 def if_readable(read: Callable[P, T | None], *args: P.args, **options: P.kwargs) -> T | None:
@@ -462,21 +409,15 @@ def if_readable(read: Callable[P, T | None], *args: P.args, **options: P.kwargs)
 
 
 def last_turn(value: object) -> object:
-    """Return a state or conversation without the earlier turns, so that a long history costs nothing.
-
-    Example:
-        >>> last_turn({"messages": [("user", "Hi."), ("ai", "Hello."), ("user", "Why?"), ("ai", "So.")], "k": 1})
-        {'messages': [('user', 'Why?'), ('ai', 'So.')], 'k': 1}
-    """
-    if isinstance(value, list):
-        messages = as_items(cast("object", value))
-        for i in range(len(messages) - 1, -1, -1):
-            message = read_message(messages[i])
+    """Return a state or conversation without the earlier turns, so that a long history costs nothing."""
+    if is_list(value):
+        for i in range(len(value) - 1, -1, -1):
+            message = read_message(value[i])
             if message is None:
                 break
             if message.role == "human":
-                return messages[i:]
-        return cast("object", value)
+                return value[i:]
+        return value
     entries = None if value is None or isinstance(value, str) else entries_of(value)
     if entries is None:
         return value
@@ -488,13 +429,6 @@ def waits_for_tools(outputs: object, resumable: bool) -> bool:
 
     A last message of text and tool calls is an answer, except in the state of a graph that can be resumed: nothing
     says of that whether it has ended.
-
-    Example:
-        >>> call = {"name": "search", "args": {}, "id": "1"}
-        >>> waits_for_tools({"messages": [{"role": "assistant", "content": "", "tool_calls": [call]}]}, False)
-        True
-        >>> waits_for_tools({"role": "assistant", "content": "Jane did.", "tool_calls": [call]}, True)
-        False
     """
     messages = state_messages(outputs)
     if not messages or messages[-1].role != "ai" or not messages[-1].calls_tools:
@@ -504,49 +438,37 @@ def waits_for_tools(outputs: object, resumable: bool) -> bool:
 
 def state_messages(state: object) -> Sequence[Message]:
     """Return the messages of a state, or those that it is."""
-    if isinstance(state, Mapping):
-        return read_messages(cast("Mapping[str, object]", state).get("messages"), named=True)
+    if is_mapping(state):
+        return read_messages(state.get("messages"), named=True)
     return () if state is None or isinstance(state, str) else read_messages(state)
 
 
 def stated_contexts(outputs: object) -> Sequence[str]:
-    """Return the documents or the list of texts that outputs have under a usual name.
-
-    One text is what a prompt was given: the documents one by one, where there are any, tell more.
-    """
-    if isinstance(outputs, Mapping):
-        entries = cast("Mapping[object, object]", outputs).items()
+    """Return the documents or the list of texts under a usual name; one text may be what the prompt was given."""
+    if is_mapping(outputs):
+        entries = outputs.items()
         outputs = {name: value for name, value in entries if name != "messages" and not isinstance(value, str)}
     return any_contexts(outputs)
 
 
 def any_contexts(value: object, tools: Collection[str] = ()) -> Sequence[str]:
     """Return the contexts that are anywhere in a run's inputs or outputs."""
-    return () if isinstance(value, str) else if_readable(find_contexts, value, "", tools=tools) or ()
+    return if_readable(find_contexts, value, "", tools=tools) or ()
 
 
 def documents_passed(outputs: object) -> Sequence[str]:
-    """Return the texts of the documents that a step passes on: alone, or under a usual name; none if there are none.
-
-    Example:
-        >>> documents_passed({"documents": [{"page_content": "Emma is a novel."}], "question": "Who?"})
-        ['Emma is a novel.']
-    """
+    """Return the texts of the documents that a step passes on: alone, or under a usual name."""
     command: object = getattr(sys.modules.get("langgraph.types"), "Command", None)  # whoever made one has imported it
     if isinstance(command, type) and isinstance(outputs, command):
         outputs = getattr(outputs, "update", None)
-    if isinstance(outputs, list):
-        value = cast("object", outputs)
-        return if_readable(context_texts, value, "") or () if are_documents(value) else ()
-    if isinstance(outputs, dict):
-        entries = cast("dict[str, object]", outputs)
-        for name in FIELD_NAMES["retrieved_contexts"]:
-            # One text may be anything; a list under such a name is of documents or their texts.
-            if name in entries and not isinstance(entries[name], str):
-                texts = if_readable(context_texts, entries[name], "")
-                if texts:
-                    return texts
-    return ()
+    if is_list(outputs) and isinstance(outputs, list):
+        return if_readable(context_texts, outputs, "") or () if are_documents(outputs) else ()
+    if not is_mapping(outputs):
+        return ()
+    # One text may be anything; a list under such a name is of documents or their texts.
+    values = [outputs[name] for name in FIELD_NAMES["retrieved_contexts"] if name in outputs]
+    texts = (if_readable(context_texts, value, "") for value in values if not isinstance(value, str))
+    return next(filter(None, texts), ())
 
 
 def tool_documents(output: object) -> Sequence[str]:

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Real
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal, TypeGuard, cast
 
 from pydantic import BaseModel
 
@@ -35,22 +35,31 @@ class Unreadable(ValueError):  # noqa: N818 - it becomes an Unscored
     """Says which value is not what it should be, and what it is."""
 
 
+def is_mapping(value: object) -> TypeGuard[Mapping[object, object]]:
+    """Say whether a value is a mapping, of whatever there is."""
+    return isinstance(value, Mapping)
+
+
+def is_list(value: object) -> TypeGuard[Sequence[object]]:
+    """Say whether a value is a list or a tuple, of whatever there is."""
+    return isinstance(value, (list, tuple))
+
+
 def as_items(value: object) -> Sequence[object]:
     """Return a list or tuple as it is; of anything else, nothing."""
-    return cast("Sequence[object]", value) if isinstance(value, (list, tuple)) else ()
+    return value if is_list(value) else ()
 
 
 def as_mapping(value: object) -> Mapping[object, object] | None:
     """Return a mapping, that of a serialised object's fields where it is one; None for anything else."""
-    if not isinstance(value, Mapping):
+    if not is_mapping(value):
         return None
-    mapping = cast("Mapping[object, object]", value)
-    if mapping.get("lc") == 1 and isinstance(fields := mapping.get("kwargs"), Mapping):
-        path = as_list(mapping.get("id"))
-        return {**({"type": path[-1]} if path and _role(path[-1]) else {}), **cast("Mapping[object, object]", fields)}
-    if _role(mapping.get("type")) and isinstance(fields := mapping.get("data"), Mapping):
-        return {**cast("Mapping[object, object]", fields), "type": mapping["type"]}
-    return mapping
+    if value.get("lc") == 1 and is_mapping(fields := value.get("kwargs")):
+        path = as_list(value.get("id"))
+        return {**({"type": path[-1]} if path and _role(path[-1]) else {}), **fields}
+    if _role(value.get("type")) and is_mapping(fields := value.get("data")):
+        return {**fields, "type": value["type"]}
+    return value
 
 
 # Messages
@@ -91,10 +100,9 @@ def _text(content: object) -> str | None:
         return content
     if content is None:  # a chat API's message that only calls tools
         return ""
-    if not isinstance(content, list):
+    if not is_list(content) or isinstance(content, tuple):
         return None
-    blocks = as_list(cast("object", content))
-    pieces = [as_dict(block).get("text") if _type(block) == "text" else block for block in blocks]
+    pieces = [as_dict(block).get("text") if _type(block) == "text" else block for block in content]
     return "".join(piece for piece in pieces if isinstance(piece, str))
 
 
@@ -113,7 +121,7 @@ def read_message(value: object) -> Message | None:
     if mapping is not None:
         return _from_mapping(mapping)
     pair = as_items(value)
-    if pair or isinstance(value, (list, tuple)):
+    if is_list(value):
         role = _role(pair[0]) if len(pair) == 2 else None
         text = _text(pair[1]) if role else None
         return Message(role, text) if role and text is not None else None
@@ -222,7 +230,7 @@ def tool_texts(messages: Sequence[Message], retriever_tools: Collection[str] = (
         items = [message.artifact] if is_document(message.artifact) else as_items(message.artifact)
         texts = [context_text(item, "a tool's artifact") for item in items if is_document(item)]
         if message.name in retriever_tools:
-            empty = not items and isinstance(message.artifact, (list, tuple))
+            empty = not items and is_list(message.artifact)
             texts = texts if texts or empty else [message.text]
         elif not texts:
             continue
@@ -318,7 +326,7 @@ def kind(value: object) -> str:
     if value is None:
         return "None"
     name = type(value).__name__
-    entries = cast("Mapping[object, object]", value) if isinstance(value, Mapping) else entries_of(value)
+    entries = value if is_mapping(value) else entries_of(value)
     if entries is None:
         return name
     keys = list(entries)

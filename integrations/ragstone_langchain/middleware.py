@@ -1,7 +1,7 @@
 """The middleware that hands each run of an agent to a monitor."""
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
 from langchain_core.callbacks.base import BaseCallbackManager
@@ -93,14 +93,14 @@ class MonitorMiddleware(AgentMiddleware[AgentState[Any], Any]):
         return self.after_agent(state, runtime, config)
 
     def _hand_over(self, state: AgentState[Any], runtime: object, config: RunnableConfig) -> None:
-        callbacks = cast("object", config.get("callbacks"))
+        callbacks = config.get("callbacks")
         own_run: UUID | None = None
         if isinstance(callbacks, BaseCallbackManager):
             own_run = callbacks.parent_run_id
             if own_run is not None and self._is_heard(callbacks, own_run):
                 return
         outputs = last_turn(dict(state))
-        metadata = cast("Mapping[str, object]", config.get("metadata") or {})
+        metadata: Mapping[str, object] = config.get("metadata") or {}
         run = LiveRun(
             run_id=own_run or uuid4(),
             name=str(metadata.get("lc_agent_name") or "agent"),

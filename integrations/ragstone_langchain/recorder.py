@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal
 from uuid import UUID
 
 from ragstone.errors import describe
@@ -27,7 +27,7 @@ from ragstone_langchain.extraction import (
     tool_text,
     waits_for_tools,
 )
-from ragstone_langchain.messages import JUDGE_TAG, context_texts, once_each, tool_texts
+from ragstone_langchain.messages import JUDGE_TAG, context_texts, is_mapping, once_each, tool_texts
 
 if TYPE_CHECKING:
     from ragstone.monitor import Monitor
@@ -334,7 +334,7 @@ def _texts(documents: Sequence[object]) -> Sequence[str]:
     contents = [getattr(document, "page_content", None) for document in documents]
     texts = [content for content in contents if type(content) is str]
     if len(texts) < len(contents):  # not what a retriever should return: read with care
-        return context_texts(cast("object", documents), "a retriever's result") or ()
+        return context_texts(documents, "a retriever's result") or ()
     return texts
 
 
@@ -357,7 +357,5 @@ def _is_of(module: str, name: str, value: object) -> bool:
 
 def _is_placeholder(inputs: object) -> bool:
     """Say whether these are the inputs that a chain is said to have when it is streamed and they are not there yet."""
-    if type(inputs) is not dict or len(cast("dict[object, object]", inputs)) != 1:
-        return False
-    text = cast("dict[object, object]", inputs).get("input")
+    text = inputs.get("input") if is_mapping(inputs) and len(inputs) == 1 else None
     return isinstance(text, str) and not text

@@ -1,6 +1,6 @@
 """The evaluator of LangSmith's runs."""
 
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol
 
 from langsmith.evaluation import EvaluationResult, RunEvaluator
 
@@ -80,7 +80,7 @@ class _Run(Protocol):
 
 
 def _arguments(run: _Run, example: "Example | None") -> Arguments:
-    reference = cast("object", example.outputs) if example is not None else None
+    reference = None if example is None else example.outputs
     return Arguments(run.inputs, run.outputs, reference, retrieved=retriever_outputs(run))
 
 

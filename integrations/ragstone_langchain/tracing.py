@@ -7,7 +7,7 @@ callbacks that the model object itself carries. None of the app's objects is cha
 
 import asyncio
 import contextvars
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, TypeVar, cast
 
 from langchain_core.callbacks import BaseCallbackHandler, CallbackManager
@@ -17,7 +17,7 @@ from langsmith.run_helpers import tracing_context  # pyright: ignore[reportUnkno
 from pydantic import BaseModel
 
 from ragstone.judging.values import as_dict
-from ragstone_langchain.messages import JUDGE_TAG
+from ragstone_langchain.messages import JUDGE_TAG, is_list, is_mapping
 
 T = TypeVar("T")
 
@@ -70,14 +70,13 @@ def without_callbacks(runnable: T) -> T:
 def _stripped(thing: object, depth: int) -> object:
     if depth > _DEPTH:
         return thing
-    if isinstance(thing, dict):  # alternatives, steps side by side
-        entries = as_dict(cast("object", thing))
+    if is_mapping(thing) and isinstance(thing, dict):  # alternatives, steps side by side
+        entries = as_dict(thing)
         inside = _stripped_each(entries.values(), depth)
         return dict(zip(entries, inside, strict=True)) if inside else entries
-    if isinstance(thing, (list, tuple)):  # steps, branches, fallbacks
-        items = cast("Sequence[object]", thing)
-        inside = _stripped_each(items, depth)
-        return (tuple(inside) if isinstance(items, tuple) else inside) if inside else items
+    if is_list(thing):  # steps, branches, fallbacks
+        inside = _stripped_each(thing, depth)
+        return (tuple(inside) if isinstance(thing, tuple) else inside) if inside else thing
     if not isinstance(thing, Runnable):
         return thing
     changes: dict[str, object] = {}
