@@ -6,6 +6,7 @@ from typing import Any
 from ragstone import (
     AlignmentCoverage,
     ContextRelevancy,
+    Faithfulness,
     LLMReply,
     LLMRequest,
     ResponseRelevancy,
@@ -68,7 +69,7 @@ def supported(original: str, claim: str) -> str:
 
 
 def truth(request: LLMRequest) -> Any:
-    """Answer any request of the four metrics from the data in it alone. Facts are sentences."""
+    """Answer any request of the metrics from the data in it alone. Facts are sentences."""
     data, _ = fenced(request)
     return _ANSWERS[request.task](request, data)
 
@@ -100,11 +101,12 @@ def _answers(name: str) -> Any:
 
 
 def _verdicts(request: LLMRequest, data: dict[str, str]) -> Any:
-    original = numbered_lines(data["original"])
+    text = data.get("original") or data["context"]
+    original = numbered_lines(text)
     return {
         "verdicts": {
             i: {
-                "verdict": supported(data["original"], claim),
+                "verdict": supported(text, claim),
                 "evidence": [int(number) for number, sentence in original.items() if claim in sentence],
             }
             for i, claim in numbered_lines(data["claims"]).items()
@@ -146,6 +148,9 @@ _ANSWERS = {
     "alignment_coverage.questions": _made,
     "alignment_coverage.verdicts": _verdicts,
     "alignment_coverage.verdict": lambda request, data: supported(data["original"], data["claim"]),
+    "faithfulness.claims": lambda request, data: {"claims": sentences(data["response"])},
+    "faithfulness.verdicts": _verdicts,
+    "faithfulness.verdict": lambda request, data: supported(data["context"], data["claim"]),
     "alignment_coverage.source_answers": _answers("text"),
     "alignment_coverage.summary_answers": _answers("text"),
     "response_relevancy.questions": _questions,
@@ -214,7 +219,7 @@ def graded(probabilities: Any) -> Any:
 
 
 def metrics(reply: Any, asking: str = "together") -> list[Any]:
-    """One of each of the four metrics, and of their ways to ask, with a judge of its own."""
+    """One of each of the metrics, and of their ways to ask, with a judge of its own."""
 
     def llm() -> FakeLLM:
         return FakeLLM(reply, asking=asking)
@@ -232,6 +237,7 @@ def metrics(reply: Any, asking: str = "together") -> list[Any]:
         ResponseRelevancy(llm=llm(), embedder=FakeEmbedder(), sampling="n_calls"),
         ContextRelevancy(llm=llm()),
         ContextRelevancy(llm=llm(), selection="verbatim"),
+        Faithfulness(llm=llm()),
     ]
 
 

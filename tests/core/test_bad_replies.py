@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from ragstone import (
     AlignmentCoverage,
     ContextRelevancy,
+    Faithfulness,
     LLMReply,
     ResponseRelevancy,
     Sample,
@@ -71,6 +72,7 @@ TOGETHER = {
         answers(q1=None),
         answers() | {"x": 1},
     ],
+    "faithfulness.verdicts": [verdict("maybe"), verdict(evidence=[0])],
     "response_relevancy.questions": [
         questions(2),
         questions(4),
@@ -107,6 +109,8 @@ CASES = [
 def build(asking, task, reply):
     """A metric that has this step, with a judge that answers it by `reply` and the others truthfully."""
     llm = FakeLLM(lambda request: reply(request) if request.task == task else truth(request), asking=asking)
+    if task.startswith("faithfulness"):
+        return Faithfulness(llm=llm)
     if task.startswith("response"):
         return ResponseRelevancy(llm=llm, embedder=FakeEmbedder())
     if task.startswith("context"):

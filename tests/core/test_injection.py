@@ -56,7 +56,7 @@ def test_an_order_that_is_not_obeyed_changes_nothing_and_no_form_names_a_score()
             kinds = set(re.findall(r"'type': '(\w+)'", repr(request.schema)))
             assert kinds <= {"object", "array", "string", "boolean", "integer"}
             if "integer" in kinds:
-                assert request.task in ("alignment_coverage.verdicts", "context_relevancy.sentences")
+                assert request.task.endswith((".verdicts", "context_relevancy.sentences"))
             assert "score" not in repr(request.schema)
 
 

@@ -11,7 +11,15 @@ import json
 
 import pytest
 
-from ragstone import AlignmentCoverage, ContextRelevancy, LLMRequest, ResponseRelevancy, Sample, SummarizationScore
+from ragstone import (
+    AlignmentCoverage,
+    ContextRelevancy,
+    Faithfulness,
+    LLMRequest,
+    ResponseRelevancy,
+    Sample,
+    SummarizationScore,
+)
 from ragstone.testing import FakeEmbedder, FakeLLM
 
 from .judges import drive, truth
@@ -20,6 +28,7 @@ PINNED = {
     "summarization_score": ("1", "d2433b06aa98f2cf"),
     "alignment_coverage": ("1", "877bf95a4e26194d"),
     "response_relevancy": ("4", "ce48f697705e2e56"),
+    "faithfulness": ("1", "56297b8a2982d429"),
     "context_relevancy": ("3", "3a84fb1ea1c4f89b"),
 }
 
@@ -46,6 +55,7 @@ OPTIONS = {
         {"parts": True},
         *({"noncommittal": rule} for rule in ("any", "majority", "off")),
     ],
+    Faithfulness: [{}],
     ContextRelevancy: [{}, {"selection": "verbatim"}, {"granularity": "chunk"}, {"max_input_tokens": 230}],
 }
 

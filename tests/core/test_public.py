@@ -7,7 +7,7 @@ from typing import get_origin
 import pytest
 
 import ragstone
-from ragstone import AlignmentCoverage, ContextRelevancy, ResponseRelevancy, SummarizationScore
+from ragstone import AlignmentCoverage, ContextRelevancy, Faithfulness, ResponseRelevancy, SummarizationScore
 from ragstone.testing import FakeEmbedder, FakeLLM
 
 WITH_ALL = [
@@ -22,7 +22,7 @@ WITH_ALL = [
 ]
 PROMISED = (
     "Sample Score Unscored Verdict Usage SummarizationScore AlignmentCoverage ResponseRelevancy "
-    "ContextRelevancy LLM Embedder Metric Monitor Report aevaluate evaluate"
+    "ContextRelevancy Faithfulness LLM Embedder Metric Monitor Report aevaluate evaluate"
 )
 NO_EXAMPLE = {"LLM", "Embedder", "Outcome", "BadReply", "CannotScore", "EmbedRequest", "Meter", "__version__"}
 
@@ -50,17 +50,19 @@ def test_everything_public_says_what_it_is(name):
 
 def test_metric_facts_and_defaults():
     llm, embedder = FakeLLM(lambda request: ""), FakeEmbedder()
-    summary, alignment, response, context = made = (
+    summary, alignment, response, context, _ = made = (
         SummarizationScore(llm=llm),
         AlignmentCoverage(llm=llm),
         ResponseRelevancy(llm=llm, embedder=embedder),
         ContextRelevancy(llm=llm),
+        Faithfulness(llm=llm),
     )
     assert [(m.name, m.bounds, tuple(m.required_fields), m.threshold) for m in made] == [
         ("summarization_score", (0.0, 1.0), ("retrieved_contexts", "response"), None),
         ("alignment_coverage", (0.0, 1.0), ("user_input", "response"), 0.5),
         ("response_relevancy", (-1.0, 1.0), ("user_input", "response"), None),
         ("context_relevancy", (0.0, 1.0), ("user_input", "retrieved_contexts"), None),
+        ("faithfulness", (0.0, 1.0), ("retrieved_contexts", "response"), None),
     ]
     assert all(m.version.isdecimal() and m.higher_is_better and isinstance(m, ragstone.Metric) for m in made)
     assert (summary.coeff, summary.coeff_weights, summary.length_penalty) == (0.5, "conciseness", True)

@@ -1,0 +1,86 @@
+"""A metric of somebody's own, by the steps of CONTRIBUTING.md: one file, and it works wherever ragstone's do."""
+
+import asyncio
+import importlib
+import sys
+
+import pytest
+
+from ragstone import Sample, evaluate
+from ragstone.registry import make_metric
+from ragstone.testing import FakeLLM
+
+POLITE = '''
+from dataclasses import dataclass
+
+from ragstone import Metric
+from ragstone.judging import TEXT, distinct, listing, record
+from ragstone.metrics.items import ask_closed, verdicts_of
+
+_LIST = "List the requests that a response makes of its reader."
+_ASK = "Decide whether requests are polite."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Polite(Metric):
+    """Share of a response's requests that are polite; higher is better."""
+
+    name, version, required_fields = "polite", "1", ("response",)
+    prompts = {"requests": _LIST, "polite": _ASK}
+
+    at_most: int = 3
+
+    def _flow(self, sample):
+        requests = yield from self.ask_json(
+            "requests", _LIST, {"response": sample.response}, "List the requests.",
+            record(requests=listing(TEXT, 1, self.at_most)), lambda value: distinct(value["requests"], "request"))
+        answers = yield from ask_closed(self, "polite", _ASK, "response", sample.response, requests)
+        polite = sum(answer.choice == "yes" for answer in answers)
+        return self._score(polite / len(requests), f"{polite} of {len(requests)} are polite.",
+                           verdicts=verdicts_of("request", requests, answers, "yes"))
+'''
+SAMPLE = Sample(response="Please sit. Shut up.")
+
+
+def reply(request):
+    """A judge for either way of asking."""
+    if request.task == "polite.requests":
+        assert 'Reply with bare JSON: {"requests": [TEXT]}.' in request.user
+        return {"requests": ["Please sit.", "Shut up."]}
+    if request.choices:
+        return "yes" if "<question" in request.user and "Please sit.\n</question" in request.user else "no"
+    return {"answers": {"1": "yes", "2": "no"}}
+
+
+@pytest.fixture
+def name(tmp_path, monkeypatch):
+    (tmp_path / "manners.py").write_text(POLITE, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.invalidate_caches()
+    yield "manners:Polite"
+    sys.modules.pop("manners", None)
+
+
+@pytest.mark.parametrize("asking", ["together", "one_by_one"])
+def test_it_is_named_as_the_others_are_and_scores_in_both_ways(name, asking):
+    metric = make_metric(name, {"at_most": 2}, FakeLLM(reply, asking=asking))
+    outcome = metric.score(SAMPLE)
+    assert outcome.value == asyncio.run(metric.ascore(SAMPLE)).value == 0.5
+    assert [(v.kind, v.verdict, v.lowers_score) for v in outcome.verdicts] == [
+        ("request", "yes", False),
+        ("request", "no", True),
+    ]
+    assert outcome.usage.llm_calls == (2 if asking == "together" else 3)
+
+
+def test_its_options_and_replies_are_checked(name):
+    with pytest.raises(ValueError, match="has no option 'tone'; it has asking, at_most"):
+        make_metric(name, {"tone": 1}, FakeLLM(reply))
+    outcome = make_metric(name, {}, FakeLLM(lambda request: {"requests": []})).score(SAMPLE)
+    assert outcome.detail.startswith("polite.requests: requests: 0 in the list")
+
+
+def test_evaluate_takes_it_by_its_name(name):
+    report = evaluate([SAMPLE], [make_metric(name, {}, FakeLLM(reply))], progress=False)
+    (record,) = report.results()
+    assert (record.outcome.metric, record.outcome.value) == ("polite", 0.5)
