@@ -40,7 +40,7 @@ class TestResults:
         assert [(each.row, each.sample_id, each.draw) for each in report.results()] == [
             (0, "emma", 0), (0, "emma", 1), (3, "emma", 0), (3, "emma", 1),
         ]  # fmt: skip
-        assert [report.sample(row) for row in range(5)] == [SAMPLE, None, None, other, None]
+        assert [report.sample(each) for each in report.results()] == [SAMPLE, SAMPLE, other, other]
         assert [bad.line for bad in report.bad_rows] == [2, 3]
         assert [(each.name, each.threshold) for each in report.metrics] == [("context_relevancy", 0.7)]
         assert (report.name, report.summary()["context_relevancy"].mean) == ("mine", 0.5)
@@ -60,7 +60,7 @@ class TestSources:
         for source in (lambda: iter(given), arrive, lambda: tmp_path / "rows.jsonl"):
             for report in (evaluate(source(), [metric()]), asyncio.run(aevaluate(source(), [metric()]))):
                 assert values(report) == [0.5] * 30
-                assert report.sample(29).user_input == "Who wrote book 29?"
+                assert report.sample(list(report.results())[29]).user_input == "Who wrote book 29?"
 
     def test_what_is_wrong_with_a_source_is_raised_also_from_another_thread(self, tmp_path):
         def broken():
