@@ -22,12 +22,11 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0  # between two tries to reach the ledger
 class Budget:
     """What the judge may be asked, at most; None: no limit.
 
-    Minutes and days are those of the clock (UTC), so that all processes mean the same ones; an evaluation counts in
-    those in which it starts. Calls are counted before they are made and never exceed their limit. Tokens, and so
-    money, are estimated before a call and corrected by what the provider says after it, so that they may exceed
-    theirs by one round of calls in each worker. An evaluation that there is no room for makes no call. One may be
-    broken off half-way when it makes more calls than others by its metric did, as the first ones may, or when it needs
-    another round and the tokens are used up.
+    Minutes and days are those of the clock (UTC); an evaluation counts in those in which it starts. Calls are counted
+    before they are made and never exceed their limit. Tokens, and so money, are estimated before a call and corrected
+    by what the provider says after it, so that they may exceed theirs by one round of calls in each worker. An
+    evaluation without room makes no call. One may be broken off half-way when it makes more calls than others by its
+    metric did, as the first ones may, or when it needs another round and the tokens are used up.
 
     Args:
         calls_per_minute: Judge calls, those to an embedder not counted.
@@ -129,13 +128,10 @@ class MemoryLedger:
                     return name
             for name, starts_at, amount, _ in entries:
                 if (name, starts_at) not in self._sums:
-                    self._forget(min(int(time.time()), starts_at) - _KEPT)  # whatever the clock says
+                    oldest = min(int(time.time()), starts_at) - _KEPT  # whatever the clock says
+                    self._sums = {key: total for key, total in self._sums.items() if key[1] >= oldest}
                 self._sums[name, starts_at] = self._sums.get((name, starts_at), 0) + amount
         return None
-
-    def _forget(self, before: float) -> None:
-        for key in [key for key in self._sums if key[1] < before]:
-            del self._sums[key]
 
 
 class Account:
@@ -144,22 +140,18 @@ class Account:
     Before its first call, an evaluation reserves as many calls as it will make if it grows as the worst one by its
     metric did in the last ten to twenty minutes, and gives back the rest when it ends. So an evaluation without room
     costs nothing, and only the first ones by a metric are broken off half-way. Tokens and money are reserved for one
-    round at a time, because the last evaluation does not tell how many the next one takes.
-
-    While the ledger cannot be reached, evaluations wait before their next calls; none is refused for it.
+    round at a time. While the ledger cannot be reached, evaluations wait before their next calls; none is refused.
 
     Attributes:
-        budget: The limits.
-        clock: Seconds since 1970 (UTC).
         failed: Called with the error when the ledger cannot be reached.
         waiting: How many evaluations wait until it can be reached.
     """
 
     def __init__(self, budget: Budget, ledger: Ledger, clock: Callable[[], float] = time.time) -> None:
-        self.budget = budget
         self.clock = clock
         self.failed: Callable[[Exception], object] = lambda _: None
         self.waiting = 0
+        self._budget = budget
         self._ledger = ledger
         self._closed = threading.Event()
         self._lock = threading.Lock()
@@ -167,28 +159,19 @@ class Account:
         self._growth: dict[tuple[str, str], float] = {}
         self._earlier: dict[tuple[str, str], float] = {}
 
-    def expected(self, key: tuple[str, str], first: int) -> int:
-        """Return how many calls an evaluation by the metric may make, by the number in its first round."""
+    def growth(self, key: tuple[str, str], at_least: float = 1.0) -> float:
+        """Return, and remember, by how much evaluations by a metric grew beyond the calls of their first round."""
         with self._lock:
-            self._forget()
-            growth = max(1.0, self._growth.get(key, 0.0), self._earlier.get(key, 0.0))
-        return round(growth * first)
-
-    def took(self, key: tuple[str, str], first: int, calls: int) -> None:
-        """Note how many calls an evaluation made, or would have made at least."""
-        with self._lock:
-            self._forget()
-            self._growth[key] = max(calls / first, self._growth.get(key, 0.0))
-
-    def _forget(self) -> None:
-        if time.monotonic() - self._since > _SECONDS_REMEMBERED:
-            self._since = time.monotonic()
-            self._earlier, self._growth = self._growth, {}
+            if time.monotonic() - self._since > _SECONDS_REMEMBERED:
+                self._since = time.monotonic()
+                self._earlier, self._growth = self._growth, {}
+            self._growth[key] = max(at_least, self._growth.get(key, 1.0))
+            return max(self._growth[key], self._earlier.get(key, 1.0))
 
     def spend(self, cost: Counter[str], at: float, *, limited: bool = True) -> str | None:
         """Enter a cost; return the limit that refuses it. Without `limited`, enter it whatever the limits."""
-        money = self.budget.price(cost["input"], cost["output"])
-        entries = self.budget.entries(at, calls=cost["calls"], tokens=cost["input"] + cost["output"], money=money)
+        money = self._budget.price(cost["input"], cost["output"])
+        entries = self._budget.entries(at, calls=cost["calls"], tokens=cost["input"] + cost["output"], money=money)
         if not limited:
             entries = [entry._replace(limit=None) for entry in entries if entry.amount]
         return self._ledger.spend(entries) if entries else None
@@ -247,7 +230,7 @@ class BudgetMeter(Meter):
             need = self._taken + Counter(calls=len(requests), input=sum(map(_prompt_tokens, requests)))
             if not self._first:
                 self._first = len(requests)
-                need["calls"] = self._account.expected(self._key, self._first)
+                need["calls"] = round(self._account.growth(self._key) * self._first)
             if more := need - self._reserved:
                 self._reserve(more)
         self._round = list(round_)
@@ -258,10 +241,11 @@ class BudgetMeter(Meter):
         super().answered(replies)
         for request, reply in zip(self._round, replies, strict=True):
             if isinstance(request, LLMRequest) and isinstance(reply, LLMReply):
-                counts = reply.input_tokens, reply.output_tokens
-                self._take(
-                    _prompt_tokens(request) if counts[0] is None else counts[0],
-                    tokens(reply.text) if counts[1] is None else counts[1],
+                sent, received = reply.input_tokens, reply.output_tokens
+                self._taken.update(
+                    calls=1,
+                    input=_prompt_tokens(request) if sent is None else sent,
+                    output=tokens(reply.text) if received is None else received,
                 )
         self._round = []
 
@@ -269,10 +253,10 @@ class BudgetMeter(Meter):
         """Give back what was reserved and not taken, or add what was taken beyond it. Raises nothing."""
         for request in self._round:  # of a round that failed: its calls were made, and may have been paid for
             if isinstance(request, LLMRequest):
-                self._take(_prompt_tokens(request), 0)
+                self._taken.update(calls=1, input=_prompt_tokens(request))
         self._round = []
         if self._taken["calls"] and self.refused_by is None:
-            self._account.took(self._key, self._first, self._taken["calls"])
+            self._account.growth(self._key, self._taken["calls"] / self._first)
         if self._reserved:
             difference = Counter(self._taken)
             difference.subtract(self._reserved)
@@ -286,7 +270,7 @@ class BudgetMeter(Meter):
             self.refused_by = self._spent(more)
         if self.refused_by is not None:
             if self._taken["calls"]:  # broken off half-way: the next ones reserve as much before they begin
-                self._account.took(self._key, self._first, self._reserved["calls"] + more["calls"])
+                self._account.growth(self._key, (self._reserved["calls"] + more["calls"]) / self._first)
             detail = f"{self.refused_by}: the monitor's budget has no room for another evaluation"
             raise CannotScore("over_budget", detail)
         self._reserved += more
@@ -304,9 +288,6 @@ class BudgetMeter(Meter):
             wait = min(2 * wait, _LONGEST_WAIT)
             if not self._taken["calls"]:
                 self._at = self._account.clock()  # it starts now
-
-    def _take(self, input_tokens: int, output_tokens: int) -> None:
-        self._taken.update(calls=1, input=input_tokens, output=output_tokens)
 
 
 def _prompt_tokens(request: LLMRequest) -> int:

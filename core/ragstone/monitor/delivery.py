@@ -1,9 +1,9 @@
 """Bringing outcomes to one sink: a thread of its own, in batches, again and again until the sink takes them."""
 
 import threading
-import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from ragstone.errors import describe
@@ -27,27 +27,27 @@ class Item(NamedTuple):
 
 
 class Delivery:
-    """What waits for one sink, and the thread that hands it over.
+    """What waits for one sink, and the thread that hands it over; only this thread calls the sink.
 
     Args:
-        sink: The sink. Only this thread calls it.
+        sink: The sink.
         counters: Where its failures are counted.
-        taken: Called with the outbox's rows of what the sink has taken.
+        delivered: Called with the outbox's rows of what the sink has taken.
 
     Attributes:
         behind: Whether more waits in the outbox than in memory.
     """
 
-    def __init__(self, sink: Sink, counters: Counters, taken: Callable[[list[int]], None]) -> None:
+    def __init__(self, sink: Sink, counters: Counters, delivered: Callable[[list[int]], None]) -> None:
         self.sink = sink
         self.behind = False
         self._counters = counters
-        self._taken = taken
+        self._delivered = delivered
         self._changed = threading.Condition(threading.RLock())
         self._items: deque[Item] = deque()
         self._in_hand = 0
         self._health: Health | None = None
-        self._strikes: dict[tuple[str, str, str], int] = {}
+        self._refusals: Counter[tuple[str, str, str]] = Counter()
         self._written = self._failures = self._lost = 0
         self._cut = 0  # those of the lost that only the end kept from the sink
         self._last_error = ""
@@ -55,11 +55,7 @@ class Delivery:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Start the thread, unless it runs.
-
-        Raises:
-            RuntimeError: The system gives no more threads.
-        """
+        """Start the thread, unless it runs."""
         if self._thread is None:
             self._thread = start_thread(self._run, f"ragstone-sink-{self.sink.name}")
 
@@ -98,8 +94,7 @@ class Delivery:
     def stats(self) -> SinkStats:
         """Return how the sink stands."""
         with self._changed:
-            waiting = len(self._items) + self._in_hand
-            return SinkStats(self._written, waiting, self._failures, self._lost, self._last_error)
+            return SinkStats(self._written, self.waiting(), self._failures, self._lost, self._last_error)
 
     def stop(self) -> None:
         """Give the sink its last chance; what it does not take then is lost, but for what the outbox has."""
@@ -113,21 +108,6 @@ class Delivery:
             self._thread.join(timeout)
         self._give_up()
 
-    def _run(self) -> None:
-        wait = _FIRST_WAIT
-        while self._something():
-            taken = self._round()
-            if not taken:
-                self._pause(wait)
-            wait = _FIRST_WAIT if taken else min(wait * 2, _LONGEST_WAIT)
-        while self._round() and self.waiting():
-            pass
-        self._give_up()
-        try:
-            self.sink.close()
-        except BaseException as error:
-            self._failed(error)
-
     def _give_up(self) -> None:
         with self._changed:
             self._closed = True
@@ -139,44 +119,61 @@ class Delivery:
         self._lost += lost
         self._cut += lost
 
-    def _something(self) -> bool:
-        """Wait until there is something to hand over; False when there is no more to come."""
+    # --- on its thread ----------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        wait = _FIRST_WAIT
+        while not self._wait(lambda: bool(self._items or self._health is not None)):
+            if self._round():
+                wait = _FIRST_WAIT
+            else:
+                self._wait(lambda: False, wait)
+                wait = min(wait * 2, _LONGEST_WAIT)
+        while self._round() and self.waiting():
+            pass
+        self._give_up()
+        self._try(self.sink.close)
+
+    def _wait(self, condition: Callable[[], bool], seconds: float | None = None) -> bool:
+        """Wait until a condition is true, or for so long, or until `stop`; return whether it is to stop."""
         with self._changed:
-            while not self._items and self._health is None and not self._stopping:
-                self._changed.wait()
-            return not self._stopping
+            self._changed.wait_for(lambda: self._stopping or condition(), seconds)
+            return self._stopping
+
+    def _try(self, call: Callable[[], object]) -> bool:
+        """Return whether the sink did it. A function of the user's may raise anything; this thread lives on."""
+        try:
+            call()
+        except BaseException as error:
+            with self._changed:
+                self._failures += 1
+                self._last_error = describe(error)
+            self._counters.failed(f"sink {self.sink.name}", error)
+            return False
+        return True
 
     def _round(self) -> bool:
-        """Hand over a batch; False when the sink took nothing of it."""
-        self._say_health()
+        """Hand over the health and a batch; return False when the sink took nothing of the batch."""
+        with self._changed:
+            health, self._health = self._health, None
+        if health is not None:
+            self._try(lambda: self.sink.health(health))
         with self._changed:
             batch = [self._items.popleft() for _ in range(min(_BATCH, len(self._items)))]
             self._in_hand = len(batch)
         return not batch or self._hand_over(batch)
 
-    def _pause(self, seconds: float) -> None:
-        until = time.monotonic() + seconds
-        with self._changed:
-            while not self._stopping and (left := until - time.monotonic()) > 0:
-                self._changed.wait(left)
-
     def _hand_over(self, batch: list[Item]) -> bool:
-        """Return whether the sink took anything."""
-        try:
-            self.sink.write([item.record for item in batch])
-        except BaseException as error:  # a function of the user's may raise anything; this thread lives on
-            self._failed(error)
+        taken, refused, left = batch, list[Item](), list[Item]()
+        if not self._try(lambda: self.sink.write([item.record for item in batch])):
             taken, refused, left = self._one_by_one(batch) if len(batch) > 1 else ([], batch, [])
-        else:
-            taken, refused, left = batch, [], []
         if taken:
-            refused = [item for item in refused if not self._struck_out(item)]
-        if self._strikes:
-            for item in taken:
-                self._strikes.pop(item.record.key, None)
+            refused = [item for item in refused if not self._is_given_up(item)]
+        for item in taken if self._refusals else ():
+            self._refusals.pop(item.record.key, None)
         rows = [item.row for item in taken if item.row is not None]
         if rows:
-            self._taken(rows)  # before nothing waits any more, or the outbox would hand them over again
+            self._delivered(rows)  # before nothing waits any more, or the outbox would hand them over again
         with self._changed:
             self._written += len(taken)
             self._items.extendleft(reversed(left))
@@ -191,39 +188,19 @@ class Delivery:
         for place, item in enumerate(batch):
             if len(refused) >= _STRIKES and not taken:  # it is the sink, not a record
                 return taken, refused, batch[place:]
-            try:
-                self.sink.write([item.record])
-                taken.append(item)
-            except BaseException as error:
-                self._failed(error)
-                refused.append(item)
+            written = self._try(partial(self.sink.write, [item.record]))
+            (taken if written else refused).append(item)
         return taken, refused, []
 
-    def _struck_out(self, item: Item) -> bool:
+    def _is_given_up(self, item: Item) -> bool:
         """Give up a record that the sink refused three times while it took others."""
         key = item.record.key
-        self._strikes[key] = self._strikes.get(key, 0) + 1
-        if self._strikes[key] < _STRIKES:
+        self._refusals[key] += 1
+        if self._refusals[key] < _STRIKES:
             return False
-        del self._strikes[key]
+        del self._refusals[key]
         with self._changed:
             self._lost += 1
         if item.row is not None:
-            self._taken([item.row])
+            self._delivered([item.row])
         return True
-
-    def _say_health(self) -> None:
-        with self._changed:
-            health, self._health = self._health, None
-        if health is not None:
-            try:
-                self.sink.health(health)
-            except BaseException as error:
-                self._failed(error)
-
-    def _failed(self, error: BaseException) -> None:
-        message = describe(error)
-        with self._changed:
-            self._failures += 1
-            self._last_error = message
-        self._counters.failed(f"sink {self.sink.name}", error)

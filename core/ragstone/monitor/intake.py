@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping
 from queue import Empty
 from typing import cast
 
-from ragstone.monitor.counters import Counters, Status
+from ragstone.monitor.counters import Status
 from ragstone.monitor.outbox_worker import OutboxWorker
 from ragstone.monitor.redaction import RedactionFailed, snapshot
-from ragstone.monitor.settings import Settings
-from ragstone.monitor.task import DedupCache, Task, TaskQueue
+from ragstone.monitor.task import DedupCache, Shared, Task
 from ragstone.sample import Sample
 from ragstone.store.base import Sink
 from ragstone.store.pending import Choice
@@ -34,39 +33,32 @@ class Intake:
     """Takes samples, or counts why not.
 
     Args:
-        settings: The monitor's.
-        counters: The process's.
-        queue: Where tasks wait for the threads that judge.
+        shared: What the pipeline shares.
         outbox: The outbox's worker, which gets the tasks first; None without one.
         start: Starts the threads, unless they run.
         queued: Called when a task was queued.
         done: Called with a task that gave way to a newer one.
-
-    Attributes:
-        closed: Whether no more samples are taken.
     """
 
     def __init__(
         self,
-        settings: Settings,
-        counters: Counters,
-        queue: TaskQueue,
+        shared: Shared,
         outbox: OutboxWorker | None,
         *,
         start: Callable[[], None],
         queued: Callable[[], None],
         done: Callable[[Task], None],
     ) -> None:
-        self.closed = False
-        self._settings = settings
-        self._counters = counters
-        self._queue = queue
+        self._shared = shared
+        self._settings = shared.settings
+        self._counters = shared.counters
+        self._queue = shared.queue
         self._outbox = outbox
         self._start = start
         self._queued = queued
         self._done = done
-        self._recent = DedupCache(max(10_000, 2 * settings.max_queue))
-        self._with_origin = [sink for sink in settings.sinks if type(sink).origin is not Sink.origin]
+        self._recent = DedupCache(max(10_000, 2 * self._settings.max_queue))
+        self._with_origin = [sink for sink in self._settings.sinks if type(sink).origin is not Sink.origin]
 
     def take(self, sample: Sample) -> None:
         """Take a sample, or count why not. O(1); raises nothing that a sample or a user's function may raise."""
@@ -98,7 +90,7 @@ class Intake:
     def _id(self, sample: Sample) -> str:
         if not isinstance(cast("object", sample), Sample) or not isinstance(cast("object", sample.id), str | None):
             raise _NotTaken("dropped", "no_sample")
-        if self.closed:
+        if self._shared.closed:
             raise _NotTaken("dropped", "closed")
         if sample.id and self._recent.has(sample.id):
             raise _NotTaken("duplicate", "same_id")
@@ -151,7 +143,7 @@ class Intake:
         if task.size > self._settings.max_queue_bytes:
             raise _NotTaken("dropped", "too_large")
         if self._is_full(task) and not self._makes_room(task):
-            if not self.closed:
+            if not self._shared.closed:
                 raise _NotTaken("dropped", "queue_full")
             self._counters.cut_off(task.open)  # it waited for room when the monitor was closed
             return
@@ -164,28 +156,23 @@ class Intake:
         return self.waiting() >= settings.max_queue or self.waiting_bytes() + task.size > settings.max_queue_bytes
 
     def _makes_room(self, task: Task) -> bool:
-        match self._settings.when_full:
-            case "drop_oldest":
-                while self._is_full(task):
-                    if not self._drop_oldest():
-                        return False
-                return True
-            case "block":
-                while self._is_full(task) and not self.closed:
-                    time.sleep(LOOK)
-                return not self.closed
-            case "spool":  # the outbox's worker finds no room in memory and leaves it in the file
-                return self._outbox is not None and self._can_be_spooled(self._outbox, task)
-            case _:
-                return False
-
-    def _can_be_spooled(self, outbox: OutboxWorker, task: Task) -> bool:
-        most, size = max(_UNWRITTEN, self._settings.max_queue), outbox.waiting_bytes() + task.size
-        return len(outbox.arrivals) < most and size <= self._settings.max_queue_bytes
+        when_full, outbox = self._settings.when_full, self._outbox
+        if when_full == "drop_oldest":
+            while (full := self._is_full(task)) and self._drop_oldest():
+                pass
+            return not full
+        if when_full == "block":
+            while self._is_full(task) and not self._shared.closed:
+                time.sleep(LOOK)
+            return not self._shared.closed
+        if when_full == "spool" and outbox is not None:  # its worker finds no room in memory and leaves it in the file
+            most, size = max(_UNWRITTEN, self._settings.max_queue), outbox.waiting_bytes() + task.size
+            return len(outbox.arrivals) < most and size <= self._settings.max_queue_bytes
+        return False
 
     def _drop_oldest(self) -> bool:
         try:
-            oldest = self._queue.get_nowait()
+            oldest = self._queue.get(block=False)
         except Empty:  # those that wait are on their way to the outbox
             return False
         if oldest is None:

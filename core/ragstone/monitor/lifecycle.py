@@ -10,19 +10,15 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING
 
-from ragstone.monitor.counters import STATUSES, Counters, FlushResult, Stats
+from ragstone.monitor.counters import STATUSES, FlushResult, Stats
 from ragstone.monitor.delivery import Delivery, Item
 from ragstone.monitor.intake import LOOK, Intake
 from ragstone.monitor.outbox_worker import OutboxWorker
 from ragstone.monitor.settings import Settings
-from ragstone.monitor.task import Task, TaskQueue
+from ragstone.monitor.task import Shared, Task
 from ragstone.monitor.worker import Workers, start_thread
 from ragstone.store.health import Health
-
-if TYPE_CHECKING:
-    from ragstone.limits.budget import Account
 
 _TICK = 0.25
 _SECONDS_BETWEEN_REPORTS = 60.0
@@ -34,6 +30,7 @@ class Pipeline:
     """The way of samples through one process: intake, queue or outbox, workers, delivery.
 
     Attributes:
+        shared: What its parts share.
         counters: What became of the samples.
         intake: Takes samples on the app's threads.
     """
@@ -44,51 +41,28 @@ class Pipeline:
         self._name = f"{self._pid}-{secrets.token_hex(4)}"
         self._started_at: float | None = None
         self._starting = threading.Lock()
-        self._ending = threading.Event()
         self._closing = threading.RLock()  # re-entrant: a signal handler may close while we close
         self._bell: SimpleQueue[None] = SimpleQueue()
         self._hurry = False
-        self._account: Account | None = None
-        self._queue = TaskQueue()
-        self.counters = Counters()
+        self.shared = shared = Shared(settings)
+        self.counters = shared.counters
+        self._queue = shared.queue
         self._deliveries = {sink.name: Delivery(sink, self.counters, self._delivered) for sink in settings.sinks}
-        self._outbox = (
-            None
-            if settings.outbox is None
-            else OutboxWorker(settings.outbox, settings, self._queue, self.counters, self._deliveries)
-        )
-        self._workers = Workers(
-            settings,
-            self._queue,
-            self.counters,
-            account=lambda: self._account,
-            done=self._done,
-            late=self._late,
-        )
-        self.intake = Intake(
-            settings,
-            self.counters,
-            self._queue,
-            self._outbox,
-            start=self.start,
-            queued=self._queued,
-            done=self._done,
-        )
+        outbox = settings.outbox
+        self._outbox = None if outbox is None else OutboxWorker(outbox, shared, self._deliveries)
+        self._workers = Workers(shared, done=self._done, late=self._late)
+        self.intake = Intake(shared, self._outbox, start=self.start, queued=self._queued, done=self._done)
 
     # --- start ------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start the threads, unless they run.
-
-        Raises:
-            RuntimeError: The system gives no more threads. The next call tries again.
-        """
+        """Start the threads, unless they run. Where no more can be had it raises, and the next call tries again."""
         if self._started_at is not None or not self._starting.acquire(blocking=False):
             return  # they run, or another thread is at it
         try:
-            self._account = self._account or self._settings.account()
-            if self._account is not None:
-                self._account.failed = partial(self.counters.failed, "budget")
+            account = self.shared.account = self.shared.account or self._settings.account()
+            if account is not None:
+                account.failed = partial(self.counters.failed, "budget")
             for delivery in self._deliveries.values():
                 delivery.start()
             self._workers.start()
@@ -100,7 +74,7 @@ class Pipeline:
 
     def take_up(self) -> None:
         """Start now, not with the first sample, if there may be something in an outbox."""
-        if self._outbox is not None and not self.intake.closed:
+        if self._outbox is not None and not self.shared.closed:
             self.start()
 
     def pause(self) -> None:
@@ -114,7 +88,7 @@ class Pipeline:
     # --- the way of a task ------------------------------------------------------------------------------------
 
     def _queued(self) -> None:
-        if self._ending.is_set():
+        if self.shared.ended.is_set():
             self._put_away()
         elif self._outbox is not None:
             self._wake()
@@ -165,7 +139,7 @@ class Pipeline:
     def _maintain(self) -> None:
         """Write the outbox, look for judges that hang, and report; on a thread of its own."""
         reported = time.monotonic()
-        while not self._ending.is_set():
+        while not self.shared.ended.is_set():
             try:
                 if self._outbox is not None:
                     hurry, self._hurry = self._hurry, False
@@ -184,11 +158,11 @@ class Pipeline:
     def flush(self, timeout: float | None, *, put_off: bool = False) -> FlushResult:
         """Wait until nothing is left to do, as `Monitor.flush` says."""
         deadline = None if timeout is None else time.monotonic() + timeout
-        if self._outbox is not None and not self.intake.closed:
+        if self._outbox is not None and not self.shared.closed:
             self._outbox.put_off_too = put_off
             self.start()  # there may be something in the outbox
         polls = 0
-        while not self._ending.is_set():
+        while not self.shared.ended.is_set():
             if (
                 self.counters.pending()
                 or self._workers.settling()
@@ -217,9 +191,9 @@ class Pipeline:
     def close(self, timeout: float | None) -> FlushResult:
         """Take nothing more, do what is left while there is time, and leave the rest to the outbox."""
         with self._closing:
-            if not self.intake.closed:
+            if not self.shared.closed:
                 until = None if timeout is None else time.monotonic() + timeout
-                self.intake.closed = True
+                self.shared.closed = True
                 if self._started_at is not None:
                     try:
                         self.flush(timeout)
@@ -229,9 +203,9 @@ class Pipeline:
 
     def at_exit(self) -> None:
         """Put down what is left: no judge can be asked any more, and no thread started."""
-        if self.intake.closed or self._pid != os.getpid():  # a forked child runs its parent's exit hooks, too
+        if self.shared.closed or self._pid != os.getpid():  # a forked child runs its parent's exit hooks, too
             return
-        self.intake.closed = True
+        self.shared.closed = True
         self._end(1.0)
         if lost := self.stats().reasons.get("dropped", {}).get("closed", 0):
             error = RuntimeError(f"{lost} evaluations were not made: call close(), or use outbox=")
@@ -240,9 +214,9 @@ class Pipeline:
 
     def _end(self, timeout: float) -> None:
         left = self._workers.stop()
-        if self._account is not None:
-            self._account.close()
-        self._ending.set()  # before the queue is emptied: who puts something in later looks whether it is set
+        if self.shared.account is not None:
+            self.shared.account.close()
+        self.shared.ended.set()  # before the queue is emptied: who puts something in later looks whether it is set
         left += self._queue.drain()
         self._wake()
         if self._outbox is not None:
@@ -285,7 +259,8 @@ class Pipeline:
     def stats(self) -> Stats:
         """Return the counters."""
         stats = self.counters.stats({name: delivery.stats() for name, delivery in self._deliveries.items()})
-        waiting = min(stats.pending, self._account.waiting) if self._account else 0
+        account = self.shared.account
+        waiting = 0 if account is None else min(stats.pending, account.waiting)
         reasons = {**stats.reasons, "pending": {"ledger": waiting}} if waiting else stats.reasons
         return replace(
             stats, in_hand=self._workers.in_hand(), queued_bytes=self.intake.waiting_bytes(), reasons=reasons

@@ -157,11 +157,7 @@ class Monitor:
         """Wait until every sample is scored and every sink has its outcomes, blocking.
 
         Returns early when `timeout` seconds have passed, while the monitor is paused, and when what is left in the
-        outbox waits for its time.
-
-        Args:
-            timeout: Seconds to wait at most; None: as long as it takes.
-            put_off: Whether to try once now what earlier processes put off after a judge's failure.
+        outbox waits for its time. With `put_off`, what earlier processes put off after a judge's failure is tried now.
         """
         return self._pipeline.flush(timeout, put_off=put_off)
 

@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from ragstone.monitor.counters import Counters
 from ragstone.monitor.delivery import MOST_WAITING, Delivery, Item
-from ragstone.monitor.settings import Settings
-from ragstone.monitor.task import Task, TaskQueue
+from ragstone.monitor.task import Shared, Task, TaskQueue
+from ragstone.store.pending import Pending
 
 if TYPE_CHECKING:
     from ragstone.store.outbox import Outbox
@@ -42,33 +41,18 @@ class _Batch:
 class OutboxWorker:
     """One process's side of the outbox. Everything that touches the file happens in `turn`, in one thread at a time.
 
-    Args:
-        path: The outbox.
-        settings: The monitor's.
-        queue: Where tasks wait for the threads that judge.
-        counters: The process's.
-        deliveries: By sink name.
-
     Attributes:
         arrivals: New samples that are not written yet.
         empty_polls: How often nothing was left to be taken up, or the file could not be looked into.
         put_off_too: Whether what other processes put off after a judge's failure is taken up before its time.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        settings: Settings,
-        queue: TaskQueue,
-        counters: Counters,
-        deliveries: Mapping[str, Delivery],
-    ) -> None:
+    def __init__(self, path: Path, shared: Shared, deliveries: Mapping[str, Delivery]) -> None:
         self._path = path
-        self._settings = settings
-        self._queue = queue
-        self._counters = counters
+        self._shared = shared
+        self._counters = shared.counters
         self._deliveries = deliveries
-        self._versions = dict(iter(settings.metrics))  # by name
+        self._versions = dict(iter(shared.settings.metrics))  # by name
         self._lock = threading.Lock()
         self._outbox: Outbox | None = None
         self._closed = False
@@ -99,26 +83,20 @@ class OutboxWorker:
         return bool(waits or ((self._rows or self._batch.rows) and time.monotonic() >= self._use_at))
 
     def turn(self, *, hurry: bool = False) -> None:
-        """Write what waits, and take up what is left if there is room. Raises nothing.
-
-        Args:
-            hurry: Look for what is left now, not once a second.
-        """
+        """Write what waits, and once a second, or in a hurry now, take up what is left if there is room."""
         with self._lock:
             if self._closed:
                 return
-            if not self._usable() or not self._write(*self._room()):
+            if not self._usable() or not self._write(*self._shared.room()):
                 self._go_on_without()
             elif hurry or time.monotonic() >= self._look_at:
                 self._look()
 
     def close(self, left: Sequence[Task], late: Callable[[], Sequence[Task]], timeout: float = 5.0) -> None:
-        """Write what waits, leave the tasks and what waits in memory to whoever comes next, let go of the file.
+        """Write what waits, leave the tasks to whoever comes next, let go of the file.
 
-        Args:
-            left: Tasks that are not done.
-            late: Returns those that a turn under way has handed to the workers meanwhile.
-            timeout: Seconds to wait for that turn to end; then nothing more is written.
+        It waits so many seconds for a turn under way, which may hand on tasks that `late` returns; after them, nothing
+        more is written.
         """
         self._closed = True
         written = False
@@ -135,14 +113,9 @@ class OutboxWorker:
         else:
             self._batch = _Batch()  # the turn under way has the other one
         if not written:
-            self._give_up(left)
+            self._go_on_without(left, ended=True)
 
     # --- inside a turn ----------------------------------------------------------------------------------------
-
-    def _room(self) -> tuple[int, int]:
-        """Return how many more tasks, and bytes, may wait in memory."""
-        settings, queue = self._settings, self._queue
-        return settings.max_queue - len(queue), settings.max_queue_bytes - queue.bytes
 
     def _usable(self) -> bool:
         if time.monotonic() < self._use_at:
@@ -208,7 +181,7 @@ class OutboxWorker:
         self._batch = _Batch()
         for task in mine:
             task.saved = True
-            self._queue.put(task)
+            self._shared.queue.put(task)
         self._batch_bytes = 0
         self._counters.settle("duplicate", "in_outbox", sum(task.open for task in duplicates))
         self._counters.settle("spooled", "outbox", sum(task.open for task in spooled))
@@ -240,27 +213,23 @@ class OutboxWorker:
 
     def _look(self) -> None:
         """Take up samples that nobody works on, and records that a sink is behind with."""
-        outbox, now, (free, free_bytes) = self._outbox, time.monotonic(), self._room()
+        outbox, now, (free, free_bytes) = self._outbox, time.monotonic(), self._shared.room()
         if outbox is None:
             return
         self._look_at = now + _SECONDS_BETWEEN_LOOKS
-        most = min(free, _BATCH) if free_bytes > 0 else 0
+        most = max(0, min(free, _BATCH)) if free_bytes > 0 else 0
         try:
             with outbox.transaction():
                 if now >= self._adopt_at:
                     self._adopt_at = now + _SECONDS_BETWEEN_ADOPTIONS
                     if outbox.adopt():
                         self._fall_behind()
-                claimed = (
-                    outbox.claim(
-                        most,
-                        sorted(self._versions),
-                        most_bytes=free_bytes,
-                        first_too=not len(self._queue),
-                        put_off_too=self.put_off_too,
-                    )
-                    if most > 0
-                    else []
+                claimed = outbox.claim(
+                    most,
+                    sorted(self._versions),
+                    most_bytes=free_bytes,
+                    first_too=not len(self._shared.queue),
+                    put_off_too=self.put_off_too,
                 )
                 undelivered = {
                     name: outbox.undelivered(name, MOST_WAITING)
@@ -271,7 +240,7 @@ class OutboxWorker:
             self._failed(error)
             return
         for pending, left_by_us in claimed:
-            self._take_up(Task.of(pending), left_by_us=left_by_us)
+            self._take_up(pending, left_by_us=left_by_us)
         for name, rows in undelivered.items():
             self._deliveries[name].behind = len(rows) == MOST_WAITING
             self._deliveries[name].put([Item(row, record) for row, record in rows])
@@ -280,36 +249,50 @@ class OutboxWorker:
         elif most > 0 and not any(delivery.behind for delivery in self._deliveries.values()):
             self.empty_polls += 1
 
-    def _take_up(self, task: Task, *, left_by_us: bool) -> None:
+    def _take_up(self, pending: Pending, *, left_by_us: bool) -> None:
         """Queue what this monitor has a metric for, of another version if need be; leave the rest to others."""
-        metrics, versions, todo = self._settings.metrics, self._versions, task.todo
-        known = [choice for choice in todo if choice.metric in versions]
-        task.foreign = [choice for choice in todo if choice.metric not in versions]
-        task.todo = [
-            choice if choice[:2] in metrics else choice._replace(version=versions[choice.metric]) for choice in known
+        metrics, versions = self._shared.settings.metrics, self._versions
+        todo = [
+            choice if choice[:2] in metrics else choice._replace(version=versions[choice.metric])
+            for choice in pending.todo
+            if choice.metric in versions
         ]
+        foreign = [choice for choice in pending.todo if choice.metric not in versions]
+        task = Task(
+            pending.sample,
+            pending.sample_id,
+            pending.submitted_at,
+            todo,
+            pending.origin,
+            pending.attempts,
+            foreign=foreign,
+            saved=True,
+        )
         if left_by_us:
             self._counters.settle("spooled", "outbox", -task.open)
         else:
             self._counters.accept(task.open)
-        self._queue.put(task)
+        self._shared.queue.put(task)
 
-    # --- without the file -------------------------------------------------------------------------------------
+    # --- without the file, and at the end ---------------------------------------------------------------------
 
-    def _go_on_without(self) -> None:
-        """Judge and deliver from memory what cannot be written down."""
+    def _go_on_without(self, left: Sequence[Task] = (), *, ended: bool = False) -> None:
+        """Judge and deliver from memory what cannot be written down; at the end, count what was left.
+
+        The file may have some of it: the next start does these again.
+        """
         batch = self._fill()
-        for task in batch.arrivals:
-            free, free_bytes = self._room()
-            if free > 0 and free_bytes >= task.size:
-                self._queue.put(task)
+        for task in (*left, *batch.arrivals):
+            free, free_bytes = self._shared.room()
+            if not ended and free > 0 and free_bytes >= task.size:
+                self._shared.queue.put(task)
+            elif task.saved:
+                self._counters.settle("spooled", "outbox", task.open)
+            elif ended:
+                self._counters.cut_off(task.open)
             else:
                 self._counters.settle("dropped", "outbox_failed", task.open)
-        self._finish_without(batch)
-        batch.arrivals, self._batch_bytes = [], 0
-
-    def _finish_without(self, batch: _Batch) -> None:
-        """Deliver from memory. Of what could not be judged, the file knows if it has the sample, the sinks if not."""
+            self._deliver_from_memory(task)
         for task in batch.done:
             if task.saved:
                 self._counters.settle("spooled", "outbox", len(task.retries))
@@ -319,9 +302,12 @@ class OutboxWorker:
                     self._counters.settle("unscored", record.outcome.reason)
                     task.records.append(record)
                 task.retries = []
-            self._deliver((name, Item(None, record)) for record in task.records for name in self._deliveries)
-            task.records = []
-        batch.done = []
+            self._deliver_from_memory(task)
+        batch.arrivals, batch.done, self._batch_bytes = [], [], 0
+
+    def _deliver_from_memory(self, task: Task) -> None:
+        self._deliver((name, Item(None, record)) for record in task.records for name in self._deliveries)
+        task.records = []
 
     def _write_the_rest(self, left: Sequence[Task]) -> bool:
         """Write all that waits and is left; False when it could not be written."""
@@ -341,18 +327,6 @@ class OutboxWorker:
             return False
         self._counters.settle("spooled", "outbox", sum(task.open for task in left))
         return True
-
-    def _give_up(self, left: Sequence[Task]) -> None:
-        """Count what cannot be written down. The file may still have some: the next start does these again."""
-        batch = self._fill()
-        for task in (*left, *batch.arrivals):
-            if task.saved:
-                self._counters.settle("spooled", "outbox", task.open)
-            else:
-                self._counters.cut_off(task.open)
-            self._deliver((name, Item(None, record)) for record in task.records for name in self._deliveries)
-        self._finish_without(batch)
-        batch.arrivals, self._batch_bytes = [], 0
 
 
 def _drained(items: deque[T], most: int | None) -> list[T]:

@@ -17,14 +17,7 @@ _THUMBS_DOWN = frozenset({"thumbs_down", "thumbs-down", "down", "negative", "dis
 class Sampling:
     """Chooses by a hash of the sample's id, so that the same id is chosen everywhere or nowhere.
 
-    Args:
-        metrics: The monitor's.
-        rate: Of all metrics, or by metric name; a metric that is not named has 1.0.
-        where: Only samples of which this is true.
-        always: Rules that choose a sample whatever the rate: "error", "thumbs_down", "empty_retrieval", or a function
-            of the sample.
-        seed: Another seed, another choice.
-        correlated: Whether metrics of one rate choose the same samples.
+    The options are those of `Monitor`: `rate` is `sample_rate`, and a metric that it does not name has 1.0.
 
     Raises:
         ValueError: A rate is not from 0 to 1, or names no metric; a rule is not known.
@@ -87,11 +80,7 @@ class Sampling:
 
 
 def check_function(name: str, function: object) -> None:
-    """Refuse what is neither a plain function nor None.
-
-    Raises:
-        TypeError: It cannot be called, or is async: what that returns would always be true.
-    """
+    """Refuse what is neither a plain function nor None; what an async one returns would always be true."""
     if function is not None and not callable(function):
         raise TypeError(f"{name}: is {type(function).__name__}; pass a function, or None")
     called = getattr(function, "__call__", None)  # noqa: B004 - of an object, to see whether it is async

@@ -21,12 +21,7 @@ WhenFull = Literal["drop_newest", "drop_oldest", "spool", "block"]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The options of a monitor. Meanings as in `Monitor`.
-
-    Raises:
-        ValueError: An option has an impossible value; the message names it.
-        TypeError: An option is of the wrong type; the message names it.
-    """
+    """The options of a monitor, with the meanings and errors of `Monitor`."""
 
     metrics: Mapping[tuple[str, str], Metric]
     sinks: Sequence[Sink]
@@ -63,11 +58,7 @@ class Settings:
 
 
 def check_type(name: str, value: object, types: tuple[type, ...], instead: str) -> None:
-    """Refuse an object of another type, or a class in place of an object.
-
-    Raises:
-        TypeError: Names the option, and what to pass instead.
-    """
+    """Refuse an object of another type, or a class in place of an object."""
     if isinstance(value, type):
         raise TypeError(f"{name}: is the class {value.__name__}, not an object of it: write {value.__name__}(...)")
     if not isinstance(value, types):
@@ -75,12 +66,7 @@ def check_type(name: str, value: object, types: tuple[type, ...], instead: str) 
 
 
 def metrics_by_key(metrics: Metric | Sequence[Metric]) -> dict[tuple[str, str], Metric]:
-    """Return the metrics by name and version.
-
-    Raises:
-        ValueError: There are none, or two of one name and version.
-        TypeError: Something is no metric.
-    """
+    """Return the metrics by name and version; refuse what is none, and two that could not be told apart."""
     check_type("metrics", metrics, (Metric, Iterable), "metrics, such as ContextRelevancy(llm=...)")
     by_key: dict[tuple[str, str], Metric] = {}
     for metric in [metrics] if isinstance(metrics, Metric) else metrics:
@@ -95,12 +81,7 @@ def metrics_by_key(metrics: Metric | Sequence[Metric]) -> dict[tuple[str, str], 
 
 
 def named_sinks(sinks: Sink | Sequence[Sink] | None) -> list[Sink]:
-    """Return the sinks; `SQLiteSink("ragstone.db")` for None.
-
-    Raises:
-        ValueError: Two have one name.
-        TypeError: Something is no sink.
-    """
+    """Return the sinks, `SQLiteSink("ragstone.db")` for None; refuse what is none, and two of one name."""
     if sinks is None:
         from ragstone.store.sqlite import SQLiteSink
 
@@ -122,12 +103,7 @@ def _check_item(name: str, item: object, kind: type, instead: str) -> None:
 
 
 def outbox_path(outbox: str | os.PathLike[str] | None) -> Path | None:
-    """Return the absolute path of the outbox.
-
-    Raises:
-        ValueError: It is a folder, or there is no folder to make it in.
-        TypeError: It is no path.
-    """
+    """Return the absolute path of the outbox; refuse what is none, and one that cannot be made."""
     check_type("outbox", outbox, (str, os.PathLike, type(None)), "the path of a file")
     if outbox is None:
         return None

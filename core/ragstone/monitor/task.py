@@ -1,4 +1,4 @@
-"""A sample on its way through the monitor, and the queues in which it waits."""
+"""A sample on its way through the monitor, the queue in which it waits, and what the parts of the way share."""
 
 import threading
 from collections.abc import Mapping
@@ -7,11 +7,15 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from queue import Empty, SimpleQueue
 from sys import getsizeof
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from ragstone.monitor.counters import Status
+from ragstone.monitor.counters import Counters, Status
+from ragstone.monitor.settings import Settings
 from ragstone.store.pending import Choice, Pending
 from ragstone.store.record import Record
+
+if TYPE_CHECKING:
+    from ragstone.limits.budget import Account
 
 _LONG_ID = 64
 
@@ -42,19 +46,6 @@ class Task(Pending):
         texts = sample.user_input, sample.response, *sample.retrieved_contexts
         self.size = sum(map(getsizeof, texts)) + _size(sample.metadata)
 
-    @classmethod
-    def of(cls, pending: Pending) -> "Task":
-        """Return the task of a sample that the outbox has."""
-        return cls(
-            pending.sample,
-            pending.sample_id,
-            pending.submitted_at,
-            pending.todo,
-            pending.origin,
-            pending.attempts,
-            saved=True,
-        )
-
     @property
     def open(self) -> int:
         """How many of the monitor's evaluations have no outcome."""
@@ -76,11 +67,7 @@ def _size(value: object) -> int:
 
 
 class TaskQueue:
-    """Tasks that wait, first in, first out. Safe to use from any thread and from a signal handler.
-
-    Attributes:
-        bytes: The sum of the tasks' sizes.
-    """
+    """Tasks that wait, first in, first out, and their bytes. Any thread and any signal handler may use it."""
 
     def __init__(self) -> None:
         self._tasks: SimpleQueue[Task | None] = SimpleQueue()
@@ -95,24 +82,16 @@ class TaskQueue:
         self._count(task, 1)
         self._tasks.put(task)
 
-    def get(self) -> Task | None:
-        """Take out the oldest, when there is one."""
-        return self._count(self._tasks.get(), -1)
-
-    def get_nowait(self) -> Task | None:
-        """Take out the oldest.
-
-        Raises:
-            queue.Empty: There is none.
-        """
-        return self._count(self._tasks.get_nowait(), -1)
+    def get(self, *, block: bool = True) -> Task | None:
+        """Take out the oldest; raise `queue.Empty` when there is none and it is not to be waited for."""
+        return self._count(self._tasks.get(block), -1)
 
     def drain(self, most: int | None = None) -> list[Task]:
         """Take out the oldest, those that wait now, and at most so many."""
         tasks: list[Task] = []
         with suppress(Empty):
             for _ in range(len(self) if most is None else min(most, len(self))):
-                tasks += filter(None, [self.get_nowait()])
+                tasks += filter(None, [self.get(block=False)])
         return tasks
 
     def _count(self, task: Task | None, sign: int) -> Task | None:
@@ -123,9 +102,7 @@ class TaskQueue:
 
 
 class DedupCache:
-    """The ids of the last samples: at least `most / 2` of them, at most `most`. Safe to use from many threads.
-
-    Long ids are remembered by their hash, so that ids of a megabyte do not pile up.
+    """The ids of the last samples: at least `most / 2` of them, at most `most`. Any thread may use it.
 
     Example:
         >>> cache = DedupCache(10)
@@ -142,7 +119,7 @@ class DedupCache:
     def has(self, name: str) -> bool:
         """Return whether an id was here lately, and remember it."""
         key: str | bytes = name
-        if len(name) > _LONG_ID:
+        if len(name) > _LONG_ID:  # ids of a megabyte must not pile up
             key = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         with self._lock:
             if key in self._older or key in self._newer:
@@ -151,3 +128,28 @@ class DedupCache:
             if len(self._newer) >= self._half:
                 self._older, self._newer = self._newer, set()
             return False
+
+
+class Shared:
+    """What the parts of one process's pipeline share.
+
+    Attributes:
+        settings: The monitor's.
+        counters: What became of the samples.
+        queue: Where tasks wait for the threads that judge.
+        account: The budget's, once the threads run.
+        closed: Whether no more samples are taken.
+        ended: Set when all that was left was put away.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.counters = Counters()
+        self.queue = TaskQueue()
+        self.account: Account | None = None
+        self.closed = False
+        self.ended = threading.Event()
+
+    def room(self) -> tuple[int, int]:
+        """Return how many more tasks, and bytes, may wait in memory."""
+        return self.settings.max_queue - len(self.queue), self.settings.max_queue_bytes - self.queue.bytes

@@ -6,18 +6,15 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import cast
 
 from ragstone.errors import score_safely, unscored
 from ragstone.judging.flow import CannotScore, Meter
-from ragstone.limits.budget import Account, BudgetMeter
+from ragstone.limits.budget import BudgetMeter
 from ragstone.metrics.base import Metric
-from ragstone.monitor.counters import Counters
 from ragstone.monitor.redaction import storable
-from ragstone.monitor.settings import Settings
-from ragstone.monitor.task import Task, TaskQueue
-from ragstone.outcome import Outcome, Score, Unscored
+from ragstone.monitor.task import Shared, Task
+from ragstone.outcome import Outcome, Score
 from ragstone.store.pending import Choice
 from ragstone.store.record import Record
 
@@ -27,21 +24,13 @@ MOST_ATTEMPTS = 11
 _LOST_PER_WORKER = 8
 
 
-@dataclass(slots=True)
 class _Evaluation:
-    """One evaluation in a thread. Whoever ends it first, the thread or the clock, says what came of it."""
+    """A sample that a thread scores by one metric."""
 
-    task: Task
-    choice: Choice
-    started: float
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _ended: bool = False
-
-    def end(self) -> bool:
-        """Return True to the first who asks."""
-        with self._lock:
-            first, self._ended = not self._ended, True
-            return first
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.choice = task.todo[0]
+        self.started = time.monotonic()
 
     @contextmanager
     def untimed(self) -> Generator[None, None, None]:
@@ -55,57 +44,41 @@ class _Evaluation:
 
 
 class Workers:
-    """Threads that take tasks from a queue and score them, one evaluation at a time.
+    """Threads that take tasks from the queue and score them, one evaluation at a time.
 
     Args:
-        settings: The monitor's.
-        queue: Where tasks come from; None ends a thread.
-        counters: Where failures of the monitor's own are counted.
-        account: Returns the budget's account, None without a budget.
+        shared: What the pipeline shares.
         done: Called with a task that has nothing left to do.
         late: Called with a task that a thread had in hand when it was stopped.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        queue: TaskQueue,
-        counters: Counters,
-        *,
-        account: Callable[[], Account | None],
-        done: Callable[[Task], None],
-        late: Callable[[Task], None],
-    ) -> None:
-        self._settings = settings
-        self._queue = queue
-        self._counters = counters
-        self._account = account
+    def __init__(self, shared: Shared, *, done: Callable[[Task], None], late: Callable[[Task], None]) -> None:
+        self._shared = shared
+        self._settings = shared.settings
         self._done = done
         self._late = late
         self._allowed = threading.Event()
         self._allowed.set()
-        self._evaluations: dict[int, _Evaluation] = {}
+        self._evaluations: set[_Evaluation] = set()
         self._lock = threading.Lock()
         self._alive = self._lost = 0  # threads that take tasks, and those that hang
         self._settling = 0
         self._stopped = False
 
     def start(self) -> None:
-        """Start the threads that are missing, unless too many hang.
-
-        Raises:
-            RuntimeError: The system gives no more threads.
-        """
+        """Start the threads that are missing, unless too many hang; RuntimeError where no more can be had."""
         number = self._settings.workers
         while not self._stopped and self._alive < number and self._lost <= number * _LOST_PER_WORKER:
-            with self._lock:
-                self._alive += 1
+            self._count(alive=1)
             try:
                 start_thread(self._run, "ragstone-judge")
             except BaseException:
-                with self._lock:
-                    self._alive -= 1
+                self._count(alive=-1)
                 raise
+
+    def _count(self, *, alive: int = 0, lost: int = 0, settling: int = 0) -> None:
+        with self._lock:
+            self._alive, self._lost, self._settling = self._alive + alive, self._lost + lost, self._settling + settling
 
     def pause(self) -> None:
         """Take no further task; what is being judged goes on."""
@@ -131,34 +104,38 @@ class Workers:
     def check_timeouts(self) -> None:
         """Give up evaluations that take too long, and start threads in place of those that hang in them."""
         timeout = self._settings.timeout
-        for thread, evaluation in list(self._evaluations.items()):
-            if time.monotonic() - evaluation.started > timeout and evaluation.end():
-                self._evaluations.pop(thread, None)
-                with self._lock:
-                    self._alive, self._lost = self._alive - 1, self._lost + 1
-                metric = self._metric(evaluation.choice)
+        for evaluation in self._evaluations.copy():
+            if time.monotonic() - evaluation.started > timeout and self._ends(evaluation):
+                self._count(alive=-1, lost=1)
                 detail = f"the judge did not answer within {timeout:g} s (the monitor's timeout)"
-                self._note(evaluation, unscored(metric, CannotScore("timeout", detail), Meter()), None)
+                error = CannotScore("timeout", detail)
+                self._note(evaluation, unscored(self._metric(evaluation.choice), error, Meter()), None)
                 self._hand_on(evaluation.task)
         self.start()
+
+    def _ends(self, evaluation: _Evaluation) -> bool:
+        """Return True to the first who ends it, the thread or the clock: that one says what came of it."""
+        try:
+            self._evaluations.remove(evaluation)
+        except KeyError:
+            return False
+        return True
 
     def stop(self) -> list[Task]:
         """Take no further task, and return those that were being judged: what their threads find out is too late."""
         self._stopped = True
         self._allowed.set()
-        tasks = [evaluation.task for evaluation in list(self._evaluations.values()) if evaluation.end()]
-        self._evaluations.clear()
-        return tasks
+        return [evaluation.task for evaluation in self._evaluations.copy() if self._ends(evaluation)]
 
     def release(self) -> None:
         """Let the threads that wait for a task end."""
         for _ in range(self._settings.workers):
-            self._queue.put(None)
+            self._shared.queue.put(None)
 
     def _run(self) -> None:
         while True:
             self._allowed.wait()
-            task = self._queue.get()
+            task = self._shared.queue.get()
             if task is None:
                 return
             self._allowed.wait()
@@ -166,38 +143,30 @@ class Workers:
                 if not self._work_on(task):
                     return
             except BaseException as error:  # ours, not the judge's: the thread lives on
-                self._counters.failed("worker", error)
+                self._shared.counters.failed("worker", error)
 
     def _work_on(self, task: Task) -> bool:
         """Do all that is left to do in a task; False when it took so long that the task was given to others."""
-        thread = threading.get_ident()
         meter: Meter | None = None
         while task.todo and not self._stopped:
-            evaluation = _Evaluation(task, task.todo[0], time.monotonic())
-            self._evaluations[thread] = evaluation
-            if self._is_stopped() and evaluation.end():  # since `stop` looked at what is being made
-                self._evaluations.pop(thread, None)
+            evaluation = _Evaluation(task)
+            self._evaluations.add(evaluation)
+            if self._is_stopped() and self._ends(evaluation):  # since `stop` looked at what is being made
                 break
             with evaluation.untimed():
                 _settle(meter)  # of the metric before
             outcome, meter = self._evaluate(evaluation)
-            mine = evaluation.end()
-            if self._evaluations.get(thread) is evaluation:
-                del self._evaluations[thread]
-            if not mine:
-                with self._lock:
-                    self._lost -= 1  # so that another one may be started, where too many hung
+            if not self._ends(evaluation):
+                self._count(lost=-1)  # so that another one may be started, where too many hung
                 _settle(meter)
                 return False
             self._note(evaluation, outcome, meter)
-        with self._lock:
-            self._settling += 1  # before it is handed on, after which nobody waits for it
+        self._count(settling=1)  # before it is handed on, after which nobody waits for it
         try:
             self._hand_on(task)
             _settle(meter)
         finally:
-            with self._lock:
-                self._settling -= 1
+            self._count(settling=-1)
         return True
 
     def _is_stopped(self) -> bool:
@@ -205,7 +174,7 @@ class Workers:
 
     def _hand_on(self, task: Task) -> None:
         if task.todo:
-            (self._late if self._stopped else self._queue.put)(task)
+            (self._late if self._stopped else self._shared.queue.put)(task)
         else:
             self._done(task)
 
@@ -216,14 +185,13 @@ class Workers:
 
     def _evaluate(self, evaluation: _Evaluation) -> tuple[Outcome, Meter]:
         """Score a sample by one metric, blocking. Raises nothing."""
-        metric, account = self._metric(evaluation.choice), self._account()
-        meter = Meter()
+        metric, account, meter = self._metric(evaluation.choice), self._shared.account, Meter()
         try:
             if account is not None:
                 meter = BudgetMeter(account, evaluation.choice[:2], evaluation.untimed)
             outcome = cast("object", score_safely(metric, evaluation.task.sample, meter))
         except Exception as error:  # ours: an exception of a judge or a metric is an outcome already
-            self._counters.failed("evaluation", error)
+            self._shared.counters.failed("evaluation", error)
             detail = f"{type(error).__name__} was raised inside the monitor; the log of ragstone.monitor says more"
         except BaseException as error:  # what ends threads, raised by a judge: this one lives on
             detail = f"{type(error).__name__} was raised in the judge"
@@ -238,29 +206,26 @@ class Workers:
         task, choice = evaluation.task, evaluation.choice
         task.todo.remove(choice)
         limit = meter.refused_by if isinstance(meter, BudgetMeter) else None
-        if limit is not None and not outcome.usage.llm_calls:
-            task.settled.append(("over_budget", limit))  # it has no outcome
-            return
+        if limit is not None:
+            task.settled.append(("over_budget", limit))
+            if not outcome.usage.llm_calls:
+                return  # it has no outcome
         try:
             record = self._record(task, choice, outcome)
         except Exception as error:  # a metric or judge of the user's whose name, version or model is no text
-            self._counters.failed("record", error)
-            task.settled.append(("dropped", "no_record"))
+            self._shared.counters.failed("record", error)
+            if limit is None:
+                task.settled.append(("dropped", "no_record"))
             return
-        if limit is not None:
-            task.settled.append(("over_budget", limit))
-        elif isinstance(outcome, Score):
+        if limit is None and isinstance(outcome, Score):
             task.settled.append(("scored", "scored"))
-        elif self._can_be_tried_again(task, outcome):
-            task.retries.append((choice, record))
-            return  # counted when the outbox has it
-        else:
+        elif limit is None:
+            judge_failed = outcome.reason in ("judge_error", "timeout")
+            if judge_failed and self._settings.outbox is not None and task.attempts + 1 < MOST_ATTEMPTS:
+                task.retries.append((choice, record))
+                return  # counted when the outbox has it
             task.settled.append(("unscored", outcome.reason))
         task.records.append(record)
-
-    def _can_be_tried_again(self, task: Task, outcome: Unscored) -> bool:
-        judge_failed = outcome.reason in ("judge_error", "timeout")
-        return judge_failed and self._settings.outbox is not None and task.attempts + 1 < MOST_ATTEMPTS
 
     def _record(self, task: Task, choice: Choice, outcome: Outcome) -> Record:
         store_text = self._settings.store_text
@@ -283,11 +248,7 @@ def _settle(meter: Meter | None) -> None:
 
 
 def start_thread(work: Callable[[], None], name: str) -> threading.Thread:
-    """Start a daemon thread with nothing of the app's context: no trace, no callbacks.
-
-    Raises:
-        RuntimeError: The system gives no more threads.
-    """
+    """Start a daemon thread with nothing of the app's context: no trace, no callbacks."""
     run = contextvars.Context().run
     thread = threading.Thread(target=run, args=(work,), name=name, daemon=True)
     thread.start()
