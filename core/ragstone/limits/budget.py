@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, Protocol
 
-from ragstone.judge import LLMReply, LLMRequest
-from ragstone.judging.flow import CannotScore, Meter
+from ragstone.errors import CannotScore
+from ragstone.judge import LLMReply, LLMRequest, Meter
 from ragstone.judging.prompt import tokens
 
 _SECONDS = {"minute": 60, "day": 86_400}

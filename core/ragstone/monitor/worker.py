@@ -8,8 +8,8 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import cast
 
-from ragstone.errors import score_safely, unscored
-from ragstone.judging.flow import CannotScore, Meter
+from ragstone.errors import CannotScore, score_safely, unscored
+from ragstone.judge import Meter
 from ragstone.limits.budget import BudgetMeter
 from ragstone.metrics.base import Metric
 from ragstone.monitor.redaction import storable
