@@ -40,13 +40,6 @@ class TestPull:
     def _home(self, tmp_path, monkeypatch):
         monkeypatch.setenv("RAGSTONE_HOME", str(tmp_path / "home"))
 
-    def test_a_file_that_is_another_or_none(self, run, tmp_path):
-        (tmp_path / "model.gguf").write_bytes(b"GGUF")
-        done = run("pull", "--llm", tmp_path / "model.gguf")
-        assert (done.exit_code, "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf: " in done.stderr) == (1, True)
-        done = run("pull", "--llm", "none.gguf")
-        assert (done.exit_code, "'none.gguf' does not exist" in done.stderr) == (2, True)
-
     def test_what_goes_wrong(self, run, monkeypatch):
         def fetch(*paths):
             raise ragstone.local.PullError("a.gguf: the disk is full")

@@ -92,17 +92,6 @@ class TestFromIndex:
         assert left_over(home) == []
 
 
-class TestFromPath:
-    def test_wrong_hash_goes_to_no_other_source(self, model_file: ModelFile, tmp_path: Path) -> None:
-        mine = tmp_path / "mine"
-        mine.write_bytes(b"other")
-        with pytest.raises(PullError, match=f"from {mine} has the wrong content"):
-            fetch(model_file, mine)
-        with pytest.raises(PullError, match="no such file"):
-            fetch(model_file, tmp_path / "none")
-        assert not model_file.path.exists()
-
-
 class Hub(BaseHTTPRequestHandler):
     """As much of the hub as its client needs for one file."""
 

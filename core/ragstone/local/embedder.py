@@ -1,9 +1,9 @@
 """A small sentence embedding model in this process."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Any
 
 from ragstone.judge import BaseEmbedder
 from ragstone.local.files import EMBEDDER_FILE, TOKENIZER_FILE, content_of, installed, load_extra
@@ -11,28 +11,6 @@ from ragstone.local.files import EMBEDDER_FILE, TOKENIZER_FILE, content_of, inst
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-
-class _Output(Protocol):
-    @property
-    def name(self) -> str: ...
-    @property
-    def shape(self) -> Sequence[int]: ...
-
-
-class _Session(Protocol):
-    def get_inputs(self) -> Sequence[_Output]: ...
-    def get_outputs(self) -> Sequence[_Output]: ...
-    def run(self, outputs: None, inputs: "dict[str, NDArray[np.int64]]", /) -> "Sequence[NDArray[np.float32]]": ...
-
-
-class _Encoding(Protocol):
-    @property
-    def ids(self) -> list[int]: ...
-
-
-class _Tokenizer(Protocol):
-    def encode(self, text: str, /) -> _Encoding: ...
 
 
 _MAX_TOKENS = 256  # what all-MiniLM-L6-v2 was made for; the rest of a longer text is not read
@@ -74,7 +52,7 @@ class LocalEmbedder(BaseEmbedder):
         self._compute_threads = threads
         self.model = f"local:{Path(EMBEDDER_FILE.name if path is None else path).stem}"
         self._lock = threading.Lock()
-        self._loaded: tuple[_Session, _Tokenizer] | None = None
+        self._loaded: tuple[Any, Any] | None = None
 
     @property
     def identity(self) -> dict[str, object]:
@@ -95,12 +73,13 @@ class LocalEmbedder(BaseEmbedder):
         session, tokenizer = self._load()
         rows = np.zeros((len(texts), session.get_outputs()[0].shape[-1]), dtype=np.float32)
         tokens = [tokenizer.encode(_clean(text)).ids for text in texts]
+        names = [item.name for item in session.get_inputs()]
         order = sorted(range(len(texts)), key=lambda i: len(tokens[i]))  # alike lengths: little padding
         for batch in _batches(order, [len(ids) for ids in tokens]):
-            rows[batch] = _embed_batch(session, [tokens[i] for i in batch])
+            rows[batch] = _embed_batch(session.run, names, [tokens[i] for i in batch])
         return rows
 
-    def _load(self) -> tuple[_Session, _Tokenizer]:
+    def _load(self) -> tuple[Any, Any]:
         with self._lock:
             if self._loaded is None:
                 onnx, vocabulary = self._files()
@@ -113,7 +92,7 @@ class LocalEmbedder(BaseEmbedder):
                 options.inter_op_num_threads = 1
                 options.enable_mem_pattern = False  # a plan kept per shape of batch: memory that only grows
                 session = runtime.InferenceSession(str(onnx), options, providers=["CPUExecutionProvider"])
-                self._loaded = cast("_Session", session), cast("_Tokenizer", tokenizer)
+                self._loaded = session, tokenizer
             return self._loaded
 
     def _files(self) -> tuple[Path, Path]:
@@ -142,7 +121,7 @@ def _batches(order: Sequence[int], lengths: Sequence[int]) -> Iterator[list[int]
         yield batch
 
 
-def _embed_batch(session: _Session, tokens: list[list[int]]) -> "NDArray[np.float32]":
+def _embed_batch(run: Callable[..., Any], inputs: Sequence[str], tokens: list[list[int]]) -> "NDArray[np.float32]":
     import numpy as np
 
     ids = np.zeros((len(tokens), max(map(len, tokens))), dtype=np.int64)
@@ -151,8 +130,7 @@ def _embed_batch(session: _Session, tokens: list[list[int]]) -> "NDArray[np.floa
         ids[row, : len(row_ids)] = row_ids
         mask[row, : len(row_ids)] = 1
     arrays = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-    wanted = {item.name: arrays[item.name] for item in session.get_inputs()}
-    hidden = session.run(None, wanted)[0]
+    hidden = run(None, {name: arrays[name] for name in inputs})[0]
     weights = mask[:, :, None].astype(np.float32)
     mean = (hidden * weights).sum(axis=1) / weights.sum(axis=1)  # the tokenizer's [CLS] keeps the sum above 0
     length = np.sqrt(np.square(mean).sum(axis=1, keepdims=True))

