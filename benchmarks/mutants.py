@@ -151,12 +151,10 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("journal_replaced", "if self._replaced():", "if self._patience < 0:"),
         ("journal_version", "if mark == _MARK and version in range(1, VERSION + 1):", "if mark == _MARK:"),
     ],
-    ("core/ragstone/limits/lane.py", "batch/test_lane.py batch/test_gate.py"): [
-        ("lane_limit", "self.in_flight >= self.limit", "self.in_flight > self.limit"),
-        ("lane_backs_off", "min(self.limit, self.in_flight) // 2)", "min(self.limit, self.in_flight))"),
-    ],
-    ("core/ragstone/limits/rates.py", "batch/test_lane.py batch/test_gate.py"): [
-        ("rates_burst", "max(1.0, per_minute / 60)", "max(1.0, per_minute / 6)"),
+    ("core/ragstone/limits/limiter.py", "batch/test_limiter.py batch/test_gate.py"): [
+        ("limiter_limit", "self.in_flight >= self.limit", "self.in_flight > self.limit"),
+        ("limiter_backs_off", "min(self.limit, self.in_flight) // 2)", "min(self.limit, self.in_flight))"),
+        ("limiter_burst", "max(1.0, per_minute / 60)", "max(1.0, per_minute / 6)"),
     ],
     ("core/ragstone/sources/rows.py", "batch/test_rows.py"): [
         ("rows_names", '"contexts", "retrieval_context"', '"contexts"'),

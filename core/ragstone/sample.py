@@ -94,10 +94,18 @@ class Sample(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A sample and the line it stood on, counted from 1."""
+    """A sample and the line it stood on, counted from 1.
+
+    Attributes:
+        line: The line.
+        sample: The sample.
+        error: Why the app gave no response. Metrics that need one are then `Unscored("missing_input")` with this
+            reason, and all are where nothing was retrieved.
+    """
 
     line: int
     sample: Sample
+    error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

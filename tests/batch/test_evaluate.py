@@ -10,9 +10,9 @@ import pytest
 
 from ragstone import BaseLLM, ContextRelevancy, LLMReply, Sample
 from ragstone.batch.evaluate import aevaluate, evaluate
-from ragstone.sources import SourceError
+from ragstone.sources import BadLine, SourceError
 from ragstone.store.journal.journal import Journal
-from ragstone.testing import FakeLLM
+from ragstone.testing import FakeEmbedder, FakeLLM
 
 SAMPLE = Sample(user_input="Who wrote Emma?", retrieved_contexts=["Jane Austen wrote it. It rains."], id="emma")
 
@@ -91,13 +91,70 @@ def test_arguments_that_cannot_be_are_refused_before_anything_is_asked():
         ([], ValueError, "metrics: is empty"),
         ([metric(), metric(granularity="chunk")], ValueError, "two of the name 'context_relevancy'"),
         (metric(), TypeError, "is one ContextRelevancy; pass a list"),
-        (["context_relevancy"], TypeError, "holds a str"),
+        ([3], TypeError, "metrics: holds a int"),
+        (["context_relevancy"], ValueError, "llm: is missing; pass a judge for 'context_relevancy'"),
         ({metric()}, TypeError, "is one set"),
     ]:
         with pytest.raises(kind, match=message):
             evaluate([SAMPLE], metrics)
+    for names, options, message in [
+        (["context_relevance"], {"llm": llm}, "metrics: there is no metric 'context_relevance'; there are "),
+        (["context_relevancy"], {"llm": "gpt"}, "llm: 'gpt' is none of local, "),
+        (["response_relevancy"], {"llm": llm, "embedder": "gpt"}, "embedder: 'gpt' is none of local, "),
+        (["response_relevancy"], {"llm": llm}, "embedder: FakeLLM does not embed"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            evaluate([SAMPLE], names, **options)
+    with pytest.raises(TypeError, match="evaluate has no option 'max_concurency'; it has llm, embedder, fields"):
+        evaluate([SAMPLE], [metric(llm)], max_concurency=3)
     assert llm.requests == []
-    assert inspect.signature(evaluate) == inspect.signature(aevaluate)
+    assert inspect.signature(evaluate).parameters == inspect.signature(aevaluate).parameters
+
+
+class Polite(ContextRelevancy):
+    """A user's own metric."""
+
+    name = "polite"
+
+
+def test_metrics_and_the_judge_by_name():
+    llm = FakeLLM(yes)
+    report = evaluate([SAMPLE], ["context_relevancy", f"{__name__}:Polite"], llm=llm, embedder=FakeEmbedder())
+    assert [(each.outcome.metric, each.outcome.value) for each in report.results()] == [
+        ("context_relevancy", 0.5), ("polite", 0.5),
+    ]  # fmt: skip
+    scored = evaluate(rows(1), ["context_relevancy"], llm="ragstone.registry:NullJudge")
+    assert "a NullJudge cannot answer" in next(iter(scored.results())).outcome.detail
+
+
+class TestHooks:
+    def test_they_are_called_in_the_order_of_the_input_with_each_samples_records(self):
+        calls = []
+        source = [*rows(30), "oops", *rows(3)]
+        options = {"on_result": calls.append, "on_bad_row": calls.append, "repeat": 2}
+        evaluate(source, [metric()], **options)
+        assert [call if isinstance(call, BadLine) else call[0].row for call in calls] == [
+            *range(30), BadLine(31, "is str, not a Sample or a dict"), *range(31, 34),
+        ]  # fmt: skip
+        assert [record.draw for record in calls[0]] == [0, 1]
+        assert calls[0][0].sample.user_input == "Who wrote book 0?"
+        assert calls[0][1].sample is None
+
+    def test_what_they_raise_ends_the_run(self):
+        def full(records):
+            raise OSError(28, "No space left on device")
+
+        llm = FakeLLM(yes)
+        with pytest.raises(OSError, match="No space"):
+            evaluate(rows(500), [metric(llm)], on_result=full)
+        assert len(llm.requests) < 100
+
+    def test_a_run_may_end_when_the_judge_is_given_up(self):
+        down = FakeLLM(lambda request: ConnectionError("refused"))
+        for stop, count in ((False, 300), (True, 100)):
+            report = evaluate(rows(300), [metric(down)], stop_on_give_up=stop, max_concurrency=4)
+            assert len(list(report.results())) == count
+            assert report.gave_up == ("the judge failed on 100 samples in a row",)
 
 
 class TestCallers:

@@ -9,7 +9,7 @@ import pytest
 
 from ragstone import BaseLLM, LLMReply, LLMRequest
 from ragstone.judging.flow import EmbedRequest, Meter
-from ragstone.limits.gate import Gate
+from ragstone.limits.gate import RequestGate
 from ragstone.testing import FakeEmbedder, FakeLLM
 
 from .clock import now, run_on_a_clock
@@ -83,7 +83,7 @@ def test_calls_to_the_embedder_are_counted_apart():
     judge, embedder = Judge(), Slow()
 
     async def main():
-        gate = Gate(2)
+        gate = RequestGate(2)
         places = [gate.call(EmbedRequest((f"text {i}",)), judge, embedder) for i in range(6)]
         vectors, _ = await asyncio.gather(asyncio.gather(*places), ask_all(gate, judge, asks(6)))
         return vectors, now() - 1000
@@ -98,7 +98,7 @@ class TestTimeOuts:
         judge = Judge(seconds=10)
 
         async def main():
-            gate = Gate(1, call_timeout=4)
+            gate = RequestGate(1, call_timeout=4)
             return await ask_all(gate, judge, asks(3)), gate.in_flight, now() - 1000
 
         replies, in_flight, seconds = run_on_a_clock(main())
@@ -120,7 +120,7 @@ class TestTimeOuts:
 
         async def main():
             with pytest.raises(TimeoutError):
-                await Gate(call_timeout=1).call(ASK, Deaf(), None)
+                await RequestGate(call_timeout=1).call(ASK, Deaf(), None)
             return now() - 1000
 
         assert run_on_a_clock(main()) <= 2.0
@@ -132,7 +132,7 @@ class TestPushback:
         judge = Judge(answer=lambda request: TooManyError(5) if next(refused, None) else "yes")
 
         async def main():
-            return await Gate(1).call(ASK, judge, None)
+            return await RequestGate(1).call(ASK, judge, None)
 
         assert run_on_a_clock(main()).text == "yes"
         assert [began - 1000 for began in judge.began] == [0.0, 6.0, 12.0]
@@ -142,7 +142,7 @@ class TestPushback:
         judge.answer = lambda request: TooManyError(1) if judge.in_flight >= 4 else "yes"
 
         async def main():
-            gate = Gate(16)
+            gate = RequestGate(16)
             replies = await ask_all(gate, judge, asks(200))
             return replies, gate.llm_calls
 
@@ -154,7 +154,7 @@ class TestPushback:
         judge = Judge(seconds=0.01, answer=lambda request: TooManyError())
 
         async def main():
-            gate = Gate(1)
+            gate = RequestGate(1)
             return await ask_all(gate, judge, asks(10)), gate.llm_calls
 
         replies, calls = run_on_a_clock(main())
@@ -168,7 +168,7 @@ class TestRates:
         judge = Judge(seconds=0.1, answer=lambda request: LLMReply("yes", input_tokens=900, output_tokens=100))
 
         async def main():
-            await ask_all(Gate(4, tokens_per_minute=60_000), judge, asks(124))
+            await ask_all(RequestGate(4, tokens_per_minute=60_000), judge, asks(124))
 
         run_on_a_clock(main())
         assert 110 < judge.began[-1] - 1000 < 125  # 124 calls of 1,000 tokens at 1,000 a second
@@ -179,7 +179,7 @@ class TestSharing:
         judge = Judge(answer=lambda request: LLMReply("yes", input_tokens=10, output_tokens=5))
 
         async def main():
-            gate, meters = Gate(), [Meter() for _ in range(4)]
+            gate, meters = RequestGate(), [Meter() for _ in range(4)]
             for meter in meters:
                 meter.asking((ASK,))
             replies = await asyncio.gather(*(gate.call(ASK, judge, None, meter=meter) for meter in meters[:3]))
@@ -190,7 +190,7 @@ class TestSharing:
 
         replies, usages, gate = run_on_a_clock(main())
         assert {reply.text for reply in replies} == {"yes"}
-        assert (len(judge.began), gate.llm_calls, gate.shared) == (1, 1, 3)
+        assert (len(judge.began), gate.llm_calls) == (1, 1)
         assert [(usage.llm_calls, usage.input_tokens, usage.output_tokens) for usage in usages] == [
             (1, 10, 5), (0, 0, 0), (0, 0, 0), (0, 0, 0),
         ]  # fmt: skip
@@ -201,7 +201,7 @@ class TestSharing:
 
         async def main():
             for _ in range(2):  # the second run finds the replies of the first
-                gate = Gate(replies=kept)
+                gate = RequestGate(replies=kept)
                 for draw in (0, 1, 2):
                     for index in (0, 1):
                         await gate.call(replace(ASK, sample_index=index), llm, None, draw)
@@ -235,7 +235,7 @@ class TestOneLoop:
             def generate(self, request, /):
                 never.wait()
 
-        (answer,) = asyncio.run(ask_all_on(Gate(own_loop=True, call_timeout=0.05), Hanging(), asks(1)))
+        (answer,) = asyncio.run(ask_all_on(RequestGate(own_loop=True, call_timeout=0.05), Hanging(), asks(1)))
         assert isinstance(answer, TimeoutError)
         never.set()
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from ragstone import BaseLLM, LLMReply, Metric, Sample, Score, SummarizationScore, Unscored
+from ragstone import BaseLLM, ContextRelevancy, LLMReply, Metric, Sample, Score, SummarizationScore, Unscored
 from ragstone.batch import BadLine, Row
 from ragstone.batch.runner import Runner, Scored
-from ragstone.limits.gate import Gate
+from ragstone.limits.gate import RequestGate
 from ragstone.store.journal.file import JournalError
 from ragstone.store.journal.journal import Journal
 from ragstone.store.journal.keys import NoKeyError
@@ -42,7 +42,7 @@ def number_of(text):
 
 
 async def collect(rows, metrics, *, gate=None, **settings):
-    return [item async for item in Runner(rows, metrics, gate or Gate(), **settings).results()]
+    return [item async for item in Runner(rows, metrics, gate or RequestGate(), **settings).records()]
 
 
 def lines(items):
@@ -50,7 +50,7 @@ def lines(items):
 
 
 def outcomes(items):
-    return [result.outcome for item in items if isinstance(item, Scored) for result in item.results]
+    return [result.outcome for item in items if isinstance(item, Scored) for result in item.records]
 
 
 class Gated(BaseLLM):
@@ -110,7 +110,7 @@ class TestOrder:
 
 class TestReading:
     def test_a_window_of_rows_and_no_more(self):
-        """Alive at any time are the window's, whatever the length of the stream."""
+        """Alive at any time are the window's and as many that a thread has read, whatever the length of the stream."""
         window = 3
         alive = peak = under_way = 0
 
@@ -126,22 +126,34 @@ class TestReading:
                 alive += 1
                 under_way += 1
                 peak = max(peak, alive)
-                assert under_way <= window
+                assert under_way <= 2 * window
                 yield made
                 del made
 
         async def run():
             nonlocal under_way
             llm = FakeLLM(lambda request: llm.requests.clear() or YES)  # it would hold them all
-            async for item in Runner(rows(), [metric(llm)], Gate(), window=window).results():
+            async for item in Runner(rows(), [metric(llm)], RequestGate(), window=window).records():
                 under_way -= 1
                 del item
 
         gc.collect()
         asyncio.run(run())
-        assert peak <= window + 2  # and one in the hands of each side
+        assert peak <= 2 * window + 2  # and one in the hands of each side
         gc.collect()
         assert alive == 0
+
+
+def test_a_row_whose_app_failed_is_scored_by_what_needs_no_response_and_only_if_something_was_retrieved():
+    llm = FakeLLM(lambda request: {"ids": [1]})
+    asked = {"user_input": "Who wrote Emma?"}
+    rows = [
+        Row(1, Sample(**asked, retrieved_contexts=["Jane Austen wrote it."]), error="the engine failed"),
+        Row(2, Sample(**asked), error="the engine failed"),
+    ]
+    retrieved, *unscored = outcomes(asyncio.run(collect(rows, [ContextRelevancy(llm=llm), metric(llm)])))
+    assert (retrieved.value, len(llm.requests)) == (1.0, 1)
+    assert {(each.reason, each.detail) for each in unscored} == {("missing_input", "response: the engine failed")}
 
 
 class OddError(Exception):
@@ -196,7 +208,7 @@ class TestFailures:
         assert lines(items) == list(range(1, 1001))
         assert [type(each) for each in found] == [Score] * 150 + [Unscored] * 850
         assert {each.reason for each in found[150:]} == {"judge_error"}
-        assert found[-1].detail == "not asked: the judge had failed on 100 samples in a row"
+        assert found[-1].detail == "not asked: the judge failed on 100 samples in a row"
         assert found[-1].usage.llm_calls == 0
         assert 250 <= len(llm.requests) <= 250 + 256  # those under way when it was given up
 
@@ -210,7 +222,7 @@ class TestFailures:
             await asyncio.sleep(100 if "Summary 2." in user else 1)
 
         async def run(metrics, most):
-            items = await collect(different(40), metrics, gate=Gate(most), sample_timeout=5, flows=4)
+            items = await collect(different(40), metrics, gate=RequestGate(most), sample_timeout=5, flows=4)
             return outcomes(items), asyncio.all_tasks()
 
         found, _ = run_on_a_clock(run([metric(Gated(gate))], 2))
@@ -226,7 +238,7 @@ class TestFailures:
 class TestJournal:
     def scored(self, path, rows, metrics, **settings):
         with Journal(path) as journal:
-            return asyncio.run(collect(rows, metrics, gate=Gate(replies=journal), journal=journal, **settings))
+            return asyncio.run(collect(rows, metrics, gate=RequestGate(replies=journal), journal=journal, **settings))
 
     def test_nothing_is_judged_twice_but_what_failed(self, tmp_path):
         down = [True]
@@ -252,7 +264,7 @@ class TestJournal:
             running.append(asyncio.current_task())
             with Journal(tmp_path / "j.db") as journal:
                 return await collect(
-                    [row(1)], [Rounds(llm=Gated(gate))], gate=Gate(1, replies=journal), journal=journal
+                    [row(1)], [Rounds(llm=Gated(gate))], gate=RequestGate(1, replies=journal), journal=journal
                 )
 
         with pytest.raises(asyncio.CancelledError):
@@ -275,7 +287,7 @@ class TestJournal:
         full = type("Full", (Journal,), {method: fail})
         rounds = Rounds(llm=FakeLLM(lambda request: "yes"))
         with full(tmp_path / "j.db") as journal, pytest.raises(JournalError, match="room on the disk"):
-            asyncio.run(collect(different(50), [rounds], gate=Gate(replies=journal), journal=journal))
+            asyncio.run(collect(different(50), [rounds], gate=RequestGate(replies=journal), journal=journal))
 
 
 class TestStopping:
@@ -290,8 +302,8 @@ class TestStopping:
             yield row(3)
 
         async def run():
-            runner = Runner(slow(), [metric()], Gate())
-            async with contextlib.aclosing(runner.results()) as items:
+            runner = Runner(slow(), [metric()], RequestGate())
+            async with contextlib.aclosing(runner.records()) as items:
                 first = await anext(items)
                 second.set()
                 taken = [first, await anext(items)]

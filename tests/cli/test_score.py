@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ragstone import Score, Unscored
-from ragstone.batch.scoring import GIVE_UP_AFTER
+from ragstone.batch.runner import GIVE_UP_AFTER
 from ragstone.registry import metric_names
 
 from ..support.openai_server import error  # noqa: TID252 - under importlib mode tests are no package

@@ -1,7 +1,7 @@
 """Scoring a data set: the runner, its journal and report, and which of two systems is better."""
 
 from ragstone.batch.estimation import Estimate, MetricEstimate, estimate
-from ragstone.batch.evaluate import aevaluate, evaluate
+from ragstone.batch.evaluate import Interrupted, RunOptions, aevaluate, evaluate
 from ragstone.batch.provider import ProviderBatch
 from ragstone.reporting import (
     Comparison,
@@ -21,6 +21,7 @@ __all__ = [
     "BadLine",
     "Comparison",
     "Estimate",
+    "Interrupted",
     "Journal",
     "JournalError",
     "MetricComparison",
@@ -33,6 +34,7 @@ __all__ = [
     "Report",
     "ResultsError",
     "Row",
+    "RunOptions",
     "SourceError",
     "aevaluate",
     "compare",

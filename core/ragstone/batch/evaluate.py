@@ -2,64 +2,46 @@
 
 import contextlib
 import logging
+import math
 import sys
-from collections.abc import Callable, Mapping, Sequence, Sized
+from collections.abc import Callable, Generator, Mapping, Sequence, Sized
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import cast
 
-from ragstone.batch.given import Given
+from typing_extensions import TypedDict, Unpack
+
 from ragstone.batch.interrupts import Interrupts
-from ragstone.batch.progress import Progress, Shown
+from ragstone.batch.progress import Progress, Shown, above_bar
 from ragstone.batch.runner import Runner
-from ragstone.limits.gate import Gate
+from ragstone.judge import LLM, Embedder
+from ragstone.limits.gate import RequestGate
 from ragstone.metrics.base import Metric
+from ragstone.metrics.options import check_count
 from ragstone.outcome import Score
+from ragstone.registry import RegistryError, make_embedder, make_llm, make_metric, needs_embedder
 from ragstone.reporting.report import Report
 from ragstone.sample import BadLine
 from ragstone.sources import Source, rows_of
 from ragstone.store.journal.journal import Journal
+from ragstone.store.record import Record
 from ragstone.store.spill import SpilledResults
 
 _log = logging.getLogger(__name__)
 
 
-def evaluate(
-    samples: Source,
-    metrics: Sequence[Metric],
-    *,
-    fields: Mapping[str, str] | None = None,
-    repeat: int = 1,
-    max_concurrency: int = 16,
-    requests_per_minute: float | None = None,
-    tokens_per_minute: float | None = None,
-    call_timeout: float | None = None,
-    sample_timeout: float | None = None,
-    journal: "str | Path | Journal | None" = None,
-    share_replies: bool = True,
-    progress: Shown = "auto",
-    name: str = "",
-) -> Report:
-    """Score every sample by every metric, and report.
+class RunOptions(TypedDict, total=False):
+    """The options of `evaluate` and `aevaluate`.
 
-    Works in scripts, in threads and where an event loop runs already (Jupyter, uvloop), which it then blocks. A sample
-    that cannot be scored is `Unscored`, with the reason, and touches no other; there is no time-out on the whole. A
-    judge that says "slow down" (429, 500, 502, 503, 504, 529, Retry-After) gets fewer calls, and is asked again. One
-    that fails on 100 samples in a row, or that refuses the first call for good (401, 403, 404), is not asked any more:
-    the rest is `Unscored("judge_error")`, and a warning is logged.
-
-    Ctrl-C finishes the calls in flight and raises KeyboardInterrupt; a second one stops at once. With a journal,
-    the same call goes on from there, as after a crash or `kill -9`: what was judged is not judged again.
-
-    Args:
-        samples: What to score: a list, generator or asynchronous generator of `Sample`s or dicts, a DataFrame, a
-            Hugging Face or Arrow table, or the path of a .jsonl, .json, .csv, .tsv or .parquet file (see `rows_of`).
-            Generators and files are read in a thread, no further ahead than is needed.
-        metrics: What to score by; no two of one name.
+    Attributes:
+        llm: The judge of metrics that are given by name, or the judge's name (see `ragstone.registry`).
+        embedder: Their embedder, or its name; by default the one that goes with the judge.
         fields: The key or column by the sample's field, such as {"user_input": "query"}, where it is none of the
             known names (ragstone's, ragas', DeepEval's).
-        repeat: How often each metric scores each sample, to know the judge's own noise.
+        repeat: How often each metric scores each sample, to know the judge's own noise. Default: 1.
         max_concurrency: Calls to judges in flight at most (not samples), and to embedders as many. A judge may have
-            a limit of its own, such as `OpenAICompatible(max_concurrency=...)`.
+            a limit of its own, such as `OpenAICompatible(max_concurrency=...)`. Default: 16.
         requests_per_minute: Calls to judges at most, spread evenly. A retry by the judge's own client is not seen.
         tokens_per_minute: Tokens of judges at most: estimated before a call, then corrected by what it took.
         call_timeout: Seconds for one call. A call that takes longer makes its sample `Unscored("timeout")`.
@@ -69,147 +51,257 @@ def evaluate(
             judge is asked; or a `Journal`. Runs that use it at the same time share the work.
         share_replies: Whether requests that are the same share one reply: samples of one source are then asked the
             same questions, for one call. Draws of `repeat` never share. Without it, a journal keeps outcomes only.
-        progress: Whether to show a bar; "auto": on a terminal and in a notebook.
+            Default: True.
+        progress: Whether to show a bar; "auto", the default: on a terminal and in a notebook.
+        total: How many samples there are, for the bar, where `samples` does not say.
         name: What the report calls this run.
+        on_result: Called with each sample's records, in the order of the input, as soon as they are there; the first
+            holds the sample. What it raises ends the run.
+        on_bad_row: Called with each row that holds no sample, in its place.
+        stop_on_give_up: Whether the run ends when no judge is asked any more; else the rest of the samples is
+            `Unscored("judge_error")`, which is the default.
+    """
+
+    llm: LLM | str | None
+    embedder: Embedder | str | None
+    fields: Mapping[str, str] | None
+    repeat: int
+    max_concurrency: int
+    requests_per_minute: float | None
+    tokens_per_minute: float | None
+    call_timeout: float | None
+    sample_timeout: float | None
+    journal: str | Path | Journal | None
+    share_replies: bool
+    progress: Shown
+    total: int | None
+    name: str
+    on_result: Callable[[Sequence[Record]], object] | None
+    on_bad_row: Callable[[BadLine], object] | None
+    stop_on_give_up: bool
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C ended a run.
+
+    Attributes:
+        report: What was scored by then.
+    """
+
+    def __init__(self, message: str, report: Report) -> None:
+        super().__init__(message)
+        self.report = report
+
+
+def evaluate(samples: Source, metrics: Sequence[Metric | str], **options: Unpack[RunOptions]) -> Report:
+    """Score every sample by every metric, and report.
+
+    Works in scripts, in threads and where an event loop runs already (Jupyter, uvloop), which it then blocks. A sample
+    that cannot be scored is `Unscored`, with the reason, and touches no other; there is no time-out on the whole. A
+    judge that says "slow down" (429, 500, 502, 503, 504, 529, Retry-After) gets fewer calls, and is asked again. One
+    that fails on 100 samples in a row, or that refuses the first calls for good (401, 403, 404), is not asked any more:
+    the rest is `Unscored("judge_error")`, a warning is logged, and the report's `gave_up` says why.
+
+    Ctrl-C finishes the calls in flight and raises `Interrupted`; a second one stops at once. With a journal,
+    the same call goes on from there, as after a crash or `kill -9`: what was judged is not judged again.
+
+    Args:
+        samples: What to score: a list, generator or asynchronous generator of `Sample`s or dicts, a DataFrame, a
+            Hugging Face or Arrow table, or the path of a .jsonl, .json, .csv, .tsv or .parquet file (see `rows_of`).
+            Generators and files are read in a thread, no further ahead than is needed.
+        metrics: What to score by: metrics, or their names ("response_relevancy", "my_pkg:Polite"); no two of one name.
+        **options: See `RunOptions`.
 
     Returns:
         The report; its results are in the order of the input.
 
     Raises:
-        ValueError: An argument is out of range, or two metrics have one name.
+        ValueError: An argument is out of range, names nothing, or two metrics have one name.
         TypeError: `samples` or `metrics` is no such thing.
         SourceError: The samples cannot be read.
         JournalError: The journal cannot be read or written; what it holds is safe.
         NoKeyError: There is a journal, and a metric has an option, such as a lambda, that it cannot recognise again.
-        KeyboardInterrupt: Ctrl-C.
+        Interrupted: Ctrl-C. It is a KeyboardInterrupt, and its `report` holds what was scored.
 
     Example:
-        >>> from ragstone import ContextRelevancy
         >>> from ragstone.testing import FakeLLM
-        >>> metric = ContextRelevancy(llm=FakeLLM(lambda request: {"ids": [1]}))
+        >>> judge = FakeLLM(lambda request: {"ids": [1]})
         >>> rows = [{"question": "Who wrote Emma?", "contexts": ["Jane Austen wrote it. It rains."]}]
-        >>> [result.outcome.value for result in evaluate(rows, [metric]).results()]
+        >>> report = evaluate(rows, ["context_relevancy"], llm=judge)
+        >>> [result.outcome.value for result in report.results()]
         [0.5]
     """
-    given = Given(
-        samples, metrics, fields, repeat, max_concurrency, requests_per_minute, tokens_per_minute, call_timeout,
-        sample_timeout, journal, share_replies, progress, name,
-    )  # fmt: skip
+    run = _Run(samples, metrics, options)
     interrupts = Interrupts()
-    report: Report | None = None
     with contextlib.suppress(KeyboardInterrupt):
-        report = interrupts.run(partial(_reported, given, interrupts.on_first))
-    if report is None or interrupts.count:
-        if journal is not None:
-            path = journal.path if isinstance(journal, Journal) else journal
-            _say(f"Interrupted. What was judged is in {path}: make the same call again, and it goes on from there.")
-        raise KeyboardInterrupt
-    return report
+        interrupts.run(partial(run.all, interrupts.on_first))
+        if not interrupts.count:
+            return run.report()
+    raise Interrupted(run.interrupted(), run.report())
 
 
-async def aevaluate(
-    samples: Source,
-    metrics: Sequence[Metric],
-    *,
-    fields: Mapping[str, str] | None = None,
-    repeat: int = 1,
-    max_concurrency: int = 16,
-    requests_per_minute: float | None = None,
-    tokens_per_minute: float | None = None,
-    call_timeout: float | None = None,
-    sample_timeout: float | None = None,
-    journal: "str | Path | Journal | None" = None,
-    share_replies: bool = True,
-    progress: Shown = "auto",
-    name: str = "",
-) -> Report:
+async def aevaluate(samples: Source, metrics: Sequence[Metric | str], **options: Unpack[RunOptions]) -> Report:
     """Score every sample by every metric on the running event loop; otherwise as `evaluate`.
 
     Cancelled, it calls off what is in flight and leaves no task behind; with a journal, the same call goes on.
 
     Example:
-        >>> from ragstone import ContextRelevancy
         >>> from ragstone.testing import FakeLLM
-        >>> metric = ContextRelevancy(llm=FakeLLM(lambda request: {"ids": [1]}))
+        >>> judge = FakeLLM(lambda request: {"ids": [1]})
         >>> import asyncio
-        >>> report = asyncio.run(aevaluate([{"question": "Who?", "contexts": ["Ann. Bob."]}], [metric]))
+        >>> rows = [{"question": "Who?", "contexts": ["Ann. Bob."]}]
+        >>> report = asyncio.run(aevaluate(rows, ["context_relevancy"], llm=judge))
         >>> [result.outcome.value for result in report.results()]
         [0.5]
     """
-    given = Given(
-        samples, metrics, fields, repeat, max_concurrency, requests_per_minute, tokens_per_minute, call_timeout,
-        sample_timeout, journal, share_replies, progress, name,
-    )  # fmt: skip
-    return await _reported(given)
+    run = _Run(samples, metrics, options)
+    await run.all()
+    return run.report()
 
 
-async def _reported(given: Given, on_first_interrupt: Callable[[Callable[[], object]], None] | None = None) -> Report:
-    """Score everything; on a loop of our own if interrupts are to be told of."""
-    rows = rows_of(given.samples, given.fields)
-    with contextlib.ExitStack() as stack:
-        journal = given.journal
-        if journal is not None and not isinstance(journal, Journal):
-            journal = stack.enter_context(Journal(journal))
-        gate = Gate(
-            given.max_concurrency,
-            requests_per_minute=given.requests_per_minute,
-            tokens_per_minute=given.tokens_per_minute,
-            call_timeout=given.call_timeout,
-            share_replies=given.share_replies,
-            replies=journal,
-            own_loop=on_first_interrupt is not None,
-        )
-        runner = Runner(
-            rows,
-            given.metrics,
-            gate,
-            repeat=given.repeat,
-            journal=journal,
-            sample_timeout=given.sample_timeout,
-            in_memory=isinstance(given.samples, (list, tuple)),
-            flows=2 * given.max_concurrency,
-            window=16 * given.max_concurrency,
-        )
-        total = _length(given.samples)
-        with Progress(gate, total, shown=given.progress) as bar:
-            if on_first_interrupt is not None:
-                on_first_interrupt(partial(_interrupted, runner, gate, bar))
-            report = await _collected(runner, given, bar, None if journal is None else journal.path.absolute().parent)
-        if journal is not None:
-            journal.flush()
-    for why in runner.not_asked:
-        _log.warning("Gave up: %s; what was not asked is unscored (judge_error).", why)
-    return report
+class _Run:
+    """One run: its arguments, checked before anything is read or asked, and what it has scored so far."""
+
+    def __init__(self, samples: Source, metrics: object, options: RunOptions) -> None:
+        if unknown := options.keys() - RunOptions.__annotations__:
+            raise TypeError(f"evaluate has no option {min(unknown)!r}; it has {', '.join(RunOptions.__annotations__)}")
+        self._options = options
+        self._calls = options.get("max_concurrency", 16)
+        self._repeat = options.get("repeat", 1)
+        check_count("max_concurrency", self._calls)
+        check_count("repeat", self._repeat)
+        for argument in ("requests_per_minute", "tokens_per_minute", "call_timeout", "sample_timeout"):
+            value: object = options.get(argument)
+            number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if value is not None and not (number and 0 < cast("float", value) < math.inf):
+                raise ValueError(f"{argument}: {value!r} is no number above 0, nor None")
+        if options.get("progress", "auto") not in (True, False, "auto"):
+            raise ValueError(f"progress: {options.get('progress')!r} is none of True, False, 'auto'")
+        self._metrics = _metrics(metrics, options.get("llm"), options.get("embedder"), self._calls)
+        self._samples = samples
+        self._rows = rows_of(samples, options.get("fields"))
+        self._held = samples if isinstance(samples, (list, tuple)) else ()
+        self._bad_rows: list[BadLine] = []
+        self._gave_up: list[str] = []
+        journal = options.get("journal")
+        self._journal_path = None if journal is None else getattr(journal, "path", None) or Path(cast("str", journal))
+        self._results = SpilledResults(None if self._journal_path is None else self._journal_path.absolute().parent)
+
+    async def all(self, on_first_interrupt: Callable[[Callable[[], object]], None] | None = None) -> None:
+        """Score everything; on a loop of our own if interrupts are to be told of."""
+        options = self._options
+        with contextlib.ExitStack() as stack:
+            journal = options.get("journal")
+            if journal is not None and not isinstance(journal, Journal):
+                journal = stack.enter_context(Journal(journal))
+            gate = RequestGate(
+                self._calls,
+                requests_per_minute=options.get("requests_per_minute"),
+                tokens_per_minute=options.get("tokens_per_minute"),
+                call_timeout=options.get("call_timeout"),
+                share_replies=options.get("share_replies", True),
+                replies=journal,
+                own_loop=on_first_interrupt is not None,
+            )
+            runner = Runner(
+                self._rows,
+                self._metrics,
+                gate,
+                repeat=self._repeat,
+                journal=journal,
+                sample_timeout=options.get("sample_timeout"),
+                in_memory=isinstance(self._samples, (list, tuple)),
+                flows=2 * self._calls,
+                window=16 * self._calls,
+            )
+            with Progress(gate, self._total(), shown=options.get("progress", "auto")) as bar:
+                if on_first_interrupt is not None:
+                    on_first_interrupt(partial(_stop, runner, gate))
+                await self._collect(runner, bar)
+            if journal is not None:
+                journal.flush()
+        for why in self._gave_up:
+            _log.warning("Gave up: %s; what was not asked is unscored (judge_error).", why)
+
+    def report(self) -> Report:
+        """Return the report of what has been scored."""
+        name, notes = self._options.get("name", ""), [f"Gave up: {why}." for why in self._gave_up]
+        report = Report(self._results, self._metrics, bad_rows=self._bad_rows, name=name, notes=notes)
+        report.gave_up = tuple(self._gave_up)
+        return report
+
+    def interrupted(self) -> str:
+        """Return what to say after Ctrl-C."""
+        if self._journal_path is None:
+            return "What was scored is in this exception's report."
+        return f"What was judged is in {self._journal_path}: make the same call again, and it goes on from there."
+
+    async def _collect(self, runner: Runner, bar: Progress) -> None:
+        on_result, on_bad_row = self._options.get("on_result"), self._options.get("on_bad_row")
+        async with contextlib.aclosing(runner.records()) as items:
+            async for item in items:
+                if isinstance(item, BadLine):
+                    self._bad_rows.append(item)
+                    bar.at(item.line)
+                    if on_bad_row is not None:
+                        on_bad_row(item)
+                    continue
+                place, sample = item.row.line - 1, item.row.sample
+                held = place < len(self._held) and self._held[place] is sample
+                self._results.add(item.records, sample, held=held)
+                bar.at(item.row.line, sum(not isinstance(record.outcome, Score) for record in item.records))
+                if on_result is not None and item.records:
+                    on_result((replace(item.records[0], sample=sample), *item.records[1:]))
+                if runner.gave_up and self._options.get("stop_on_give_up"):
+                    break
+        self._gave_up = runner.not_asked
+
+    def _total(self) -> int | None:
+        total, samples = self._options.get("total"), cast("object", self._samples)
+        return len(samples) if total is None and isinstance(samples, Sized) and not isinstance(samples, str) else total
 
 
-async def _collected(runner: Runner, given: Given, bar: Progress, folder: Path | None) -> Report:
-    spool, bad = SpilledResults(folder), list[BadLine]()
-    source = given.samples if isinstance(given.samples, (list, tuple)) else ()
-    async with contextlib.aclosing(runner.results()) as items:
-        async for item in items:
-            if isinstance(item, BadLine):
-                bad.append(item)
-                bar.at(item.line)
-            else:
-                row, sample = item.row.line - 1, item.row.sample
-                spool.add(item.results, sample, held=row < len(source) and source[row] is sample)
-                bar.at(item.row.line, sum(not isinstance(result.outcome, Score) for result in item.results))
-    return Report(spool, given.metrics, bad_rows=bad, name=given.name)
+def _metrics(metrics: object, llm: LLM | str | None, embedder: Embedder | str | None, calls: int) -> list[Metric]:
+    """Return the metrics, those that are named made with one judge and one embedder."""
+    if isinstance(metrics, (str, Metric)) or not isinstance(metrics, Sequence):
+        raise TypeError(f"metrics: is one {type(metrics).__name__}; pass a list of metrics")
+    made: list[Metric] = []
+    judge = llm
+    for metric in cast("Sequence[object]", metrics):
+        if isinstance(metric, str):
+            if judge is None:
+                raise ValueError(f"llm: is missing; pass a judge for {metric!r}, or its name, such as 'local'")
+            with _naming("llm"):
+                judge = make_llm(judge, calls) if isinstance(judge, str) else judge
+            with _naming("metrics"):
+                embeds = needs_embedder(metric)
+            if embeds and (embedder is None or isinstance(embedder, str)):
+                with _naming("embedder"):
+                    embedder = make_embedder(embedder, judge, calls, llm_name=llm if isinstance(llm, str) else "")
+            with _naming("metrics"):
+                metric = make_metric(metric, {}, judge, embedder)
+        if not isinstance(metric, Metric):
+            raise TypeError(f"metrics: holds a {type(metric).__name__}; pass metrics or their names")
+        made.append(metric)
+    names = [metric.name for metric in made]
+    if not names:
+        raise ValueError("metrics: is empty; pass one or more")
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise ValueError(f"metrics: holds two of the name {min(twice)!r}; evaluate twice, and compare the reports")
+    return made
 
 
-def _length(samples: object) -> int | None:
-    """Return how many samples there are, where that is known."""
-    return len(samples) if isinstance(samples, Sized) and not isinstance(samples, str) else None
+@contextlib.contextmanager
+def _naming(argument: str) -> Generator[None, None, None]:
+    try:
+        yield
+    except RegistryError as error:
+        raise RegistryError(f"{argument}: {error}") from error
 
 
-def _interrupted(runner: Runner, gate: Gate, bar: Progress) -> None:
+def _stop(runner: Runner, gate: RequestGate) -> None:
     if gate.in_flight:
-        with bar.writing(sys.stderr):
-            _say(f"Finishing {gate.in_flight} judge call(s) in flight; Ctrl-C again stops at once.")
+        with above_bar(sys.stderr), contextlib.suppress(OSError, AttributeError):  # nobody may be there to read it
+            sys.stderr.write(f"Finishing {gate.in_flight} judge call(s) in flight; Ctrl-C again stops at once.\n")
+            sys.stderr.flush()
     runner.stop()
-
-
-def _say(text: str) -> None:
-    with contextlib.suppress(OSError, AttributeError):  # nobody may be there to read it
-        sys.stderr.write(f"{text}\n")
-        sys.stderr.flush()

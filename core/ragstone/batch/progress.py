@@ -6,7 +6,7 @@ import sys
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
-from ragstone.limits.gate import Gate
+from ragstone.limits.gate import RequestGate
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -25,13 +25,11 @@ class Progress:
         gate: Knows the calls and tokens.
         total: Samples in all, if that is known.
         shown: Whether to show it; "auto": on a terminal and in a notebook.
-        unit: What is counted.
     """
 
-    def __init__(self, gate: Gate, total: int | None, *, shown: Shown = "auto", unit: str = "samples") -> None:
+    def __init__(self, gate: RequestGate, total: int | None, *, shown: Shown = "auto") -> None:
         self._gate = gate
         self._total = total
-        self._unit = unit
         self._shown = (in_notebook() or is_terminal()) if shown == "auto" else shown
         self._bar: tqdm[Any] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -39,7 +37,7 @@ class Progress:
 
     def __enter__(self) -> "Progress":
         if self._shown:
-            self._bar = _bar_class()(total=self._total, unit=f" {self._unit}", file=sys.stderr, dynamic_ncols=True)
+            self._bar = _bar_class()(total=self._total, unit=" samples", file=sys.stderr, dynamic_ncols=True)
             self._draw()
         return self
 
@@ -58,12 +56,6 @@ class Progress:
         if self._bar is not None:
             self._bar.update(place - self._bar.n)
 
-    def writing(self, target: TextIO) -> contextlib.AbstractContextManager[object]:
-        """Return a context in which lines can be written without tearing the bar."""
-        if self._bar is None:
-            return contextlib.nullcontext()
-        return self._bar.external_write_mode(file=target)
-
     def _draw(self) -> None:
         if self._bar is not None:
             self._bar.set_postfix_str(self._facts())
@@ -74,6 +66,12 @@ class Progress:
         known = gate.input_tokens is not None and gate.output_tokens is not None
         tokens = f", {_short((gate.input_tokens or 0) + (gate.output_tokens or 0))} tokens" if known else ""
         return f"{gate.in_flight} in flight{tokens}, {self._unscored:,} unscored"
+
+
+def above_bar(stream: TextIO) -> contextlib.AbstractContextManager[object]:
+    """Return a context in which lines can be written to a stream without tearing a bar that is drawn."""
+    drawn = sys.modules.get("tqdm")
+    return contextlib.nullcontext() if drawn is None else drawn.tqdm.external_write_mode(file=stream)
 
 
 def is_terminal() -> bool:

@@ -39,7 +39,7 @@ class Page:
 
     def add(self, scored: Scored) -> None:
         """Take a row's results."""
-        self._aggregates.add(scored.results, scored.row.sample)
+        self._aggregates.add(scored.records, scored.row.sample)
 
     def add_bad(self, bad: BadLine) -> None:
         """Take a line that held no sample."""

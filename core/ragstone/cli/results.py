@@ -50,7 +50,7 @@ class Results:
             ResultsLost: They cannot be written.
             BrokenPipeError: Nobody reads standard output any more.
         """
-        rest = memoryview("".join(f"{encode(result)}\n" for result in scored.results).encode())
+        rest = memoryview("".join(f"{encode(result)}\n" for result in scored.records).encode())
         try:
             target = self._opened()
             while rest:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ragstone.batch.progress import Progress
+from ragstone.batch.progress import Progress, above_bar
 from ragstone.batch.runner import Runner, Scored
 from ragstone.cli.output import echo, evidence_lines
 from ragstone.cli.results import Results
-from ragstone.limits.gate import Gate
+from ragstone.limits.gate import RequestGate
 from ragstone.metrics import AlignmentCoverage, Metric
 from ragstone.outcome import Score
 from ragstone.reporting import MetricInfo, MetricSummary
@@ -72,7 +72,7 @@ class Run:
     async def all(
         self,
         rows: Iterator[Row | BadLine],
-        gate: Gate,
+        gate: RequestGate,
         on_interrupt: Callable[[Callable[[], object]], None],
         *,
         repeat: int,
@@ -103,9 +103,9 @@ class Run:
             window=window,
             flows=flows,
         )
-        with Progress(gate, self._total, unit="lines") as self._progress:
+        with Progress(gate, self._total) as self._progress:
             on_interrupt(partial(self._interrupted, runner, gate))
-            async with contextlib.aclosing(runner.results()) as items:
+            async with contextlib.aclosing(runner.records()) as items:
                 async for item in items:
                     if isinstance(item, BadLine):
                         self.bad_lines += 1
@@ -121,10 +121,10 @@ class Run:
                         return
 
     def _take(self, scored: Scored) -> None:
-        for (name, *_), records in by_metric(scored.results).items():
+        for (name, *_), records in by_metric(scored.records).items():
             self.summaries[name].add(records)
         if self._explained:
-            for result in scored.results:
+            for result in scored.records:
                 self.say("\n".join(evidence_lines(result.sample_id, result.outcome)))
         if self._note_source and scored.row.sample.retrieved_contexts:
             self._note_source = False
@@ -134,10 +134,10 @@ class Run:
         if self._page is not None:
             self._page.add(scored)
         if self._progress is not None:
-            unscored = sum(not isinstance(result.outcome, Score) for result in scored.results)
+            unscored = sum(not isinstance(result.outcome, Score) for result in scored.records)
             self._progress.at(scored.row.line, unscored)
 
-    def _interrupted(self, runner: Runner, gate: Gate) -> None:
+    def _interrupted(self, runner: Runner, gate: RequestGate) -> None:
         if gate.in_flight:
             self.say(f"Finishing {gate.in_flight} judge call(s) in flight; Ctrl-C again stops at once.", err=True)
         runner.stop()
@@ -145,5 +145,5 @@ class Run:
     def say(self, text: str, *, err: bool = False) -> None:
         """Print a line, above the progress bar where there is one."""
         target = sys.stderr if err else sys.stdout
-        with contextlib.nullcontext() if self._progress is None else self._progress.writing(target):
+        with contextlib.nullcontext() if self._progress is None else above_bar(target):
             echo(text, err=err, needed=self._print_needed)

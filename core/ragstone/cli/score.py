@@ -33,7 +33,7 @@ from ragstone.cli.options import (
 from ragstone.cli.results import Results
 from ragstone.cli.run import Run
 from ragstone.cli.show import summary_table
-from ragstone.limits.gate import Gate
+from ragstone.limits.gate import RequestGate
 from ragstone.metrics import Metric
 from ragstone.registry import is_local, metric_names
 from ragstone.sources import SAMPLE_FIELDS, read_rows
@@ -209,7 +209,7 @@ def score(
         )
 
         async def all_rows() -> None:
-            gate = Gate(
+            gate = RequestGate(
                 calls,
                 requests_per_minute=rpm,
                 tokens_per_minute=tpm,

@@ -14,7 +14,7 @@ from typing import Any, cast
 from ragstone.batch.runner import Runner, Scored
 from ragstone.distributed.outcomes import SharedOutcomes
 from ragstone.distributed.spec import Spec
-from ragstone.limits.gate import Gate
+from ragstone.limits.gate import RequestGate
 from ragstone.sample import BadLine, Row
 from ragstone.sources import rows_of
 from ragstone.store.record import Record, encode
@@ -60,7 +60,7 @@ def score_chunk(rows: Iterable[object], spec: Spec | str, run: str = "") -> list
         if isinstance(item, BadLine):
             dicts.append({"id": str(item.line), "row": item.line - 1, "status": "bad_row", "detail": item.problem})
         else:
-            dicts.extend(map(_plain, item.results))
+            dicts.extend(map(_plain, item.records))
     return dicts
 
 
@@ -83,7 +83,7 @@ class WorkerSession:
         self._spec = spec
         self._metrics = spec.build()
         self._outcomes = None if spec.journal is None else SharedOutcomes(spec.journal)
-        self._gate = Gate(
+        self._gate = RequestGate(
             spec.max_concurrency,
             requests_per_minute=spec.requests_per_minute,
             tokens_per_minute=spec.tokens_per_minute,
@@ -130,8 +130,8 @@ class WorkerSession:
             flows=2 * self._spec.max_concurrency,
             window=16 * self._spec.max_concurrency,
         )
-        async with contextlib.aclosing(runner.results()) as results:
-            scored = [item async for item in results]
+        async with contextlib.aclosing(runner.records()) as items:
+            scored = [item async for item in items]
         if self._outcomes is not None:
             await asyncio.to_thread(self._outcomes.flush)
         return scored

@@ -154,7 +154,7 @@ def _at_worker(samples: Sequence[Sample], spec: str, run: str) -> list[tuple[Rec
     cast("Any", secede)()  # it waits for judges, not for a processor: the worker may begin the next chunk
     rows = [Row(line, sample) for line, sample in enumerate(samples, 1)]
     return [
-        item.results
+        item.records
         for item in WorkerSession.of(Spec.from_json(spec), run).score(rows)
         if not isinstance(item, BadLine)
     ]

@@ -1,37 +1,53 @@
 """What stands between a run's flows and its judges: how many calls, how fast, for how long, and none twice."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
+from hashlib import blake2b
+from typing import Protocol, TypeVar
 
+from ragstone.errors import describe, secrets_of, without_keys
 from ragstone.judge import LLM, Embedder, LLMReply, LLMRequest
 from ragstone.judging.drivers import needed
 from ragstone.judging.flow import CannotScore, Meter, Request, of_draw
 from ragstone.judging.prompt import tokens
-from ragstone.limits.lane import Lane
-from ragstone.limits.pushback import pushback
-from ragstone.limits.rates import Bucket
-from ragstone.limits.refusal import Standing
-from ragstone.limits.sharing import Replies, Sharing
-from ragstone.limits.watch import Stopwatch, in_daemon, within
+from ragstone.limits.limiter import ConcurrencyLimiter, RateLimiter, pushback, statuses
+from ragstone.limits.timeouts import Stopwatch, in_daemon, within
 from ragstone.outcome import known_sum
-from ragstone.store.journal.keys import judge_key
+from ragstone.store.journal.keys import judge_key, reply_key
 
 T = TypeVar("T")
 _TRIES = 6
 _LONGEST_WAIT = 600.0
+_REMEMBERED = 4096
+_WAYS_OUT = {
+    401: "check the API key",
+    403: "check what the API key may use",
+    404: "check the address and the model's name",
+}
 
 
-class Gate:
+class Replies(Protocol):
+    """Where replies are kept beyond a run: a `Journal`."""
+
+    def reply(self, key: str) -> LLMReply | None:
+        """Return the reply to a request; None where there is none."""
+        ...
+
+    def put_reply(self, key: str, reply: LLMReply) -> None:
+        """Keep the reply to a request."""
+        ...
+
+
+class RequestGate:
     """Answers the requests of one run, on one event loop.
 
     A call that the provider refuses with "slow down" (429, 500, 502, 503, 504, 529 or a Retry-After) is made again, up
     to six times in all, while fewer calls are let in; a Retry-After is kept to up to ten minutes, a longer one is the
     call's failure. After a call that was refused to the end, the others are made once only until one succeeds:
-    a judge that is down is found out once.
-
-    A judge or embedder that refuses its first calls for good (401, 403, 404) is not asked any more, see `Standing`.
+    a judge that is down is found out once. A judge or embedder that refuses all of its first calls for good (401, 403,
+    404) is not asked any more; after its first answer, a refusal is that call's own.
 
     Args:
         max_concurrency: Calls to judges in flight at most, and to embedders as many.
@@ -45,7 +61,6 @@ class Gate:
 
     Attributes:
         llm_calls: Calls made to judges, those that failed counted.
-        shared: Requests that needed no call.
         input_tokens: Prompt tokens so far; None when a judge does not say.
         output_tokens: Reply tokens so far; None when a judge does not say.
     """
@@ -61,19 +76,23 @@ class Gate:
         replies: Replies | None = None,
         own_loop: bool = False,
     ) -> None:
-        given = ((requests_per_minute, True), (tokens_per_minute, False))
-        rates = [(Bucket(rate), of_calls) for rate, of_calls in given if rate is not None]
-        self._judges = Lane(max_concurrency, rates)
-        self._embedders = Lane(max_concurrency)
+        self._judges = ConcurrencyLimiter(
+            max_concurrency,
+            None if requests_per_minute is None else RateLimiter(requests_per_minute),
+            None if tokens_per_minute is None else RateLimiter(tokens_per_minute),
+        )
+        self._embedders = ConcurrencyLimiter(max_concurrency)
         self._counts_tokens = tokens_per_minute is not None
         self._call_timeout = call_timeout
-        self._sharing = Sharing(replies) if share_replies else None
+        self._share_replies = share_replies
+        self._replies = replies
         self._own_loop = own_loop
         self._judge_keys: dict[int, tuple[LLM, str]] = {}  # by id; each is held, so that no other gets its id
+        self._recent: dict[bytes, LLMReply] = {}
+        self._pending: dict[bytes, asyncio.Future[None]] = {}
         self._mean_output = 0.0
-        self._standings: dict[tuple[str, int], Standing] = {}
+        self._standings: dict[tuple[str, int], _Standing] = {}
         self.llm_calls = 0
-        self.shared = 0
         self.input_tokens: int | None = 0
         self.output_tokens: int | None = 0
 
@@ -114,6 +133,8 @@ class Gate:
     ) -> object:
         """Return the reply to a request: an `LLMReply`, or an embedder's vectors.
 
+        Who asks while somebody asks the same waits for that reply. Where that one fails, it is its own failure.
+
         Args:
             request: What a flow yielded.
             llm: Who is asked, if it is an `LLMRequest`.
@@ -124,23 +145,47 @@ class Gate:
 
         Raises:
             GateClosed: It was closed before the call began.
-            CannotScore: Who is asked refused the first call for good.
+            CannotScore: Who is asked refused the first calls for good.
             TimeoutError: The call took longer than `call_timeout`.
             JournalError: The reply cannot be kept.
             Exception: What the provider raised.
         """
         if not isinstance(request, LLMRequest):
             return await self._embed(needed(embedder), request.texts, watch)
-        ask = partial(self._ask, llm, request, draw, watch)
-        if self._sharing is None:
-            return await ask()
-        reply, shared = await self._sharing.reply(request, self._key_of(llm), draw, ask)
-        if not shared or not isinstance(reply, LLMReply):
+        if not self._share_replies:
+            return await self._ask(llm, request, draw, watch)
+        judge = self._key_of(llm)
+        key = _run_key(request, judge, draw)
+        while (pending := self._pending.get(key)) is not None:
+            await asyncio.shield(pending)
+        kept_as = "" if self._replies is None else reply_key(request, judge, draw)
+        known = self._known(key, kept_as)
+        if known is not None:
+            if meter is not None:
+                meter.spared()
+            return replace(known, input_tokens=0, output_tokens=0)  # paid for once
+        pending = self._pending[key] = asyncio.get_running_loop().create_future()
+        try:
+            reply = await self._ask(llm, request, draw, watch)
+            if isinstance(reply, LLMReply) and type(reply.text) is str:  # else the driver says so
+                self._remember(key, reply)
+                if self._replies is not None:
+                    self._replies.put_reply(kept_as, reply)
             return reply
-        self.shared += 1
-        if meter is not None:
-            meter.spared()
-        return replace(reply, input_tokens=0, output_tokens=0)  # paid for once
+        finally:
+            del self._pending[key]
+            pending.set_result(None)
+
+    def _known(self, key: bytes, kept_as: str) -> LLMReply | None:
+        reply = self._recent.get(key)
+        if reply is None and self._replies is not None and (reply := self._replies.reply(kept_as)) is not None:
+            self._remember(key, reply)
+        return reply
+
+    def _remember(self, key: bytes, reply: LLMReply) -> None:
+        self._recent[key] = reply
+        if len(self._recent) > _REMEMBERED:
+            del self._recent[next(iter(self._recent))]
 
     def _key_of(self, llm: LLM) -> str:
         known = self._judge_keys.get(id(llm))
@@ -159,62 +204,55 @@ class Gate:
         return reply
 
     async def _embed(self, embedder: Embedder, texts: tuple[str, ...], watch: Stopwatch | None) -> object:
-        place: Callable[[], Awaitable[object]] = partial(embedder.aembed, texts)
+        embed: Callable[[], Awaitable[object]] = partial(embedder.aembed, texts)
         if self._own_loop and getattr(type(embedder), "one_loop", False):
-            place = partial(in_daemon, partial(embedder.embed, texts))
-        return await self._through(self._embedders, embedder, place, 0.0, watch)
+            embed = partial(in_daemon, partial(embedder.embed, texts))
+        return await self._through(self._embedders, embedder, embed, 0.0, watch)
 
     async def _through(
         self,
-        lane: Lane,
-        whom: LLM | Embedder,
+        limiter: ConcurrencyLimiter,
+        model: LLM | Embedder,
         call: Callable[[], Awaitable[T]],
         cost: float,
         watch: Stopwatch | None,
     ) -> T:
-        kind = "judge" if lane is self._judges else "embedder"
-        standing = self._standings.setdefault((kind, id(whom)), Standing(kind, whom))
+        kind = "judge" if limiter is self._judges else "embedder"
+        standing = self._standings.setdefault((kind, id(model)), _Standing(kind, model))
         for left in reversed(range(_TRIES)):
-            generation = await lane.enter(cost, again=left < _TRIES - 1)
-            while standing.in_doubt:
-                lane.leave()
-                await standing.known()
-                generation = await lane.enter(cost, again=True)
-            if standing.refusal is not None:
-                lane.leave()
-                raise CannotScore("judge_error", f"not asked: {standing.refusal}")
-            if lane is self._judges:
-                self.llm_calls += 1
-            if watch is not None:
-                watch.start()
-            standing.asking()
+            generation = await limiter.enter(cost, again=left < _TRIES - 1)
             try:
-                reply = await self._timed(call, f"the {kind} {whom.model!r}")
+                reply = await standing.calling(partial(self._made, call, kind, model, watch))
             except Exception as error:
-                standing.failed(error)
-                said = pushback(error)
-                if said is None or lane.hopeless:
+                wait = pushback(error)
+                if wait is None or limiter.hopeless:
                     raise
-                if not left or (said.seconds or 0.0) > _LONGEST_WAIT:
-                    lane.hopeless = True
+                if not left or wait > _LONGEST_WAIT:
+                    limiter.hopeless = True
                     raise
-                lane.refused(generation, said.seconds)
+                limiter.refused(generation, wait)
             else:
-                lane.succeeded()
-                standing.answered()
+                limiter.succeeded()
                 return reply
             finally:
-                standing.ended()
-                if watch is not None:
-                    watch.stop()
-                lane.leave()
+                limiter.leave()
         raise AssertionError("the last try returns or raises")
 
-    async def _timed(self, call: Callable[[], Awaitable[T]], whom: str) -> T:
-        if self._call_timeout is None:
-            return await call()
-        late = f"{whom} did not reply within {self._call_timeout:g} s (call_timeout)"
-        return await within(self._call_timeout, call(), late)
+    async def _made(
+        self, call: Callable[[], Awaitable[T]], kind: str, model: LLM | Embedder, watch: Stopwatch | None
+    ) -> T:
+        if kind == "judge":
+            self.llm_calls += 1
+        if watch is not None:
+            watch.start()
+        try:
+            if self._call_timeout is None:
+                return await call()
+            late = f"the {kind} {model.model!r} did not reply within {self._call_timeout:g} s (call_timeout)"
+            return await within(self._call_timeout, call(), late)
+        finally:
+            if watch is not None:
+                watch.stop()
 
     def _count(self, reply: object, estimated: float) -> None:
         if not isinstance(reply, LLMReply):
@@ -224,3 +262,67 @@ class Gate:
         if self._counts_tokens and reply.input_tokens is not None and reply.output_tokens is not None:
             self._judges.correct(reply.input_tokens + reply.output_tokens - estimated)
             self._mean_output += (reply.output_tokens - self._mean_output) / 20
+
+
+def _run_key(request: LLMRequest, judge: str, draw: int) -> bytes:
+    """Return a request's key within a run, of what `reply_key` is of, for a third of the time."""
+    rest = (request.task, request.schema, request.temperature, request.sample_index, request.choices, judge, draw)
+    text = f"{len(request.system)} {rest!r}{request.system}{request.user}"
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+class _Standing:
+    """Whether one judge or embedder is asked: no more, once all of its first calls were refused by 401, 403 or 404.
+
+    The first calls are those in flight together. One that was refused keeps its place until the others have ended or
+    one was answered: a provider's moderation says 403 of one sample, too.
+    """
+
+    def __init__(self, kind: str, model: LLM | Embedder) -> None:
+        self._kind = kind
+        self._model = model  # held, so that no other object gets its id
+        self._answered = False
+        self._in_flight = 0
+        self._refused = 0
+        self._why = ""
+        self._settled = asyncio.Event()
+        self.refusal: str | None = None
+
+    async def calling(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Make a call, and learn from how it ends."""
+        if self.refusal is not None:
+            raise CannotScore("judge_error", f"not asked: {self.refusal}")
+        self._in_flight += 1
+        try:
+            reply = await call()
+        except Exception as error:
+            ways_out = [_WAYS_OUT[status] for status in statuses(error) if status in _WAYS_OUT]
+            if ways_out and not self._answered:
+                self._why = self._why or self._reason(error, ways_out[0])
+                await self._until_settled()
+            raise
+        else:
+            self._answered = True
+            self._settled.set()
+            return reply
+        finally:
+            self._in_flight -= 1
+            self._settle()
+
+    async def _until_settled(self) -> None:
+        self._refused += 1
+        self._settle()
+        try:
+            await self._settled.wait()
+        finally:
+            self._refused -= 1
+
+    def _settle(self) -> None:
+        if self._refused and self._refused == self._in_flight and not self._answered:
+            self.refusal = self._why
+            self._settled.set()
+
+    def _reason(self, error: Exception, way_out: str) -> str:
+        model, keys = self._model, secrets_of(self._model)
+        shown = repr(model.model) if type(model).__repr__ is object.__repr__ else without_keys(repr(model)[:200], keys)
+        return f"the {self._kind} {shown} refused the first call: {way_out} ({describe(error, keys, 300)})"

@@ -51,6 +51,7 @@ class Report:
         name: What it is called; "" without a name.
         bad_rows: The rows of the input that held no sample, and why.
         since: Samples submitted before are left out, in seconds since 1970 (UTC); None: all are in.
+        gave_up: Why judges or embedders were not asked any more in the run, in words.
 
     Example:
         >>> from ragstone import Score, Unscored
@@ -79,6 +80,7 @@ class Report:
         self.bad_rows = tuple(bad_rows)
         self.name = name
         self._notes = tuple(notes)
+        self.gave_up: tuple[str, ...] = ()
         self.since = since
 
     @classmethod

@@ -6,18 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragstone.limits.lane import GateClosed, Lane
-from ragstone.limits.rates import Bucket
+from ragstone.limits.limiter import ConcurrencyLimiter, GateClosed, RateLimiter
 
 from .clock import now, run_on_a_clock
 
 
-class TestBucket:
+class TestRateLimiter:
     @settings(max_examples=25, deadline=None)
     @given(st.integers(1, 5000), st.lists(st.floats(0, 90), max_size=200))
     def test_no_sixty_seconds_see_more_than_the_rate(self, per_minute, idle):
         """Calls that come in bursts after idle times, each as soon as it may."""
-        bucket = Bucket(per_minute)
+        bucket = RateLimiter(per_minute)
         at, taken = 0.0, []
         for pause in idle:
             at += pause
@@ -31,37 +30,37 @@ class TestBucket:
 
 def test_first_come_first_served_and_who_leaves_the_queue_is_passed_over():
     async def main():
-        lane, order = Lane(1), []
-        await lane.enter(0)
+        limiter, order = ConcurrencyLimiter(1), []
+        await limiter.enter(0)
 
         async def call(name):
-            await lane.enter(0)
+            await limiter.enter(0)
             order.append(name)
-            lane.leave()
+            limiter.leave()
 
         tasks = [asyncio.ensure_future(call(name)) for name in "abcd"]
         await asyncio.sleep(0)
         tasks[0].cancel()
         tasks[2].cancel()
         await asyncio.sleep(0)
-        lane.leave()
+        limiter.leave()
         await asyncio.gather(*tasks, return_exceptions=True)
-        return order, lane.in_flight
+        return order, limiter.in_flight
 
     assert run_on_a_clock(main()) == (["b", "d"], 0)
 
 
 def test_a_slot_given_to_a_call_that_is_called_off_at_that_moment_goes_to_the_next():
     async def main():
-        lane = Lane(1)
-        await lane.enter(0)
-        called_off, waiting = (asyncio.ensure_future(lane.enter(0)) for _ in range(2))
+        limiter = ConcurrencyLimiter(1)
+        await limiter.enter(0)
+        called_off, waiting = (asyncio.ensure_future(limiter.enter(0)) for _ in range(2))
         await asyncio.sleep(0)
-        lane.leave()  # its turn has come...
+        limiter.leave()  # its turn has come...
         called_off.cancel()  # ...and it goes
         await asyncio.wait_for(waiting, 1)
         assert called_off.cancelled()
-        return lane.in_flight
+        return limiter.in_flight
 
     assert run_on_a_clock(main()) == 1
 
@@ -69,31 +68,31 @@ def test_a_slot_given_to_a_call_that_is_called_off_at_that_moment_goes_to_the_ne
 class TestBackOff:
     def test_calls_are_halved_once_for_all_that_were_in_flight_together(self):
         async def main():
-            lane = Lane(16)
-            generations = [await lane.enter(0) for _ in range(16)]
+            limiter = ConcurrencyLimiter(16)
+            generations = [await limiter.enter(0) for _ in range(16)]
             for generation in generations:
-                lane.refused(generation, 0.0)
-            first = lane.limit
+                limiter.refused(generation, 0.0)
+            first = limiter.limit
             for _ in generations:
-                lane.leave()
-            generations = [await lane.enter(0) for _ in range(8)]
-            lane.refused(generations[0], 0.0)
-            return first, lane.limit
+                limiter.leave()
+            generations = [await limiter.enter(0) for _ in range(8)]
+            limiter.refused(generations[0], 0.0)
+            return first, limiter.limit
 
         assert run_on_a_clock(main()) == (8, 4)
 
     def test_never_below_one_and_up_again_by_successes(self):
         async def main():
-            lane = Lane(4)
+            limiter = ConcurrencyLimiter(4)
             for _ in range(10):
-                lane.refused(await lane.enter(0), 0.0)
-                lane.leave()
-            limits = [lane.limit]
+                limiter.refused(await limiter.enter(0), 0.0)
+                limiter.leave()
+            limits = [limiter.limit]
             for _ in range(40):
-                await lane.enter(0)
-                lane.succeeded()
-                lane.leave()
-                limits.append(lane.limit)
+                await limiter.enter(0)
+                limiter.succeeded()
+                limiter.leave()
+                limits.append(limiter.limit)
             return limits
 
         limits = run_on_a_clock(main())
@@ -102,15 +101,15 @@ class TestBackOff:
 
     def test_without_a_time_it_waits_longer_and_longer_up_to_a_minute(self):
         async def main():
-            lane, waits = Lane(1), []
+            limiter, waits = ConcurrencyLimiter(1), []
             for _ in range(9):
-                generation = await lane.enter(0)
-                lane.refused(generation, None)
-                lane.leave()
+                generation = await limiter.enter(0)
+                limiter.refused(generation, 0.0)
+                limiter.leave()
                 start = now()
-                await lane.enter(0)
+                await limiter.enter(0)
                 waits.append(now() - start)
-                lane.leave()
+                limiter.leave()
             return waits
 
         waits = run_on_a_clock(main())
@@ -121,17 +120,17 @@ class TestBackOff:
 class TestClosing:
     def test_who_waits_is_turned_away_once_nothing_is_in_flight(self):
         async def main():
-            lane = Lane(1)
-            await lane.enter(0)
-            waiting = asyncio.ensure_future(lane.enter(0))
+            limiter = ConcurrencyLimiter(1)
+            await limiter.enter(0)
+            waiting = asyncio.ensure_future(limiter.enter(0))
             await asyncio.sleep(0)
-            lane.close()
+            limiter.close()
             await asyncio.sleep(0)
             assert not waiting.done()  # the call in flight may be of the same round
-            lane.leave()
+            limiter.leave()
             with pytest.raises(GateClosed):
                 await waiting
             with pytest.raises(GateClosed):
-                await lane.enter(0)
+                await limiter.enter(0)
 
         run_on_a_clock(main())

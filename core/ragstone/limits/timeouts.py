@@ -2,7 +2,6 @@
 
 import asyncio
 import contextvars
-import sys
 import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -13,12 +12,15 @@ T = TypeVar("T")
 
 
 class Stopwatch:
-    """Counts the seconds in which at least one of an evaluation's calls is in flight; calls off its task when they end.
+    """Counts the seconds in which at least one of an evaluation's calls is in flight; cancels its task when they end.
 
     The time that calls wait for their turn is not counted: a run that keeps to a rate is slow by its own wish.
 
     Args:
         seconds: How long it may take. Then the task that made this object is cancelled.
+
+    Attributes:
+        over: Whether it was.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -27,7 +29,7 @@ class Stopwatch:
         self._calls = 0
         self._since = 0.0
         self._timer: asyncio.TimerHandle | None = None
-        self._over = False
+        self.over = False
 
     def start(self) -> None:
         """Say that a call is in flight."""
@@ -44,14 +46,8 @@ class Stopwatch:
             self._timer.cancel()
             self._left -= asyncio.get_running_loop().time() - self._since
 
-    def rang(self) -> bool:
-        """Return whether the cancellation that the task caught was this one's, which is then dealt with."""
-        if self._over and sys.version_info >= (3, 11) and self._task is not None:
-            self._task.uncancel()
-        return self._over
-
     def _ring(self) -> None:
-        self._over = True
+        self.over = True
         if self._task is not None:
             self._task.cancel()
 
