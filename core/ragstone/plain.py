@@ -8,7 +8,7 @@ import dataclasses
 import json
 import math
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from datetime import date, time
 from decimal import Decimal
 from enum import Enum
@@ -103,18 +103,25 @@ def to_json(value: object) -> str:
     return json.dumps(to_plain(value), ensure_ascii=True, allow_nan=False)
 
 
-def to_plain(value: object) -> object:
-    """Return any value as what JSON knows: None, bool, int, finite float, str, list, dict. Never raises.
+def to_plain(value: object, other: Callable[[object], object] | None = None) -> object:
+    """Return any value as what JSON knows: None, bool, int, finite float, str, list, dict.
+
+    Args:
+        value: The value.
+        other: What stands for an object that is no number, text, date, path, enum or collection of them; it may hold
+            such objects in its turn. By default a dataclass or a pydantic model gives its fields, and anything else
+            its type; then nothing is ever raised.
 
     Example:
         >>> from ragstone import Usage
         >>> to_plain((Usage(llm_calls=1).llm_calls, {1.5: {2}}))
         [1, {'1.5': [2]}]
     """
-    return _plain(value, _DEPTH)
+    return _plain(value, other, _DEPTH)
 
 
-def _plain(value: object, depth: int) -> object:
+def _plain(value: object, other: Callable[[object], object] | None, depth: int) -> object:
+    kind = type(value).__name__
     try:
         if value is None or isinstance(value, bool):
             return value
@@ -122,12 +129,33 @@ def _plain(value: object, depth: int) -> object:
             return str.__str__(value)
         if isinstance(value, _SIMPLE):
             return _number_or_text(value)
-        return _named(value) if depth == 0 else _container(value, depth - 1)
+        if depth and isinstance(value, Mapping):
+            items = cast("Mapping[object, object]", value).items()
+            return {_name(key, depth): _plain(item, other, depth - 1) for key, item in items}
+        if depth and isinstance(value, (list, tuple)):
+            return [_plain(item, other, depth - 1) for item in cast("list[object]", value)]
+        if depth and isinstance(value, Set):  # in one order, whatever the hashes of this process
+            return sorted((_plain(item, other, depth - 1) for item in cast("Set[object]", value)), key=json.dumps)
+        if other is not None:
+            return _plain(other(value), other, max(depth - 1, 0))
+        if depth and (fields := fields_of(value)) is not None:
+            return _plain(fields, None, depth - 1)
     except Exception:  # an object of the app's that fails when it is looked into
-        return _named(value)
+        if other is not None:
+            raise
+    return f"<{kind}>"
 
 
 _SIMPLE = (Real, Decimal, date, time, UUID, PurePath, Enum)
+
+
+def fields_of(value: object) -> dict[str, object] | None:
+    """Return the fields of a pydantic model or a dataclass; None for anything else."""
+    if isinstance(value, BaseModel):
+        return {name: getattr(value, name) for name in type(value).model_fields}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
+    return None
 
 
 def _number_or_text(value: Real | Decimal | date | time | UUID | PurePath | Enum) -> object:
@@ -146,23 +174,6 @@ def _number_or_text(value: Real | Decimal | date | time | UUID | PurePath | Enum
     return str(value)
 
 
-def _container(value: object, depth: int) -> object:
-    if isinstance(value, BaseModel):
-        return {name: _plain(getattr(value, name), depth) for name in type(value).model_fields}
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {each.name: _plain(getattr(value, each.name), depth) for each in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        items = cast("Mapping[object, object]", value).items()
-        return {_name(key, depth): _plain(item, depth) for key, item in items}
-    if isinstance(value, (list, tuple, Set)):
-        return [_plain(item, depth) for item in cast("list[object]", value)]
-    return _named(value)
-
-
 def _name(key: object, depth: int) -> str:
-    plain = _plain(key, depth)
+    plain = _plain(key, None, depth)
     return plain if isinstance(plain, str) else json.dumps(plain)
-
-
-def _named(value: object) -> str:
-    return f"<{type(value).__name__}>"

@@ -1,8 +1,6 @@
 """Where a monitor's outcomes go: databases, files, OpenTelemetry, a function of yours."""
 
-from ragstone.store.base import Sink
-from ragstone.store.call import CallableSink
-from ragstone.store.health import Health
+from ragstone.store.base import CallableSink, Health, Sink
 from ragstone.store.jsonl import JSONLSink
 from ragstone.store.otel import OpenTelemetrySink
 from ragstone.store.record import Record

@@ -11,7 +11,7 @@ import pytest
 from ragstone import BaseLLM, ContextRelevancy, LLMReply, Sample
 from ragstone.batch.evaluate import aevaluate, evaluate
 from ragstone.sources import BadLine, SourceError
-from ragstone.store.journal.journal import Journal
+from ragstone.store.journal import Journal
 from ragstone.testing import FakeEmbedder, FakeLLM
 
 SAMPLE = Sample(user_input="Who wrote Emma?", retrieved_contexts=["Jane Austen wrote it. It rains."], id="emma")

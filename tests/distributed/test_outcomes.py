@@ -10,7 +10,7 @@ import pytest
 
 from ragstone import Score, Unscored
 from ragstone.distributed.outcomes import SharedOutcomes
-from ragstone.store.journal.file import JournalError
+from ragstone.store.journal import JournalError
 
 
 def key(i):

@@ -15,9 +15,9 @@ from ragstone import (
     Unscored,
 )
 from ragstone.judging.flow import EmbedRequest
+from ragstone.keys import metric_key
 from ragstone.labels import Calibration, CalibrationError
 from ragstone.labels.calibration import prompts_digest, settings_of
-from ragstone.store.journal.keys import metric_key
 from ragstone.testing import FakeEmbedder, FakeLLM
 
 from .made import calibration, judge, relevancy, sample

@@ -62,8 +62,8 @@ say(monitor.stats().reasons)
 def test_an_outbox_that_hangs_at_the_end():
     """Somebody holds the file while the process ends: it ends, and says what it could not keep."""
     code = """
-import sqlite3, ragstone.store.outbox_file
-ragstone.store.outbox_file._BUSY_SECONDS = 0.5
+import sqlite3, ragstone.store.outbox
+ragstone.store.outbox._PATIENCE = 0.5
 monitor = live(reply=hangs)
 kept(monitor, range(10))
 other = sqlite3.connect(OUTBOX, isolation_level=None, timeout=60)

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.usefixtures("own_folder")
 @pytest.fixture
 def impatient(monkeypatch):
     """The outbox is given up, and tried again, sooner than in earnest."""
-    monkeypatch.setattr("ragstone.store.outbox_file._BUSY_SECONDS", 0.2)
+    monkeypatch.setattr("ragstone.store.outbox._PATIENCE", 0.2)
     monkeypatch.setattr(outbox_worker, "_SECONDS_AFTER_FAILURE", 0.05)
 
 

@@ -215,7 +215,7 @@ def test_a_spoiled_record_is_left_and_the_others_go_on(outbox, path):
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda path: path.write_bytes(b"no database"), "is no SQLite file .*; name another file as the outbox"),
+        (lambda path: path.write_bytes(b"no database"), "is no outbox, or a damaged one .*name another file"),
         (lambda path: change(path, "CREATE TABLE samples (id TEXT)"), "is another program's database; name a file"),
         (
             lambda path: (Outbox(path).close(), change(path, "PRAGMA user_version = 2")),

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from ragstone import Sample, Score, Unscored, Usage, Verdict
 from ragstone.plain import clean_key, restore_text
 from ragstone.sinks import CallableSink, JSONLSink, OpenTelemetrySink, Record, Sink, SQLiteSink, SQLSink
-from ragstone.store import semconv
+from ragstone.store import otel as semconv
 from ragstone.store.record import decode
 
 KINDS = ("sqlite", "sql_sqlite", "postgres", "jsonl", "call", "otel")

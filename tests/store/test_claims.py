@@ -6,9 +6,8 @@ import time
 import pytest
 
 from ragstone import ContextRelevancy, evaluate
-from ragstone.store.journal.claims import Claims
-from ragstone.store.journal.file import JournalFile
-from ragstone.store.journal.journal import Journal
+from ragstone.store.claims import Claims
+from ragstone.store.journal import Journal, JournalFile
 from ragstone.testing import FakeLLM
 
 from ..support.openai_server import chat  # noqa: TID252 - under importlib mode tests are no package

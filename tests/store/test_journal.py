@@ -13,8 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ragstone import Evidence, LLMReply, Score, Unscored, Usage, Verdict
-from ragstone.store.journal.file import JournalError
-from ragstone.store.journal.journal import Journal
+from ragstone.store.journal import Journal, JournalError
 from ragstone.store.record import decode_outcome, decode_reply, encode_outcome, encode_reply
 
 from ..support.waiting import soon  # noqa: TID252 - under importlib mode tests are no package
@@ -281,7 +280,7 @@ def test_a_file_that_another_holds_for_too_long_is_said_and_reading_goes_on(path
     journal = Journal(path, patience=0.05)
     with held(path) as other:
         journal.put_outcome("key", score())
-        with pytest.raises(JournalError, match=r"another process has held the file for 0\.05 seconds .*1 are not"):
+        with pytest.raises(JournalError, match=r"another process has held it for 0\.05 seconds .*1 are not"):
             journal.flush()
         with pytest.raises(JournalError, match="another process has held"):
             journal.put_outcome("late", score())
@@ -340,7 +339,10 @@ def database(path):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda path: path.write_text("garbage" * 1000), "is no journal, or is damaged .*move it away or name another"),
+        (
+            lambda path: path.write_text("garbage" * 1000),
+            "is no journal, or a damaged one .*move it away, or name another",
+        ),
         (database, "is another program's database; name a file of its own as the journal"),
         (lambda path: path.mkdir(), "is a folder; name a file in it, such as .*journal.db"),
     ],
@@ -378,5 +380,5 @@ def test_a_damaged_row_is_said(path, journal):
     journal.flush()
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE outcomes SET body = '{}'")
-    with pytest.raises(JournalError, match=r"outcome key is damaged .*move the file away"):
+    with pytest.raises(JournalError, match=r"key in outcomes is damaged .*move the file away"):
         journal.outcome("key")

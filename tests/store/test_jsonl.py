@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ragstone.sinks import JSONLSink
-from ragstone.store.errors import SinkError
+from ragstone.store.base import SinkError
 from ragstone.store.record import decode
 
 from ..support.programs import finish  # noqa: TID252 - under importlib mode tests are no package

@@ -14,7 +14,7 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 
 from ragstone.sinks import OpenTelemetrySink
-from ragstone.store import semconv
+from ragstone.store import otel as semconv
 
 from .cases import score, unscored
 

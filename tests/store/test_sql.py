@@ -7,7 +7,7 @@ import pytest
 
 from ragstone.limits.budget import Entry
 from ragstone.sinks import SQLSink
-from ragstone.store.errors import SinkError
+from ragstone.store.base import SinkError
 from ragstone.store.schema import SCHEMA
 
 from .cases import Case, score

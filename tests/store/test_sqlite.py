@@ -11,8 +11,8 @@ import pytest
 
 from ragstone.limits.budget import Entry
 from ragstone.sinks import SQLiteSink
-from ragstone.store import sqlite_database
-from ragstone.store.errors import SinkError
+from ragstone.store import sqlite as sqlite_database
+from ragstone.store.base import SinkError
 
 from ..support.programs import finish  # noqa: TID252 - under importlib mode tests are no package
 from .cases import score
@@ -67,7 +67,6 @@ def test_paths_that_are_refused(tmp_path: Path) -> None:
 def test_held_by_another(sink: SQLiteSink, monkeypatch: pytest.MonkeyPatch) -> None:
     sink.write([score("before")])
     sink.close()
-    monkeypatch.setattr(sqlite_database, "_BUSY_SECONDS", 0.1)
     monkeypatch.setattr(sqlite_database, "_PATIENCE", 0.2)
     with closing(sqlite3.connect(sink.path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")

@@ -7,7 +7,7 @@ from langchain_core.language_models import FakeListChatModel
 from langchain_core.runnables import RunnableLambda
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 
-from ragstone.store.journal.keys import judge_key
+from ragstone.keys import judge_key
 from ragstone_langchain import LangChainEmbedder, LangChainLLM
 
 

@@ -16,7 +16,7 @@ from llama_index.core.llms.callbacks import llm_completion_callback
 from pydantic import Field
 
 from ragstone import ContextRelevancy, LLMRequest
-from ragstone.store.journal.keys import judge_key
+from ragstone.keys import judge_key
 from ragstone.testing import LLMContract
 from ragstone_llama_index import LlamaIndexEmbedder, LlamaIndexLLM
 from ragstone_llama_index.llm import to_reply

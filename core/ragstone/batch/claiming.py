@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 from ragstone.limits.limiter import GateClosed
 from ragstone.limits.timeouts import in_daemon
 from ragstone.outcome import Outcome
-from ragstone.store.journal.file import JournalError
+from ragstone.store.journal import JournalError
 
 _log = logging.getLogger(__name__)
 _AHEAD = 16  # evaluations in line that are claimed along with one, so that not each waits for the file

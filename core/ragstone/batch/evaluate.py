@@ -24,7 +24,7 @@ from ragstone.registry import RegistryError, make_embedder, make_llm, make_metri
 from ragstone.reporting.report import Report
 from ragstone.sample import BadLine
 from ragstone.sources import Source, rows_of
-from ragstone.store.journal.journal import Journal
+from ragstone.store.journal import Journal
 from ragstone.store.record import Record
 from ragstone.store.spill import SpilledResults
 

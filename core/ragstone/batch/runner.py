@@ -11,14 +11,14 @@ from ragstone.batch.claiming import ClaimedOutcomes, Claiming, Outcomes
 from ragstone.batch.feed import Item, ThreadedRows
 from ragstone.errors import unscored
 from ragstone.judging.flow import CannotScore, Meter
+from ragstone.keys import metric_key, outcome_key, sample_key
 from ragstone.limits.gate import RequestGate
 from ragstone.limits.limiter import GateClosed
 from ragstone.limits.timeouts import Stopwatch
 from ragstone.metrics.base import Metric
 from ragstone.outcome import Outcome, Score, Unscored
 from ragstone.sample import BadLine, Row
-from ragstone.store.journal.file import JournalError
-from ragstone.store.journal.keys import metric_key, outcome_key, sample_key
+from ragstone.store.journal import JournalError
 from ragstone.store.record import Record
 
 GIVE_UP_AFTER = 100

@@ -26,7 +26,7 @@ from ragstone.labels import CalibrationError
 from ragstone.metrics import ContextRelevancy
 from ragstone.registry import is_local
 from ragstone.sources import SAMPLE_FIELDS
-from ragstone.store.journal.file import JournalError
+from ragstone.store.journal import JournalError
 from ragstone.text.plain import printable, text_table
 
 if TYPE_CHECKING:

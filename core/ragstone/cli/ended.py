@@ -8,8 +8,7 @@ import click
 
 from ragstone.batch.interrupts import Interrupts
 from ragstone.cli.results import ResultsLost
-from ragstone.store.journal.file import JournalError
-from ragstone.store.journal.journal import Journal
+from ragstone.store.journal import Journal, JournalError
 
 
 class _JournalLost(click.ClickException):

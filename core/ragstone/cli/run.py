@@ -16,7 +16,7 @@ from ragstone.outcome import Score
 from ragstone.reporting import MetricInfo, MetricSummary
 from ragstone.reporting.aggregates import by_metric
 from ragstone.sample import BadLine, Row
-from ragstone.store.journal.journal import Journal
+from ragstone.store.journal import Journal
 from ragstone.text.plain import printable
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from ragstone.cli.options import (
 from ragstone.metrics import ContextRelevancy
 from ragstone.monitor import Entry, Monitor, Stats
 from ragstone.registry import NullJudge, RegistryError, load_entry_point, metric_names
-from ragstone.store.errors import SinkError
+from ragstone.store.base import SinkError
 from ragstone.text.plain import printable
 
 if TYPE_CHECKING:

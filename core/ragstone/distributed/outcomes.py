@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from ragstone.outcome import Outcome
-from ragstone.store.journal.file import JournalError
+from ragstone.store.journal import JournalError
 from ragstone.store.private_files import make_private_folder, open_private
 from ragstone.store.record import decode_outcome, encode_outcome, is_final
 

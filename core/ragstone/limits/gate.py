@@ -12,10 +12,10 @@ from ragstone.judge import LLM, Embedder, LLMReply, LLMRequest
 from ragstone.judging.drivers import needed
 from ragstone.judging.flow import CannotScore, Meter, Request, of_draw
 from ragstone.judging.prompt import tokens
+from ragstone.keys import judge_key, reply_key
 from ragstone.limits.limiter import ConcurrencyLimiter, RateLimiter, pushback, statuses
 from ragstone.limits.timeouts import Stopwatch, in_daemon, within
 from ragstone.outcome import known_sum
-from ragstone.store.journal.keys import judge_key, reply_key
 
 T = TypeVar("T")
 _TRIES = 6

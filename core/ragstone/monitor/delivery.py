@@ -9,8 +9,7 @@ from typing import NamedTuple
 from ragstone.errors import describe
 from ragstone.monitor.counters import Counters, SinkStats
 from ragstone.monitor.worker import start_thread
-from ragstone.store.base import Sink
-from ragstone.store.health import Health
+from ragstone.store.base import Health, Sink
 from ragstone.store.record import Record
 
 MOST_WAITING = 10_000

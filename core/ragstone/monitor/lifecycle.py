@@ -18,7 +18,7 @@ from ragstone.monitor.outbox_worker import OutboxWorker
 from ragstone.monitor.settings import Settings
 from ragstone.monitor.task import Shared, Task
 from ragstone.monitor.worker import Workers, start_thread
-from ragstone.store.health import Health
+from ragstone.store.base import Health
 
 _TICK = 0.25
 _SECONDS_BETWEEN_REPORTS = 60.0

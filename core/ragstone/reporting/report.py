@@ -24,7 +24,7 @@ from ragstone.store.results import MemoryResults, Results, ResultsError, write_r
 
 if TYPE_CHECKING:
     from ragstone.metrics.base import Metric
-    from ragstone.store.health import Health
+    from ragstone.store.base import Health
 
 Source = str | os.PathLike[str]
 Since = str | datetime | timedelta | None

@@ -1,13 +1,43 @@
-"""What every sink is to the monitor."""
+"""What every sink is to the monitor, and the simplest one: a function."""
 
+import functools
+import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, cast
+
+from pydantic import BaseModel, ConfigDict, Field
 
 if TYPE_CHECKING:
     from ragstone.limits.budget import Ledger
-    from ragstone.store.health import Health
     from ragstone.store.record import Record
+
+
+class SinkError(Exception):
+    """Records could not be kept, or an account could not be reached; the message says why and what to do."""
+
+
+class Health(BaseModel):
+    """How one process's monitor stands.
+
+    Attributes:
+        process: A name for the process that no other has.
+        at: When, in seconds since 1970 (UTC).
+        started_at: When the process took its first sample, likewise.
+        counts: Evaluations (one sample by one metric) by what became of them: accepted, scored, unscored, dropped,
+            not_sampled, over_budget, duplicate, spooled, pending.
+        reasons: The same by reason: {"dropped": {"queue_full": 3}}.
+        longest_queue: The most samples that ever waited at once.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    process: str
+    at: float
+    started_at: float
+    counts: Mapping[str, int]
+    reasons: Mapping[str, Mapping[str, int]] = Field(default_factory=dict[str, Mapping[str, int]])
+    longest_queue: int = 0
 
 
 class Sink(ABC):
@@ -31,7 +61,7 @@ class Sink(ABC):
             Exception: They could not be kept; they will be handed over again.
         """
 
-    def health(self, health: "Health") -> None:  # noqa: B027 - may be left as it is
+    def health(self, health: Health) -> None:  # noqa: B027 - may be left as it is
         """Keep a process's counters in place of its earlier ones. Most sinks have no use for them."""
 
     def origin(self) -> Mapping[str, str] | None:
@@ -44,3 +74,70 @@ class Sink(ABC):
 
     def close(self) -> None:  # noqa: B027 - may be left as it is
         """Let go of what is open. A later `write` opens it again."""
+
+
+class CallableSink(Sink):
+    """Calls a function with the records, a list at a time, on a thread of the monitor's.
+
+    Where it raises, it is called again later with the same records; so it should not mind a record that it has seen.
+
+    Args:
+        function: Takes a list of `Record`; what it returns is not looked at. Not async: no event loop runs there.
+        name: What tells it from the monitor's other sinks; by default "call:" and the function's name.
+
+    Attributes:
+        function: The function.
+        name: The name.
+
+    Raises:
+        TypeError: `function` cannot be called, or is async.
+
+    Example:
+        >>> from ragstone import Unscored
+        >>> from ragstone.sinks import Record
+        >>> nothing = Unscored(metric="demo", reason="timeout", detail="", version="1")
+        >>> records = []
+        >>> sink = CallableSink(records.extend)
+        >>> sink.write([Record("a", nothing, judge="j", scored_at=1.5)])
+        >>> [record.sample_id for record in records], sink.name
+        (['a'], 'call:list.extend')
+    """
+
+    def __init__(self, function: "Callable[[list[Record]], object]", name: str | None = None) -> None:
+        if not callable(cast("object", function)):
+            raise TypeError(f"function: is {type(function).__name__}, which cannot be called; pass a function")
+        if _is_async(function):
+            raise TypeError(f"function: {_called(function)} is async; pass a plain function (asyncio.run can be in it)")
+        self.function = function
+        self.name = f"call:{_called(function)}" if name is None else name
+
+    def __repr__(self) -> str:
+        return f"CallableSink({self.name!r})"
+
+    def write(self, records: "Sequence[Record]") -> None:
+        """Call the function with the records, unless there are none.
+
+        Raises:
+            Exception: Whatever the function raises.
+            TypeError: It returned something to be awaited, so that nothing has been done.
+        """
+        if not records:
+            return
+        result = self.function(list(records))
+        if inspect.isawaitable(result):
+            if inspect.iscoroutine(result):
+                result.close()
+            raise TypeError(f"{self.name}: returned something to be awaited; pass a function that does its work itself")
+
+
+def _is_async(function: object) -> bool:
+    asynchronous = (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+    return any(test(one) for test in asynchronous for one in (function, getattr(function, "__call__", None)))  # noqa: B004
+
+
+def _called(function: object) -> str:
+    while isinstance(function, functools.partial):
+        function = cast("functools.partial[object]", function).func
+    own = function if hasattr(function, "__qualname__") else type(function)
+    module, name = getattr(own, "__module__", None), cast("str", getattr(own, "__qualname__", "function"))
+    return name if module is None or module == "__main__" else f"{module}.{name}"

@@ -7,9 +7,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragstone.store.base import Sink
-from ragstone.store.errors import SinkError
-from ragstone.store.places import wrong_place
+from ragstone.store.base import Sink, SinkError
+from ragstone.store.private_files import wrong_place
 from ragstone.store.record import encode
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ class JSONLSink(Sink):
         >>> nothing = Unscored(metric="demo", reason="timeout", detail="", version="1")
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     sink = JSONLSink(Path(folder) / "outcomes.jsonl")
-        ...     sink.write([Record(sample_id="a", outcome=nothing, judge="j", submitted_at=0.0, scored_at=1.5)])
+        ...     sink.write([Record("a", nothing, judge="j", scored_at=1.5)])
         ...     [line] = sink.path.read_text().splitlines()
         >>> json.loads(line)["reason"]
         'timeout'

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ragstone.limits.budget import Entry
-    from ragstone.store.sqlite_database import SqliteDatabase
+    from ragstone.store.sqlite import SqliteDatabase
 
 KEPT = 2 * 86_400
 """How long a window is remembered after its start, in seconds."""
@@ -23,10 +23,10 @@ def windows(entries: "Sequence[Entry]") -> "dict[tuple[str, int], list[Entry]]":
         >>> list(windows([Entry("b", 0, 1, None), Entry("a", 60, 1, None), Entry("a", 0, 1, None)]))
         [('a', 0), ('a', 60), ('b', 0)]
     """
-    found: dict[tuple[str, int], list[Entry]] = {}
+    by_window: dict[tuple[str, int], list[Entry]] = {}
     for entry in sorted(entries, key=lambda entry: (entry.name, entry.starts_at)):
-        found.setdefault((clean_key(entry.name), entry.starts_at), []).append(entry)
-    return found
+        by_window.setdefault((clean_key(entry.name), entry.starts_at), []).append(entry)
+    return by_window
 
 
 def forgotten(entries: "Sequence[Entry]") -> int:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from ragstone._version import __version__
 from ragstone.outcome import Score
 from ragstone.plain import clean_real, clean_text
-from ragstone.store import semconv
 from ragstone.store.base import Sink
 
 if TYPE_CHECKING:
@@ -16,6 +15,24 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
 
     from ragstone.store.record import Record
+
+# Names of OpenTelemetry's conventions for generative AI. They are still in development
+# (github.com/open-telemetry/semantic-conventions-genai, read in November 2026), and the package that holds them in
+# Python pins the API's version, so they are written down here.
+EVENT = "gen_ai.evaluation.result"
+NAME = "gen_ai.evaluation.name"
+SCORE_VALUE = "gen_ai.evaluation.score.value"  # absent where there is none
+SCORE_LABEL = "gen_ai.evaluation.score.label"  # by the metric's threshold; absent where it has none
+EXPLANATION = "gen_ai.evaluation.explanation"
+ERROR_TYPE = "error.type"  # why there is no score, in one word
+EVALUATOR_VERSION = "gen_ai.evaluation.evaluator.version"  # not in the conventions yet; the name of Pydantic Evals
+SCORE_METRIC = "gen_ai.evaluation.score"  # the histogram; not in the conventions yet
+PASSED = "passed"
+FAILED = "failed"
+SAMPLE_ID = "ragstone.sample.id"
+JUDGE = "ragstone.judge.model"
+RATE = "ragstone.sampling.rate"  # the probability with which the sample was chosen
+CHOSEN_BY = "ragstone.sampling.chosen_by"  # "rate", or a rule's name
 
 _OLDEST = (1, 37)  # an earlier SDK hands the API's log records to exporters that cannot read them
 _SCOPE = "ragstone"
@@ -27,7 +44,7 @@ class OpenTelemetrySink(Sink):
 
     The event is `gen_ai.evaluation.result`, a log record with the metric's name, value, passed or failed, explanation,
     or `error.type` where there is no score; the histogram is `gen_ai.evaluation.score`. Their names are in
-    `ragstone.store.semconv`. What was handed to the app's OpenTelemetry counts as kept; whether and when it arrives is
+    `ragstone.store.otel`. What was handed to the app's OpenTelemetry counts as kept; whether and when it arrives is
     up to its exporters, which do not tell.
 
     Args:
@@ -45,7 +62,7 @@ class OpenTelemetrySink(Sink):
         >>> from ragstone.sinks import Record
         >>> score = Score(metric="demo", value=0.5, reason="1 of 2.", version="1")
         >>> sink = OpenTelemetrySink()
-        >>> sink.write([Record(sample_id="a", outcome=score, judge="j", submitted_at=0.0, scored_at=1.5)])
+        >>> sink.write([Record("a", score, judge="j", scored_at=1.5)])
         >>> from contextvars import Context
         >>> Context().run(sink.origin) is None  # with no current span there is nothing to note
         True
@@ -64,7 +81,7 @@ class OpenTelemetrySink(Sink):
         # The global ones need not be set up yet: what these return waits for them.
         self._logger = get_logger(_SCOPE, __version__, logger_provider=logger_provider)
         self._histogram = get_meter(_SCOPE, __version__, meter_provider).create_histogram(
-            semconv.SCORE_METRIC,
+            SCORE_METRIC,
             unit="1",
             description="Scores of ragstone's metrics.",
             explicit_bucket_boundaries_advisory=_BOUNDARIES,
@@ -107,7 +124,7 @@ class OpenTelemetrySink(Sink):
                     context=context,
                     severity_number=SeverityNumber.INFO if scored else SeverityNumber.WARN,
                     attributes=_attributes(record),
-                    event_name=semconv.EVENT,
+                    event_name=EVENT,
                 )
             )
             if isinstance(record.outcome, Score):
@@ -115,9 +132,9 @@ class OpenTelemetrySink(Sink):
 
 
 def _labels(score: Score) -> dict[str, str]:
-    labels = {semconv.NAME: clean_text(score.metric)}
+    labels = {NAME: clean_text(score.metric)}
     if score.passed is not None:
-        labels[semconv.SCORE_LABEL] = semconv.PASSED if score.passed else semconv.FAILED
+        labels[SCORE_LABEL] = PASSED if score.passed else FAILED
     return labels
 
 
@@ -125,21 +142,21 @@ def _attributes(record: "Record") -> dict[str, str | float]:
     # Clean: an exporter drops the attribute that it cannot encode.
     outcome = record.outcome
     attributes: dict[str, str | float] = {
-        semconv.NAME: clean_text(outcome.metric),
-        semconv.EVALUATOR_VERSION: clean_text(outcome.version),
-        semconv.SAMPLE_ID: clean_text(record.sample_id),
-        semconv.JUDGE: clean_text(record.judge),
-        semconv.RATE: clean_real(record.rate),
-        semconv.CHOSEN_BY: clean_text(record.chosen_by),
+        NAME: clean_text(outcome.metric),
+        EVALUATOR_VERSION: clean_text(outcome.version),
+        SAMPLE_ID: clean_text(record.sample_id),
+        JUDGE: clean_text(record.judge),
+        RATE: clean_real(record.rate),
+        CHOSEN_BY: clean_text(record.chosen_by),
     }
     if isinstance(outcome, Score):
-        attributes[semconv.SCORE_VALUE] = outcome.value
+        attributes[SCORE_VALUE] = outcome.value
         attributes.update(_labels(outcome))
     else:
-        attributes[semconv.ERROR_TYPE] = outcome.reason
+        attributes[ERROR_TYPE] = outcome.reason
     explanation = outcome.reason if isinstance(outcome, Score) else outcome.detail
     if explanation:
-        attributes[semconv.EXPLANATION] = clean_text(explanation)
+        attributes[EXPLANATION] = clean_text(explanation)
     return attributes
 
 
@@ -157,8 +174,9 @@ def _context(origin: Mapping[str, str]) -> "Context":
     span = INVALID_SPAN_CONTEXT  # not whatever is current here, which is not the app's
     with suppress(KeyError, ValueError):  # no span, or ids of another kind
         flags = TraceFlags(int(origin.get("trace_flags", "01"), 16))
-        found = SpanContext(int(origin["trace_id"], 16), int(origin["span_id"], 16), is_remote=True, trace_flags=flags)
-        span = found if found.is_valid else span
+        trace_id, span_id = int(origin["trace_id"], 16), int(origin["span_id"], 16)
+        app_span = SpanContext(trace_id, span_id, is_remote=True, trace_flags=flags)
+        span = app_span if app_span.is_valid else span
     return set_span_in_context(NonRecordingSpan(span), Context())
 
 
@@ -166,13 +184,13 @@ def _check_version() -> None:
     from importlib.metadata import PackageNotFoundError, version
 
     try:
-        found = version("opentelemetry-api")
+        installed = version("opentelemetry-api")
     except PackageNotFoundError:
-        found = "none"
-    numbers = tuple(int(part) for part in found.split(".")[:2] if part.isdecimal())
+        installed = "none"
+    numbers = tuple(int(part) for part in installed.split(".")[:2] if part.isdecimal())
     if numbers < _OLDEST:
         raise ImportError(
-            f"OpenTelemetrySink needs opentelemetry-api {_OLDEST[0]}.{_OLDEST[1]} or newer, found {found}: "
+            f"OpenTelemetrySink needs opentelemetry-api {_OLDEST[0]}.{_OLDEST[1]} or newer, found {installed}: "
             'pip install "ragstone[otel]"',
             name="opentelemetry",
         )

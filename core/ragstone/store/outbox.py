@@ -14,17 +14,40 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ragstone.store.outbox_file import OutboxError, OutboxFile
 from ragstone.store.owner import Owner
 from ragstone.store.pending import Pending
 from ragstone.store.record import Record, decode, encode
+from ragstone.store.sqlite_file import Kind, MarkedFile
 
 __all__ = ["Contents", "Outbox", "OutboxError"]
 
 LONGEST_WAIT = 3_600.0
 """The longest that a sample is put off, in seconds."""
 
+_PATIENCE = 5.0
 _UNREADABLE = -1
+
+
+class OutboxError(RuntimeError):
+    """The file is no outbox that this version can use."""
+
+
+_KIND = Kind(
+    noun="outbox",
+    mark=0x7261674F,  # "ragO"
+    version=1,
+    tables=(
+        """CREATE TABLE samples (
+            seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, metrics TEXT NOT NULL, owner TEXT,
+            left_by TEXT, attempts INTEGER NOT NULL DEFAULT 0, not_before REAL NOT NULL DEFAULT 0,
+            body TEXT NOT NULL)""",
+        "CREATE INDEX samples_by_owner ON samples (owner, not_before, seq)",
+        """CREATE TABLE records (
+            seq INTEGER PRIMARY KEY AUTOINCREMENT, sink TEXT NOT NULL, owner TEXT, body TEXT NOT NULL)""",
+        "CREATE INDEX records_by_sink ON records (sink, owner, seq)",
+    ),
+    error=OutboxError,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +86,7 @@ class Outbox:
     """
 
     def __init__(self, path: Path) -> None:
-        self._file = OutboxFile(path)
+        self._file = MarkedFile(path, _KIND, _PATIENCE, explain=False)
         self._current: sqlite3.Connection | None = None
         with self._file.transaction():
             pass
@@ -200,7 +223,7 @@ class Outbox:
             "SELECT seq, body FROM records WHERE sink = ? AND (owner IS NULL OR owner = ?) ORDER BY seq LIMIT ?",
             (sink, self.owner.name, most),
         ).fetchall()
-        found: list[tuple[int, Record]] = []
+        records: list[tuple[int, Record]] = []
         for seq, body in rows:
             try:
                 record = decode(body)
@@ -208,8 +231,8 @@ class Outbox:
                 self._connection.execute("UPDATE records SET sink = 'unreadable: ' || sink WHERE seq = ?", (seq,))
                 continue
             self._connection.execute("UPDATE records SET owner = ? WHERE seq = ?", (self.owner.name, seq))
-            found.append((seq, record))
-        return found
+            records.append((seq, record))
+        return records
 
     # --- all of it --------------------------------------------------------------------------------------------
 

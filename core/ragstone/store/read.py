@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ragstone.outcome import Outcome, Score, Suspicion, Unscored, Usage, Verdict
 from ragstone.sample import Sample
-from ragstone.store.health import Health
+from ragstone.store.base import Health
 from ragstone.store.record import Record
 from ragstone.store.results import FileResults, Results, ResultsError
 from ragstone.store.schema import SCHEMA
@@ -29,7 +29,7 @@ _GREATEST = 1e100  # squares of what is beyond overflow
 _NOT_OURS = "is no ragstone database: it has no table ragstone_schema; a Monitor's SQLiteSink or SQLSink writes one"
 _COLUMNS = (
     "sample_id, metric, version, status, value, passed, reason, detail, breakdown, verdicts, judge, submitted_at, "
-    "scored_at, rate, chosen_by, llm_calls, embed_calls, input_tokens, output_tokens, seconds"
+    "scored_at, rate, chosen_by, llm_calls, embed_calls, input_tokens, output_tokens, seconds, suspected"
 )
 _VERDICTS = TypeAdapter(tuple[Verdict, ...])
 _SUSPECTED = TypeAdapter(tuple[Suspicion, ...])
@@ -96,7 +96,6 @@ class DatabaseResults:
                 f"{name}: was written by a newer ragstone (its schema is version {version}, this one knows {known}); "
                 "upgrade ragstone here"
             )
-        self._suspected = "suspected" if version > 1 else "NULL"
 
     def records(self, since: float | None = None) -> Iterator[Record]:
         """Yield the records, those of a sample together; all are of one moment. Rows are counted from 0.
@@ -105,7 +104,7 @@ class DatabaseResults:
             ResultsError: The database cannot be read.
         """
         order = "sample_id, metric, version"
-        sql = f"SELECT {_COLUMNS}, {self._suspected} FROM outcomes WHERE submitted_at >= :since ORDER BY {order}"  # noqa: S608
+        sql = f"SELECT {_COLUMNS} FROM outcomes WHERE submitted_at >= :since ORDER BY {order}"  # noqa: S608
         place, last, damaged = -1, None, 0
         with self._database.opened() as query:
             for row in query(sql, {"since": -_GREATEST if since is None else since}):
@@ -293,15 +292,15 @@ def _decoded_row(row: "Row") -> "Row":
 
 def _server(url: str) -> tuple[str, _Database]:
     try:
-        from ragstone.store.sql_url import read, shown
+        from ragstone.store.sql_database import read_url, shown_url
     except ImportError as error:
         message = f'a database URL needs SQLAlchemy: pip install "ragstone[sql]" ({error})'
         raise ImportError(message, name=error.name) from error
     try:
-        parsed = read(url)
+        parsed = read_url(url)
     except ValueError as error:
         raise ResultsError(str(error)) from None
-    return shown(parsed), _Server(parsed, shown(parsed))
+    return shown_url(parsed), _Server(parsed, shown_url(parsed))
 
 
 class _Server:

@@ -14,7 +14,7 @@ from typing import IO, Any, Protocol, cast
 
 from ragstone.plain import to_plain
 from ragstone.sample import Sample
-from ragstone.store.health import Health
+from ragstone.store.base import Health
 from ragstone.store.private_files import replacing
 from ragstone.store.record import Record, decode, encode
 

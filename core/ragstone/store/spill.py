@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from ragstone.sample import Sample
-from ragstone.store.health import Health
+from ragstone.store.base import Health
 from ragstone.store.record import Record, decode, encode
 
 _IN_MEMORY = 2_000

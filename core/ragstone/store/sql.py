@@ -3,15 +3,14 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ragstone.store.base import Sink
-from ragstone.store.rows import Row, health_row, outcome_row
+from ragstone.store.base import Health, Sink
+from ragstone.store.schema import Row, health_row, outcome_row
 
 if TYPE_CHECKING:
     from sqlalchemy import URL
 
-    from ragstone.store.health import Health
     from ragstone.store.record import Record
-    from ragstone.store.sql_ledger import SQLLedger
+    from ragstone.store.sql_database import SQLLedger
 
 
 class SQLSink(Sink):
@@ -40,14 +39,13 @@ class SQLSink(Sink):
 
     def __init__(self, url: "str | URL") -> None:
         try:
-            from ragstone.store.sql_database import SqlDatabase
-            from ragstone.store.sql_url import read, shown
+            from ragstone.store.sql_database import SqlDatabase, read_url, shown_url
         except ImportError as error:
             raise ImportError(
                 f'SQLSink needs SQLAlchemy: pip install "ragstone[sql]" ({error})', name=error.name
             ) from error
-        self._url = read(url)
-        self._shown = shown(self._url)
+        self._url = read_url(url)
+        self._shown = shown_url(self._url)
         self.name = f"sql:{self._shown}"
         self._database = SqlDatabase(self._url, self._shown)
 
@@ -67,7 +65,7 @@ class SQLSink(Sink):
         if records:
             self._upsert("outcomes", [outcome_row(record) for record in records])
 
-    def health(self, health: "Health") -> None:
+    def health(self, health: Health) -> None:
         """Keep a process's counters in place of its earlier ones.
 
         Raises:
@@ -77,7 +75,7 @@ class SQLSink(Sink):
 
     def ledger(self) -> "SQLLedger":
         """Return the account that all processes on this database share."""
-        from ragstone.store.sql_ledger import SQLLedger
+        from ragstone.store.sql_database import SQLLedger
 
         return SQLLedger(self._database)
 

@@ -1,4 +1,4 @@
-"""A results database anywhere that SQLAlchemy reaches: connecting, migrating, and one transaction at a time."""
+"""A results database anywhere that SQLAlchemy reaches: its URL, connecting, migrating, transactions, the account."""
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
@@ -8,22 +8,25 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 from sqlalchemy import event
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 from sqlalchemy.schema import CreateColumn, CreateIndex, CreateTable
 
 from ragstone.plain import KEY_LENGTH
-from ragstone.store.errors import SinkError
+from ragstone.store.base import SinkError
 from ragstone.store.forks import ForkSafe
+from ragstone.store.ledger import forgotten, total, windows
 from ragstone.store.private_files import make_private
-from ragstone.store.schema import SCHEMA, VERSIONS, AddColumn, Column, Index, Kind, Migration, Schema, State, Table
+from ragstone.store.schema import SCHEMA, VERSIONS, AddColumn, Column, Index, Kind, Migration, Row, Schema, State, Table
 
 if TYPE_CHECKING:
+    from sqlalchemy.dialects.postgresql import Insert as PostgresInsert
+    from sqlalchemy.dialects.sqlite import Insert as SQLiteInsert
     from sqlalchemy.engine.interfaces import DBAPIConnection
     from sqlalchemy.pool import ConnectionPoolEntry
     from sqlalchemy.types import TypeEngine
 
-    from ragstone.store.rows import Row
+    from ragstone.limits.budget import Entry
 
 _CONNECT_SECONDS = 10
 _BUSY_SECONDS = 15
@@ -95,7 +98,7 @@ class SqlDatabase(ForkSafe):
         engine, self._engine, self._migrated = self._engine, None, False
         return engine
 
-    def upsert(self, connection: sa.Connection, name: str, rows: "Sequence[Row]") -> None:
+    def upsert(self, connection: sa.Connection, name: str, rows: Sequence[Row]) -> None:
         """Write rows, in place of those that are there by their key. Of two with one key, the later one counts."""
         table, keys = self.table(name), self.schema.table(name).key
         by_key = {tuple(str(row[key]) for key in keys): row for row in rows}
@@ -164,16 +167,125 @@ class SqlDatabase(ForkSafe):
         return f"{self._where}: {type(error).__name__}: {text}{hint}"
 
 
-if TYPE_CHECKING:
-    from sqlalchemy.dialects.postgresql import Insert as PostgresInsert
-    from sqlalchemy.dialects.sqlite import Insert as SQLiteInsert
+class SQLLedger:
+    """The account that all processes on one database share. Windows older than two days are forgotten.
+
+    Args:
+        database: The database; see `SQLSink.ledger`.
+    """
+
+    def __init__(self, database: SqlDatabase) -> None:
+        self._database = database
+        self._spending = database.table("spending")
+
+    def spend(self, entries: "Sequence[Entry]", /) -> str | None:
+        """Enter all amounts, or none: then return the name of the limit that refused. Atomic between processes.
+
+        Raises:
+            SinkError: The database cannot be reached. Nothing is spent then.
+        """
+        if not entries:
+            return None
+        new = False
+        with self._database.transaction() as connection:
+            # One window after the other, in the same order everywhere: so no two transactions wait for each other.
+            sums: list[dict[str, object]] = []
+            for (name, starts_at), mine in windows(entries).items():
+                before = self._locked(connection, name, starts_at)
+                if before is None:
+                    new, before = True, self._made(connection, name, starts_at)
+                amount = total(before, mine)
+                if amount is None:
+                    connection.rollback()  # with the empty windows that were made
+                    return mine[0].name
+                sums.append({"old_name": name, "old_start": starts_at, "amount": amount})
+            same = sa.and_(
+                self._spending.c.name == sa.bindparam("old_name"),
+                self._spending.c.starts_at == sa.bindparam("old_start"),
+            )
+            connection.execute(self._spending.update().where(same), sums)
+        if new:
+            with suppress(SinkError):  # it is spent all the same; the next window tries again
+                self._forget(forgotten(entries))
+        return None
+
+    def _locked(self, connection: sa.Connection, name: str, starts_at: int) -> float | None:
+        """Keep a window's row from other transactions and return its sum; None where there is no row."""
+        columns = self._spending.c
+        row = sa.select(columns.amount).where(columns.name == name, columns.starts_at == starts_at)
+        return connection.execute(row.with_for_update()).scalar()
+
+    def _made(self, connection: sa.Connection, name: str, starts_at: int) -> float:
+        """Make a window's row and keep it; return its sum, which is not 0 where another transaction was first."""
+        row = {"name": name, "starts_at": starts_at, "amount": 0.0}
+        insert = self._database.insert(self._spending)
+        amount = None
+        while amount is None:  # once, unless another transaction forgets it at this moment
+            if insert is not None:
+                connection.execute(insert.on_conflict_do_nothing(), row)
+            else:
+                with suppress(IntegrityError), connection.begin_nested():
+                    connection.execute(self._spending.insert(), row)
+            amount = self._locked(connection, name, starts_at)
+        return amount
+
+    def _forget(self, before: int) -> None:
+        old = self._spending.c.starts_at < before
+        with self._database.transaction() as connection:
+            connection.execute(self._spending.delete().where(old))
+
+
+def read_url(url: str | sa.URL) -> sa.URL:
+    """Return the URL, checked, with psycopg as PostgreSQL's driver where it names none.
+
+    Raises:
+        ImportError: The driver is not installed.
+        ValueError: It is no URL, or names an unknown database, one in memory, or a driver for async code.
+
+    Example:
+        >>> read_url("postgres://me@db.test/rag").drivername
+        'postgresql+psycopg'
+    """
+    try:
+        parsed = sa.make_url(url)
+    except (ArgumentError, ValueError):
+        example = "postgresql+psycopg://user:password@host/name"
+        raise ValueError(f"url: is no database URL; write it as {example}") from None  # the text may be a password
+    if parsed.drivername in ("postgres", "postgresql"):
+        parsed = parsed.set(drivername="postgresql+psycopg")
+    try:
+        dialect = parsed.get_dialect()
+        dialect.import_dbapi()
+    except NoSuchModuleError:
+        raise ValueError(
+            f"url: SQLAlchemy knows no database {parsed.drivername!r} (is its package installed?)"
+        ) from None
+    except ImportError as error:
+        extra = ': pip install "ragstone[sql]"' if parsed.drivername == "postgresql+psycopg" else ""
+        raise ImportError(f"url: {parsed.drivername} needs a driver{extra} ({error})", name=error.name) from error
+    if dialect.is_async:
+        raise ValueError(f"url: {parsed.drivername} is for async code; name a driver such as postgresql+psycopg")
+    if parsed.get_backend_name() == "sqlite" and parsed.database in (None, "", ":memory:"):
+        raise ValueError("url: names a database in memory, which no second connection could read; name a file")
+    return parsed
+
+
+def shown_url(url: sa.URL) -> str:
+    """Return the URL for names and messages: without the password, and without the query, which may hold another.
+
+    Example:
+        >>> shown_url(sa.make_url("postgresql+psycopg://me:secret@db.test:5433/rag?sslpassword=secret"))
+        'postgresql+psycopg://me@db.test:5433/rag'
+    """
+    bare = sa.URL.create(url.drivername, url.username, None, url.host, url.port, url.database)
+    return bare.render_as_string(hide_password=True)
 
 
 def _secrets(url: sa.URL) -> list[str]:
     user = url.set(query={}).render_as_string(hide_password=False).partition("://")[2].rpartition("@")[0]
-    found = [url.password, user.partition(":")[2]]  # as it is, and as it is written in a URL
-    found += [str(value) for name, value in url.query.items() if "password" in name]
-    return [secret for secret in found if secret]
+    secrets = [url.password, user.partition(":")[2]]  # as it is, and as it is written in a URL
+    secrets += [str(value) for name, value in url.query.items() if "password" in name]
+    return [secret for secret in secrets if secret]
 
 
 def _engine(url: sa.URL) -> sa.Engine:

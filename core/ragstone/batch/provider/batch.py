@@ -16,12 +16,12 @@ from ragstone.batch.provider.submitter import BatchSubmitter
 from ragstone.clients.compatible import OpenAICompatible
 from ragstone.clients.connection import load_openai
 from ragstone.errors import describe
+from ragstone.keys import judge_key, metric_key, outcome_key, sample_key
 from ragstone.metrics.base import Metric
 from ragstone.metrics.options import check_count, check_number
 from ragstone.reporting.report import Report
 from ragstone.sample import BadLine, Row
 from ragstone.sources import Source, rows_of
-from ragstone.store.journal.keys import judge_key, metric_key, outcome_key, sample_key
 from ragstone.store.record import Record
 
 _log = logging.getLogger(__name__)

@@ -18,11 +18,11 @@ from ragstone.errors import describe, secrets_of, unscored
 from ragstone.judge import LLMReply, LLMRequest
 from ragstone.judging.drivers import advance, needed
 from ragstone.judging.flow import CannotScore, EmbedRequest, Meter, of_draw
+from ragstone.keys import judge_key, reply_key
 from ragstone.metrics.base import Metric
 from ragstone.outcome import Outcome
 from ragstone.sample import Row
-from ragstone.store.journal.file import JournalError
-from ragstone.store.journal.keys import judge_key, reply_key
+from ragstone.store.journal import JournalError
 from ragstone.store.private_files import open_private
 
 if TYPE_CHECKING:

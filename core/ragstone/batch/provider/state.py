@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from ragstone.store.journal.journal import Journal
+from ragstone.store.journal import Journal
 from ragstone.store.private_files import make_private, make_private_folder
 
 Stage = Literal["written", "uploaded", "beginning", "begun", "settled"]

@@ -17,7 +17,7 @@ from ragstone.reporting.tables import DASH, INTERVAL, count, interval, moment, n
 if TYPE_CHECKING:
     from ragstone.reporting.report import Report
     from ragstone.sample import BadLine
-    from ragstone.store.health import Health
+    from ragstone.store.base import Health
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 _SHOWN = 20

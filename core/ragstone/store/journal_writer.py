@@ -1,4 +1,4 @@
-"""What was put into a journal, on its way to the file: in groups, by a thread that is there while there is work."""
+"""A journal's file, and what was put into it on the way there: in groups, by a thread that lives while it is needed."""
 
 import atexit
 import os
@@ -8,19 +8,56 @@ import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 from ragstone.errors import describe
 from ragstone.judge import LLMReply
 from ragstone.outcome import Outcome
-from ragstone.store.journal.file import JournalError, JournalFile
 from ragstone.store.record import encode_outcome, encode_reply
+from ragstone.store.sqlite_file import Kind, MarkedFile
 
 T = TypeVar("T")
 
 _GROUP_SECONDS = 0.05  # what is put is written at most so much later
 _IDLE_TURNS = 20
 _MOST_WAITING = 2_000  # beyond, whoever puts writes: what waits must not fill the memory
+
+
+class JournalError(Exception):
+    """A journal cannot be read or written; the message says why, what is safe, and what to do."""
+
+
+_KIND = Kind(
+    noun="journal",
+    mark=0x7261674A,  # "ragJ"
+    version=1,
+    tables=(
+        "CREATE TABLE outcomes (key TEXT PRIMARY KEY, body TEXT NOT NULL)",
+        "CREATE TABLE replies (key TEXT PRIMARY KEY, body TEXT NOT NULL)",
+        "CREATE TABLE claims (key TEXT PRIMARY KEY, owner TEXT NOT NULL) WITHOUT ROWID",
+        "CREATE TABLE owners (name TEXT PRIMARY KEY, beat INTEGER NOT NULL) WITHOUT ROWID",
+    ),
+    error=JournalError,
+)
+
+
+class JournalFile(MarkedFile):
+    """One way into a journal's file.
+
+    Args:
+        path: The file; made at the first use when it is not there.
+        patience: Seconds to wait while another process holds the file.
+    """
+
+    def __init__(self, path: Path, patience: float) -> None:
+        super().__init__(path, _KIND, patience)
+
+    def replaced(self) -> None:
+        """Refuse to go on: a new file would lack what the caller has put."""
+        raise JournalError(
+            f"{self.path}: was removed or replaced while in use; what had been written to it went with it"
+        )
 
 
 @dataclass(slots=True)
@@ -46,13 +83,11 @@ class JournalWriter:
 
     Args:
         file: Where it writes; nobody else should write there, only read.
-        name: The journal's path, for messages.
         owner: Returns the name under which this process claims outcomes; None before it does.
     """
 
-    def __init__(self, file: JournalFile, name: str, owner: Callable[[], str | None] = lambda: None) -> None:
+    def __init__(self, file: JournalFile, owner: Callable[[], str | None] = lambda: None) -> None:
         self._file = file
-        self._name = name
         self._owner = owner
         self._closed = False
         self._at_exit: Callable[[], None] | None = None
@@ -140,7 +175,7 @@ class JournalWriter:
 
     def _check(self) -> None:
         if self._closed:
-            raise JournalError(f"{self._name}: this journal is closed; make another one")
+            raise JournalError(f"{self._file.path}: this journal is closed; make another one")
 
     def _started(self) -> bool:
         """Start the thread; False where there can be none any more, at the interpreter's end."""
@@ -186,7 +221,7 @@ class JournalWriter:
             with self._lock:
                 self._kept += len(batch.outcomes)
                 self._leaving = Batch()
-                self._error = JournalError(f"{self._name}: {refused}") if refused else None
+                self._error = JournalError(f"{self._file.path}: {refused}") if refused else None
             return True
 
     def _store(self, batch: Batch) -> str:

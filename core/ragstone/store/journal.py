@@ -1,4 +1,7 @@
-"""The write-through record that makes a batch resumable: what was judged once is not judged again."""
+"""The write-through record that makes a batch resumable: what was judged once is not judged again.
+
+A `Journal` reads the file itself, writes through `store.journal_writer`, and shares work through `store.claims`.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -8,10 +11,11 @@ from typing import TypeVar
 
 from ragstone.judge import LLMReply
 from ragstone.outcome import Outcome
-from ragstone.store.journal.claims import Claims
-from ragstone.store.journal.file import JournalError, JournalFile
-from ragstone.store.journal.writer import JournalWriter
+from ragstone.store.claims import Claims
+from ragstone.store.journal_writer import JournalError, JournalFile, JournalWriter
 from ragstone.store.record import decode_outcome, decode_reply, is_final
+
+__all__ = ["Journal", "JournalError"]
 
 T = TypeVar("T")
 
@@ -52,7 +56,7 @@ class Journal:
         self._patience = patience
         self._reader = JournalFile(self.path, patience)
         self._claims = Claims(JournalFile(self.path, patience), self.path)
-        self._writer = JournalWriter(JournalFile(self.path, patience), str(self.path), lambda: self._claims.owner)
+        self._writer = JournalWriter(JournalFile(self.path, patience), lambda: self._claims.owner)
         self._reader.read("SELECT key FROM outcomes LIMIT 1")  # opens it: what is wrong with it is said now
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -64,11 +68,7 @@ class Journal:
         Raises:
             JournalError: The file cannot be read, or the journal is closed.
         """
-        found = self._writer.outcome(key)
-        if found is not None:
-            return found
-        rows = self._reader.read("SELECT body FROM outcomes WHERE key = ?", (key,))
-        return self._whole(lambda: decode_outcome(str(rows[0][0])), f"outcome {key}") if rows else None
+        return self._writer.outcome(key) or self._read("outcomes", key, decode_outcome)
 
     def put_outcome(self, key: str, outcome: Outcome) -> None:
         """Keep an outcome, unless it is one that a later run should ask for again.
@@ -117,11 +117,7 @@ class Journal:
         Raises:
             JournalError: The file cannot be read, or the journal is closed.
         """
-        found = self._writer.reply(key)
-        if found is not None:
-            return found
-        rows = self._reader.read("SELECT body FROM replies WHERE key = ?", (key,))
-        return self._whole(lambda: decode_reply(str(rows[0][0])), f"reply {key}") if rows else None
+        return self._writer.reply(key) or self._read("replies", key, decode_reply)
 
     def put_reply(self, key: str, reply: LLMReply) -> None:
         """Keep a judge's reply.
@@ -159,10 +155,11 @@ class Journal:
     ) -> None:
         self.close()
 
-    def _whole(self, read: Callable[[], T], what: str) -> T:
+    def _read(self, table: str, key: str, decode: Callable[[str], T]) -> T | None:
+        rows = self._reader.read(f"SELECT body FROM {table} WHERE key = ?", (key,))  # noqa: S608 - a name of ours
         try:
-            return read()
-        except (ValueError, TypeError) as error:
+            return decode(str(rows[0][0])) if rows else None
+        except ValueError as error:
             raise JournalError(
-                f"{self.path}: {what} is damaged ({type(error).__name__}); move the file away and begin another"
+                f"{self.path}: {key} in {table} is damaged ({error}); move the file away and begin another"
             ) from error

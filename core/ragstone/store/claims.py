@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragstone.store.journal.file import JournalError, JournalFile
+from ragstone.store.journal_writer import JournalError, JournalFile
 
 if TYPE_CHECKING:
     from ragstone.store.owner import Owner

@@ -1,0 +1,163 @@
+"""Keys under which a journal keeps outcomes and replies: the same in every process, on every machine, for years.
+
+A key is 32 hex digits (BLAKE2b) of canonical JSON. What could change an outcome is in it; names and order are not.
+"""
+
+import dataclasses
+import json
+import types
+from functools import cached_property
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from ragstone.identity import IdentityError, identity_json
+from ragstone.judge import LLMRequest
+from ragstone.plain import fields_of, to_plain
+from ragstone.sample import Sample
+
+if TYPE_CHECKING:
+    from ragstone.metrics.base import Metric
+
+_HALVES = ("generate", "agenerate", "embed", "aembed")
+
+
+class NoKeyError(TypeError):
+    """An option of a metric, or a judge's `identity`, that no journal could recognise in another process."""
+
+
+def sample_key(sample: Sample) -> str:
+    """Return the key of a sample's texts. Id and metadata are not in it.
+
+    Example:
+        >>> sample_key(Sample(response="Yes.", id="a")) == sample_key(Sample(response="Yes.", id="b"))
+        True
+        >>> sample_key(Sample(response="Yes.")) == sample_key(Sample(user_input="Yes."))
+        False
+    """
+    # None given and no contexts are two things: the one is "empty_input", the other "missing_input".
+    given = "retrieved_contexts" in sample.model_fields_set or bool(sample.retrieved_contexts)
+    contexts = list(sample.retrieved_contexts) if given else None
+    return _digest("sample-1", [sample.user_input, contexts, sample.response])
+
+
+def metric_key(metric: "Metric") -> str:
+    """Return the key of a metric: class, name, version, judge and all options.
+
+    Judges and embedders count by their `identity`, else by class and `model`. Options may be plain values, lists,
+    mappings, dataclasses, pydantic models, enums, classes and functions. A function counts by its module and name:
+    what it does is not looked into, so give one that you edit between runs another name. Any other object counts by
+    its attribute `cache_key`, a text that you change with what it does.
+
+    Raises:
+        NoKeyError: An option is none of these, such as a lambda; or a judge's `identity` cannot be used.
+
+    Example:
+        >>> from ragstone import ContextRelevancy
+        >>> from ragstone.testing import FakeLLM
+        >>> llm = FakeLLM(lambda request: "yes")
+        >>> metric_key(ContextRelevancy(llm=llm)) == metric_key(ContextRelevancy(llm=llm, granularity="chunk"))
+        False
+    """
+    kind = type(metric)
+    options = {name: _plain(value, f"{metric.name}.{name}") for name, value in _options(metric).items()}
+    facts = [kind.__qualname__, metric.name, metric.version, judge_key(metric.judge), metric.asks_one_by_one]
+    return _digest("metric-3", [*facts, json.dumps(options, sort_keys=True)])
+
+
+def judge_key(judge: object) -> str:
+    """Return the key of a judge or an embedder, of all that makes it: its `identity`.
+
+    Raises:
+        NoKeyError: Its `identity` is neither a text nor a mapping that JSON can hold.
+
+    Example:
+        >>> from ragstone.clients import OpenAICompatible
+        >>> one, other = (OpenAICompatible("qwen3", base_url=f"http://127.0.0.1:{n}/v1") for n in (8080, 8081))
+        >>> judge_key(one) == judge_key(other)
+        False
+    """
+    try:
+        return _digest("judge-1", identity_json(judge))
+    except IdentityError as error:
+        raise NoKeyError(f"{error}; return what makes this judge as plain values, without keys") from None
+
+
+def outcome_key(sample: Sample | str, metric: "Metric | str", draw: int = 0) -> str:
+    """Return the key of what a metric gives for a sample.
+
+    Args:
+        sample: The sample; or its `sample_key`, where it is scored by several metrics.
+        metric: The metric; or its `metric_key`, where it scores many samples.
+        draw: Which of several scorings of the same sample it is, from 0.
+
+    Raises:
+        NoKeyError: As `metric_key`.
+
+    Example:
+        >>> outcome_key("a", "b", 0) == outcome_key("a", "b", 1)
+        False
+    """
+    of_sample = sample if isinstance(sample, str) else sample_key(sample)
+    of_metric = metric if isinstance(metric, str) else metric_key(metric)
+    return _digest("outcome-1", [of_sample, of_metric, draw])
+
+
+def reply_key(request: LLMRequest, judge: str, draw: int = 0) -> str:
+    """Return the key of a judge's reply to a request.
+
+    All of the request is in it, the order of the schema's properties too: a judge writes in that order.
+
+    Args:
+        request: What is asked.
+        judge: The `judge_key` of who is asked.
+        draw: As for `outcome_key`.
+
+    Example:
+        >>> request = LLMRequest(task="demo.ask", system="Answer.", user="Is it?", schema={})
+        >>> reply_key(request, "a") == reply_key(request, "b")
+        False
+    """
+    asked = [request.task, request.system, request.user, request.schema, request.temperature, request.sample_index]
+    return _digest("reply-2", [*asked, request.choices, judge, draw])
+
+
+def _digest(kind: str, value: object) -> str:
+    # Surrogates pass as they are: escaped, two halves and the whole character would be the same.
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16, person=kind.encode()).hexdigest()
+
+
+def _options(metric: "Metric") -> dict[str, object]:
+    """Return the metric's options by name: its fields, and what else it was given when it was made."""
+    cls = type(metric)
+    names = {field.name for field in dataclasses.fields(metric)}
+    for name in getattr(metric, "__dict__", {}):
+        if not name.startswith("_") and not isinstance(getattr(cls, name, None), cached_property):
+            names.add(name)
+    options = {name: getattr(metric, name) for name in sorted(names - {"llm"})}
+    if "embedder" in options:
+        options["embedder"] = metric.judge_embedder
+    return options
+
+
+def _plain(value: object, where: str) -> object:
+    return to_plain(value, lambda part: _object(part, where))
+
+
+def _object(value: object, where: str) -> object:
+    """Return what stands for a value that is none of JSON's."""
+    kind = type(value).__qualname__
+    if isinstance(getattr(value, "model", None), str) and any(hasattr(value, half) for half in _HALVES):
+        return {"judge": judge_key(value)}
+    if isinstance(own := getattr(value, "cache_key", None), str):
+        return {"object": kind, "key": own}
+    name: object = getattr(value, "__qualname__", None)
+    if isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType)) and "<" not in str(name):
+        return {"name": f"{value.__module__}.{name}"}
+    if (fields := fields_of(value)) is not None:
+        return {"class": kind, "fields": fields}
+    what = "a lambda" if str(name).endswith("<lambda>") else kind
+    raise NoKeyError(
+        f"{where}: is or holds {what}, which a journal cannot know again in another process; give it a text "
+        "attribute cache_key that changes with what it does, use a function of a module, or run without a journal"
+    )
