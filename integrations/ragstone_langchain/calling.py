@@ -34,13 +34,7 @@ class Calling:
 
     A LangChain object has both halves by type, and one that lacks a half says so only when that is called
     (`NotImplementedError`). The other half then stands in: an async one on a loop in a thread of its own, a sync
-    one in a thread.
-
-    Args:
-        name: The model's, for messages.
-        bridge: Returns what leads from one half to the other.
-        timeout: Seconds that a call may take; None: as long as it takes.
-        trace: Whether the app may see the call.
+    one in a thread. With `trace` the app may see the call.
     """
 
     def __init__(self, name: str, bridge: "Callable[[], Bridge]", *, timeout: float | None, trace: bool) -> None:
@@ -140,13 +134,7 @@ def _lacks(error: Exception) -> bool:
 
 
 def model_name(model: object) -> str:
-    """Return the name that a model object, or the one that it wraps, gives to its model; else its class.
-
-    Example:
-        >>> from langchain_core.embeddings import DeterministicFakeEmbedding
-        >>> model_name(DeterministicFakeEmbedding(size=2))
-        'DeterministicFakeEmbedding'
-    """
+    """Return the name that a model object, or the one that it wraps, gives to its model; else its class."""
     names = (_attribute(layer, name) for layer in _layers(model) for name in _NAMES)
     return next((name for name in names if isinstance(name, str) and name), type(_layers(model)[-1]).__name__)
 
@@ -156,10 +144,6 @@ def identity_settings(model: object) -> dict[str, object]:
 
     Beside fields and attributes that is what each layer says of itself for LangChain's own caches and traces.
 
-    Example:
-        >>> from langchain_core.embeddings import DeterministicFakeEmbedding
-        >>> identity_settings(DeterministicFakeEmbedding(size=2))["settings"]["size"]
-        2
     """
     follow = (Runnable, Embeddings, type(model))
     identifying = [_attribute(layer, "_identifying_params") for layer in _layers(model)]

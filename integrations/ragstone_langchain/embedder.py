@@ -60,11 +60,7 @@ class LangChainEmbedder(BaseEmbedder):
         return {"class": type(self).__qualname__, "model": self.model, **identity_settings(self._embeddings)}
 
     def embed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
-        """Return one row per text, shape (len(texts), dim), blocking the calling thread.
-
-        Raises:
-            Exception: Whatever the embeddings raise; `TimeoutError` after `timeout`.
-        """
+        """Return one row per text, shape (len(texts), dim), blocking; raise what the embeddings raise."""
         documents = list(texts)
         return _rows(
             self._calling.call(
@@ -74,11 +70,7 @@ class LangChainEmbedder(BaseEmbedder):
         )
 
     async def aembed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
-        """Return one row per text, shape (len(texts), dim), on the running event loop.
-
-        Raises:
-            Exception: Whatever the embeddings raise; `TimeoutError` after `timeout`.
-        """
+        """Return one row per text, shape (len(texts), dim), on the running event loop; otherwise as `embed`."""
         documents = list(texts)
         return _rows(
             await self._calling.acall(

@@ -119,31 +119,20 @@ class RagEvaluator:
             `metadata`: `metric`, `version`, `judge`, `passed`, `unscored` (the reason in one word, or None),
             `breakdown`, `verdicts`, `usage`. Plain values, ready for JSON.
         """
-        return self.result(Arguments(inputs, outputs, reference_outputs, contexts if context is None else context))
+        return self.result(_arguments(outputs, inputs, reference_outputs, context, contexts))
 
-    async def acall(
-        self,
-        *,
-        inputs: object = None,
-        outputs: object,
-        reference_outputs: object = None,
-        context: object = None,
-        contexts: object = None,
-        **_others: object,
-    ) -> dict[str, Any]:
+    async def acall(self, *, outputs: object, **arguments: object) -> dict[str, Any]:
         """Score one sample on the running event loop; otherwise as calling it."""
-        return await self.aresult(
-            Arguments(inputs, outputs, reference_outputs, contexts if context is None else context)
-        )
+        return await self.aresult(_arguments(outputs, **arguments))
 
     def result(self, arguments: Arguments) -> dict[str, Any]:
-        """Score what was handed over, blocking: what every form comes down to."""
+        """Score what an evaluator was called with, blocking: what every form comes down to."""
         sample = self._sample(arguments)
         outcome = sample if isinstance(sample, Unscored) else score_safely(self.metric, sample)
         return self._result_of(outcome)
 
     async def aresult(self, arguments: Arguments) -> dict[str, Any]:
-        """Score what was handed over on the running event loop."""
+        """Score what an evaluator was called with on the running event loop."""
         sample = self._sample(arguments)
         outcome = sample if isinstance(sample, Unscored) else await ascore_safely(self.metric, sample)
         return self._result_of(outcome)
@@ -246,20 +235,18 @@ class RagEvaluator:
             >>> evaluator.evaluate_strings(prediction="Jane.", input="Who?", contexts=["Jane wrote it."])["value"]
             'passed'
         """
-        return _strings_result(self.result(_in_strings(prediction, reference, input, contexts, context)))
+        return _strings_result(self.result(_arguments(prediction, input, reference, context, contexts)))
 
     async def aevaluate_strings(
         self,
         *,
         prediction: object,
         reference: object = None,
-        input: object = None,  # noqa: A002 - the name that LangChain's string evaluators have
-        contexts: object = None,
-        context: object = None,
-        **_others: object,
+        input: object = None,  # noqa: A002 - as above
+        **contexts: object,
     ) -> dict[str, Any]:
         """Score on the running event loop; otherwise as `evaluate_strings`."""
-        return _strings_result(await self.aresult(_in_strings(prediction, reference, input, contexts, context)))
+        return _strings_result(await self.aresult(_arguments(prediction, input, reference, **contexts)))
 
     @property
     def evaluation_name(self) -> str:
@@ -302,8 +289,15 @@ def _in_chain(state: object) -> Arguments:
     return Arguments(question, outputs, reference, context)
 
 
-def _in_strings(outputs: object, reference: object, inputs: object, contexts: object, context: object) -> Arguments:
-    return Arguments(inputs, outputs, reference, context if contexts is None else contexts)
+def _arguments(
+    outputs: object,
+    inputs: object = None,
+    reference_outputs: object = None,
+    context: object = None,
+    contexts: object = None,
+    **_others: object,
+) -> Arguments:
+    return Arguments(inputs, outputs, reference_outputs, contexts if context is None else context)
 
 
 def _strings_result(result: dict[str, Any]) -> dict[str, Any]:

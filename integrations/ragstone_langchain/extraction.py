@@ -84,13 +84,6 @@ class Extraction:
     Raises:
         ValueError: `fields` names an unknown field, or a key is not text.
         TypeError: `fields` is neither mapping nor function.
-
-    Example:
-        >>> from ragstone import ContextRelevancy
-        >>> from ragstone.testing import FakeLLM
-        >>> extraction = Extraction(ContextRelevancy(llm=FakeLLM(lambda request: {"ids": []})))
-        >>> extraction.sample(Arguments({"question": "Who?"}, {"answer": "Jane.", "context": ["Emma."]}))
-        Sample(user_input='Who?', retrieved_contexts=('Emma.',), response='Jane.', id=None, metadata={})
     """
 
     metric: Metric
@@ -239,13 +232,7 @@ def _by_function(function: FieldFunction, arguments: Arguments) -> Sample:
 
 
 def to_sample(result: object, option: str) -> Sample | None:
-    """Return the sample that a user's function returned: one, a mapping of its fields, or None for none.
-
-    The fields may be texts, messages and Documents. `option` is the function's name.
-
-    Raises:
-        Unreadable: It is no sample.
-    """
+    """Return the sample that a user's function returned: one, a mapping of its fields, or None for none."""
     if result is None or isinstance(result, Sample):
         return result
     if not is_mapping(result):
@@ -269,9 +256,6 @@ def find_question(inputs: object, outputs: object, originals: Sequence[str] = ()
     """Return the question: in the inputs by a usual name, else in the outputs, else the only text of the inputs.
 
     A resumed graph has it in its outputs. A summary's `originals` are keys that go before that of an instruction.
-
-    Raises:
-        Unreadable: What stands where the question should is no text.
     """
     own, *others = FIELD_NAMES["user_input"]
     names = (own, *originals, *others)

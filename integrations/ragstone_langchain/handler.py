@@ -17,13 +17,8 @@ if TYPE_CHECKING:
 
 
 def check_monitoring(monitor: object, retriever_tools: Collection[str]) -> None:
-    """Refuse a monitor that lacks a monitor's methods for handlers, and one text in place of tools' names.
-
-    Raises:
-        TypeError: Names the option.
-    """
-    instead = "pass a monitor, such as ragstone.monitor.Monitor([...])"
-    check_members("monitor", monitor, ("submit", "skip", "failed"), instead)
+    """Refuse what lacks a monitor's methods for handlers, and one text in place of tools' names, by a TypeError."""
+    check_members("monitor", monitor, ("submit", "skip", "failed"), "pass a ragstone.monitor.Monitor([...])")
     if isinstance(retriever_tools, str):
         raise TypeError(f"retriever_tools: is one text; pass the names as [{retriever_tools!r}]")
 
@@ -130,20 +125,13 @@ class MonitorHandler(BaseCallbackHandler):
     def everywhere(self) -> ExitStack:
         """Hear of every run in this process from now on, on all threads, with no config to pass.
 
+            with monitor, MonitorHandler(monitor).everywhere():
+                ...  # serve
+
         On Python 3.10 an async step has to pass its config on to what it runs, else that counts as a run by itself.
 
         Returns:
             What ends it again, by `with` or `close()`. Without either it lasts as long as the process.
-
-        Example:
-            >>> from ragstone import ContextRelevancy
-            >>> from ragstone.monitor import Monitor
-            >>> from ragstone.sinks import CallableSink
-            >>> from ragstone.testing import FakeLLM
-            >>> metric = ContextRelevancy(llm=FakeLLM(lambda request: {"ids": [1]}))
-            >>> monitor = Monitor(metric, sinks=CallableSink(print))
-            >>> with monitor, MonitorHandler(monitor).everywhere():
-            ...     pass  # serve
         """
         from langchain_core.tracers.context import (
             _configure_hooks,  # pyright: ignore[reportPrivateUsage] - no public way to take a hook back
@@ -161,11 +149,7 @@ class MonitorHandler(BaseCallbackHandler):
         return installed
 
     def follows(self, run_id: UUID) -> bool:
-        """Say whether a run is part of a sample that is still open.
-
-        Args:
-            run_id: The run's id.
-        """
+        """Say whether a run is part of a sample that is still open."""
         run = self._recorder.runs.get(run_id.int, ended=True)
         return run is not None and run.root.sample is not None
 
@@ -201,13 +185,11 @@ class MonitorHandler(BaseCallbackHandler):
         """Begin a retriever."""
         self._begin("retriever", run_id, **event)
 
-    def on_chat_model_start(self, *_: object, run_id: UUID, **event: Any) -> None:  # noqa: ANN401
-        """Begin a chat model."""
+    def on_llm_start(self, *_: object, run_id: UUID, **event: Any) -> None:  # noqa: ANN401
+        """Begin a model."""
         self._begin("model", run_id, **event)
 
-    def on_llm_start(self, *_: object, run_id: UUID, **event: Any) -> None:  # noqa: ANN401
-        """Begin a text model."""
-        self._begin("model", run_id, **event)
+    on_chat_model_start = on_llm_start
 
     def _begin(
         self,
@@ -239,17 +221,12 @@ class MonitorHandler(BaseCallbackHandler):
         """End a model."""
         self._safely(self._recorder.end, run_id)
 
-    def on_retriever_error(self, error: BaseException, *, run_id: UUID, **_others: object) -> None:
-        """End a retriever that failed."""
-        self._safely(self._recorder.end, run_id, error)
-
-    def on_tool_error(self, error: BaseException, *, run_id: UUID, **_others: object) -> None:
-        """End a tool that failed or was interrupted."""
-        self._safely(self._recorder.end, run_id, error)
-
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **_others: object) -> None:
-        """End a model that failed."""
+        """End a model, a retriever or a tool that failed or was interrupted."""
         self._safely(self._recorder.end, run_id, error)
+
+    on_retriever_error = on_llm_error
+    on_tool_error = on_llm_error
 
     def on_custom_event(self, name: str, data: object, *, run_id: UUID, **_others: object) -> None:
         """Take the contexts that the app names itself."""

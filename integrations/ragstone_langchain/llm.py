@@ -31,6 +31,8 @@ from ragstone_langchain.messages import text_of
 from ragstone_langchain.tracing import judge_config, without_callbacks
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from langchain_core.language_models import LanguageModelInput
 
 _log = logging.getLogger(__name__)
@@ -114,6 +116,9 @@ class LangChainLLM(BaseLLM):
         self._asks_structured = self._structured = structured_output
         self._calling = Calling(self.model, self._bridge, timeout=timeout, trace=trace)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.model!r})"
+
     @property
     def secrets(self) -> tuple[str, ...]:
         """The model object's keys, which are taken out of every error text."""
@@ -126,39 +131,35 @@ class LangChainLLM(BaseLLM):
         return {**own, **identity_settings(self._model)}
 
     def generate(self, request: LLMRequest, /) -> LLMReply:
-        """Answer one request by the model's `invoke`, blocking the calling thread.
-
-        Raises:
-            Exception: Whatever the model raises; `TimeoutError` after `timeout`.
-        """
-        self._without_callbacks()
-        refusal: Exception | None = None
-        structured = self._structured_call(request)
-        if structured is not None:
-            try:
-                answer = self._calling.call(structured.invoke, structured.ainvoke)
-            except Exception as error:
-                cut_off = _unfinished_reply(error, request)
-                if cut_off is not None:
-                    return cut_off
-                refusal = error
-            else:
-                return read_structured(answer, request)
-        plain = self._plain_call(request)
-        return self._plain_reply(self._calling.call(plain.invoke, plain.ainvoke), request, refusal)
+        """Answer one request by the model's `invoke`, blocking; raise what the model raises."""
+        answer = self._answer(request, self._call)
+        try:
+            answer.send(None)  # nothing in it waits
+        except StopIteration as stop:
+            return cast("LLMReply", stop.value)
+        raise RuntimeError("a blocking call waited for a loop")
 
     async def agenerate(self, request: LLMRequest, /) -> LLMReply:
-        """Answer one request by the model's `ainvoke` on the running event loop.
+        """Answer one request by the model's `ainvoke` on the running event loop; otherwise as `generate`."""
+        return await self._answer(request, self._acall)
 
-        Raises:
-            Exception: Whatever the model raises; `TimeoutError` after `timeout`.
-        """
+    async def _call(self, call: "_Call") -> object:
+        return self._calling.call(call.invoke, call.ainvoke)
+
+    async def _acall(self, call: "_Call") -> object:
+        return await self._calling.acall(call.invoke, call.ainvoke)
+
+    async def _answer(self, request: LLMRequest, ask: "Callable[[_Call], Awaitable[object]]") -> LLMReply:
+        """Ask for structured output where the model has it; else, or where it is refused, by the prompt alone."""
         self._without_callbacks()
+        config = judge_config(request.task, trace=self._trace)
         refusal: Exception | None = None
-        structured = self._structured_call(request)
+        structured = (
+            structured_output(self._runnable, request) if self._structured and is_constrained(request) else None
+        )
         if structured is not None:
             try:
-                answer = await self._calling.acall(structured.invoke, structured.ainvoke)
+                answer = await ask(_Call(structured, judge_prompt(request, request.user), config))
             except Exception as error:
                 cut_off = _unfinished_reply(error, request)
                 if cut_off is not None:
@@ -166,33 +167,15 @@ class LangChainLLM(BaseLLM):
                 refusal = error
             else:
                 return read_structured(answer, request)
-        plain = self._plain_call(request)
-        return self._plain_reply(await self._calling.acall(plain.invoke, plain.ainvoke), request, refusal)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.model!r})"
+        answer = await ask(_Call(self._runnable, judge_prompt(request, spelled_out(request)), config))
+        if refusal is not None:  # and it was the structure that was refused: without it there was an answer
+            self._go_on_without(refusal)
+        return read_plain(answer, request)
 
     def _without_callbacks(self) -> None:
         """Call a copy of the model from when it first carries callbacks: at once, or when the app adds some later."""
         if not self._trace and self._runnable is self._model:
             self._runnable = without_callbacks(self._model)
-
-    def _structured_call(self, request: LLMRequest) -> "_Call | None":
-        if not (self._structured and is_constrained(request)):
-            return None
-        structured = structured_output(self._runnable, request)
-        config = judge_config(request.task, trace=self._trace)
-        return None if structured is None else _Call(structured, judge_prompt(request, request.user), config)
-
-    def _plain_call(self, request: LLMRequest) -> "_Call":
-        """Return the call with the schema in the prompt."""
-        config = judge_config(request.task, trace=self._trace)
-        return _Call(self._runnable, judge_prompt(request, spelled_out(request)), config)
-
-    def _plain_reply(self, answer: object, request: LLMRequest, refusal: Exception | None) -> LLMReply:
-        if refusal is not None:  # and it was the structure that was refused: without it there was an answer
-            self._go_on_without(refusal)
-        return read_plain(answer, request)
 
     def _go_on_without(self, refusal: Exception) -> None:
         if getattr(refusal, "status_code", None) in _PERHAPS_BRIEF:
@@ -285,11 +268,7 @@ def judge_prompt(request: LLMRequest, user: str) -> JudgePrompt:
 
 
 def read_plain(answer: object, request: LLMRequest) -> LLMReply:
-    """Return the reply that is in a message or a text: its text, else its one tool call, else its reasoning.
-
-    Raises:
-        TypeError: It is neither.
-    """
+    """Return the reply that is in a message or a text: its text, else its one tool call, else its reasoning."""
     if isinstance(answer, str):
         return read_reply(answer, request)
     if not isinstance(answer, BaseMessage):
@@ -305,11 +284,7 @@ def read_structured(answer: object, request: LLMRequest) -> LLMReply:
 
     It is read from the raw message: the arguments of its one call of the tool that stands for the schema, else as
     `read_plain` does. A text beside that call is ignored, unless it is another answer: then there is none. What was
-    parsed of the message is taken only where it holds nothing of the kind: LangChain's parsers complete JSON that was
-    cut off.
-
-    Raises:
-        TypeError: It holds no message.
+    parsed is taken only where the message holds neither: LangChain's parsers complete JSON that was cut off.
     """
     parts = as_dict(answer)
     message, parsed = parts.get("raw"), parts.get("parsed")

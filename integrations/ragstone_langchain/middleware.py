@@ -75,11 +75,7 @@ class MonitorMiddleware(AgentMiddleware[AgentState[Any], Any]):
     def after_agent(
         self, state: AgentState[Any], runtime: "Runtime[Any]", config: RunnableConfig | None = None
     ) -> dict[str, Any] | None:
-        """Hand over the run; LangGraph calls it when the agent has answered.
-
-        Returns:
-            None: nothing of the agent's is changed.
-        """
+        """Submit the run; LangGraph calls it when the agent has answered. Nothing of the agent's is changed."""
         try:
             self._hand_over(state, runtime, config or {})
         except Exception as error:
@@ -89,7 +85,7 @@ class MonitorMiddleware(AgentMiddleware[AgentState[Any], Any]):
     async def aafter_agent(
         self, state: AgentState[Any], runtime: "Runtime[Any]", config: RunnableConfig | None = None
     ) -> dict[str, Any] | None:
-        """Hand over the run; as `after_agent`."""
+        """Submit the run."""
         return self.after_agent(state, runtime, config)
 
     def _hand_over(self, state: AgentState[Any], runtime: object, config: RunnableConfig) -> None:

@@ -53,12 +53,7 @@ _RUN_FACTS = ("name", "tags", "error")  # under these the sample's metadata says
 class LiveRun(OpenSample):
     """What is known of a run that will be a sample.
 
-    Attributes:
-        run_id: Its id.
-        name: Its name.
-        tags: Its tags.
-        inputs: Its inputs; None where it is streamed, until its end.
-        interrupted: Whether a node has interrupted a graph.
+    Its inputs are None where it is streamed, until its end. It is interrupted where a node has interrupted a graph.
     """
 
     run_id: UUID = field(kw_only=True)
@@ -78,12 +73,7 @@ class Options:
 
 
 class Recorder:
-    """Follows runs from their start to their end.
-
-    Args:
-        monitor: Takes the samples.
-        options: What the user chose.
-    """
+    """Follows runs from their start to their end, and hands their samples to a monitor."""
 
     def __init__(self, monitor: "Monitor", options: Options) -> None:
         self._monitor = monitor
@@ -240,14 +230,7 @@ class Recorder:
 def live_sample(
     run: LiveRun, outputs: object, retriever_tools: frozenset[str], error: BaseException | None = None
 ) -> Sample | None:
-    """Return the sample of a run that has ended; None where there is nothing in it at all.
-
-    Args:
-        run: What is known of it.
-        outputs: What it returned; None where it failed.
-        retriever_tools: Names of tools whose messages are contexts.
-        error: What the app raised.
-    """
+    """Return the sample of a run that has ended, or failed with an error; None where there is nothing in it at all."""
     inputs, outputs = last_turn(run.inputs), last_turn(outputs)
     question = if_readable(find_question, inputs, outputs) if run.question is None else run.question
     contexts = _contexts(run, inputs, outputs, retriever_tools)
@@ -294,14 +277,7 @@ def _extracted(run: LiveRun, extract: Extract, outputs: object, error: BaseExcep
 
 
 def about_run(run: LiveRun, error: BaseException | None = None) -> dict[str, object]:
-    """Return a sample's metadata: the run's name, tags and what JSON can hold of its metadata, and the app's error.
-
-    Example:
-        >>> from uuid import uuid4
-        >>> metadata = {"thread_id": "7", "lock": object()}
-        >>> about_run(LiveRun(run_id=uuid4(), name="rag", tags=("prod",), metadata=metadata), ValueError("boom"))
-        {'thread_id': '7', 'name': 'rag', 'tags': ['prod'], 'error': 'ValueError: boom'}
-    """
+    """Return a sample's metadata: the run's name, tags and what JSON can hold of its metadata, and the app's error."""
     about = {name: plain for name, value in run.metadata.items() if (plain := _plain(value)) is not _NO_JSON}
     about = {name: value for name, value in about.items() if name not in _RUN_FACTS}
     about |= {"name": run.name, "tags": list(run.tags)}

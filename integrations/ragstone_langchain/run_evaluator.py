@@ -17,19 +17,7 @@ if TYPE_CHECKING:
 
 
 class RagRunEvaluator(RunEvaluator):
-    """A `RagEvaluator` as LangSmith's `RunEvaluator`; made by `RagEvaluator.as_run_evaluator`.
-
-    Args:
-        evaluator: The evaluator.
-
-    Example:
-        >>> from ragstone import ContextRelevancy
-        >>> from ragstone.testing import FakeLLM
-        >>> from ragstone_langchain.evaluator import RagEvaluator
-        >>> evaluator = RagEvaluator(ContextRelevancy(llm=FakeLLM(lambda request: {"ids": [1]})))
-        >>> RagRunEvaluator(evaluator).feedback_keys
-        ['context_relevancy']
-    """
+    """A `RagEvaluator` as LangSmith's `RunEvaluator`; made by `RagEvaluator.as_run_evaluator`."""
 
     def __init__(self, evaluator: "RagEvaluator") -> None:
         self._evaluator = evaluator
@@ -45,12 +33,9 @@ class RagRunEvaluator(RunEvaluator):
         example: "Example | None" = None,
         evaluator_run_id: "UUID | None" = None,  # noqa: ARG002 - LangSmith's
     ) -> EvaluationResult:
-        """Score a run.
+        """Score a run; an example's outputs are the reference.
 
-        Args:
-            run: The run. Contexts that are not in its outputs are taken from its `child_runs`, where they are loaded.
-            example: Its outputs are the reference.
-            evaluator_run_id: Not used: there is no run of the evaluator's own.
+        Contexts that are not in the run's outputs are taken from its `child_runs`, where they are loaded.
         """
         return EvaluationResult(**self._evaluator.result(_arguments(run, example)))
 
@@ -90,15 +75,6 @@ def retriever_outputs(run: _Run) -> "Sequence[object] | None":
     A retriever inside another one, as an ensemble or a reranker has them, found what the outer one chooses from.
     One that failed returned nothing.
 
-    Example:
-        >>> from datetime import datetime
-        >>> from types import SimpleNamespace
-        >>> outputs = {"documents": [{"page_content": "Emma is a novel."}]}
-        >>> parts = dict(start_time=datetime(2026, 1, 1), inputs={}, child_runs=None)
-        >>> search = SimpleNamespace(run_type="retriever", outputs=outputs, **parts)
-        >>> root = SimpleNamespace(run_type="chain", outputs={}, **(parts | {"child_runs": [search]}))
-        >>> retriever_outputs(root) == [outputs]
-        True
     """
     return [inner.outputs for inner in _outermost_retrievers(run) if inner.outputs is not None] or None
 
