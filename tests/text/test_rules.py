@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragstone.text import WINDOW, _easy, _pysbd, languages, split_sentences
-from ragstone.text._align import align
 from ragstone.text._easy import easy_starts
+from ragstone.text._pysbd import align
 
 TEXT = (
     "the The cat a A I i ii c is no No p Mr Dr e.g U.S U.S.A etc art may town Élan été 1 12 123 1984 3.5 "

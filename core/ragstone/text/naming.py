@@ -4,7 +4,7 @@
 import re
 from collections import Counter
 
-from ragstone.text.scripts import SCRIPTS
+from ragstone.text.sentences import SCRIPTS
 
 _MOST = 2000  # characters looked at: enough to tell, and little to do for a book
 _SCRIPTS = {
