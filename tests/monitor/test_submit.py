@@ -428,7 +428,7 @@ def test_options_that_cannot_be() -> None:
         ({"metrics": []}, "metrics: is empty"),
         ({"metrics": [5]}, "metrics: holds int"),
         ({"metrics": ContextRelevancy}, "metrics: is the class ContextRelevancy, not an object of it"),
-        ({"metrics": [metric(), metric()]}, "two are context_relevancy"),
+        ({"metrics": [metric(), metric()]}, "two are called .'context_relevancy'"),
         ({"sinks": [5]}, "sinks: holds int"),
         ({"sinks": [Kept(), Kept()]}, "two are called 'kept'"),
         ({"sample_rate": float("nan")}, "sample_rate"),

@@ -203,3 +203,10 @@ class Delivery:
         if item.row is not None:
             self._delivered([item.row])
         return True
+
+
+def deliver(deliveries: Iterable[Delivery], records: Sequence[Record]) -> None:
+    """Hand outcomes that no outbox has to every sink."""
+    items = [Item(None, record) for record in records]
+    for delivery in deliveries:
+        delivery.put(items)

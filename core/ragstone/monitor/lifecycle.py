@@ -12,7 +12,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 
 from ragstone.monitor.counters import STATUSES, FlushResult, Stats
-from ragstone.monitor.delivery import Delivery, Item
+from ragstone.monitor.delivery import Delivery, deliver
 from ragstone.monitor.intake import LOOK, Intake
 from ragstone.monitor.outbox_worker import OutboxWorker
 from ragstone.monitor.settings import Settings
@@ -31,8 +31,8 @@ class Pipeline:
 
     Attributes:
         shared: What its parts share.
-        counters: What became of the samples.
         intake: Takes samples on the app's threads.
+        workers: Judge them.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -45,12 +45,11 @@ class Pipeline:
         self._bell: SimpleQueue[None] = SimpleQueue()
         self._hurry = False
         self.shared = shared = Shared(settings)
-        self.counters = shared.counters
         self._queue = shared.queue
-        self._deliveries = {sink.name: Delivery(sink, self.counters, self._delivered) for sink in settings.sinks}
+        self._deliveries = {sink.name: Delivery(sink, self.shared.counters, self._delivered) for sink in settings.sinks}
         outbox = settings.outbox
         self._outbox = None if outbox is None else OutboxWorker(outbox, shared, self._deliveries)
-        self._workers = Workers(shared, done=self._done, late=self._late)
+        self.workers = Workers(shared, done=self._done, late=self._late)
         self.intake = Intake(shared, self._outbox, start=self.start, queued=self._queued, done=self._done)
 
     # --- start ------------------------------------------------------------------------------------------------
@@ -62,10 +61,10 @@ class Pipeline:
         try:
             account = self.shared.account = self.shared.account or self._settings.account()
             if account is not None:
-                account.failed = partial(self.counters.failed, "budget")
+                account.failed = partial(self.shared.counters.failed, "budget")
             for delivery in self._deliveries.values():
                 delivery.start()
-            self._workers.start()
+            self.workers.start()
             start_thread(self._maintain, "ragstone-monitor")
             atexit.register(_at_exit, weakref.ref(self))
             self._started_at = self._settings.clock()
@@ -76,14 +75,6 @@ class Pipeline:
         """Start now, not with the first sample, if there may be something in an outbox."""
         if self._outbox is not None and not self.shared.closed:
             self.start()
-
-    def pause(self) -> None:
-        """Judge nothing further for now."""
-        self._workers.pause()
-
-    def resume(self) -> None:
-        """Judge again."""
-        self._workers.resume()
 
     # --- the way of a task ------------------------------------------------------------------------------------
 
@@ -96,21 +87,17 @@ class Pipeline:
     def _done(self, task: Task) -> None:
         """Hand on a task that has nothing left to do."""
         if self._outbox is None:
-            self._deliver(task)
+            deliver(self._deliveries.values(), task.records)
         else:
             self._outbox.done(task)
             self._wake()
         self._settle(task)
 
-    def _deliver(self, task: Task) -> None:
-        for delivery in self._deliveries.values():
-            delivery.put([Item(None, record) for record in task.records])
-
     def _settle(self, task: Task) -> None:
         """Count what came of a task, now that it was handed on: what is counted is no longer waited for."""
         settled, task.settled = task.settled, []
         for status, reason in settled:
-            self.counters.settle(status, reason)
+            self.shared.counters.settle(status, reason)
 
     def _delivered(self, rows: list[int]) -> None:
         if self._outbox is not None:
@@ -119,16 +106,16 @@ class Pipeline:
 
     def _late(self, task: Task) -> None:
         """Count a task that comes when all was put away. The outbox still has it, if it ever did."""
-        self._deliver(task)
+        deliver(self._deliveries.values(), task.records)
         if task.saved:
-            self.counters.settle("spooled", "outbox", task.open)
+            self.shared.counters.settle("spooled", "outbox", task.open)
         else:
-            self.counters.cut_off(task.open)
+            self.shared.counters.cut_off(task.open)
         self._settle(task)
 
     def _put_away(self) -> None:
         late = self._queue.drain()
-        self._workers.release()  # the threads' own signs to end were among them
+        self.workers.release()  # the threads' own signs to end were among them
         for task in late + ([] if self._outbox is None else self._outbox.arrivals.drain()):
             self._late(task)
 
@@ -144,12 +131,12 @@ class Pipeline:
                 if self._outbox is not None:
                     hurry, self._hurry = self._hurry, False
                     self._outbox.turn(hurry=hurry)
-                self._workers.check_timeouts()
+                self.workers.check_timeouts()
                 if time.monotonic() - reported >= _SECONDS_BETWEEN_REPORTS:
                     reported = time.monotonic()
                     self._report()
             except Exception as error:
-                self.counters.failed("monitor", error)
+                self.shared.counters.failed("monitor", error)
             with suppress(Empty):
                 self._bell.get(timeout=_TICK)
 
@@ -164,8 +151,8 @@ class Pipeline:
         polls = 0
         while not self.shared.ended.is_set():
             if (
-                self.counters.pending()
-                or self._workers.settling()
+                self.shared.counters.pending()
+                or self.workers.settling()
                 or any(delivery.waiting() for delivery in self._deliveries.values())
             ):
                 polls = 0
@@ -177,7 +164,7 @@ class Pipeline:
                 self._wake()
                 if self._outbox.empty_polls >= polls and not self._outbox.busy():
                     break
-            if self._workers.paused or (deadline is not None and time.monotonic() >= deadline):
+            if self.workers.paused or (deadline is not None and time.monotonic() >= deadline):
                 break
             time.sleep(LOOK)
         if self._outbox is not None:
@@ -186,7 +173,7 @@ class Pipeline:
 
     def _left(self) -> FlushResult:
         undelivered = sum(delivery.undelivered() for delivery in self._deliveries.values())
-        return FlushResult(remaining=self.counters.remaining(), undelivered=undelivered)
+        return FlushResult(remaining=self.shared.counters.remaining(), undelivered=undelivered)
 
     def close(self, timeout: float | None) -> FlushResult:
         """Take nothing more, do what is left while there is time, and leave the rest to the outbox."""
@@ -209,11 +196,11 @@ class Pipeline:
         self._end(1.0)
         if lost := self.stats().reasons.get("dropped", {}).get("closed", 0):
             error = RuntimeError(f"{lost} evaluations were not made: call close(), or use outbox=")
-            self.counters.failed("exit", error)
-            self.counters.log()
+            self.shared.counters.failed("exit", error)
+            self.shared.counters.log()
 
     def _end(self, timeout: float) -> None:
-        left = self._workers.stop()
+        left = self.workers.stop()
         if self.shared.account is not None:
             self.shared.account.close()
         self.shared.ended.set()  # before the queue is emptied: who puts something in later looks whether it is set
@@ -223,13 +210,13 @@ class Pipeline:
             self._outbox.close(left, self._queue.drain)
         else:
             for task in left:
-                self._deliver(task)
-            self.counters.cut_off(sum(task.open for task in left))
-        self._workers.release()
+                deliver(self._deliveries.values(), task.records)
+            self.shared.counters.cut_off(sum(task.open for task in left))
+        self.workers.release()
         for task in left:
             self._settle(task)
         until = time.monotonic() + _JOIN_TIMEOUT
-        while (self.counters.pending() or self._workers.settling()) and time.monotonic() < until:
+        while (self.shared.counters.pending() or self.workers.settling()) and time.monotonic() < until:
             time.sleep(LOOK)  # what a thread had just taken in hand comes back
         self._report()
         for delivery in self._deliveries.values():
@@ -237,7 +224,7 @@ class Pipeline:
         until = time.monotonic() + timeout + _SECONDS_FOR_LAST_CALL
         for delivery in self._deliveries.values():
             delivery.join(max(0.0, until - time.monotonic()))
-        self.counters.log()
+        self.shared.counters.log()
 
     # --- counters ---------------------------------------------------------------------------------------------
 
@@ -258,13 +245,11 @@ class Pipeline:
 
     def stats(self) -> Stats:
         """Return the counters."""
-        stats = self.counters.stats({name: delivery.stats() for name, delivery in self._deliveries.items()})
+        stats = self.shared.counters.stats({name: delivery.stats() for name, delivery in self._deliveries.items()})
         account = self.shared.account
         waiting = 0 if account is None else min(stats.pending, account.waiting)
         reasons = {**stats.reasons, "pending": {"ledger": waiting}} if waiting else stats.reasons
-        return replace(
-            stats, in_hand=self._workers.in_hand(), queued_bytes=self.intake.waiting_bytes(), reasons=reasons
-        )
+        return replace(stats, in_hand=self.workers.in_hand(), queued_bytes=self.intake.waiting_bytes(), reasons=reasons)
 
 
 def _at_exit(reference: "weakref.ref[Pipeline]") -> None:

@@ -147,7 +147,7 @@ class Monitor:
 
     def skip(self, reason: str) -> None:
         """Count a run of the app that gave no sample, for handlers; `stats().skipped` has it by reason."""
-        self._pipeline.counters.skip(reason)
+        self._pipeline.shared.counters.skip(reason)
 
     def failed(self, place: str, error: BaseException) -> None:
         """Count an exception in code that stands between the app and us, and log it at most once a minute."""
@@ -171,11 +171,11 @@ class Monitor:
 
     def pause(self) -> None:
         """Judge nothing further; samples are taken all the same, until the queue is full."""
-        self._pipeline.pause()
+        self._pipeline.workers.pause()
 
     def resume(self) -> None:
         """Judge again after `pause`."""
-        self._pipeline.resume()
+        self._pipeline.workers.resume()
 
     def stats(self) -> Stats:
         """Return what became of this process's samples so far."""

@@ -2,16 +2,17 @@
 
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from ragstone.monitor.delivery import MOST_WAITING, Delivery, Item
+from ragstone.monitor.delivery import MOST_WAITING, Delivery, Item, deliver
 from ragstone.monitor.task import Shared, Task, TaskQueue
 from ragstone.store.pending import Pending
+from ragstone.store.record import Record
 
 if TYPE_CHECKING:
     from ragstone.store.outbox import Outbox
@@ -87,7 +88,7 @@ class OutboxWorker:
         with self._lock:
             if self._closed:
                 return
-            if not self._usable() or not self._write(*self._shared.room()):
+            if not self._write():
                 self._go_on_without()
             elif hurry or time.monotonic() >= self._look_at:
                 self._look()
@@ -104,7 +105,7 @@ class OutboxWorker:
             try:
                 left = [*left, *late()]
                 self._use_at = -1.0
-                written = self._usable() and self._write_the_rest(left)
+                written = self._write_the_rest(left)
             finally:
                 if self._outbox is not None:
                     self._outbox.close()
@@ -117,30 +118,31 @@ class OutboxWorker:
 
     # --- inside a turn ----------------------------------------------------------------------------------------
 
-    def _usable(self) -> bool:
-        if time.monotonic() < self._use_at:
-            return False
-        if self._outbox is None:
-            from ragstone.store.outbox import Outbox  # loads sqlite3
+    def _transact(self, work: Callable[["Outbox"], T]) -> T | None:
+        """Do some work in one transaction; None when the file could not be used, which is counted.
 
-            try:
+        It is tried again soon: a file that is locked or full now need not be so for long.
+        """
+        if time.monotonic() < self._use_at:
+            return None
+        from ragstone.store.outbox import Outbox  # loads sqlite3
+
+        try:
+            if self._outbox is None:
                 self._outbox = Outbox(self._path)
-            except Exception as error:
-                self._failed(error)
-                return False
-            self._look_at = self._adopt_at = -1.0
-            self._fall_behind()  # what an earlier process could not deliver
-        return True
+                self._look_at = self._adopt_at = -1.0
+                self._fall_behind()  # what an earlier process could not deliver
+            with self._outbox.transaction():
+                return work(self._outbox)
+        except Exception as error:
+            self._counters.failed("outbox", error)
+            self._use_at = self._look_at = time.monotonic() + _SECONDS_AFTER_FAILURE
+            self.empty_polls += 1
+            return None
 
     def _fall_behind(self) -> None:
         for delivery in self._deliveries.values():
             delivery.behind = True
-
-    def _failed(self, error: Exception) -> None:
-        """Count it and try again soon: a file that is locked or full now need not be so for long."""
-        self._counters.failed("outbox", error)
-        self._use_at = self._look_at = time.monotonic() + _SECONDS_AFTER_FAILURE
-        self.empty_polls += 1
 
     def _fill(self, most: int | None = None) -> _Batch:
         """Add to the batch what waits, so many of each at most."""
@@ -152,42 +154,46 @@ class OutboxWorker:
         self._batch_bytes = sum(task.size for task in batch.arrivals)
         return batch
 
-    def _write(self, free: int, free_bytes: int) -> bool:
-        """Write a batch, and keep in memory what there is room for; False when it could not be written."""
-        outbox, batch = self._outbox, self._fill(_BATCH)
-        if outbox is None or not batch:
-            return outbox is not None
-        mine: list[Task] = []
-        spooled: list[Task] = []
-        duplicates: list[Task] = []
-        items: list[tuple[str, Item]] = []
-        try:
-            with outbox.transaction():
-                for task in batch.arrivals:
-                    fits = free > 0 and free_bytes >= task.size
-                    if not outbox.add(task, mine=fits):
-                        duplicates.append(task)
-                    elif fits:
-                        mine.append(task)
-                        free, free_bytes = free - 1, free_bytes - task.size
-                    else:
-                        spooled.append(task)
-                for task in (*batch.late, *batch.done):
-                    items += self._finish(outbox, task)
-                outbox.delivered(batch.rows)
-        except Exception as error:
-            self._failed(error)
+    def _write(self, *, leave: bool = False) -> bool:
+        """Write a batch, and unless all is left to others keep in memory what there is room for; False on failure."""
+        batch = self._fill(_BATCH)
+        if not batch and self._outbox is not None:
+            return True
+        room = (0, 0) if leave else self._shared.room()
+        written = self._transact(lambda outbox: self._write_batch(outbox, batch, *room))
+        if written is None:
             return False
         self._batch = _Batch()
+        mine, settled, items = written
         for task in mine:
             task.saved = True
             self._shared.queue.put(task)
         self._batch_bytes = 0
-        self._counters.settle("duplicate", "in_outbox", sum(task.open for task in duplicates))
-        self._counters.settle("spooled", "outbox", sum(task.open for task in spooled))
-        self._counters.settle("spooled", "outbox", sum(len(task.retries) for task in batch.done))
+        self._counters.settle("duplicate", "in_outbox", settled["duplicate"])
+        self._counters.settle("spooled", "outbox", settled["spooled"])
         self._deliver(items)
         return True
+
+    def _write_batch(
+        self, outbox: "Outbox", batch: _Batch, free: int, free_bytes: int
+    ) -> tuple[list[Task], Counter[str], list[tuple[str, Item]]]:
+        """Return the tasks that this process takes, the numbers of the others, and what is to be delivered."""
+        mine: list[Task] = []
+        settled = Counter(spooled=sum(len(task.retries) for task in batch.done))
+        items: list[tuple[str, Item]] = []
+        for task in batch.arrivals:
+            fits = free > 0 and free_bytes >= task.size
+            if not outbox.add(task, mine=fits):
+                settled["duplicate"] += task.open
+            elif fits:
+                mine.append(task)
+                free, free_bytes = free - 1, free_bytes - task.size
+            else:
+                settled["spooled"] += task.open
+        for task in (*batch.late, *batch.done):
+            items += self._finish(outbox, task)
+        outbox.delivered(batch.rows)
+        return mine, settled, items
 
     def _finish(self, outbox: "Outbox", task: Task) -> list[tuple[str, Item]]:
         """Forget a task, or leave the rest of it for later, and keep its outcomes for the sinks."""
@@ -213,32 +219,29 @@ class OutboxWorker:
 
     def _look(self) -> None:
         """Take up samples that nobody works on, and records that a sink is behind with."""
-        outbox, now, (free, free_bytes) = self._outbox, time.monotonic(), self._shared.room()
-        if outbox is None:
-            return
+        now, (free, free_bytes) = time.monotonic(), self._shared.room()
         self._look_at = now + _SECONDS_BETWEEN_LOOKS
         most = max(0, min(free, _BATCH)) if free_bytes > 0 else 0
-        try:
-            with outbox.transaction():
-                if now >= self._adopt_at:
-                    self._adopt_at = now + _SECONDS_BETWEEN_ADOPTIONS
-                    if outbox.adopt():
-                        self._fall_behind()
-                claimed = outbox.claim(
-                    most,
-                    sorted(self._versions),
-                    most_bytes=free_bytes,
-                    first_too=not len(self._shared.queue),
-                    put_off_too=self.put_off_too,
-                )
-                undelivered = {
-                    name: outbox.undelivered(name, MOST_WAITING)
-                    for name, delivery in self._deliveries.items()
-                    if delivery.behind and not delivery.waiting() and not self._rows
-                }
-        except Exception as error:
-            self._failed(error)
+        first_too = not len(self._shared.queue)
+
+        def look(outbox: "Outbox") -> tuple[list[tuple[Pending, bool]], dict[str, list[tuple[int, Record]]]]:
+            if now >= self._adopt_at:
+                self._adopt_at = now + _SECONDS_BETWEEN_ADOPTIONS
+                if outbox.adopt():
+                    self._fall_behind()
+            names = sorted(self._versions)
+            claimed = outbox.claim(
+                most, names, most_bytes=free_bytes, first_too=first_too, put_off_too=self.put_off_too
+            )
+            return claimed, {
+                name: outbox.undelivered(name, MOST_WAITING)
+                for name, delivery in self._deliveries.items()
+                if delivery.behind and not delivery.waiting() and not self._rows
+            }
+
+        if (seen := self._transact(look)) is None:
             return
+        claimed, undelivered = seen
         for pending, left_by_us in claimed:
             self._take_up(pending, left_by_us=left_by_us)
         for name, rows in undelivered.items():
@@ -292,7 +295,8 @@ class OutboxWorker:
                 self._counters.cut_off(task.open)
             else:
                 self._counters.settle("dropped", "outbox_failed", task.open)
-            self._deliver_from_memory(task)
+            deliver(self._deliveries.values(), task.records)
+            task.records = []
         for task in batch.done:
             if task.saved:
                 self._counters.settle("spooled", "outbox", len(task.retries))
@@ -302,28 +306,23 @@ class OutboxWorker:
                     self._counters.settle("unscored", record.outcome.reason)
                     task.records.append(record)
                 task.retries = []
-            self._deliver_from_memory(task)
+            deliver(self._deliveries.values(), task.records)
+            task.records = []
         batch.arrivals, batch.done, self._batch_bytes = [], [], 0
-
-    def _deliver_from_memory(self, task: Task) -> None:
-        self._deliver((name, Item(None, record)) for record in task.records for name in self._deliveries)
-        task.records = []
 
     def _write_the_rest(self, left: Sequence[Task]) -> bool:
         """Write all that waits and is left; False when it could not be written."""
         while len(self.arrivals) or self._done or self._rows or self._batch:
-            if not self._write(0, 0):
+            if not self._write(leave=True):
                 return False
-        outbox = self._outbox
-        if outbox is None:
-            return False
-        try:
-            with outbox.transaction():
-                for task in left:
-                    outbox.put_off(task.left(task.attempts), 0.0)
-                    self._keep(outbox, task)
-        except Exception as error:
-            self._counters.failed("outbox", error)
+
+        def put_off(outbox: "Outbox") -> bool:
+            for task in left:
+                outbox.put_off(task.left(task.attempts), 0.0)
+                self._keep(outbox, task)
+            return True
+
+        if not self._transact(put_off):
             return False
         self._counters.settle("spooled", "outbox", sum(task.open for task in left))
         return True

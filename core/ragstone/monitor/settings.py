@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, TypeVar, cast
 
 from ragstone.limits.budget import Account, Budget, MemoryLedger
 from ragstone.metrics.base import Metric
@@ -16,6 +16,8 @@ from ragstone.monitor.redaction import Redact
 from ragstone.monitor.sampling import Sampling, check_function
 from ragstone.store.base import Sink
 
+K = TypeVar("K")
+T = TypeVar("T")
 WhenFull = Literal["drop_newest", "drop_oldest", "spool", "block"]
 
 
@@ -67,16 +69,12 @@ def check_type(name: str, value: object, types: tuple[type, ...], instead: str) 
 
 def metrics_by_key(metrics: Metric | Sequence[Metric]) -> dict[tuple[str, str], Metric]:
     """Return the metrics by name and version; refuse what is none, and two that could not be told apart."""
-    check_type("metrics", metrics, (Metric, Iterable), "metrics, such as ContextRelevancy(llm=...)")
-    by_key: dict[tuple[str, str], Metric] = {}
-    for metric in [metrics] if isinstance(metrics, Metric) else metrics:
-        _check_item("metrics", metric, Metric, "metrics, such as ContextRelevancy(llm=...)")
-        key = metric.name, metric.version
-        if key in by_key:
-            raise ValueError(f"metrics: two are {key[0]} of version {key[1]}; their outcomes could not be told apart")
-        by_key[key] = metric
+    instead = "metrics, such as ContextRelevancy(llm=...)"
+    by_key: dict[tuple[str, str], Metric] = _by_key(
+        "metrics", metrics, Metric, lambda metric: (metric.name, metric.version), instead
+    )
     if not by_key:
-        raise ValueError("metrics: is empty; pass a metric, such as ContextRelevancy(llm=...)")
+        raise ValueError(f"metrics: is empty; pass {instead}")
     return by_key
 
 
@@ -87,19 +85,19 @@ def named_sinks(sinks: Sink | Sequence[Sink] | None) -> list[Sink]:
 
         return [SQLiteSink()]
     instead = "sinks of ragstone.sinks, such as SQLiteSink(PATH)"
-    check_type("sinks", sinks, (Sink, Sequence), instead)
-    by_name: dict[str, Sink] = {}
-    for sink in [sinks] if isinstance(sinks, Sink) else sinks:
-        _check_item("sinks", sink, Sink, instead)
-        if sink.name in by_name:
-            raise ValueError(f"sinks: two are called {sink.name!r}; give one of them another name=")
-        by_name[sink.name] = sink
-    return list(by_name.values())
+    return list(_by_key("sinks", sinks, Sink, lambda sink: sink.name, instead).values())
 
 
-def _check_item(name: str, item: object, kind: type, instead: str) -> None:
-    if not isinstance(item, kind):
-        raise TypeError(f"{name}: holds {type(item).__name__}; pass {instead}")
+def _by_key(name: str, items: T | Sequence[T], kind: type[Any], key: Callable[[T], K], instead: str) -> dict[K, T]:
+    check_type(name, items, (kind, Iterable), instead)
+    by_key: dict[K, T] = {}
+    for item in cast("list[T]", [items] if isinstance(items, kind) else items):
+        if not isinstance(item, kind):
+            raise TypeError(f"{name}: holds {type(item).__name__}; pass {instead}")
+        if key(item) in by_key:
+            raise ValueError(f"{name}: two are called {key(item)!r}; their outcomes could not be told apart")
+        by_key[key(item)] = item
+    return by_key
 
 
 def outbox_path(outbox: str | os.PathLike[str] | None) -> Path | None:
