@@ -384,7 +384,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
             'answer.problem is None or "response" not in',
             'answer.problem is None or "response" in',
         ),
-        ("llama_index_kept_prompts", "if step not in given}", "if step in given}"),
+        ("llama_index_kept_prompts", "if step not in texts}", "if step in texts}"),
     ],
     ("integrations/ragstone_llama_index/legacy.py", "with_llama_index/test_monitor_legacy.py"): [
         ("llama_index_legacy_twice", " and not is_instrumented(self._recorder.monitor)", ""),
