@@ -12,19 +12,12 @@ if TYPE_CHECKING:
     from ragstone_llama_index.evaluator import MetricEvaluator, MetricResult
     from ragstone_llama_index.legacy import MonitorCallbackHandler
     from ragstone_llama_index.llm import LlamaIndexLLM
-    from ragstone_llama_index.query_engine import (
-        EngineReport,
-        EngineRow,
-        aevaluate_query_engine,
-        evaluate_query_engine,
-    )
+    from ragstone_llama_index.query_engine import aevaluate_query_engine, evaluate_query_engine
     from ragstone_llama_index.spans import instrument, uninstrument
     from ragstone_llama_index.tracing import JUDGE_TAG
 
 __all__ = [
     "JUDGE_TAG",
-    "EngineReport",
-    "EngineRow",
     "LlamaIndexEmbedder",
     "LlamaIndexLLM",
     "MetricEvaluator",
@@ -38,8 +31,6 @@ __all__ = [
 
 _HOME = {
     "JUDGE_TAG": "tracing",
-    "EngineReport": "query_engine",
-    "EngineRow": "query_engine",
     "LlamaIndexEmbedder": "embedder",
     "LlamaIndexLLM": "llm",
     "MetricEvaluator": "evaluator",

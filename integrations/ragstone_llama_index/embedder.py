@@ -1,7 +1,7 @@
 """`LlamaIndexEmbedder`: any LlamaIndex embedding model as an embedder."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
@@ -36,6 +36,8 @@ class LlamaIndexEmbedder:
         >>> LlamaIndexEmbedder(MockEmbedding(embed_dim=4)).embed(["One.", "Two."]).shape
         (2, 4)
     """
+
+    one_loop: ClassVar[bool] = True  # `ragstone.evaluate`, which has a loop of its own, calls the sync half
 
     def __init__(
         self, embed_model: BaseEmbedding | None = None, *, in_threads: bool | None = None, trace: bool = False

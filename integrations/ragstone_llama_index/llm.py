@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse, MessageRole
 from llama_index.core.constants import DEFAULT_CONTEXT_WINDOW
@@ -62,6 +62,8 @@ class LlamaIndexLLM:
         >>> judge
         LlamaIndexLLM('MockLLM')
     """
+
+    one_loop: ClassVar[bool] = True  # `ragstone.evaluate`, which has a loop of its own, calls the sync half
 
     def __init__(
         self,

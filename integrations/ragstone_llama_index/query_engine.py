@@ -1,233 +1,193 @@
 """`evaluate_query_engine`: put questions to a query engine and score what it answers."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import AsyncGenerator, Generator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import aclosing
 from contextvars import copy_context
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.llms import LLM
 from llama_index.core.schema import MetadataMode
 
-from ragstone.batch import MetricInfo, MetricSummary, Record
-from ragstone.errors import ascore_safely, describe, score_safely
+import ragstone
+from ragstone import Report, aevaluate, evaluate
+from ragstone.errors import describe
+from ragstone.judge import Embedder
 from ragstone.metrics import Metric
-from ragstone.metrics.options import check_count
-from ragstone.outcome import Outcome
-from ragstone_llama_index.arguments import Metrics, by_name, check_asked
-from ragstone_llama_index.bounded import bounded
-from ragstone_llama_index.evaluator import no_response
+from ragstone.sample import Row
+from ragstone_llama_index.evaluator import MetricEvaluator
 from ragstone_llama_index.responses import Answer, AnyResponse, Mode, aread_response, check_mode, read_response
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
-
-
-@dataclass(frozen=True, slots=True)
-class EngineRow:
-    """A question, what the engine answered, and the outcome by each metric.
-
-    Attributes:
-        question: What was asked.
-        response: What the engine answered; None when it failed.
-        contexts: The texts of its source nodes.
-        outcomes: A `Score` or an `Unscored` by the metric's name.
-        error: What the engine raised, or why its stream gave no text; None when all went well.
-    """
-
-    question: str
-    response: str | None
-    contexts: tuple[str, ...]
-    outcomes: Mapping[str, Outcome]
-    error: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class EngineReport:
-    """What an evaluation found.
-
-    Attributes:
-        rows: One per question, in the order of the questions.
-        summaries: Mean, counts, failures by reason and usage, by the metric's name.
-
-    Example:
-        >>> summary = MetricSummary(MetricInfo("demo", "1", "judge"))
-        >>> print(EngineReport(rows=(), summaries={"demo": summary}))
-        demo: no score (0 of 0)
-    """
-
-    rows: tuple[EngineRow, ...]
-    summaries: Mapping[str, MetricSummary]
-
-    def __str__(self) -> str:
-        return "\n".join(f"{name}: {_line(summary)}" for name, summary in self.summaries.items())
+_AHEAD = 4  # times max_concurrency: questions that are asked before the first of them is scored, at most
 
 
 def evaluate_query_engine(
     engine: BaseQueryEngine,
     questions: Sequence[str],
-    metrics: Metrics,
+    metrics: Sequence[Metric | MetricEvaluator | str],
+    llm: LLM | ragstone.LLM | str | None = None,
+    embed_model: BaseEmbedding | Embedder | str | None = None,
     *,
     max_concurrency: int = 8,
     progress: bool | None = None,
     metadata_mode: Mode = MetadataMode.NONE,
-) -> EngineReport:
-    """Put each question to a query engine, score its answer by each metric, and sum up.
+) -> Report:
+    """Put each question to a query engine and score its answer by each metric, by `ragstone.evaluate`.
 
-    What the engine or a judge raises is on its row and touches no other. Works in threads, by the sync halves of
-    engine and judges, and so inside a running event loop too.
+    What the engine or a judge raises touches no other question. Without an answer, a metric that looks at it is
+    `Unscored("missing_input")` with the engine's error; the others score what was retrieved. Works in threads, by the
+    sync halves of engine and judges, and so inside a running event loop too.
 
     Args:
         engine: The app.
         questions: What to ask.
-        metrics: What to score by, metrics or evaluators; by names of yours where two have the same.
-            `AlignmentCoverage` wants `source="retrieved_contexts"` here: a question is not the original of its answer.
+        metrics: What to score by: metrics, evaluators, or names such as "context_relevancy"; no two of one name. A
+            metric object `AlignmentCoverage` wants `source="retrieved_contexts"` here: a question is not the original
+            of its answer.
+        llm: The judge of metrics by name; see `MetricEvaluator`.
+        embed_model: Their embedder; see `MetricEvaluator`.
         max_concurrency: Questions under way at most, and calls to judges at most, of all metrics together.
-        progress: Whether to show a bar; None: on a terminal.
+        progress: Whether to show a bar; None: on a terminal and in a notebook.
         metadata_mode: Which metadata of source nodes stand in the contexts; see `MetricEvaluator`.
+
+    Returns:
+        The report; its results are in the order of the questions, and `report.sample(result)` holds question, answer
+        and contexts.
 
     Raises:
         TypeError: `engine` is no query engine, a question is no text, or one of `metrics` is no metric.
         ValueError: Two metrics have the same name, there are none, `max_concurrency` is less than 1, or there is no
             such `metadata_mode`.
+        ragstone.batch.Interrupted: Ctrl-C. It is a KeyboardInterrupt, and its `report` holds what was scored.
 
     Example:
         >>> from llama_index.core import MockEmbedding, VectorStoreIndex
         >>> from llama_index.core.llms import MockLLM
         >>> from llama_index.core.schema import TextNode
-        >>> from ragstone import ContextRelevancy
         >>> from ragstone.testing import FakeLLM
         >>> nodes = [TextNode(text="It is long. Jane Austen wrote Emma.")]
         >>> index = VectorStoreIndex(nodes, embed_model=MockEmbedding(embed_dim=2))
-        >>> metric = ContextRelevancy(llm=FakeLLM(lambda request: {"ids": [2]}))
-        >>> engine = index.as_query_engine(llm=MockLLM())
-        >>> print(evaluate_query_engine(engine, ["Who wrote Emma?"], [metric]))
-        context_relevancy: mean 0.500 (1 of 1)
+        >>> engine, judge = index.as_query_engine(llm=MockLLM()), FakeLLM(lambda request: {"ids": [2]})
+        >>> report = evaluate_query_engine(engine, ["Who wrote Emma?"], ["context_relevancy"], judge)
+        >>> report.summary()["context_relevancy"].mean
+        0.5
     """
-    run = _Run(engine, questions, metrics, max_concurrency, metadata_mode)
-    rows: dict[int, EngineRow] = {}
-    with _bar(len(questions), progress) as step:
-        pool = ThreadPoolExecutor(max_concurrency, thread_name_prefix="ragstone-rows")
-        try:
-            futures = {
-                pool.submit(copy_context().run, run.row, engine, question): i for i, question in enumerate(questions)
-            }
-            for future in as_completed(futures):
-                rows[futures[future]] = future.result()
-                step()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-    return run.report([rows[i] for i in range(len(questions))])
+    _check(engine, questions)
+    mode = check_mode(metadata_mode)
+    return evaluate(
+        _rows(engine, questions, mode, max_concurrency),
+        _metrics(metrics, llm, embed_model),
+        max_concurrency=max_concurrency,
+        progress="auto" if progress is None else progress,
+        total=len(questions),
+    )
 
 
 async def aevaluate_query_engine(
     engine: BaseQueryEngine,
     questions: Sequence[str],
-    metrics: Metrics,
+    metrics: Sequence[Metric | MetricEvaluator | str],
+    llm: LLM | ragstone.LLM | str | None = None,
+    embed_model: BaseEmbedding | Embedder | str | None = None,
     *,
     max_concurrency: int = 8,
     progress: bool | None = None,
     metadata_mode: Mode = MetadataMode.NONE,
-) -> EngineReport:
+) -> Report:
     """Put each question to a query engine on the running event loop; otherwise as `evaluate_query_engine`."""
-    run = _Run(engine, questions, metrics, max_concurrency, metadata_mode)
-    places = asyncio.Semaphore(max_concurrency)
-    with _bar(len(questions), progress) as step:
+    _check(engine, questions)
+    async with aclosing(_arows(engine, questions, check_mode(metadata_mode), max_concurrency)) as rows:
+        return await aevaluate(
+            rows,
+            _metrics(metrics, llm, embed_model),
+            max_concurrency=max_concurrency,
+            progress="auto" if progress is None else progress,
+            total=len(questions),
+        )
 
-        async def row(question: str) -> EngineRow:
-            async with places:
-                done = await run.arow(engine, question)
-            step()
-            return done
 
-        tasks = [asyncio.ensure_future(row(question)) for question in questions]
+def _rows(
+    engine: BaseQueryEngine, questions: Sequence[str], mode: MetadataMode, most: int
+) -> Generator[Row, None, None]:
+    """Ask in threads, and yield in order."""
+
+    def ask(line: int, question: str) -> Row:
         try:
-            rows = await asyncio.gather(*tasks)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-    return run.report(rows)
-
-
-class _Run:
-    """The metrics of one evaluation, and what makes a row."""
-
-    def __init__(
-        self,
-        engine: BaseQueryEngine,
-        questions: Sequence[str],
-        metrics: Metrics,
-        max_concurrency: int,
-        mode: Mode,
-    ) -> None:
-        check_count("max_concurrency", max_concurrency)
-        check_asked(engine, questions)
-        named = by_name(metrics)
-        self._metrics = dict(zip(named, bounded(list(named.values()), max_concurrency), strict=True))
-        self._mode = check_mode(mode)
-
-    def row(self, engine: BaseQueryEngine, question: str) -> EngineRow:
-        try:
-            answer = read_response(cast("AnyResponse", engine.query(question)), self._mode)
+            return _row(line, question, read_response(cast("AnyResponse", engine.query(question)), mode))
         except Exception as error:
-            answer = _failed(error)
-        sample = answer.sample(question)
-        with ThreadPoolExecutor(len(self._metrics), thread_name_prefix="ragstone-metrics") as pool:
-            futures = [
-                pool.submit(copy_context().run, score_safely, metric, sample)
-                for metric in self._to_score(answer).values()
-            ]
-            return self._row(question, answer, [future.result() for future in futures])
+            return _row(line, question, _failed(error))
 
-    async def arow(self, engine: BaseQueryEngine, question: str) -> EngineRow:
-        try:
-            answer = await aread_response(cast("AnyResponse", await engine.aquery(question)), self._mode)
-        except Exception as error:
-            answer = _failed(error)
-        sample = answer.sample(question)
-        scored = await asyncio.gather(*(ascore_safely(metric, sample) for metric in self._to_score(answer).values()))
-        return self._row(question, answer, scored)
+    pool = ThreadPoolExecutor(most, thread_name_prefix="ragstone-questions")
+    asked: deque[Future[Row]] = deque()
+    try:
+        for line, question in enumerate(questions, 1):
+            asked.append(pool.submit(copy_context().run, ask, line, question))
+            if len(asked) == _AHEAD * most:
+                yield asked.popleft().result()
+        while asked:
+            yield asked.popleft().result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
-    def _to_score(self, answer: Answer) -> dict[str, Metric]:
-        """Return the metrics that can score the answer: without one, those that do not look at it."""
-        if answer.problem is None:
-            return self._metrics
-        return {
-            name: metric
-            for name, metric in self._metrics.items()
-            if "response" not in metric.required_fields and answer.contexts
-        }
 
-    def _row(self, question: str, answer: Answer, scored: Sequence[Outcome]) -> EngineRow:
-        by_name = dict(zip(self._to_score(answer), scored, strict=True))
-        problem = answer.problem or ""
-        outcomes = {name: by_name.get(name) or no_response(metric, problem) for name, metric in self._metrics.items()}
-        return EngineRow(question, answer.text, answer.contexts, outcomes, answer.problem)
+async def _arows(
+    engine: BaseQueryEngine, questions: Sequence[str], mode: MetadataMode, most: int
+) -> AsyncGenerator[Row, None]:
+    """Ask on the running loop, and yield in order."""
+    slots = asyncio.Semaphore(most)
 
-    def report(self, rows: Sequence[EngineRow]) -> EngineReport:
-        summaries = {name: MetricSummary(MetricInfo.of(metric)) for name, metric in self._metrics.items()}
-        for number, row in enumerate(rows, 1):
-            for name, outcome in row.outcomes.items():
-                summaries[name].add([Record(f"question {number}", outcome)])
-        return EngineReport(tuple(rows), summaries)
+    async def ask(line: int, question: str) -> Row:
+        async with slots:
+            try:
+                response = cast("AnyResponse", await engine.aquery(question))
+                return _row(line, question, await aread_response(response, mode))
+            except Exception as error:
+                return _row(line, question, _failed(error))
+
+    asked: deque[asyncio.Task[Row]] = deque()
+    try:
+        for line, question in enumerate(questions, 1):
+            asked.append(asyncio.create_task(ask(line, question)))
+            if len(asked) == _AHEAD * most:
+                yield await asked[0]
+                asked.popleft()
+        while asked:
+            yield await asked[0]
+            asked.popleft()
+    finally:
+        for task in asked:
+            task.cancel()
+        await asyncio.gather(*asked, return_exceptions=True)
+
+
+def _row(line: int, question: str, answer: Answer) -> Row:
+    return Row(line, answer.sample(question), answer.problem)
 
 
 def _failed(error: Exception) -> Answer:
     return Answer(None, (), f"the query engine failed ({describe(error)})")
 
 
-@contextmanager
-def _bar(total: int, progress: bool | None) -> "Generator[Callable[[], object], None, None]":
-    from tqdm import tqdm
+def _check(engine: object, questions: object) -> None:
+    if not (callable(getattr(engine, "query", None)) and callable(getattr(engine, "aquery", None))):
+        raise TypeError(f"engine: {type(engine).__name__} has no query and aquery; pass a query engine")
+    if isinstance(questions, str) or not isinstance(questions, Sequence):
+        raise TypeError(f"questions: is {type(questions).__name__}; pass a list of texts")
+    for i, question in enumerate(cast("Sequence[object]", questions)):
+        if not isinstance(question, str):
+            raise TypeError(f"questions[{i}]: is {type(question).__name__}, not text (str)")
 
-    with tqdm(total=total, unit="question", disable=None if progress is None else not progress) as bar:
-        yield bar.update
 
-
-def _line(summary: MetricSummary) -> str:
-    mean = "no score" if summary.mean is None else f"mean {summary.mean:.3f}"
-    failures = "".join(f"; {count} {reason}" for reason, count in summary.failures.most_common())
-    return f"{mean} ({summary.scored} of {summary.total}{failures})"
+def _metrics(
+    metrics: Sequence[Metric | MetricEvaluator | str],
+    llm: LLM | ragstone.LLM | str | None,
+    embed_model: BaseEmbedding | Embedder | str | None,
+) -> Sequence[Metric]:
+    if isinstance(metrics, str) or not isinstance(cast("object", metrics), Sequence):
+        raise TypeError(f"metrics: is one {type(metrics).__name__}; pass a list of metrics")
+    made = [MetricEvaluator(metric, llm, embed_model) if isinstance(metric, str) else metric for metric in metrics]
+    return [metric.metric if isinstance(metric, MetricEvaluator) else metric for metric in made]

@@ -1,10 +1,11 @@
-"""evaluate_query_engine: bounded calls, failures on their row, a report."""
+"""evaluate_query_engine: bounded calls, failures that touch no other question, a report."""
 
 import asyncio
 import threading
 import time
 
 import pytest
+from llama_index.core import Settings
 from llama_index.core.base.response.schema import Response, StreamingResponse
 from llama_index.core.evaluation import BatchEvalRunner
 from llama_index.core.query_engine import CustomQueryEngine
@@ -66,6 +67,18 @@ def notebook_way(*args, **kwargs):
 WAYS = pytest.mark.parametrize("way", [sync_way, async_way])
 
 
+def outcomes_of(report):
+    """Each question's outcomes by metric, in order."""
+    rows = {}
+    for record in report.results():
+        rows.setdefault(record.row, {})[record.outcome.metric] = record.outcome
+    return list(rows.values())
+
+
+def samples_of(report):
+    return [report.sample(record) for record in report.results() if record.outcome.metric == "context_relevancy"]
+
+
 @pytest.mark.parametrize(
     ("way", "judge"),
     [
@@ -75,20 +88,17 @@ WAYS = pytest.mark.parametrize("way", [sync_way, async_way])
     ],
     ids=["sync", "async", "notebook"],
 )
-def test_rows_in_order_and_a_summary_by_metric(way, judge):
+def test_outcomes_in_the_order_of_the_questions_with_their_samples(way, judge):
     own = metrics(judge)
-    scored_by = [*own[:-1], MetricEvaluator(own[-1])]
-    report = way(Engine(answer=said), QUESTIONS, scored_by)
-    assert [row.question for row in report.rows] == QUESTIONS
-    assert [row.response for row in report.rows] == [said(question).response for question in QUESTIONS]
-    for row in report.rows:
-        assert row.contexts == (row.response,)
-        assert list(row.outcomes) == [metric.name for metric in own]
-        assert all(isinstance(outcome, Score) for outcome in row.outcomes.values())
-    context = report.summaries["context_relevancy"]
-    assert (context.mean, context.scored, context.total, context.usage.llm_calls) == (1.0, 6, 6, 6)
-    assert "context_relevancy: mean 1.000 (6 of 6)" in str(report).splitlines()
-    assert [metric.llm for metric in own] == [judge] * 4  # left as they were
+    report = way(Engine(answer=said), QUESTIONS, [*own[:-1], MetricEvaluator(own[-1])])
+    for question, sample in zip(QUESTIONS, samples_of(report), strict=True):
+        text = said(question).response
+        assert (sample.user_input, sample.response, tuple(sample.retrieved_contexts)) == (question, text, (text,))
+    for outcomes in outcomes_of(report):
+        assert list(outcomes) == [metric.name for metric in own]
+        assert all(isinstance(outcome, Score) for outcome in outcomes.values())
+    context = report.summary()["context_relevancy"]
+    assert (context.mean, context.scored, context.total) == (1.0, 6, 6)
 
 
 def failing(question):
@@ -104,20 +114,71 @@ def failing(question):
 
 
 @WAYS
-def test_what_the_engine_raises_or_breaks_off_is_on_its_row(way):
+def test_what_the_engine_raises_or_breaks_off_touches_no_other_question(way):
     llm = FakeLLM(truth)
     report = way(Engine(answer=failing), QUESTIONS, metrics(llm))
-    half, none = report.rows[1], report.rows[3]
-    assert half.error == "its stream broke off (ConnectionError: gone)"
-    assert [name for name, one in half.outcomes.items() if isinstance(one, Score)] == ["context_relevancy"]
-    assert (none.response, none.contexts) == (None, ())
-    assert none.error == "the query engine failed (ConnectionError: no index)"
-    for outcome in none.outcomes.values():
-        assert (outcome.reason, outcome.detail) == ("missing_input", f"response: {none.error}")
+    rows = outcomes_of(report)
+    half, none = rows[1], rows[3]
+    assert [name for name, one in half.items() if isinstance(one, Score)] == ["context_relevancy"]
+    assert half["response_relevancy"].detail == "response: its stream broke off (ConnectionError: gone)"
+    for outcome in none.values():
+        error = "response: the query engine failed (ConnectionError: no index)"
+        assert (outcome.reason, outcome.detail) == ("missing_input", error)
     assert not any("word3" in request.user for request in llm.requests)
-    summary = report.summaries["response_relevancy"]
+    summary = report.summary()["response_relevancy"]
     assert (summary.scored, summary.total, dict(summary.failures)) == (4, 6, {"missing_input": 2})
-    assert "(5 of 6; 1 missing_input)" in str(report)
+
+
+@WAYS
+def test_one_engine_failure_of_a_hundred_leaves_ninety_nine_in_order(way):
+    def answer(question):
+        if question == "word40?":
+            raise ConnectionError("gone")
+        if question == "word0?":
+            time.sleep(0.1)  # others overtake it
+        return said(question)
+
+    questions = [f"word{i}?" for i in range(100)]
+    report = way(Engine(answer=answer), questions, ["context_relevancy"], FakeLLM(truth))
+    assert [sample.user_input for sample in samples_of(report)] == questions
+    assert [i for i, row in enumerate(outcomes_of(report)) if not isinstance(row["context_relevancy"], Score)] == [40]
+
+
+@WAYS
+def test_questions_under_way_are_bounded(way):
+    under_way = [0, 0]
+
+    class Counting(Engine):
+        def begin(self):
+            under_way[0] += 1
+            under_way[1] = max(under_way)
+
+        def custom_query(self, query_str):
+            self.begin()
+            soon(lambda: under_way[1] >= 3)
+            time.sleep(0.01)
+            under_way[0] -= 1
+            return said(query_str)
+
+        async def acustom_query(self, query_str):
+            self.begin()
+            while under_way[1] < 3:  # noqa: ASYNC110
+                await asyncio.sleep(0)
+            await asyncio.sleep(0.001)
+            under_way[0] -= 1
+            return said(query_str)
+
+    way(Counting(), [f"word{i}?" for i in range(30)], ["context_relevancy"], FakeLLM(truth), max_concurrency=3)
+    assert under_way == [0, 3]
+
+
+def test_metrics_by_name_are_judged_by_the_model_given_or_that_of_settings():
+    Settings.llm, Settings.embed_model = Chatting(truth, name="of Settings"), Placing()
+    names = ["alignment_coverage", "response_relevancy"]
+    for llm, model in ((None, "of Settings"), (Completing(truth), "completing")):
+        report = sync_way(Engine(answer=said), QUESTIONS[:2], names, llm)
+        assert {(record.judge, record.outcome.metric) for record in report.results()} == {(model, one) for one in names}
+        assert all(isinstance(record.outcome, Score) for record in report.results())
 
 
 class Watched:
@@ -158,7 +219,7 @@ def test_calls_to_judges_are_bounded_over_all_metrics_and_rows(way):
     judge = Watched()
     report = way(Engine(answer=said), QUESTIONS, metrics(judge), max_concurrency=3)
     assert judge.most == 3
-    assert {summary.scored for summary in report.summaries.values()} == {6}
+    assert {summary.scored for summary in report.summary().values()} == {6}
 
 
 def test_progress_is_shown_when_asked_for_and_on_a_terminal_only(capsys):
@@ -185,13 +246,11 @@ async def test_a_cancelled_evaluation_leaves_no_task_behind():
 def test_what_it_cannot_be_called_with_is_refused_at_once():
     call = {"engine": Engine(answer=said), "questions": QUESTIONS, "metrics": metrics(FakeLLM(truth))}
     two = [ContextRelevancy(llm=FakeLLM(truth)), ContextRelevancy(llm=FakeLLM(truth), granularity="chunk")]
-    report = sync_way(Engine(answer=said), QUESTIONS, dict(zip(("sentence", "chunk"), two, strict=True)))
-    assert list(report.summaries) == list(report.rows[0].outcomes) == ["sentence", "chunk"]
     for change, error, message in (
-        ({"metrics": two}, ValueError, "metrics: context_relevancy twice"),
+        ({"metrics": two}, ValueError, "metrics: holds two of the name 'context_relevancy'"),
         ({"engine": None}, TypeError, "engine: NoneType has no query and aquery; pass a query engine"),
         ({"questions": "Why?"}, TypeError, "questions: is str; pass a list of texts"),
-        ({"metrics": ContextRelevancy(llm=FakeLLM(truth))}, TypeError, "metrics: is ContextRelevancy; pass a list of"),
+        ({"metrics": ContextRelevancy(llm=FakeLLM(truth))}, TypeError, "metrics: is one ContextRelevancy; pass a list"),
         ({"metrics": []}, ValueError, "metrics: is empty"),
         ({"max_concurrency": 0}, ValueError, "max_concurrency"),
     ):
