@@ -121,9 +121,11 @@ class RagEvaluator:
         """
         return self.result(_arguments(outputs, inputs, reference_outputs, context, contexts))
 
-    async def acall(self, *, outputs: object, **arguments: object) -> dict[str, Any]:
+    async def acall(  # LangSmith passes what is named here
+        self, *, inputs: object = None, outputs: object, reference_outputs: object = None, **contexts: object
+    ) -> dict[str, Any]:
         """Score one sample on the running event loop; otherwise as calling it."""
-        return await self.aresult(_arguments(outputs, **arguments))
+        return await self.aresult(_arguments(outputs, inputs, reference_outputs, **contexts))
 
     def result(self, arguments: Arguments) -> dict[str, Any]:
         """Score what an evaluator was called with, blocking: what every form comes down to."""
