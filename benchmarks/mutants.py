@@ -192,11 +192,9 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("read_since", "submitted_at >= :since", "scored_at >= :since"),
         ("read_rate", "if chance is not None and 0 < chance <= 1 else 1.0", "if chance is not None else 1.0"),
     ],
-    ("core/ragstone/batch/provider/rounds.py", "batch/test_provider_batch.py"): [
+    ("core/ragstone/batch/provider/step.py", "batch/test_provider_batch.py"): [
         ("provider_payer", "state.payer == evaluation.key and key not", "key not"),
-        ("provider_asked_twice", "if key in self._wanted:", "if key in self._tried:"),
-    ],
-    ("core/ragstone/batch/provider/submitter.py", "batch/test_provider_batch.py"): [
+        ("provider_asked_twice", "if key in wanted:", "if key == '':"),
         ("provider_not_run", 'answer.error.get("code") in _NOT_RUN', 'answer.error.get("code") == ""'),
     ],
     # Monitor

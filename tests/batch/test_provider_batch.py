@@ -9,7 +9,6 @@ import pytest
 from ragstone import ContextRelevancy, ResponseRelevancy, SummarizationScore, Unscored
 from ragstone.batch.evaluate import evaluate
 from ragstone.batch.provider import EmbedderError, FolderError, ProviderBatch
-from ragstone.batch.provider.state import State
 from ragstone.clients import OpenAICompatible
 from ragstone.testing import FakeEmbedder, FakeLLM
 
@@ -336,11 +335,10 @@ def test_a_folder_holds_one_run(change, serve, batch, client):
         run.start(given, other, repeat=2 if change == "repeat" else 1)
 
 
-def test_one_process_at_a_time(serve, batch, client, monkeypatch):
-    monkeypatch.setattr("ragstone.batch.provider.state._BUSY_SECONDS", 0.0)
+def test_one_process_at_a_time(serve, batch, client):
     server = serve()
     run = batch(server)
-    with State(run._folder), pytest.raises(FolderError, match="another process"):
+    with run._opened(), pytest.raises(FolderError, match="another process"):
         run.start(rows(1), context_relevancy(server, client))
 
 
@@ -348,8 +346,8 @@ def test_a_newer_folder_is_refused(serve, batch, client):
     server = serve()
     run = batch(server)
     run.start(rows(1), context_relevancy(server, client))
-    with State(run._folder) as state:
-        state._rows("PRAGMA user_version = 9")
+    path = run._folder / "state.json"
+    path.write_text(path.read_text().replace('"version":2', '"version":9'))
     with pytest.raises(FolderError, match="newer ragstone"):
         run.step()
 
@@ -393,9 +391,10 @@ def test_an_embedder_that_is_down(serve, batch, client):
 def test_wrong_arguments(serve, batch, client, tmp_path):
     server = serve()
     llm = client(server)
-    for wrong in ((llm, "m"), (server.url,), (FakeLLM(lambda _: None),)):
+    for wrong in ("local", FakeLLM(lambda _: None)):
         with pytest.raises(TypeError, match="client: pass"):
-            ProviderBatch(*wrong, folder=tmp_path)
+            ProviderBatch(wrong, folder=tmp_path)
+    assert repr(ProviderBatch(f"m@{server.url}", folder="x")).startswith("ProviderBatch(OpenAICompatible('m', ")
     for name, value in (("poll_seconds", -1), ("max_requests", 0), ("max_bytes", 0)):
         with pytest.raises(ValueError, match=name):
             ProviderBatch(llm, folder=tmp_path, **{name: value})

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from ragstone.registry import metric_names
+
 from .conftest import row
 
 
@@ -73,6 +75,12 @@ def test_score_writes_a_page(score, rows, tmp_path):
     assert found.exit_code == 2  # for the bad line
     text = page.read_text()
     assert text.startswith("<!doctype html>")
-    for part in ("2 rows, 8 outcomes", "rows.jsonl", "Rows that held no sample", "not JSON", "missing_input"):
+    for part in (
+        f"2 rows, {2 * len(metric_names())} outcomes",
+        "rows.jsonl",
+        "Rows that held no sample",
+        "not JSON",
+        "missing_input",
+    ):
         assert part in text
     assert "Who wrote book 1?" in text  # the samples' texts are there

@@ -69,7 +69,7 @@ def test_all_four_metrics(score, six, server, out):
 @pytest.mark.parametrize("names", [("question", "contexts", "answer"), ("input", "retrieval_context", "actual_output")])
 def test_names_of_ragas_and_deepeval(score, rows, names):
     done = score(rows(dict(zip(names, list(row(1).values()), strict=True))))
-    assert [cells["scored"] for cells in table(done.stdout).values()] == ["1/1"] * 4
+    assert [cells["scored"] for cells in table(done.stdout).values()] == ["1/1"] * len(ALL)
 
 
 def test_fields_are_mapped_and_verdicts_explained(score, rows):
@@ -119,8 +119,9 @@ class TestBadLines:
     def test_a_missing_field_is_unscored_by_those_who_need_it_before_a_call(self, score, rows):
         done = score(rows({"user_input": "Q?", "response": "A."}), "--threshold", "context_relevancy=0")
         shown = table(done.stdout)
-        assert [shown[name]["scored"] for name in ALL] == ["1/1", "0/1", "1/1", "0/1"]
-        assert [shown[name]["judge calls"] for name in ("summarization_score", "context_relevancy")] == ["0", "0"]
+        needy = ("summarization_score", "context_relevancy", "faithfulness")
+        assert {name for name in ALL if shown[name]["scored"] == "0/1"} == set(needy)
+        assert {shown[name]["judge calls"] for name in needy} == {"0"}
         assert (
             "unscored by context_relevancy: 1 missing_input\n"
             "    first: 1: retrieved_contexts: is missing; context_relevancy needs it\n"

@@ -94,7 +94,7 @@ journal.db report.csv report.html report.json report.parquet
 outbox.db outbox.db-shm outbox.db-wal outbox.db.owners/ outbox.db.owners/OWNER
 sink.db sink.db-shm sink.db-wal sink.jsonl sql.db
 runs/ runs/first/ runs/first/journal.db runs/first/journal.db-shm runs/first/journal.db-wal
-runs/first/requests-00001.jsonl runs/first/state.db runs/first/state.db-journal
+runs/first/requests-00001.jsonl runs/first/state.json runs/first/lock
 chunks/ chunks/WORKER.outcomes
 compare.html monitor.html out.jsonl page.html score.db
 """

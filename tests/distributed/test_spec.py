@@ -71,7 +71,7 @@ def test_openai_takes_the_key_of_the_machine_it_is_made_on(monkeypatch):
 def test_what_cannot_be_is_refused_when_it_is_made():
     for wrong, said in (
         ({"metrics": []}, "names no metric"),
-        ({"metrics": ["faithfulness"]}, "no metric 'faithfulness'; there are alignment_coverage"),
+        ({"metrics": ["unfaithfulness"]}, "no metric 'unfaithfulness'; there are alignment_coverage"),
         ({"metrics": ["context_relevancy", "context_relevancy"]}, "one name twice"),
         ({"metrics": ["people:Nothing"]}, "people:Nothing cannot be loaded"),
         ({"metrics": {"context_relevancy": {"strictness": 3}}}, "no option 'strictness'"),

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ragstone import BaseLLM, ContextRelevancy, LLMReply, LLMRequest, Sample, Score
-from ragstone.batch.provider.submitter import read_answers
+from ragstone.batch.provider.step import read_answers
 from ragstone.judging.adapting import read_reply
 from ragstone.judging.reply import bare_answer
 

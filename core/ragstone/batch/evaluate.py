@@ -272,12 +272,14 @@ def _metrics(metrics: object, llm: LLM | str | None, embedder: Embedder | str | 
             if judge is None:
                 raise ValueError(f"llm: is missing; pass a judge for {metric!r}, or its name, such as 'local'")
             with _naming("llm"):
-                judge = make_llm(judge, calls) if isinstance(judge, str) else judge
+                judge = make_llm(judge, max_concurrency=calls) if isinstance(judge, str) else judge
             with _naming("metrics"):
                 embeds = needs_embedder(metric)
             if embeds and (embedder is None or isinstance(embedder, str)):
                 with _naming("embedder"):
-                    embedder = make_embedder(embedder, judge, calls, llm_name=llm if isinstance(llm, str) else "")
+                    embedder = make_embedder(
+                        embedder, judge, llm_name=llm if isinstance(llm, str) else "", max_concurrency=calls
+                    )
             with _naming("metrics"):
                 metric = make_metric(metric, {}, judge, embedder)
         if not isinstance(metric, Metric):

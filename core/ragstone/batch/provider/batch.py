@@ -2,33 +2,30 @@
 
 import logging
 import time
-from collections.abc import AsyncIterator, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from hashlib import blake2b
 from os import PathLike
 from pathlib import Path
 from typing import cast
 
-from ragstone.batch.provider.rounds import Evaluation, Flows, Gathering
-from ragstone.batch.provider.state import BatchState, FolderError, State
-from ragstone.batch.provider.submitter import BatchSubmitter
+from ragstone.batch.provider.step import BatchState, Evaluation, FolderError, Step
 from ragstone.clients.compatible import OpenAICompatible
 from ragstone.clients.connection import load_openai
 from ragstone.errors import describe
 from ragstone.keys import judge_key, metric_key, outcome_key, sample_key
 from ragstone.metrics.base import Metric
 from ragstone.metrics.options import check_count, check_number
+from ragstone.registry import make_llm
 from ragstone.reporting.report import Report
 from ragstone.sample import BadLine, Row
 from ragstone.sources import Source, rows_of
 from ragstone.store.record import Record
 
 _log = logging.getLogger(__name__)
-_MOST_REFUSALS = 4
 _PATIENCE = 20
 _PASSING = frozenset({408, 409, 429})
-_A_DAY = 86_400.0
 
 
 class ProviderBatch:
@@ -51,8 +48,7 @@ class ProviderBatch:
     journal=FOLDER/"journal.db")` asks directly what could not be had here.
 
     Args:
-        client: The judge. The metrics' own judge must be it, or one of the same `identity`. Or the URL of its API.
-        model: The model's name, where `client` is a URL.
+        client: The judge, or its name ("openai:gpt-5-mini"). The metrics' own judge must be of the same `identity`.
         folder: Where the run is kept; made when it is not there. On a local disk.
         poll_seconds: How long `run` waits between two looks; also the first of the waits after a refused batch.
         max_requests: Requests in one batch at most.
@@ -63,7 +59,7 @@ class ProviderBatch:
 
     Raises:
         ImportError: The `openai` package is not installed.
-        TypeError: `client` is neither, or `model` is given with a client or missing with a URL.
+        TypeError: `client` is no `OpenAICompatible` and names none.
         ValueError: A number is out of range.
 
     Example:
@@ -75,7 +71,6 @@ class ProviderBatch:
     def __init__(
         self,
         client: OpenAICompatible | str,
-        model: str | None = None,
         *,
         folder: str | PathLike[str],
         poll_seconds: float = 30.0,
@@ -83,14 +78,13 @@ class ProviderBatch:
         max_bytes: int = 200_000_000,
         try_first: bool = True,
     ) -> None:
-        if isinstance(client, str) and model is not None:
-            client = OpenAICompatible(model, base_url=client)
-        elif not isinstance(client, OpenAICompatible) or model is not None:
-            raise TypeError("client: pass OpenAICompatible(MODEL), or the URL of the API and the model's name")
-        check_number("poll_seconds", poll_seconds, 0, _A_DAY)
+        judge = make_llm(client) if isinstance(client, str) else client
+        if not isinstance(judge, OpenAICompatible):
+            raise TypeError("client: pass OpenAICompatible(MODEL), or its name, such as openai:MODEL")
+        check_number("poll_seconds", poll_seconds, 0, 86_400)
         check_count("max_requests", max_requests)
         check_count("max_bytes", max_bytes)
-        self._client = client
+        self._client = judge
         self._folder = Path(folder)
         self._poll_seconds = poll_seconds
         self._max_requests = max_requests
@@ -164,14 +158,13 @@ class ProviderBatch:
             "repeat": repeat,
             "samples": run.digest(),
         }
-        with State(self._folder) as state:
-            known = state.fact("run")
-            if known is None:
-                state.put_fact("run", facts)
-            elif known != facts:
+        with self._opened() as step:
+            known = step.state.run or facts
+            if known != facts:
                 others = " and ".join(name for name, value in facts.items() if known.get(name) != value)
                 raise FolderError(f"{self._folder}: holds a run of other {others}; take another folder for this one")
-            self._client.leave_out(state.fact("left_out", []))
+            step.state.run = facts
+            step.save()
         self._run = run
 
     def step(self) -> bool:
@@ -183,27 +176,24 @@ class ProviderBatch:
             RuntimeError: `start` was not called.
             Exception: As `run`. Nothing is lost: make the step again.
         """
-        with self._open() as (run, state):
-            submitter = BatchSubmitter(self._client, state)
-            waiting = state.batches(open_only=True)
+        run = self._begun()
+        with self._opened() as step:
+            waiting = step.open_batches()
             for batch in waiting:
-                submitter.advance(batch)
-            if state.batches(open_only=True):
+                step.advance(batch)
+            if step.open_batches():
+                step.save()
                 return False
             if waiting:
-                self._look_back(state, waiting)
-            if time.time() < state.fact("not_before", 0.0):
+                step.look_back(waiting, self._poll_seconds)
+            if time.time() < step.state.not_before:
                 return False
-            flows = Flows(self._client, state)
-            while True:
+            while not step.open_batches():
                 limits = self._max_requests, self._max_bytes
-                gathering = Gathering(self._client, state, *limits, try_first=self._try_first)
-                if gathering.gather(flows.progress(run.evaluations())):
-                    break
-                if not gathering.answered:
+                if not step.gather(run.evaluations(), *limits, try_first=self._try_first):
                     return True
-            for batch in state.batches(open_only=True):
-                submitter.advance(batch)
+            for batch in step.open_batches():
+                step.advance(batch)
             return False
 
     def results(self) -> Iterator[Record]:
@@ -212,9 +202,10 @@ class ProviderBatch:
         Raises:
             RuntimeError: `start` was not called.
         """
-        with self._open() as (run, state):
-            for evaluation, (outcome, _) in Flows(self._client, state).progress(run.evaluations()):
-                if outcome is not None:
+        run = self._begun()
+        with self._opened() as step:
+            for evaluation, outcome in step.progress(run.evaluations()):
+                if not isinstance(outcome, dict):
                     row = evaluation.row
                     sample_id = str(row.line) if row.sample.id is None else row.sample.id
                     yield Record(sample_id, outcome, self._client.model, row.line - 1, evaluation.draw)
@@ -225,8 +216,8 @@ class ProviderBatch:
         Raises:
             RuntimeError: `start` was not called.
         """
-        with self._open() as (run, _):
-            rows = list(run.rows())
+        run = self._begun()
+        rows = list(run.rows())
         samples = {row.line - 1: row.sample for row in rows if isinstance(row, Row)}
         bad = [row for row in rows if isinstance(row, BadLine)]
         return Report.of(self.results(), run.metrics.values(), samples=samples, bad_rows=bad, name=name)
@@ -234,18 +225,19 @@ class ProviderBatch:
     @property
     def batches(self) -> tuple[BatchState, ...]:
         """The batches so far, as of the last step."""
-        with State(self._folder) as state:
-            return tuple(state.batches())
+        with self._opened() as step:
+            return tuple(step.state.batches)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._client!r}, folder={str(self._folder)!r})"
 
-    @contextmanager
-    def _open(self) -> Generator[tuple["_Run", State], None, None]:
+    def _opened(self) -> AbstractContextManager[Step]:
+        return Step.opened(self._client, self._folder)
+
+    def _begun(self) -> "_Run":
         if self._run is None:
             raise RuntimeError("no run: call start() with the samples and metrics first, also to take one up again")
-        with State(self._folder) as state:
-            yield self._run, state
+        return self._run
 
     def _check_metrics(self, metrics: Sequence[Metric]) -> None:
         if not metrics or any(not isinstance(cast("object", each), Metric) for each in metrics):
@@ -260,19 +252,6 @@ class ProviderBatch:
                     f"{' elsewhere, or with other settings' if same else ''}; give it the client of the batch: "
                     "llm=client"
                 )
-
-    def _look_back(self, state: State, batches: Sequence[BatchState]) -> None:
-        """After a round whose batches were all refused: wait before the next, or give up."""
-        refusals = state.fact("refusals", 0) + 1 if all(batch.status == "failed" for batch in batches) else 0
-        with state.together():
-            state.put_fact("refusals", refusals)
-            if refusals >= _MOST_REFUSALS:
-                for key, request in state.requests_in(0):
-                    request.problem = f"the provider refused its batch {refusals} times: {batches[-1].problem}"
-                    request.give_up()
-                    state.put_request(key, request)
-            elif refusals:
-                state.put_fact("not_before", time.time() + self._poll_seconds * 2.0 ** (refusals - 1))
 
 
 @dataclass(frozen=True, slots=True)
