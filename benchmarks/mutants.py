@@ -115,8 +115,8 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("drivers_stop_paying", "while not failures and left:", "while left:"),
         ("drivers_order", "replies[place] = call(request)", "replies[len(replies)] = call(request)"),
     ],
-    ("core/ragstone/judging/suspicion.py", "injection/test_suspicion.py"): [
-        ("suspicion_most", "if len(found) == MOST:", "if len(found) > MOST:"),
+    ("core/ragstone/judging/injection.py", "injection/test_suspicion.py"): [
+        ("suspicion_most", "flags[:MOST]", "flags[: 2 * MOST]"),
         ("suspicion_shots", "_SHOTS = 3", "_SHOTS = 4"),
         ("suspicion_chunk", 'chunk = i if field == "retrieved_contexts" else None', "chunk = None"),
     ],

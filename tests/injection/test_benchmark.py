@@ -8,7 +8,7 @@ from injection.samples import FIELDS, SAMPLES
 from injection.scoring import score
 
 from ragstone import LLMRequest, Sample
-from ragstone.judging.suspicion import suspected
+from ragstone.judging.injection import suspected
 from ragstone.testing import FakeEmbedder, FakeLLM
 
 

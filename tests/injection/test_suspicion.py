@@ -17,7 +17,7 @@ from ragstone import (
     Unscored,
 )
 from ragstone.cli.output import evidence_lines
-from ragstone.judging.suspicion import MOST, suspected
+from ragstone.judging.injection import MOST, suspected
 from ragstone.monitor.redaction import storable
 from ragstone.outcome import Outcome, Suspicion
 from ragstone.store.record import Record, decode, encode

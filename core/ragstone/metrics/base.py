@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar, cas
 
 from ragstone.judge import LLM, Asking, Embedder, LLMReply, LLMRequest
 from ragstone.judging.flow import CannotScore, Flow, Meter, ask
+from ragstone.judging.injection import suspected
 from ragstone.judging.prompt import DATA_NOTICE, digest, fence, filled, tokens
 from ragstone.judging.reply import Answer, parse_choice
 from ragstone.judging.schema import BadReply, Schema, bare_json, one_of, parse
-from ragstone.judging.suspicion import suspected
 from ragstone.metrics.options import check_count, check_instructions, check_members, check_number, check_option
 from ragstone.outcome import Outcome, Score, Unscored, UnscoredReason, Verdict
 from ragstone.registry import RegistryError, make_embedder, make_llm
