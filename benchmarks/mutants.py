@@ -116,7 +116,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("drivers_order", "replies[place] = call(request)", "replies[len(replies)] = call(request)"),
     ],
     ("core/ragstone/judging/injection.py", "injection/test_suspicion.py"): [
-        ("suspicion_most", "flags[:MOST]", "flags[: 2 * MOST]"),
+        ("suspicion_most", "if len(flags) >= MOST:", "if len(flags) > 2 * MOST:"),
         ("suspicion_shots", "_SHOTS = 3", "_SHOTS = 4"),
         ("suspicion_chunk", 'chunk = i if field == "retrieved_contexts" else None', "chunk = None"),
     ],
