@@ -9,7 +9,8 @@ import pytest
 
 from ragstone import Usage
 from ragstone.reporting import Report
-from ragstone.reporting.html.charts import Bar, bar_chart
+from ragstone.reporting.buckets import Bin
+from ragstone.reporting.html.charts import distribution
 from ragstone.store.record import Record
 from ragstone.store.results import MemoryResults
 
@@ -130,8 +131,8 @@ def test_the_whole_page_is_well_formed_and_names_every_element_once():
 
 
 def test_bars():
-    given = [Bar(0, 0.5, 0.0, "none"), Bar(0.5, 1.0, 2.0, "two")]
-    chart = bar_chart("c", given, x=(0, 1), top=4.0, x_ticks=[(0, "0")], y_ticks=[(4, "4")], title="t", description="d")
-    (bar,) = ElementTree.fromstring(chart).iter("rect")
-    assert bar.find("title").text == "two"
-    assert float(bar.get("height")) == pytest.approx((210 - 12 - 28) / 2)
+    chart = distribution([Bin(0, 0.5, 0, 0.0), Bin(0.5, 1.0, 2, 0.5)], "c", "small")
+    none, two = ElementTree.fromstring(re.search("<svg.*</svg>", chart)[0]).iter("rect")
+    assert two.find("title").text == "0.5 – 1: 50.0 %, 2 scores"
+    assert float(none.get("height")) == 0
+    assert float(two.get("height")) == pytest.approx((210 - 12 - 28) * 0.5 / 0.6, abs=0.05)

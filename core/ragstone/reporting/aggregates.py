@@ -4,14 +4,14 @@ import heapq
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from ragstone.outcome import Score, Suspicion, Unscored, UnscoredReason, Usage
 from ragstone.registry import metric_class, metric_names
 from ragstone.reporting.buckets import DAY, Histogram, Timeline
-from ragstone.reporting.statistics import NOISE_REACH, DrawNoise, Estimate, Mean, Noise, noise_error
+from ragstone.reporting.statistics import NOISE_REACH, Estimate, Mean, Noise, noise_error
 
 if TYPE_CHECKING:
     from ragstone.metrics.base import Metric
@@ -95,52 +95,47 @@ def by_row(records: "Iterable[Record]") -> "Iterator[list[Record]]":
         yield list(group)
 
 
-@dataclass(slots=True)
 class Cost:
-    """What outcomes cost.
+    """What outcomes cost: numbers by name, and the seconds.
 
-    Attributes:
-        outcomes: Scored and unscored.
-        llm_calls: Calls to the judge.
-        embed_calls: Calls to the embedder.
-        input_tokens: Those that providers reported.
-        output_tokens: Likewise.
-        seconds: Wall time of all outcomes together.
-        untold: How many outcomes the provider did not report all tokens of.
-        input_untold: How many it did not report the input tokens of.
-        output_untold: Likewise.
+    `n` counts "outcomes", "llm_calls", "embed_calls", "input_tokens" and "output_tokens" (those that providers
+    reported), and the outcomes of which they did not: "untold", and apart "input_untold" and "output_untold".
     """
 
-    outcomes: int = 0
-    llm_calls: int = 0
-    embed_calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    seconds: float = 0.0
-    untold: int = 0
-    input_untold: int = 0
-    output_untold: int = 0
+    def __init__(self) -> None:
+        self.n: Counter[str] = Counter()
+        self.seconds = 0.0
 
     def add(self, usage: Usage) -> None:
         """Count what one outcome cost."""
         tokens = usage.input_tokens, usage.output_tokens
-        untold = None in tokens, tokens[0] is None, tokens[1] is None
-        known = tokens[0] or 0, tokens[1] or 0
-        self.merge(Cost(1, usage.llm_calls, usage.embed_calls, *known, usage.seconds, *map(int, untold)))
+        self.n["outcomes"] += 1
+        self.n["llm_calls"] += usage.llm_calls
+        self.n["embed_calls"] += usage.embed_calls
+        self.n["untold"] += None in tokens
+        for side, reported in zip(("input", "output"), tokens, strict=True):
+            self.n[f"{side}_tokens"] += reported or 0
+            self.n[f"{side}_untold"] += reported is None
+        self.seconds += usage.seconds
+
+    @property
+    def outcomes(self) -> int:
+        """How many outcomes there are."""
+        return self.n["outcomes"]
 
     def merge(self, other: "Cost") -> None:
         """Count all that another holds."""
-        for each in fields(self):
-            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+        self.n.update(other.n)
+        self.seconds += other.seconds
 
     @property
     def usage(self) -> Usage:
         """The same as a `Usage`: tokens are None where a provider did not report all of them."""
         return Usage(
-            llm_calls=self.llm_calls,
-            embed_calls=self.embed_calls,
-            input_tokens=None if self.input_untold else self.input_tokens,
-            output_tokens=None if self.output_untold else self.output_tokens,
+            llm_calls=self.n["llm_calls"],
+            embed_calls=self.n["embed_calls"],
+            input_tokens=None if self.n["input_untold"] else self.n["input_tokens"],
+            output_tokens=None if self.n["output_untold"] else self.n["output_tokens"],
             seconds=self.seconds,
         )
 
@@ -203,7 +198,7 @@ class MetricSummary:
         self.last: float | None = None
         self._values = Mean()
         self._passed = Mean()
-        self._noise = DrawNoise()
+        self._noise = Noise()
         self._draws: Counter[int] = Counter()
         self._weights: set[float] = set()
         self._worst: list[tuple[float, float, int, Worst]] = []
@@ -315,12 +310,12 @@ class MetricSummary:
     @property
     def noise(self) -> Noise | None:
         """How much the judge differs from itself; None where no row was scored twice."""
-        return self._noise.noise()
+        return self._noise if self._noise.rows else None
 
     @property
     def noise_error(self) -> float | None:
         """The standard error that the judge's noise alone gives the mean; None where no row was scored twice."""
-        return None if self.noise is None else noise_error(self.noise.sd, self._draws)
+        return None if self.noise is None else noise_error(self._noise.sd, self._draws)
 
     @property
     def noise_reach(self) -> float | None:

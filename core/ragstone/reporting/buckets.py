@@ -91,57 +91,46 @@ class Bin(NamedTuple):
 
 
 class Histogram:
-    """How numbers spread, in constant memory: bins of 0.05, or wider ones where the numbers need them.
-
-    Example:
-        >>> spread = Histogram()
-        >>> for value in (0.0, 0.15, 1.0):
-        ...     spread.add(value)
-        >>> [(round(low, 2), round(high, 2), count) for low, high, count, _ in spread.bins() if count]
-        [(0.0, 0.05, 1), (0.15, 0.2, 1), (0.95, 1.0, 1)]
-    """
+    """How numbers spread, in constant memory: bins of 0.05, or wider ones where the numbers need them."""
 
     def __init__(self) -> None:
         self._width = 0.05
         self._least, self._greatest = math.inf, -math.inf
-        self._counts: dict[int, int] = {}
-        self._weights: dict[int, float] = {}
+        self._bins: dict[int, tuple[int, float]] = {}  # how many, and their weight
 
     def add(self, value: float, weight: float = 1.0) -> None:
         """Count a number."""
         self._least, self._greatest = min(self._least, value), max(self._greatest, value)
         place = math.floor(round(value / self._width, 9))  # so that 0.15 is not 2.9999... twentieths
-        self._counts[place] = self._counts.get(place, 0) + 1
-        self._weights[place] = self._weights.get(place, 0.0) + weight
-        while len(self._counts) > _FINE_BINS:
-            self._coarsen()
+        self._put(place, 1, weight)
+        while len(self._bins) > _FINE_BINS:
+            self._widen()
 
-    def _coarsen(self) -> None:
+    def _put(self, place: int, n: int, weight: float) -> None:
+        before = self._bins.get(place, (0, 0.0))
+        self._bins[place] = before[0] + n, before[1] + weight
+
+    def _widen(self) -> None:
+        narrow, self._bins = self._bins, {}
         self._width *= 2
-        counts, weights, self._counts, self._weights = self._counts, self._weights, {}, {}
-        for place, count in counts.items():
-            self._counts[place // 2] = self._counts.get(place // 2, 0) + count
-            self._weights[place // 2] = self._weights.get(place // 2, 0.0) + weights[place]
+        for place, (n, weight) in narrow.items():
+            self._put(place // 2, n, weight)
 
     def bins(self) -> list[Bin]:
         """Return the bins all over an axis that holds all numbers: 0 to 1 or -1 to 1 where that does."""
-        if not self._counts:
+        if not self._bins:
             return []
         low, high = self._least, self._greatest
         if low >= -1 and high <= 1:
             low, high = (0.0 if low >= 0 else -1.0), 1.0
         while True:
-            first = min(math.floor(round(low / self._width, 9)), *self._counts)
-            end = max(math.ceil(round(high / self._width, 9)), *self._counts, first + 1)
+            first = min(math.floor(round(low / self._width, 9)), *self._bins)
+            end = max(math.ceil(round(high / self._width, 9)), *self._bins, first + 1)
             if end - first <= _BINS:
                 break
-            self._coarsen()
-        total = math.fsum(self._weights.values())
-        bins: list[Bin] = []
-        for place in range(first, end):
-            # A number at the upper end has no bin to the right of it.
-            parts = (place, end) if place == end - 1 else (place,)
-            count = sum(self._counts.get(part, 0) for part in parts)
-            weight = math.fsum(self._weights.get(part, 0.0) for part in parts)
-            bins.append(Bin(place * self._width, (place + 1) * self._width, count, weight / total))
-        return bins
+            self._widen()
+        if end in self._bins:  # a number at the upper end belongs to the last bin
+            self._put(end - 1, *self._bins.pop(end))
+        total = math.fsum(weight for _, weight in self._bins.values())
+        found = ((place, *self._bins.get(place, (0, 0.0))) for place in range(first, end))
+        return [Bin(at * self._width, (at + 1) * self._width, n, weight / total) for at, n, weight in found]

@@ -2,15 +2,13 @@
 
 import math
 import os
-from array import array
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ragstone.outcome import Score
 from ragstone.reporting.aggregates import Key, MetricInfo, MetricSummary, by_metric, by_row, full_name
@@ -36,17 +34,8 @@ class NotComparableError(ValueError):
     """Two reports whose scores are not comparable; the message says why and what to do."""
 
 
-@dataclass(frozen=True, slots=True)
-class Moved:
-    """A sample whose score differs between the two.
-
-    Attributes:
-        sample_id: Its id.
-        row_a: Its row in a, from 0.
-        row_b: Its row in b.
-        a: Its score in a, the mean of its draws.
-        b: Its score in b, likewise.
-    """
+class Moved(NamedTuple):
+    """A sample whose score differs: its id, its rows (from 0), and its scores, each the mean of its draws."""
 
     sample_id: str
     row_a: int
@@ -64,55 +53,41 @@ class MetricComparison:
         info_a: The metric in a.
         info_b: The metric in b; of another version or judge only where that was allowed.
         pairs: Samples that are scored in both.
-        only_a: Samples that are only in a.
-        only_b: Samples that are only in b.
-        unscored_a: Samples that are in both, and unscored in a alone.
-        unscored_b: Likewise in b.
-        unscored_both: Samples that are unscored in both.
+        left_out: How many samples are not, by why: "only in a", "unscored in a alone", "unscored in both", ...
         mean_a: The mean in a; None without pairs, as all that follows.
         mean_b: The mean in b.
         difference: mean_b - mean_a.
         low: Lower end of the difference's 95 % paired bootstrap interval; None with fewer than two pairs.
         high: Its upper end, likewise.
-        sampling_error: The difference's standard error, s / sqrt(pairs); None with fewer than two pairs.
         noise_error: The standard error that the judge's own noise gives the difference; None where neither report
-            scored a row twice.
-        noise_from: Whose draws that rests on. Where one alone has draws, the other is taken to be as noisy.
+            scored a row twice. Where one alone did, the other is taken to be as noisy.
         permutation_p: The p-value of the difference, if a's and b's score of a sample could as well be swapped.
-        sign_p: The p-value of wins against losses, by the exact sign test; None where all are ties.
+        sign_p: The p-value of wins against losses, by the sign test; None where all are ties.
         wins: Samples on which b is better.
         ties: Samples whose scores differ by less than 1e-9.
         losses: Samples on which b is worse.
         higher_is_better: The direction.
         moved: The samples that moved most, most first.
-        differences: b - a of each pair, in a's order.
     """
 
     name: str
     info_a: MetricInfo
     info_b: MetricInfo
     pairs: int
-    only_a: int
-    only_b: int
-    unscored_a: int
-    unscored_b: int
-    unscored_both: int
+    left_out: Mapping[str, int]
     mean_a: float | None
     mean_b: float | None
     difference: float | None
     low: float | None
     high: float | None
-    sampling_error: float | None
     noise_error: float | None
-    noise_from: Literal["both", "a", "b"] | None
     permutation_p: float | None
     sign_p: float | None
     wins: int
     ties: int
     losses: int
     higher_is_better: bool
-    moved: tuple[Moved, ...]
-    differences: NDArray[np.float64]
+    moved: Sequence[Moved]
 
     @property
     def noise_reach(self) -> float | None:
@@ -163,29 +138,14 @@ class MetricComparison:
         return " ".join([sentence, *direction, *self._caveats()])
 
     def _caveats(self) -> Iterator[str]:
-        if self.noise_from in ("a", "b"):
-            other = "b" if self.noise_from == "a" else "a"
-            yield f"The noise is that of {self.noise_from}'s draws; {other} has none and is taken to be as noisy."
         if self.info_a.key != self.info_b.key:
             yield "Versions or judges differ: this is not a comparison of the systems alone."
-        counts = {
-            "unscored in a alone": self.unscored_a,
-            "unscored in b alone": self.unscored_b,
-            "unscored in both": self.unscored_both,
-            "only in a": self.only_a,
-            "only in b": self.only_b,
-        }
-        if any(counts.values()):
-            yield f"Left out: {', '.join(f'{n:,} {what}' for what, n in counts.items() if n)}."
+        if any(self.left_out.values()):
+            yield f"Left out: {', '.join(f'{n:,} {why}' for why, n in self.left_out.items() if n)}."
 
 
 def p_value(p: float | None) -> str:
-    """Return a p-value as text.
-
-    Example:
-        >>> p_value(0.04999), p_value(0.00002), p_value(None)
-        ('0.0500', '< 0.0001', '–')
-    """
+    """Return a p-value as text."""
     return DASH if p is None else "< 0.0001" if p < 0.0001 else f"{p:.4f}"
 
 
@@ -230,9 +190,10 @@ class Comparison:
         with replacing(Path(path)) as target:
             target.write(self.html().encode())
 
-    def table(self) -> tuple[Sequence[str], list[tuple[str, ...]]]:
-        """Return the head and the rows of a table that has all metrics."""
-        return _HEAD, [each.cells() for each in self.metrics.values()]
+    def table(self) -> tuple[str, Sequence[str], list[tuple[str, ...]]]:
+        """Return the title, head and rows of a table that has all metrics."""
+        title = f"a: {self.name_a[:90]}; b: {self.name_b[:90]}"
+        return title, _HEAD, [each.cells() for each in self.metrics.values()]
 
     def remarks(self) -> Iterator[str]:
         """Yield what else is to be said, in sentences."""
@@ -258,12 +219,12 @@ class Comparison:
         yield from self.remarks()
 
     def __str__(self) -> str:
-        return lines(f"a: {self.name_a[:90]}; b: {self.name_b[:90]}", *self.table(), self._all_remarks())
+        return lines(*self.table(), self._all_remarks())
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return notebook(f"a: {self.name_a[:90]}; b: {self.name_b[:90]}", *self.table(), self._all_remarks())
+        return notebook(*self.table(), self._all_remarks())
 
 
 Source = Report | str | os.PathLike[str]
@@ -314,11 +275,13 @@ def compare(a: Source, b: Source, *, any_version: bool = False) -> Comparison:
         for key in summaries[side]
         if key not in {pair[side].info.key for pair in pairs}
     ]
-    rows_a, rows_b = _Rows(reports[0]), _Rows(reports[1])
+    (scores_a, repeated_a), (scores_b, repeated_b) = map(_scores, reports)
     infos = [x.info for x, _ in pairs]
-    metrics = [_compared(full_name(x.info, infos), x, y, rows_a, rows_b) for x, y in pairs]
-    repeated = rows_a.repeated_ids() | rows_b.repeated_ids()
-    return Comparison(reports[0], reports[1], (names[0], names[1]), metrics, left_out, len(repeated))
+    metrics = [
+        _compared(full_name(x.info, infos), x, y, scores_a.get(x.info.key, {}), scores_b.get(y.info.key, {}))
+        for x, y in pairs
+    ]
+    return Comparison(reports[0], reports[1], (names[0], names[1]), metrics, left_out, len(repeated_a | repeated_b))
 
 
 def _shared(
@@ -355,116 +318,76 @@ def _version(info: MetricInfo) -> str:
     return f"version {info.version} by {info.judge or 'a judge that is not told'}"
 
 
-class _Scores(NamedTuple):
-    """A metric's scores by place among the rows of its report."""
-
-    there: NDArray[np.bool_]
-    means: NDArray[np.float64]
-    draws: NDArray[np.int64]
+class _Cell(NamedTuple):
+    row: int
+    mean: float | None
+    draws: int
 
 
-class _Rows:
-    """The rows of a report: their places and ids, and by metric the mean of each one's draws."""
-
-    def __init__(self, report: Report) -> None:
-        self.labels: list[tuple[int, str]] = []
-        self._columns: dict[Key, tuple[array[int], array[float], array[int]]] = {}
-        for place, records in enumerate(by_row(report.results())):
-            self.labels.append((records[0].row, records[0].sample_id))
-            for key, of_metric in by_metric(records).items():
-                values = [record.outcome.value for record in of_metric if isinstance(record.outcome, Score)]
-                column = self._columns.setdefault(key, (array("q"), array("d"), array("q")))
-                column[0].append(place)
-                column[1].append(math.fsum(values) / len(values) if values else 0.0)
-                column[2].append(len(values))
-
-    def scores(self, key: Key) -> _Scores:
-        size = len(self.labels)
-        scores = _Scores(np.zeros(size, np.bool_), np.zeros(size), np.zeros(size, np.int64))
-        places, means, draws = map(np.array, self._columns.get(key, ([], [], [])))
-        if len(places):
-            scores.there[places], scores.means[places], scores.draws[places] = True, means, draws
-        return scores
-
-    def numbered(self) -> Iterator[tuple[str, int]]:
-        """Yield each row's sample id, with how often it stood before."""
-        seen: Counter[str] = Counter()
-        for _, sample_id in self.labels:
-            yield sample_id, seen[sample_id]
-            seen[sample_id] += 1
-
-    def repeated_ids(self) -> set[str]:
-        return {sample_id for sample_id, n in Counter(each for _, each in self.labels).items() if n > 1}
+Place = tuple[str, int]
+"""A sample's id, and how many rows with that id stand before."""
 
 
-def _compared(name: str, x: MetricSummary, y: MetricSummary, rows_a: _Rows, rows_b: _Rows) -> MetricComparison:
-    a, b = rows_a.scores(x.info.key), rows_b.scores(y.info.key)
-    places = {key: place for place, key in enumerate(rows_b.numbered())}
-    in_b = np.fromiter((places.get(key, -1) for key in rows_a.numbered()), np.int64, len(rows_a.labels))
-    both = a.there & (in_b >= 0) & (b.there[in_b] if len(b.there) else False)
-    at_a = np.flatnonzero(both)
-    at_b = in_b[at_a]
-    scored_a, scored_b = a.draws[at_a] > 0, b.draws[at_b] > 0
-    scored = scored_a & scored_b
-    at_a, at_b = at_a[scored], at_b[scored]
-    before, after = a.means[at_a], b.means[at_b]
-    differences = after - before
-    n = len(differences)
+def _scores(report: Report) -> tuple[dict[Key, dict[Place, _Cell]], set[str]]:
+    """Return each row's score by metric, and the ids that stand more than once."""
+    scores: dict[Key, dict[Place, _Cell]] = {}
+    seen: Counter[str] = Counter()
+    for records in by_row(report.results()):
+        place = records[0].sample_id, seen[records[0].sample_id]
+        seen[place[0]] += 1
+        for key, of_metric in by_metric(records).items():
+            values = [record.outcome.value for record in of_metric if isinstance(record.outcome, Score)]
+            mean = math.fsum(values) / len(values) if values else None
+            scores.setdefault(key, {})[place] = _Cell(records[0].row, mean, len(values))
+    return scores, {sample_id for sample_id, n in seen.items() if n > 1}
+
+
+def _compared(
+    name: str, x: MetricSummary, y: MetricSummary, a: Mapping[Place, _Cell], b: Mapping[Place, _Cell]
+) -> MetricComparison:
+    both = [(a[place], b[place]) for place in a if place in b]
+    moved = [
+        Moved(place[0], a[place].row, b[place].row, before, after)
+        for place in a
+        if place in b and (before := a[place].mean) is not None and (after := b[place].mean) is not None
+    ]
+    n = len(moved)
+    differences = np.array([each.b - each.a for each in moved], np.float64)
+    mean_a, mean_b = (math.fsum(values) / n if n else None for values in ([m.a for m in moved], [m.b for m in moved]))
     higher = x.info.higher_is_better and y.info.higher_is_better
     up, down = int((differences > TIE).sum()), int((differences < -TIE).sum())
     wins, losses = (up, down) if higher else (down, up)
     low, high = bootstrap_interval(differences) or (None, None)
-    error, noise_from = _noise(x, y, Counter(a.draws[at_a].tolist()), Counter(b.draws[at_b].tolist()))
-    sizes = np.abs(differences)
-    moved = tuple(
-        Moved(
-            rows_a.labels[at_a[i]][1],
-            rows_a.labels[at_a[i]][0],
-            rows_b.labels[at_b[i]][0],
-            *map(float, (before[i], after[i])),
+    error = None
+    if n and (noise := x.noise or y.noise) is not None:
+        sd_a, sd_b = (x.noise or noise).sd, (y.noise or noise).sd
+        draws_a, draws_b = (
+            Counter(pair[side].draws for pair in both if pair[0].draws and pair[1].draws) for side in (0, 1)
         )
-        for i in np.argsort(-sizes, kind="stable")[:_MOVED]
-        if sizes[i] > TIE
-    )
+        error = math.hypot(noise_error(sd_a, draws_a), noise_error(sd_b, draws_b))
     return MetricComparison(
         name=name,
         info_a=x.info,
         info_b=y.info,
         pairs=n,
-        only_a=int(a.there.sum() - both.sum()),
-        only_b=int(b.there.sum() - both.sum()),
-        unscored_a=int((~scored_a & scored_b).sum()),
-        unscored_b=int((scored_a & ~scored_b).sum()),
-        unscored_both=int((~scored_a & ~scored_b).sum()),
-        mean_a=_mean(before),
-        mean_b=_mean(after),
-        difference=_mean(differences),
+        left_out={
+            "unscored in a alone": sum(before.mean is None and after.mean is not None for before, after in both),
+            "unscored in b alone": sum(before.mean is not None and after.mean is None for before, after in both),
+            "unscored in both": sum(before.mean is None and after.mean is None for before, after in both),
+            "only in a": len(a) - len(both),
+            "only in b": len(b) - len(both),
+        },
+        mean_a=mean_a,
+        mean_b=mean_b,
+        difference=math.fsum(differences) / n if n else None,
         low=low,
         high=high,
-        sampling_error=float(differences.std(ddof=1)) / math.sqrt(n) if n > 1 else None,
         noise_error=error,
-        noise_from=noise_from,
-        permutation_p=permutation_p(np.where(sizes <= TIE, 0.0, differences)),
+        permutation_p=permutation_p(np.where(np.abs(differences) <= TIE, 0.0, differences)),
         sign_p=sign_test_p(wins, losses),
         wins=wins,
         ties=n - wins - losses,
         losses=losses,
         higher_is_better=higher,
-        moved=moved,
-        differences=differences,
+        moved=[m for m in sorted(moved, key=lambda m: -abs(m.b - m.a))[:_MOVED] if abs(m.b - m.a) > TIE],
     )
-
-
-def _noise(
-    x: MetricSummary, y: MetricSummary, draws_a: Counter[int], draws_b: Counter[int]
-) -> tuple[float | None, Literal["both", "a", "b"] | None]:
-    a, b = x.noise, y.noise
-    if not draws_a or (a is None and b is None):
-        return None, None
-    sd_a, sd_b = (each.sd if each is not None else None for each in (a, b))
-    error = math.hypot(noise_error(sd_a or sd_b or 0.0, draws_a), noise_error(sd_b or sd_a or 0.0, draws_b))
-    return error, "both" if a is not None and b is not None else "a" if b is None else "b"
-
-
-def _mean(values: NDArray[np.float64]) -> float | None:
-    return math.fsum(values) / len(values) if len(values) else None

@@ -72,17 +72,7 @@ def _json(value: object) -> str:
 
 
 def write_csv(path: Path, rows: Iterable[Mapping[str, Cell]], *, neutralise: bool) -> None:
-    """Write a CSV file: UTF-8, a missing value being an empty cell.
-
-    Args:
-        path: The file.
-        rows: The cells by column.
-        neutralise: Whether a text that a spreadsheet would run (it begins with = + - @ in half or full width, also
-            behind space, or with a tab or line end) gets a ' in front.
-
-    Raises:
-        OSError: It cannot be written.
-    """
+    """Write a CSV file: UTF-8, a missing value being an empty cell."""
     with replacing(path) as raw:
         target = io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", newline="")
         table = csv.writer(target)
@@ -94,12 +84,7 @@ def write_csv(path: Path, rows: Iterable[Mapping[str, Cell]], *, neutralise: boo
 
 
 def neutral(cell: Cell) -> Cell:
-    """Return a cell that no spreadsheet runs; numbers stay as they are.
-
-    Example:
-        >>> neutral("=1+1"), neutral(-0.5), neutral("a = b")
-        ("'=1+1", -0.5, 'a = b')
-    """
+    """Return a cell that no spreadsheet runs: a text that it would gets a ' in front; numbers stay as they are."""
     if not isinstance(cell, str):
         return cell
     bare = cell.lstrip().lstrip("\ufeff").lstrip()
@@ -108,11 +93,7 @@ def neutral(cell: Cell) -> Cell:
 
 
 def to_frame(rows: Iterable[Mapping[str, Cell]]) -> Any:  # noqa: ANN401 - a pandas.DataFrame; pandas is no dependency
-    """Return a pandas DataFrame; a missing value is NA, never NaN.
-
-    Raises:
-        ImportError: pandas is not installed.
-    """
+    """Return a pandas DataFrame; a missing value is NA, never NaN."""
     try:
         pandas: Any = importlib.import_module("pandas")
     except ImportError as error:
@@ -125,12 +106,7 @@ def to_frame(rows: Iterable[Mapping[str, Cell]]) -> Any:  # noqa: ANN401 - a pan
 
 
 def write_parquet(path: Path, rows: Iterable[Mapping[str, Cell]]) -> None:
-    """Write a Parquet file, some thousand rows at a time.
-
-    Raises:
-        ImportError: pyarrow is not installed.
-        OSError: It cannot be written.
-    """
+    """Write a Parquet file, some thousand rows at a time."""
     try:
         arrow: Any = importlib.import_module("pyarrow")
         parquet: Any = importlib.import_module("pyarrow.parquet")

@@ -265,20 +265,7 @@ def report_page(source: Source, since: Since = None) -> str:
 
 
 def seconds_since(since: Since, *, now: float) -> float | None:
-    """Return a time in seconds since 1970 (UTC); None for None.
-
-    Args:
-        since: "30m", "24h" or "7d" before now, a timedelta before now, or a date and time: ISO 8601 or a datetime,
-            in UTC where it names no zone.
-        now: In seconds since 1970 (UTC).
-
-    Raises:
-        ValueError: It is none of these; the message says what to write.
-
-    Example:
-        >>> seconds_since("24h", now=100_000.0), seconds_since("1970-01-02", now=0.0)
-        (13600.0, 86400.0)
-    """
+    """Return the time that `since` of `Report.load` means, in seconds since 1970 (UTC)."""
     if since is None:
         return None
     if isinstance(since, timedelta):

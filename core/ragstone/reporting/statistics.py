@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[np.float64]
 
-RESAMPLES = 2_000
-PERMUTATIONS = 10_000
 TIE = 1e-9
 """Two scores that differ by less are the same."""
 NOISE_REACH = 1.959964
 """How many standard errors the judge's noise reaches to either side in 95 of 100 cases."""
 _CHUNK = 1 << 22  # numbers held at once: 32 MB
 _SEED = 20_260_101
-_EXACT = 13  # up to so many differences, all 2 ** n changes of sign are fewer than PERMUTATIONS
+_RESAMPLES = 2_000
+_PERMUTATIONS = 10_000
+_EXACT = 13  # up to so many differences, all 2 ** n changes of sign are fewer than that
 
 # The 97.5 % quantile of Student's t for 1 to 30 degrees of freedom.
 _T = (
@@ -132,11 +132,11 @@ def t_quantile(freedom: int) -> float:
     return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
 
 
-def bootstrap_interval(values: "Numbers", *, resamples: int = RESAMPLES) -> tuple[float, float] | None:
+def bootstrap_interval(values: "Numbers") -> tuple[float, float] | None:
     """Return the 95 % percentile bootstrap interval of the mean; None for fewer than two values.
 
-    The values are drawn with replacement, as many as there are, `resamples` times over; the interval holds the middle
-    95 % of the means. With fewer than some twenty values it is narrower than it should be.
+    The values are drawn with replacement, as many as there are, 2,000 times over; the interval holds the middle 95 % of
+    the means. With fewer than some twenty values it is narrower than it should be.
 
     Example:
         >>> low, high = bootstrap_interval(np.array([0.0, 1.0] * 50))
@@ -146,27 +146,22 @@ def bootstrap_interval(values: "Numbers", *, resamples: int = RESAMPLES) -> tupl
     n = len(values)
     if n < 2:
         return None
-    distinct, counts = np.unique(values, return_counts=True)
     rng = np.random.default_rng(_SEED)
-    means = np.empty(resamples)
-    if 4 * len(distinct) <= n:  # how often each value is drawn is what matters: the same distribution, sooner
-        for part in _chunks(resamples, len(distinct)):
-            means[part] = rng.multinomial(n, counts / n, size=part.stop - part.start) @ distinct / n
-    else:
-        for part in _chunks(resamples, n):
-            draws = rng.integers(0, n, size=(part.stop - part.start, n), dtype=np.uint32)
-            means[part] = values[draws].mean(axis=1)
+    means = np.empty(_RESAMPLES)
+    for part in _chunks(_RESAMPLES, n):
+        draws = rng.integers(0, n, size=(part.stop - part.start, n), dtype=np.uint32)
+        means[part] = values[draws].mean(axis=1)
     low, high = np.quantile(means, (0.025, 0.975))
-    least, greatest = float(distinct[0]), float(distinct[-1])  # rounding may not take a mean beyond its values
+    least, greatest = float(values.min()), float(values.max())  # rounding may not take a mean beyond its values
     return min(max(float(low), least), greatest), max(min(float(high), greatest), least)
 
 
-def permutation_p(differences: "Numbers", *, permutations: int = PERMUTATIONS) -> float | None:
+def permutation_p(differences: "Numbers") -> float | None:
     """Return the two-sided p-value of the mean of paired differences, if the two of a pair could as well be swapped.
 
-    It is the share of changes of sign, each difference's chosen by chance, that take the mean as far from 0 as it is,
-    counting the observed one: (1 + hits) / (1 + permutations). For 13 differences or fewer all are tried
-    and the share is exact. None for no differences.
+    It is the share of 10,000 changes of sign, each difference's chosen by chance, that take the mean as far from 0 as
+    it is, counting the observed one: (1 + hits) / 10,001. For 13 differences or fewer all are tried and the share is
+    exact. None for no differences.
 
     Example:
         >>> permutation_p(np.array([0.1, 0.2, 0.3]))
@@ -181,19 +176,12 @@ def permutation_p(differences: "Numbers", *, permutations: int = PERMUTATIONS) -
         turned: NDArray[np.int64] = np.arange(2**n, dtype=np.int64)[:, None] >> np.arange(n, dtype=np.int64) & 1
         return float((np.abs((1.0 - 2.0 * turned) @ differences) >= reached).mean())
     rng = np.random.default_rng(_SEED)
-    sizes, counts = np.unique(np.abs(differences), return_counts=True)
-    hits = 0
-    if 4 * len(sizes) <= n:  # how many of equal ones keep their sign is what matters
-        for part in _chunks(permutations, len(sizes)):
-            kept = rng.binomial(counts, 0.5, size=(part.stop - part.start, len(sizes)))
-            hits += int((np.abs((2.0 * kept - counts) @ sizes) >= reached).sum())
-    else:
-        total = float(differences.sum())
-        for part in _chunks(permutations, n):
-            tosses = rng.integers(0, 256, size=(part.stop - part.start, -(-n // 8)), dtype=np.uint8)
-            bits = np.unpackbits(tosses, axis=1, count=n)
-            hits += int((np.abs(total - 2.0 * (bits @ differences)) >= reached).sum())
-    return (1 + hits) / (1 + permutations)
+    total, hits = float(differences.sum()), 0
+    for part in _chunks(_PERMUTATIONS, n):
+        tosses = rng.integers(0, 256, size=(part.stop - part.start, -(-n // 8)), dtype=np.uint8)
+        turns = np.unpackbits(tosses, axis=1, count=n)
+        hits += int((np.abs(total - 2.0 * (turns @ differences)) >= reached).sum())
+    return (1 + hits) / (1 + _PERMUTATIONS)
 
 
 def _chunks(rows: int, width: int) -> "Iterator[slice]":
@@ -205,7 +193,8 @@ def _chunks(rows: int, width: int) -> "Iterator[slice]":
 def sign_test_p(wins: int, losses: int) -> float | None:
     """Return the two-sided p-value of so many wins and losses, if each were as likely; None for neither.
 
-    Exact: min(1, 2 P(X <= min(wins, losses))), X being binomial with n = wins + losses and 1/2. Ties are left out.
+    min(1, 2 P(X <= min(wins, losses))), X being binomial with n = wins + losses and 1/2: exact for n up to 1,000, and
+    by the normal distribution (with its correction for continuity) beyond. Ties are left out.
 
     Example:
         >>> sign_test_p(8, 1), sign_test_p(5, 5)
@@ -214,52 +203,27 @@ def sign_test_p(wins: int, losses: int) -> float | None:
     n, k = wins + losses, min(wins, losses)
     if not n:
         return None
-    if n <= 1_000:
-        return min(1.0, 2 * sum(math.comb(n, i) for i in range(k + 1)) / (1 << n))
-    # From the greatest term down: each is the one before times i / (n - i + 1), until they add nothing.
-    term = math.exp(math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1) - n * math.log(2))
-    tail = 0.0
-    for i in range(k, -1, -1):
-        tail += term
-        term *= i / (n - i + 1)
-        if term < 1e-18 * tail:
-            break
-    return min(1.0, 2 * tail)
+    if n > 1_000:
+        return math.erfc(max(0, n - 2 * k - 1) / math.sqrt(2 * n))
+    return min(1.0, 2 * sum(math.comb(n, i) for i in range(k + 1)) / (1 << n))
 
 
-@dataclass(frozen=True, slots=True)
 class Noise:
-    """How much a judge differs from itself when the same sample is scored again.
+    """How much a judge differs from itself when the same sample is scored again; counted row by row.
 
     Attributes:
         rows: How many samples were scored twice or more.
-        sd: The standard deviation between draws of one sample, pooled over these:
-            sqrt(sum of squared distances from each sample's own mean / sum of (draws - 1)).
-        agreement: How often two draws of one sample agree on `passed`, within [0, 1]: the mean over samples of the
-            share of pairs that do. None without a threshold.
-    """
-
-    rows: int
-    sd: float
-    agreement: float | None
-
-
-class DrawNoise:
-    """The noise between draws, row by row, in constant memory.
 
     Example:
-        >>> draws = DrawNoise()
-        >>> draws.add([0.4, 0.6], [False, True])
-        >>> draws.add([1.0, 1.0], [True, True])
-        >>> noise = draws.noise()
+        >>> noise = Noise()
+        >>> noise.add([0.4, 0.6], [False, True])
+        >>> noise.add([1.0, 1.0], [True, True])
         >>> noise.rows, round(noise.sd, 3), noise.agreement
         (2, 0.1, 0.5)
     """
 
-    __slots__ = ("_agreeing", "_freedom", "_judged", "_rows", "_squares")
-
     def __init__(self) -> None:
-        self._rows = self._freedom = self._judged = 0
+        self.rows = self._freedom = self._judged = 0
         self._squares = self._agreeing = 0.0
 
     def add(self, values: "Sequence[float]", passed: "Sequence[bool]") -> None:
@@ -267,7 +231,7 @@ class DrawNoise:
         if len(values) < 2:
             return
         mean = math.fsum(values) / len(values)
-        self._rows += 1
+        self.rows += 1
         self._freedom += len(values) - 1
         self._squares += math.fsum((value - mean) ** 2 for value in values)
         if (known := len(passed)) >= 2:
@@ -276,12 +240,21 @@ class DrawNoise:
             self._judged += 1
             self._agreeing += (yes * (yes - 1) + no * (no - 1)) / (known * (known - 1))
 
-    def noise(self) -> Noise | None:
-        """Return the noise; None where no row has two scores."""
-        if not self._rows:
-            return None
-        agreement = self._agreeing / self._judged if self._judged else None
-        return Noise(self._rows, math.sqrt(self._squares / self._freedom), agreement)
+    @property
+    def sd(self) -> float:
+        """The standard deviation between draws of one sample, pooled over those that have several.
+
+        sqrt(sum of squared distances from each sample's own mean / sum of (draws - 1)); 0 without such samples.
+        """
+        return math.sqrt(self._squares / self._freedom) if self._freedom else 0.0
+
+    @property
+    def agreement(self) -> float | None:
+        """How often two draws of one sample agree on `passed`, within [0, 1]; None without a threshold.
+
+        The mean over samples of the share of pairs that do.
+        """
+        return self._agreeing / self._judged if self._judged else None
 
 
 def noise_error(sd: float, draws: "Mapping[int, int]") -> float:

@@ -12,7 +12,19 @@ from ragstone.reporting.html.charts import Ends, calls_over_time, distribution, 
 from ragstone.reporting.html.evidence import flagged_text, low_score
 from ragstone.reporting.html.markup import Html, card, cut, figures, folded, foreign, html_table, soft, tag
 from ragstone.reporting.html.style import STYLE
-from ragstone.reporting.tables import DASH, INTERVAL, count, interval, moment, number, overview, percent, place, tokens
+from ragstone.reporting.tables import (
+    COSTS,
+    DASH,
+    INTERVAL,
+    cost_cells,
+    count,
+    interval,
+    moment,
+    number,
+    overview,
+    percent,
+    place,
+)
 
 if TYPE_CHECKING:
     from ragstone.reporting.report import Report
@@ -121,7 +133,7 @@ def _group(summary: MetricSummary, name: str, report: "Report", period: Ends | N
     unscored = _unscored(summary)
     if bins:
         small = "by share of the traffic" if summary.over_time.buckets else "by share of the rows"
-        charts = [distribution(bins, name, caption="Distribution of scores", what="score", small=small)]
+        charts = [distribution(bins, name, small)]
         if period is not None and summary.over_time.buckets:
             summary.over_time.widen(bucket_width(*period))
             axis = bins[0].low, bins[-1].high
@@ -186,35 +198,17 @@ def _flags(aggregates: Aggregates, report: "Report") -> Html:
 
 def _costs(aggregates: Aggregates) -> Html:
     total, line = aggregates.cost, aggregates.costs
-    parts = [
-        figures(
-            [
-                ("judge calls", f"{total.llm_calls:,}", ""),
-                ("embedder calls", f"{total.embed_calls:,}", ""),
-                ("tokens in", tokens(total.input_tokens, total.input_untold), ""),
-                ("tokens out", tokens(total.output_tokens, total.output_untold), ""),
-            ]
-        )
-    ]
-    if total.untold:
-        untold = f"{total.untold:,} of {count(total.outcomes, 'outcome')}"
+    parts = [figures((name, cell, "") for name, cell in zip(COSTS, cost_cells(total), strict=True))]
+    if total.n["untold"]:
+        untold = f"{total.n['untold']:,} of {count(total.outcomes, 'outcome')}"
         parts.append(soft(f"The provider did not report all tokens of {untold}: “at least” is what it reported."))
     if line.buckets:
         caption = f"Judge calls per {stretch(line.width)} (UTC)"
         costs = sorted(line.buckets.items())
-        chart = calls_over_time([(start, cost.llm_calls) for start, cost in costs], line.width)
-        head = ("from", "outcomes", "judge calls", "embedder calls", "tokens in", "tokens out")
-        rows = [
-            (
-                tag("time", moment(start)),
-                *(f"{n:,}" for n in (cost.outcomes, cost.llm_calls, cost.embed_calls)),
-                tokens(cost.input_tokens, cost.input_untold),
-                tokens(cost.output_tokens, cost.output_untold),
-            )
-            for start, cost in costs
-        ]
+        chart = calls_over_time([(start, cost.n["llm_calls"]) for start, cost in costs], line.width)
+        rows = [(tag("time", moment(start)), f"{cost.outcomes:,}", *cost_cells(cost)) for start, cost in costs]
         parts.append(tag("figure", tag("figcaption", caption), chart))
-        parts.append(folded("As a table", html_table(caption, head, rows, numbers=5)))
+        parts.append(folded("As a table", html_table(caption, ("from", "outcomes", *COSTS), rows, numbers=5)))
     return card("Judge calls and tokens", *parts)
 
 

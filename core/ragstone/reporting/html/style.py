@@ -42,7 +42,6 @@ figcaption small { color: var(--soft); font-weight: 400; font-size: .85rem; }
 svg { display: block; width: 100%; max-width: 34rem; height: auto; }
 svg text { fill: var(--soft); font-size: 11px; font-variant-numeric: tabular-nums; }
 .grid { stroke: var(--rule); }
-.band { fill: var(--band); }
 .whisker { stroke: var(--band); stroke-width: 5; }
 .line { fill: none; stroke: var(--tone); stroke-width: 1.75; stroke-linejoin: round; }
 .dot { fill: var(--tone); }
@@ -73,7 +72,6 @@ ul.items li { margin: .25rem 0; }
 }
 .sides { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 20rem), 1fr)); gap: .5rem 1.5rem; }
 .sides > div { min-width: 0; }
-.charts > div > h3 { margin-top: 0; }
 mark { background: var(--mark); color: inherit; border-bottom: 1.5px solid var(--cost); }
 :focus-visible { outline: 2px solid var(--tone); outline-offset: 2px; }
 @media (max-width: 30rem) { body { padding: 1rem .5rem 2rem; } .card { padding: .9rem; } svg text { font-size: 13px; } }
