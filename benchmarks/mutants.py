@@ -332,7 +332,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("langchain_error_text", "describe(error, most=_ERROR_LENGTH)", "describe(error)"),
         ("langchain_tool_in_retriever", "sample is None or _in_retriever(run):", "sample is None:"),
     ],
-    ("integrations/ragstone_langchain/tracing.py", "with_langchain/test_unseen.py"): [
+    ("integrations/ragstone_langchain/tracing.py", "with_langchain/test_tracing.py"): [
         ("langchain_stream", 'tags=[JUDGE_TAG, "nostream"]', "tags=[JUDGE_TAG]"),
         ("langchain_trace", "    if not trace:", "    if trace:"),
         ("langchain_hooks", "variable.set(_SILENT)", "variable.get()"),

@@ -2,9 +2,9 @@
 
 import asyncio
 import json
-import math
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 from uuid import UUID
@@ -192,7 +192,7 @@ class Recorder:
         """Close a retriever; what it returned counts if it is inside of no other one."""
         run, _ = self.runs.end(run_id.int)
         if run is not None and run.root.sample is not None and not _in_retriever(run):
-            self._collect_search(run, _texts(documents))
+            self._collect_search(run, context_texts(documents, "a retriever's result") or ())
 
     def end_tool(self, run_id: UUID, output: object, name: object) -> None:
         """Close a tool; the Documents that it returned count instead of what retrievers inside of it found."""
@@ -278,40 +278,25 @@ def _extracted(run: LiveRun, extract: Extract, outputs: object, error: BaseExcep
 
 def about_run(run: LiveRun, error: BaseException | None = None) -> dict[str, object]:
     """Return a sample's metadata: the run's name, tags and what JSON can hold of its metadata, and the app's error."""
-    about = {name: plain for name, value in run.metadata.items() if (plain := _plain(value)) is not _NO_JSON}
-    about = {name: value for name, value in about.items() if name not in _RUN_FACTS}
+    about: dict[str, object] = {}
+    for name, value in run.metadata.items():
+        if name not in _RUN_FACTS:
+            with suppress(TypeError, ValueError, RecursionError):
+                about[name] = json.loads(json.dumps(value, allow_nan=False, default=_id_text))
     about |= {"name": run.name, "tags": list(run.tags)}
     if error is not None:
         about["error"] = describe(error, most=_ERROR_LENGTH)
     return about
 
 
-_NO_JSON = object()
-
-
-def _plain(value: object) -> object:
-    if value is None or isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value)):
-        return value
+def _id_text(value: object) -> str:
     if isinstance(value, UUID):
         return str(value)
-    if isinstance(value, (list, tuple, dict)):
-        try:
-            return json.loads(json.dumps(value, allow_nan=False))
-        except (TypeError, ValueError, RecursionError):
-            return _NO_JSON
-    return _NO_JSON
+    raise TypeError
 
 
 def _in_retriever(run: Run[LiveRun]) -> bool:
     return any(above.kind == "retriever" for above in run.lineage() if above is not run)
-
-
-def _texts(documents: Sequence[object]) -> Sequence[str]:
-    contents = [getattr(document, "page_content", None) for document in documents]
-    texts = [content for content in contents if type(content) is str]
-    if len(texts) < len(contents):  # not what a retriever should return: read with care
-        return context_texts(documents, "a retriever's result") or ()
-    return texts
 
 
 def _note_interrupt(run: Run[LiveRun] | None, error: BaseException) -> None:

@@ -4,10 +4,8 @@ import asyncio
 import copy
 import json
 import pickle
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import FakeListChatModel
@@ -107,24 +105,6 @@ def test_what_was_spent_before_the_judge_failed_is_known_and_what_is_no_exceptio
         RagEvaluator(ContextRelevancy(llm=FakeLLM(stop)))(**PARTS)
 
 
-def test_one_evaluator_serves_many_at_once() -> None:
-    evaluator = RagEvaluator(relevancy())
-    contexts = [["It has word1 here.", *(f"It has item{i} here." for i in range(n))] for n in range(30)]
-    expected = [1 / n for n in range(1, 31)]
-
-    def call(context):
-        return evaluator(inputs=QUESTION, outputs=ANSWER, context=context)["score"]
-
-    async def all_at_once():
-        assert call(contexts[0]) == 1.0, "a call works inside a running loop"
-        calls = [evaluator.acall(inputs=QUESTION, outputs=ANSWER, context=context) for context in contexts]
-        return [result["score"] for result in await asyncio.gather(*calls)]
-
-    with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(call, contexts)) == expected
-    assert asyncio.run(all_at_once()) == expected
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -190,20 +170,6 @@ def test_a_step_of_a_chain_takes_the_state_or_the_calls_keywords() -> None:
         assert [result["score"] for result in results] == [VALUE] * 4, form
     chain = RunnableLambda(lambda _: STATE) | RunnablePassthrough.assign(relevancy=step)
     assert chain.invoke("x").pop("relevancy")["score"] == VALUE
-
-
-def test_the_steps_config_is_passed_on() -> None:
-    seen = []
-
-    class Starts(BaseCallbackHandler):
-        def on_chain_start(self, serialized, inputs, *, name=None, tags=None, metadata=None, **kwargs):
-            seen.append((name, tags, metadata["who"]))
-
-    step = RagEvaluator(relevancy(), key="padding").as_runnable()
-    config = {"callbacks": [Starts()], "tags": ["t"], "metadata": {"who": "me"}}
-    step.invoke(STATE, config)
-    asyncio.run(step.ainvoke(STATE, config))
-    assert seen == [("ragstone:padding", ["t"], "me")] * 2
 
 
 def test_the_step_and_the_evaluator_can_be_pickled_also_after_use() -> None:

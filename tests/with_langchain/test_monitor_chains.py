@@ -12,7 +12,7 @@ from langchain_core.callbacks import dispatch_custom_event
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.output_parsers import StrOutputParser
-from langchain_core.runnables import RunnableLambda, RunnableParallel, RunnablePassthrough, RunnableSequence
+from langchain_core.runnables import RunnableLambda, RunnablePassthrough, RunnableSequence
 
 from ragstone_langchain import MonitorHandler
 
@@ -172,21 +172,6 @@ def test_a_chain_that_is_tried_again_has_the_contexts_of_the_try_that_answered()
     tries = iter([failing(), rag()])
     retried = RunnableLambda(lambda _: next(tries)).with_retry(wait_exponential_jitter=False)
     assert parts(sample_of(retried, way=ainvoke)) == WHOLE
-
-
-def test_topmost_runs_at_once_stay_apart_also_in_a_parallel_run_that_the_handler_does_not_hear() -> None:
-    monitor = Noting()
-    own = {"callbacks": [MonitorHandler(monitor)]}
-    runnable = failing().with_fallbacks([rag()])
-    again = RunnableLambda(lambda asked: runnable.invoke(asked, own))
-
-    async def tasks():
-        await asyncio.gather(*(runnable.abatch([QUESTION], own) for _ in range(3)))
-
-    asyncio.run(tasks())
-    RunnableParallel(a=again, b=again, c=again).invoke(QUESTION)
-    assert [parts(sample) for sample in monitor.samples] == [WHOLE] * 6
-    assert len({sample.id for sample in monitor.samples}) == 6
 
 
 def test_a_task_that_outlives_the_run_that_started_it_is_a_sample_by_itself() -> None:

@@ -213,26 +213,6 @@ def test_a_configure_hook(model, by, monkeypatch) -> None:
         _configure_hooks.pop()
 
 
-class JudgesInACallback(BaseCallbackHandler):
-    """Judges each answer when it has come. A judge whose runs were heard here would be judged without end."""
-
-    def __init__(self, judge) -> None:
-        self.judge, self.times = judge, 0
-
-    def on_llm_end(self, response, **kwargs):
-        self.times += 1
-        if self.times < 5:
-            ask(self.judge)
-
-
-def test_inside_a_callback() -> None:
-    handler = JudgesInACallback(judge_of(MODELS["async"]))
-    chain = RunnableLambda(lambda x: x) | FakeListChatModel(responses=["own"])
-    chain.invoke("x", {"callbacks": [handler]})
-    asyncio.run(chain.ainvoke("x", {"callbacks": [handler]}))
-    assert handler.times == 2
-
-
 def test_trace_shows_it_to_those_who_want_it() -> None:
     listener = Listener()
     node(judge_of(MODELS["text"], trace=True)).invoke("x", {"callbacks": [listener]})
