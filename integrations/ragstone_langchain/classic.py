@@ -20,9 +20,6 @@ class RagStringEvaluator(StringEvaluator):
     a question that the metric needs and that is missing raises ValueError, a reference is warned of, and a question
     that no one reads too.
 
-    Args:
-        evaluator: The evaluator.
-
     Example:
         >>> from ragstone import ContextRelevancy
         >>> from ragstone.testing import FakeLLM
@@ -52,24 +49,8 @@ class RagStringEvaluator(StringEvaluator):
             input_ = "" if self.requires_input else None
         super()._check_evaluation_args(reference=reference, input_=input_)
 
-    def _evaluate_strings(
-        self,
-        *,
-        prediction: object,
-        reference: object = None,
-        input: object = None,  # noqa: A002 - the name that LangChain gives it
-        **kwargs: Any,  # noqa: ANN401 - as in LangChain
-    ) -> dict[str, Any]:
-        return self._evaluator.evaluate_strings(prediction=prediction, reference=reference, input=input, **kwargs)
+    def _evaluate_strings(self, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401 - as LangChain has it
+        return self._evaluator.evaluate_strings(**arguments)
 
-    async def _aevaluate_strings(
-        self,
-        *,
-        prediction: object,
-        reference: object = None,
-        input: object = None,  # noqa: A002 - the name that LangChain gives it
-        **kwargs: Any,  # noqa: ANN401 - as in LangChain
-    ) -> dict[str, Any]:
-        return await self._evaluator.aevaluate_strings(
-            prediction=prediction, reference=reference, input=input, **kwargs
-        )
+    async def _aevaluate_strings(self, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401
+        return await self._evaluator.aevaluate_strings(**arguments)

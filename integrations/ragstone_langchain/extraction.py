@@ -346,7 +346,7 @@ def find_contexts(
     Raises:
         Unreadable: What stands where the contexts should is neither text nor a Document; `where` is its name.
     """
-    if not own and (value is None or depth > _DEPTH):
+    if not own and (value is None or isinstance(value, str) or depth > _DEPTH):
         return None
     if own or are_documents(value):
         texts = context_texts(value, where)

@@ -62,9 +62,6 @@ def as_mapping(value: object) -> Mapping[object, object] | None:
     return value
 
 
-# Messages
-
-
 @dataclass(frozen=True, slots=True)
 class Message:
     """What matters of a message here: who speaks, its text and its calls of tools.
@@ -238,8 +235,6 @@ def tool_texts(messages: Sequence[Message], retriever_tools: Collection[str] = (
     return None if retrieved is None else once_each(retrieved)
 
 
-# Documents
-
 _NO_DOCUMENT = object()
 
 
@@ -296,9 +291,6 @@ def context_texts(value: object, where: str) -> list[str] | None:
 def once_each(texts: Iterable[str]) -> list[str]:
     """Return the texts without repetitions, in order: several searches may find the same."""
     return list(dict.fromkeys(texts))
-
-
-# States
 
 
 def entries_of(value: object) -> dict[str, object] | None:

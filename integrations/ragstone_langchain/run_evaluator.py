@@ -1,15 +1,13 @@
 """The evaluator of LangSmith's runs."""
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any
 
 from langsmith.evaluation import EvaluationResult, RunEvaluator
 
 from ragstone_langchain.extraction import Arguments
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from datetime import datetime
-    from uuid import UUID
+    from collections.abc import Iterator
 
     from langsmith.schemas import Example, Run
 
@@ -31,7 +29,7 @@ class RagRunEvaluator(RunEvaluator):
         self,
         run: "Run",
         example: "Example | None" = None,
-        evaluator_run_id: "UUID | None" = None,  # noqa: ARG002 - LangSmith's
+        evaluator_run_id: object = None,  # noqa: ARG002 - LangSmith's
     ) -> EvaluationResult:
         """Score a run; an example's outputs are the reference.
 
@@ -43,43 +41,28 @@ class RagRunEvaluator(RunEvaluator):
         self,
         run: "Run",
         example: "Example | None" = None,
-        evaluator_run_id: "UUID | None" = None,  # noqa: ARG002 - LangSmith's
+        evaluator_run_id: object = None,  # noqa: ARG002 - LangSmith's
     ) -> EvaluationResult:
         """Score a run on the running event loop; otherwise as `evaluate_run`."""
         return EvaluationResult(**await self._evaluator.aresult(_arguments(run, example)))
 
 
-class _Run(Protocol):
-    """What is read of a run; LangSmith's and LangChain's own classes of it have it in common."""
-
-    @property
-    def run_type(self) -> str: ...
-    @property
-    def start_time(self) -> "datetime": ...
-    @property
-    def inputs(self) -> object: ...
-    @property
-    def outputs(self) -> object: ...
-    @property
-    def child_runs(self) -> "Sequence[_Run] | None": ...
-
-
-def _arguments(run: _Run, example: "Example | None") -> Arguments:
-    reference = None if example is None else example.outputs
+# Any: LangSmith's and LangChain's own classes of runs have in common what is read here.
+def _arguments(run: Any, example: "Example | None") -> Arguments:  # noqa: ANN401
+    reference: object = None if example is None else example.outputs
     return Arguments(run.inputs, run.outputs, reference, retrieved=retriever_outputs(run))
 
 
-def retriever_outputs(run: _Run) -> "Sequence[object] | None":
+def retriever_outputs(run: Any) -> list[Any] | None:  # noqa: ANN401
     """Return the outputs of a run's outermost retriever runs in the order of their start; None if it has none.
 
     A retriever inside another one, as an ensemble or a reranker has them, found what the outer one chooses from.
     One that failed returned nothing.
-
     """
     return [inner.outputs for inner in _outermost_retrievers(run) if inner.outputs is not None] or None
 
 
-def _outermost_retrievers(run: _Run) -> "Iterator[_Run]":
+def _outermost_retrievers(run: Any) -> "Iterator[Any]":  # noqa: ANN401
     if run.run_type == "retriever":
         yield run
         return
