@@ -14,23 +14,17 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from ragstone import ContextRelevancy, Monitor, Sample
+from ragstone import ContextRelevancy, Monitor
 from ragstone.judge import LLMRequest
 from ragstone.sinks import Record, SQLiteSink
 from ragstone.testing import FakeLLM
 
 from ..support.waiting import soon  # noqa: TID252
-from .kit import PATIENCE, adds_up
+from .kit import PATIENCE, adds_up, sample
 
 ROOT = Path(__file__).parents[2]
 APP = f"import os, sys, time\nsys.path.insert(0, {str(ROOT)!r})\nfrom tests.monitor.live_app import *\nfrom ragstone.sinks import CallableSink\n"
 OUTBOX, RESULTS, CALLS = "outbox.db", "results.db", "calls.txt"
-
-
-class SecondMetric(ContextRelevancy):
-    """A metric of another name, that one monitor has and another has not."""
-
-    name = "second"
 
 
 class Down(SQLiteSink):
@@ -42,10 +36,6 @@ class Down(SQLiteSink):
         if self.down:
             raise OSError("down")
         super().write(records)
-
-
-def sample(i: int, **more: Any) -> Sample:
-    return Sample(id=f"s{i}", user_input=f"question {i}?", retrieved_contexts=["Here."], response="There.", **more)
 
 
 def asked(request: LLMRequest) -> int:

@@ -21,7 +21,7 @@ from .live_app import app, calls, results
 
 
 class Clock:
-    """The purse's time: noon of a day, moved by hand."""
+    """The account's time: noon of a day, moved by hand."""
 
     def __init__(self) -> None:
         self.now = 1_000 * 86_400 + 43_200.0
@@ -31,7 +31,7 @@ class Clock:
 
 
 def budgeted(budget: Budget, metrics: Any, clock: Clock | None = None, **options: Any) -> tuple[Monitor, MemoryLedger]:
-    """A monitor with a purse and a ledger that can be looked into."""
+    """A monitor with an account and a ledger that can be looked into."""
     ledger = MemoryLedger()
     monitor = live(metrics, budget=budget, **options)
     monitor._pipeline.shared.account = Account(budget, ledger, clock or time.time)

@@ -10,7 +10,7 @@ import pytest
 from ..support.waiting import soon  # noqa: TID252
 from .live_app import OUTBOX, RESULTS, app, calls, ran, results, rows, undelivered, waiting
 
-# Between the judge's answer and the outbox's knowing of it lie the workers and the keeper's next transaction, which a
+# Between the judge's answer and the outbox's knowing of it lie the workers and the outbox's next transaction, which a
 # busy disk may hold up: so many answers a judge gives beyond the results that a kill waits for, and then it hangs.
 BEYOND = 50
 WORKERS = 4

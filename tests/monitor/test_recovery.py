@@ -8,12 +8,12 @@ import pytest
 from ragstone.monitor import Budget, outbox_worker, worker
 
 from ..support.waiting import soon  # noqa: TID252
+from .kit import Second
 from .live_app import (
     OUTBOX,
     RESULTS,
     ContextRelevancy,
     Down,
-    SecondMetric,
     accounted,
     asked,
     calls,
@@ -95,7 +95,7 @@ def test_a_judge_that_hangs_is_tried_again(due_at_once):
 def test_a_judge_that_is_down_for_a_while_and_only_its_metric_is_tried_again(due_at_once):
     fickle, reliable = Fickle(), Fickle()
     reliable.down = False
-    monitor = live(metrics=[ContextRelevancy(llm=judge(0, reliable)), SecondMetric(llm=judge(0, fickle))])
+    monitor = live(metrics=[ContextRelevancy(llm=judge(0, reliable)), Second(llm=judge(0, fickle))])
     submit(monitor, range(5))
     soon(lambda: fickle.times >= 15)
     assert results("unscored") == []

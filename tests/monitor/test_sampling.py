@@ -94,19 +94,6 @@ def test_where_stands_above_the_rules() -> None:
     assert not sampling.choose(sample(1, metadata={"error": "e", "test": 1}), "1")
 
 
-def test_a_predicate_that_fails_drops_the_sample_and_nothing_else() -> None:
-    class NoTruth:
-        def __bool__(self) -> bool:
-            raise ValueError("neither")
-
-    with live(BOTH, sinks=(sink := Kept()), where=lambda given: NoTruth() if given.id == "s1" else "no") as monitor:
-        monitor.submit(sample(1))
-        monitor.submit(sample(2))
-    assert monitor.stats().reasons == {"dropped": {"where_failed": 2}}
-    assert monitor.stats().errors == {"where": 1}
-    assert sink.ids == {"s2"}
-
-
 def test_rates_are_written_down_with_the_outcomes_and_a_metric_without_one_scores_all() -> None:
     with live(BOTH, sinks=(sink := Kept()), sample_rate={"second": 0.5}) as monitor:
         for i in IDS[:200]:

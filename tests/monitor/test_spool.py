@@ -8,10 +8,10 @@ import tracemalloc
 import pytest
 
 from ..support.waiting import soon  # noqa: TID252
+from .kit import Second
 from .live_app import (
     OUTBOX,
     ContextRelevancy,
-    SecondMetric,
     accounted,
     app,
     calls,
@@ -81,10 +81,10 @@ def test_an_id_that_is_in_the_outbox_is_a_duplicate():
 
 
 def test_a_sample_of_a_metric_that_is_gone_is_left_and_the_others_go_on():
-    class Newer(SecondMetric):
+    class Newer(Second):
         version = "99"
 
-    both = live(metrics=[ContextRelevancy(llm=judge()), SecondMetric(llm=judge())])
+    both = live(metrics=[ContextRelevancy(llm=judge()), Second(llm=judge())])
     both.pause()
     kept(both, range(5))
     both.close()

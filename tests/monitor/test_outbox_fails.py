@@ -148,7 +148,7 @@ accounted(monitor)
 
 
 def test_submit_does_not_wait_for_the_file():
-    """While the file is held, and so the keeper: what is submitted only stands in a queue."""
+    """While the file is held, and so its worker: what is submitted only stands in a queue."""
     monitor = live()
     monitor._pipeline.start()
     with monitor._pipeline._outbox._lock:
