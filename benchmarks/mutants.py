@@ -248,7 +248,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
     ],
     ("core/ragstone/store/record.py", "monitor/test_scrub.py monitor/test_redaction.py"): [
         ("scrub_reason", 'update={"reason": "", ', "update={"),
-        ("scrub_evidence", 'passage.model_copy(update={"text": ""})', "passage"),
+        ("scrub_evidence", 'part.model_copy(update={"text": ""})', "part"),
     ],
     ("core/ragstone/monitor/delivery.py", "monitor/test_delivery.py"): [
         ("delivery_strikes", "_STRIKES = 3", "_STRIKES = 1"),
