@@ -4,6 +4,7 @@ Nothing of LlamaIndex is loaded until a name is used: `import llama_index.core` 
 """
 
 import importlib
+from contextlib import suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -29,37 +30,24 @@ __all__ = [
     "uninstrument",
 ]
 
-_HOME = {
-    "JUDGE_TAG": "tracing",
-    "LlamaIndexEmbedder": "embedder",
-    "LlamaIndexLLM": "llm",
-    "MetricEvaluator": "evaluator",
-    "MetricResult": "evaluator",
-    "MonitorCallbackHandler": "legacy",
-    "aevaluate_query_engine": "query_engine",
-    "evaluate_query_engine": "query_engine",
-    "instrument": "spans",
-    "uninstrument": "spans",
-}
-
-
-def _has_core() -> bool:
-    try:
-        return find_spec("llama_index.core") is not None
-    except ModuleNotFoundError:  # there is no llama_index at all
-        return False
-
-
-if not _has_core():
+_core = None
+with suppress(ModuleNotFoundError):  # there is no llama_index at all
+    _core = find_spec("llama_index.core")
+if _core is None:
     raise ImportError('ragstone_llama_index needs llama-index-core: pip install "ragstone[llama-index]"')
 
 
 if not TYPE_CHECKING:  # else a checker would take any name for one that there is
+    _MODULES = dict.fromkeys(("MetricEvaluator", "MetricResult"), "evaluator")
+    _MODULES |= dict.fromkeys(("aevaluate_query_engine", "evaluate_query_engine"), "query_engine")
+    _MODULES |= dict.fromkeys(("instrument", "uninstrument"), "spans")
+    _MODULES |= {"LlamaIndexEmbedder": "embedder", "LlamaIndexLLM": "llm"}
+    _MODULES |= {"JUDGE_TAG": "tracing", "MonitorCallbackHandler": "legacy"}
 
     def __getattr__(name: str) -> object:
-        if name not in _HOME:
+        if name not in _MODULES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+        return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:

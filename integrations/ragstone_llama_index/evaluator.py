@@ -33,15 +33,8 @@ class MetricResult(EvaluationResult):
 
     `score` is the metric's value, `passing` whether it reaches the metric's threshold (None without one), and
     `feedback` the reason. What could not be scored has `score` None, `invalid_result` True, and `invalid_reason`
-    "REASON: DETAIL"; it is never a 0.
-
-    Attributes:
-        metric: The metric's name.
-        version: The metric's version; it changes with its prompts.
-        unscored: Why there is no score, in one word for counting; None where there is one.
-        breakdown: The parts of the score by name.
-        verdicts: The judge's answers, one per item asked, with their evidence.
-        usage: Calls, tokens and seconds, also of what failed.
+    "REASON: DETAIL", with the reason alone in `unscored`; it is never a 0. The other fields are those of
+    `ragstone.Score`.
 
     Example:
         >>> from ragstone import Unscored
@@ -61,31 +54,24 @@ class MetricResult(EvaluationResult):
     @classmethod
     def of(cls, outcome: Outcome, sample: Sample) -> "MetricResult":
         """Return an outcome on a sample as a result."""
-        contexts = list(sample.retrieved_contexts) if "retrieved_contexts" in sample.model_fields_set else None
+        facts: dict[str, Any] = {
+            "query": sample.user_input,
+            "contexts": list(sample.retrieved_contexts) if "retrieved_contexts" in sample.model_fields_set else None,
+            "response": sample.response,
+            "metric": outcome.metric,
+            "version": outcome.version,
+            "usage": outcome.usage,
+        }
         if isinstance(outcome, Unscored):
-            return cls(
-                query=sample.user_input,
-                contexts=contexts,
-                response=sample.response,
-                invalid_result=True,
-                invalid_reason=f"{outcome.reason}: {outcome.detail}",
-                metric=outcome.metric,
-                version=outcome.version,
-                unscored=outcome.reason,
-                usage=outcome.usage,
-            )
+            reason = f"{outcome.reason}: {outcome.detail}"
+            return cls(invalid_result=True, invalid_reason=reason, unscored=outcome.reason, **facts)
         return cls(
-            query=sample.user_input,
-            contexts=contexts,
-            response=sample.response,
             score=outcome.value,
             passing=outcome.passed,
             feedback=outcome.reason,
-            metric=outcome.metric,
-            version=outcome.version,
             breakdown=outcome.breakdown,
             verdicts=outcome.verdicts,
-            usage=outcome.usage,
+            **facts,
         )
 
     @property
@@ -183,11 +169,7 @@ class MetricEvaluator(BaseEvaluator):
         contexts: Sequence[str] | None = None,
         **kwargs: Any,  # noqa: ANN401, ARG002 - as BaseEvaluator has it
     ) -> MetricResult:
-        """Score one sample, blocking.
-
-        Raises:
-            ValueError: The metric needs an input that was not given, or an input is no text.
-        """
+        """Score one sample, blocking. An input that is left out or is no text is a ValueError."""
         sample = self._sample(query, response, contexts)
         return MetricResult.of(score_safely(self._metric, sample), sample)
 

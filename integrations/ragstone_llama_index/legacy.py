@@ -20,9 +20,9 @@ _ENTRIES = (CBEventType.QUERY, CBEventType.SYNTHESIZE)
 class MonitorCallbackHandler(BaseCallbackHandler):
     """Has a monitor score what an app answers, as a handler of a `CallbackManager`.
 
-    Prefer `instrument`, which sees more: LlamaIndex means to retire callbacks. A sample is made of each outermost
-    QUERY event and, for chat engines, which have none, of each SYNTHESIZE event. Question, contexts, answer, errors
-    and streams are read as `instrument` takes them; the sample's `id` is the event's. Callbacks show less:
+    Prefer `instrument`: LlamaIndex means to retire callbacks, and they show less. A sample is made of each outermost
+    QUERY event and, for chat engines, which have none, of each SYNTHESIZE event. The sample's `id` is the event's;
+    everything else is as with `instrument`, but for this:
 
     - Query engines of your own make no sample, unless they use a response synthesizer.
     - `CondenseQuestionChatEngine` shows the condensed question, not the user's; `SimpleChatEngine` shows nothing.
@@ -70,7 +70,7 @@ class MonitorCallbackHandler(BaseCallbackHandler):
         **kwargs: Any,  # noqa: ANN401, ARG002 - as BaseCallbackHandler has it
     ) -> str:
         """Open an event of a run under way, or begin one."""
-        try:
+        with self._recorder.guard:
             parent = self._recorder.runs.get(parent_id)
             if parent is not None:
                 self._recorder.runs.start(event_id, parent)
@@ -80,8 +80,6 @@ class MonitorCallbackHandler(BaseCallbackHandler):
                 question = question_text((payload or {}).get(EventPayload.QUERY_STR))
                 metadata: dict[str, object] = {"name": event_type.value, "tags": {}}
                 self._recorder.begin(event_id, AppSample(question, metadata, id=event_id))
-        except Exception as error:
-            self._recorder.broke(error)
         return event_id
 
     def on_event_end(
@@ -92,7 +90,7 @@ class MonitorCallbackHandler(BaseCallbackHandler):
         **kwargs: Any,  # noqa: ANN401, ARG002 - as BaseCallbackHandler has it
     ) -> None:
         """Close an event, and take the answer if it began a run."""
-        try:
+        with self._recorder.guard:
             # Events stay until their run ends: after an exception that was caught, LlamaIndex takes one that has ended
             # for the parent of what comes next.
             run = self._recorder.runs.get(event_id)
@@ -112,8 +110,6 @@ class MonitorCallbackHandler(BaseCallbackHandler):
                 self._recorder.answered(sample, response)
             else:  # what went wrong stood in an event further in
                 self._recorder.failed(sample, sample.error)
-        except Exception as error:
-            self._recorder.broke(error)
 
     def start_trace(self, trace_id: str | None = None) -> None:
         """Do nothing: traces of calls at the same time overwrite each other."""

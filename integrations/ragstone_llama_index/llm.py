@@ -26,20 +26,11 @@ _OUTPUT = ("completion_tokens", "output_tokens", "candidates_token_count")
 class LlamaIndexLLM:
     """A LlamaIndex LLM as a judge.
 
-    It is asked by `chat` where it is a chat model, by `complete` where it is not, with the schema of the reply in
-    the prompt; ragstone's own strict parser reads the answer. The prompt is the metric's alone: the object's
-    `system_prompt` is the app's and stays out.
-
-    No temperature, `n` or `stop` is passed: they are the model object's own. Verdicts want temperature 0;
-    `ResponseRelevancy(sampling="n_calls")` wants one above 0, or its draws are all the same. A `max_tokens` made
-    for the app's answers may cut the judge's off: they are then `Unscored("judge_unparseable")`.
-
-    The app sees nothing of the judge (see `JUDGE_TAG`), and the object is never changed: calls go to a shallow copy
-    of it. `generate` uses its sync half; `agenerate` awaits it on the running loop, the same one each time. On any
-    other loop, and for models whose async half only calls the sync one (`CustomLLM`), it is called from threads.
-
-    Log-probabilities, where the object was made to ask for them (`OpenAI(logprobs=True, top_logprobs=20)`), give
-    metrics that are asked one by one the probability of each choice.
+    It is asked by `chat` or `complete`, with the schema of the reply in the prompt and without the object's own
+    `system_prompt`. Temperature, `max_tokens`, log-probabilities and all else are the object's own. The app sees
+    nothing of the judge (see `JUDGE_TAG`), and the object is never changed: calls go to a shallow copy of it.
+    `generate` uses its sync half; `agenerate` awaits it on one event loop only, the same each time. On any other loop,
+    and for models whose async half only calls the sync one (`CustomLLM`), it is called from threads.
 
     Args:
         llm: The model; None: `Settings.llm`, as it is when a call is made.
@@ -125,11 +116,7 @@ class LlamaIndexLLM:
         return self._shared.secrets
 
     def generate(self, request: LLMRequest, /) -> LLMReply:
-        """Answer one request by the model's sync half, blocking the calling thread.
-
-        Raises:
-            Exception: Whatever the model raises.
-        """
+        """Answer one request by the model's sync half, blocking the calling thread. Raises what the model raises."""
         llm = self._shared.copy()
         with suppress_tracing(trace=self._trace):
             if self._structured and is_constrained(request):
@@ -142,11 +129,7 @@ class LlamaIndexLLM:
             return to_reply(llm.complete(_prompt(request)), request)
 
     async def agenerate(self, request: LLMRequest, /) -> LLMReply:
-        """Answer one request by the model's async half on the running event loop, or by its sync half in a thread.
-
-        Raises:
-            Exception: Whatever the model raises.
-        """
+        """Answer one request by the model's async half on the running event loop, or by its sync half in a thread."""
         llm = self._shared.copy()
         if not self._shared.is_awaited_here(llm):
             return await self._shared.in_thread(lambda: self.generate(request))
@@ -217,16 +200,7 @@ def _from_form(answer: BaseModel | ValueError) -> LLMReply:
 
 
 def to_reply(response: ChatResponse | CompletionResponse, request: LLMRequest) -> LLMReply:
-    """Return a model's answer as a reply, with its token counts and, where it has some, log-probabilities.
-
-    It is the answer's text; without one, its one tool call, or its reasoning if that is exactly an answer.
-
-    Example:
-        >>> answer = CompletionResponse(text="Yes.", raw={"usage": {"prompt_tokens": 9, "completion_tokens": 1}})
-        >>> reply = to_reply(answer, LLMRequest("demo.ask", "", "", {}, choices=("yes", "no")))
-        >>> reply.text, reply.input_tokens, reply.output_tokens
-        ('yes', 9, 1)
-    """
+    """Return a model's answer as a reply, with its token counts and, where it has some, log-probabilities."""
     message = response.message if isinstance(response, ChatResponse) else None
     text = response.text if isinstance(response, CompletionResponse) else response.message.content
     choice = next(iter(as_list(_member(response.raw, "choices"))), None)  # of a chat completion

@@ -39,8 +39,8 @@ def evaluate_query_engine(
     """Put each question to a query engine and score its answer by each metric, by `ragstone.evaluate`.
 
     What the engine or a judge raises touches no other question. Without an answer, a metric that looks at it is
-    `Unscored("missing_input")` with the engine's error; the others score what was retrieved. Works in threads, by the
-    sync halves of engine and judges, and so inside a running event loop too.
+    `Unscored("missing_input")` with the engine's error. Works in threads, by the sync halves of engine and judges, and
+    so inside a running event loop too.
 
     Args:
         engine: The app.

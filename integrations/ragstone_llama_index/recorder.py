@@ -30,31 +30,33 @@ _Contexts = tuple[str, ...]
 class AppSample(OpenSample):
     """What is known of a sample in the making.
 
-    Beneath its root two things are collected. "seen": the nodes that a response synthesizer was given; their texts are
-    taken when they are asked for, as most answers name these very nodes. "retrieved": the texts that retrievers or
-    inner engines returned since; which of them a synthesizer still to come will be given is yet to be seen.
-
-    Attributes:
-        id: The sample's id.
-        error: What was raised last beneath the root, as far as it shows there.
+    Beneath its root two things are collected. "seen": the nodes that a response synthesizer was given, whose texts are
+    taken when they are asked for. "retrieved": the texts that retrievers or inner engines returned since.
     """
 
     id: str = ""
-    error: BaseException | None = None
+    error: BaseException | None = None  # what was raised last beneath the root
+
+
+class _Guard:
+    """A context out of which nothing is raised into the app."""
+
+    def __init__(self, broke: Callable[[Exception], None]) -> None:
+        self._broke = broke
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
+        if isinstance(error, Exception):
+            self._broke(error)
+        return isinstance(error, Exception)
 
 
 class Recorder:
     """Makes one sample of each run, or tells the monitor why there is none.
 
     `answered` and `failed` are called once for a run, on the app's thread; nothing that they do is slow.
-
-    Args:
-        monitor: Takes the samples.
-        mode: Which metadata of nodes stand in the contexts.
-
-    Raises:
-        TypeError: `monitor` is no monitor.
-        ValueError: There is no such mode.
     """
 
     def __init__(self, monitor: "Monitor", mode: Mode = MetadataMode.NONE) -> None:
@@ -63,6 +65,7 @@ class Recorder:
         self.monitor = monitor
         self.mode = check_mode(mode)
         self.runs = RunTree[AppSample]()
+        self.guard = _Guard(self._broke)
 
     def __deepcopy__(self, memo: object) -> "Recorder":
         return self  # LlamaIndex' objects may be copied with all that they hold; the runs under way are the same
@@ -70,8 +73,7 @@ class Recorder:
     def __reduce__(self) -> tuple[object, ...]:
         return Recorder, (self.monitor, self.mode)
 
-    def broke(self, error: Exception) -> None:
-        """Count what failed in here; the app must not see it."""
+    def _broke(self, error: Exception) -> None:
         self.monitor.failed(_SOURCE, error)
 
     def begin(self, id_: str, sample: AppSample | None) -> None:
@@ -177,19 +179,15 @@ class Recorder:
         """Return one that submits what the app reads, and lets nothing out into the app's stream."""
 
         def ended(pieces: list[object]) -> None:
-            try:
+            with self.guard:
                 self._submit(sample, contexts, join(pieces))
-            except Exception as ours:
-                self.broke(ours)
 
         def broke(error: BaseException) -> None:
-            try:
+            with self.guard:
                 if isinstance(error, GeneratorExit):
                     self.monitor.skip("abandoned")
                 else:
                     self.failed(sample, error, contexts)
-            except Exception as ours:
-                self.broke(ours)
 
         return StreamListener(ended, broke)
 

@@ -33,13 +33,7 @@ _ANSWERS = ("response", "answer", "result", "output")  # of a dict or an event t
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What an app answered.
-
-    Attributes:
-        text: The answer; None when there is none.
-        contexts: The texts of the source nodes.
-        problem: Why there is no text, where that is known.
-    """
+    """What an app answered, the texts of its source nodes, and why there is no answer, where that is known."""
 
     text: str | None
     contexts: tuple[str, ...]
@@ -53,17 +47,9 @@ class Answer:
 def read_response(response: AnyResponse, mode: MetadataMode) -> Answer:
     """Return what an app answered. A stream is read to its end, once, and can still be read after that.
 
-    Args:
-        response: What it returned.
-        mode: Which metadata the contexts show: `MetadataMode.NONE` is the text alone, `LLM` what the app's LLM saw.
-
     Raises:
         TypeError: It is no response.
         ValueError: It is an async stream that is yet to be read by the running event loop.
-
-    Example:
-        >>> read_response(Response("Jane Austen."), MetadataMode.NONE)
-        Answer(text='Jane Austen.', contexts=(), problem=None)
     """
     _check(response)
     if isinstance(response, StreamingResponse):
@@ -127,10 +113,6 @@ def answer_in(result: object) -> object:
     """Return what an app answered within what it returned.
 
     A workflow's result may be wrapped in its stop event, and stand there or in a dict by one of a few usual names.
-
-    Example:
-        >>> answer_in(StopEvent(result={"answer": "Jane Austen.", "pages": 3}))
-        'Jane Austen.'
     """
     if isinstance(result, _Synthesized):  # as a rule
         return result
@@ -203,11 +185,7 @@ def check_mode(mode: object) -> MetadataMode:
     """Return a metadata mode.
 
     Raises:
-        ValueError: There is no such mode; the message lists those that there are.
-
-    Example:
-        >>> check_mode("none")
-        <MetadataMode.NONE: 'none'>
+        ValueError: There is no such mode.
     """
     try:
         return MetadataMode(mode)

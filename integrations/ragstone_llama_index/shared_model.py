@@ -29,13 +29,8 @@ class SharedModel(Generic[M]):
     on another. So each object has one home loop, whoever shares it: the loop that ran when it was first shared, else
     the first that awaits it. Any other loop gets a thread and the object's sync half.
 
-    Args:
-        model: The object; None: that of `Settings`.
-        setting: Its name there.
-        changes: Fields that the copy has otherwise.
-        blocks: Whether the object's async half only calls its sync half, and would hold up the loop.
-        in_threads: True: always the sync half in threads; False: always the async half on the running loop.
-        trace: Whether the copy keeps the app's callbacks.
+    `setting` is its name in `Settings`, `changes` are fields that the copy has otherwise, and `blocks` says whether the
+    object's async half only calls its sync half, which would hold up the loop.
     """
 
     def __init__(
@@ -79,11 +74,7 @@ class SharedModel(Generic[M]):
         return as_dict(settings_of(self.original))
 
     def copy(self) -> M:
-        """Return the copy to call.
-
-        Raises:
-            ValueError: There is no object, and `Settings` has none.
-        """
+        """Return the copy to call. It is a ValueError if `Settings` has no object either."""
         original = self.original
         if original is None:
             original = self._default()
@@ -147,12 +138,5 @@ def _is_home(model: BaseModel) -> bool:
 
 
 def defined_by(model: object, method: str) -> type:
-    """Return the class that defines a method of an object.
-
-    The methods themselves cannot be compared: LlamaIndex wraps them anew at each access.
-
-    Example:
-        >>> defined_by(True, "bit_length").__name__
-        'int'
-    """
+    """Return the class that defines a method; the methods themselves are wrapped anew at each access."""
     return next(kind for kind in type(model).__mro__ if method in vars(kind))

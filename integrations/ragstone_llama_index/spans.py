@@ -34,13 +34,10 @@ Where = Callable[[object, str], bool]
 """Whether calls of an object, by a name such as "RetrieverQueryEngine.query", are to be scored."""
 
 _Kind = Literal["entry", "retrieval", "synthesis", "writing"]
+_ENTRY: _Kind = "entry"
 _KINDS: dict[str, tuple[type, _Kind]] = {
-    "query": (BaseQueryEngine, "entry"),
-    "aquery": (BaseQueryEngine, "entry"),
-    "chat": (BaseChatEngine, "entry"),
-    "achat": (BaseChatEngine, "entry"),
-    "stream_chat": (BaseChatEngine, "entry"),
-    "astream_chat": (BaseChatEngine, "entry"),
+    **dict.fromkeys(("query", "aquery"), (BaseQueryEngine, _ENTRY)),
+    **dict.fromkeys(("chat", "achat", "stream_chat", "astream_chat"), (BaseChatEngine, _ENTRY)),
     "run": (Workflow, "entry"),  # all agents are workflows
     "retrieve": (BaseRetriever, "retrieval"),
     "aretrieve": (BaseRetriever, "retrieval"),
@@ -59,30 +56,14 @@ def instrument(monitor: "Monitor", *, where: Where | None = None, metadata_mode:
     """Have a monitor score what query engines, chat engines, agents and workflows of this process answer.
 
     A sample is made of each outermost call, whatever happens beneath it: `query` and `aquery` of a query engine, the
-    four `chat` methods of a chat engine, `run` of an agent or another workflow. Bare retrievers and models make none.
+    four `chat` methods of a chat engine, `run` of an agent or another workflow. Bare retrievers and models make none,
+    nor do ragstone's judges. `docs/llama_index.md` says where question, contexts and answer are taken from. `id` is
+    the UUID of the call's span, `metadata["name"]` is such as "RetrieverQueryEngine.query", `metadata["tags"]` what
+    stands in LlamaIndex' `instrument_tags` as text, number or bool, and `metadata["error"]` what the app raised.
 
-    - The question is the call's argument; a workflow's is its start event's `user_msg`, `query`, `question`, `message`
-      or `input`, the user's last message in its `chat_history`, or its only text. Without a question there is no
-      sample: `monitor.skip("no_question")`.
-    - The contexts are the texts of the answer's source nodes, as in `MetricEvaluator`; where it has none, what the
-      outermost retrievers and inner engines returned, each text once.
-    - The answer is its text; a workflow's may be a text, one of LlamaIndex' responses or messages, or one of these as
-      `response`, `answer`, `result` or `output` of a dict or of the workflow's own stop event. Anything else is no
-      answer, and the sample has None. A stream is scored once the app has read it to its end; left half-read it is
-      `monitor.skip("abandoned")`, and never read it is nothing at all. Streamed chats are scored when LlamaIndex has
-      written them to its memory, which some versions leave to the app's reading too.
-    - What the app raised is a sample without an answer, with `metadata["error"]`; a run that was called off is
-      `monitor.skip("cancelled")`. One in which nothing happens for an hour, or that is the oldest of more than 2,000
-      under way, is forgotten: `monitor.skip("never_ended")`.
-    - `id` is the UUID of the call's span; `metadata["name"]` is such as "RetrieverQueryEngine.query", and
-      `metadata["tags"]` what stands in LlamaIndex' `instrument_tags`, as far as it is text, a number or a bool.
-
-    Calls within threads that do not copy the context (a plain `ThreadPoolExecutor`) are runs of their own: LlamaIndex
-    does not know what they belong to. Questions that are put to an engine to test it are runs like any other: ask them
-    under `instrument_tags({"test": True})`, and give the monitor a `where` that looks at `metadata["tags"]`. Calls of
-    ragstone's judges are none.
-
-    Nothing of this ever raises into the app: what fails is counted as `stats().errors["llama_index"]`.
+    What makes no sample is counted: `monitor.skip` is called with "no_question", "abandoned" (a stream left half-read),
+    "cancelled", or "never_ended" (no event for an hour, or the oldest of more than 2,000 under way). Nothing ever
+    raises into the app: what fails in here is counted as `stats().errors["llama_index"]`.
 
     Args:
         monitor: Takes the samples. A second call with the same monitor only changes the options.
@@ -164,13 +145,13 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
         self,
         id_: str,
         bound_args: inspect.BoundArguments,
-        instance: Any | None = None,  # noqa: ANN401 - here and below as BaseSpanHandler has it
+        instance: Any = None,  # noqa: ANN401 - here and below as BaseSpanHandler has it
         parent_id: str | None = None,
         tags: dict[str, Any] | None = None,
         **kwargs: Any,  # noqa: ANN401, ARG002
     ) -> None:
         """Open a span of a run under way, or begin one."""
-        try:
+        with self.recorder.guard:
             if tags is None:  # workflows do not pass them
                 tags = active_instrument_tags.get()
             if JUDGE_TAG in tags:
@@ -180,68 +161,61 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
             parent = runs.get(parent_id)
             kind = _kind(id_, instance)
             if kind == "writing":
-                self.recorder.writing(cast("StreamingAgentChatResponse", instance))
+                self.recorder.writing(instance)
             if parent is not None and not (kind == "entry" and _is_beside(parent, parent_id)):
                 runs.start(id_, parent, kind=kind or "")
             elif kind == "entry":
                 self.recorder.begin(id_, self._sample(id_, bound_args, instance, tags))
-        except Exception as error:
-            self.recorder.broke(error)
 
     def span_exit(
         self,
         id_: str,
         bound_args: inspect.BoundArguments,  # noqa: ARG002
-        instance: Any | None = None,  # noqa: ANN401
-        result: Any | None = None,  # noqa: ANN401
+        instance: Any = None,  # noqa: ANN401
+        result: Any = None,  # noqa: ANN401
         **kwargs: Any,  # noqa: ANN401, ARG002
     ) -> None:
         """Close a span, and take the answer if it began a run."""
-        try:
+        with self.recorder.guard:
             run, sample = self.recorder.runs.end(id_)
             kind = _kind(id_, instance)
             if kind is None:
                 return
             if kind == "writing":
-                self.recorder.written(cast("StreamingAgentChatResponse", instance))
+                self.recorder.written(instance)
             if sample is not None:
                 self._take_answer(sample, instance, result)
             elif run is not None and run.root.sample is not None:
                 self._take_contexts(run.root.sample, run, kind, result)
-        except Exception as error:
-            self.recorder.broke(error)
 
     def span_drop(
         self,
         id_: str,
         bound_args: inspect.BoundArguments,  # noqa: ARG002
-        instance: Any | None = None,  # noqa: ANN401
+        instance: Any = None,  # noqa: ANN401
         err: BaseException | None = None,
         **kwargs: Any,  # noqa: ANN401, ARG002
     ) -> None:
         """Close a span that was left by an exception. What a call retrieved before it failed still counts."""
-        try:
+        with self.recorder.guard:
             run, sample = self.recorder.runs.end(id_)
             kind = _kind(id_, instance)
             if kind == "writing" and err is not None:
-                self.recorder.written(cast("StreamingAgentChatResponse", instance), err)
+                self.recorder.written(instance, err)
             if sample is not None:
                 self.recorder.failed(sample, err)
             elif kind is None and run is not None and run.root.sample is not None:
                 run.root.sample.error = err  # that of a workflow's step comes last
-        except Exception as error:
-            self.recorder.broke(error)
 
     def _sample(
         self, id_: str, bound_args: inspect.BoundArguments, instance: object, tags: dict[str, Any]
     ) -> AppSample | None:
         name = id_[: -_UUID - 1]
         if self.where is not None:
-            try:
-                if not self.where(instance, name):
-                    return None
-            except Exception as error:  # the user's function; what it cannot decide is left alone
-                self.recorder.broke(error)
+            wanted = False
+            with self.recorder.guard:  # the user's function; what it cannot decide is left alone
+                wanted = self.where(instance, name)
+            if not wanted:
                 return None
         question = (question_of_run if isinstance(instance, Workflow) else question_of)(bound_args)
         kept = {
@@ -273,11 +247,7 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
     def new_span(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
         """Not called: `span_enter` and the others are replaced as a whole."""
 
-    def prepare_to_exit_span(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
-        """Not called."""
-
-    def prepare_to_drop_span(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
-        """Not called."""
+    prepare_to_exit_span = prepare_to_drop_span = new_span
 
 
 def _kind(id_: str, instance: object) -> _Kind | None:
@@ -296,27 +266,12 @@ def _is_beside(parent: Run[AppSample], parent_id: str | None) -> bool:
 
 
 def question_of(arguments: inspect.BoundArguments) -> str | None:
-    """Return the question of a call to a query or chat engine: its first argument.
-
-    Example:
-        >>> def query(str_or_query_bundle): ...
-        >>> question_of(inspect.signature(query).bind(QueryBundle("Who wrote Emma?")))
-        'Who wrote Emma?'
-    """
+    """Return the question of a call to a query or chat engine: its first argument."""
     return next((question_text(value) for value in arguments.arguments.values()), None)
 
 
 def question_of_run(arguments: inspect.BoundArguments) -> str | None:
-    """Return the question of a workflow's run, which may be an agent's.
-
-    It is the start event's `user_msg`, `query`, `question`, `message` or `input`; else the user's last message in its
-    `chat_history`; else its only text, whatever its name.
-
-    Example:
-        >>> def run(start_event=None, **kwargs): ...
-        >>> question_of_run(inspect.signature(run).bind(start_event=StartEvent(topic="Emma", most=3)))
-        'Emma'
-    """
+    """Return the question of a workflow's run: by its usual names, the user's last message, or the only text."""
     start: object = arguments.arguments.get("start_event")
     fields: object = arguments.arguments.get("kwargs")
     if isinstance(start, StartEvent):  # the fields that its class declares, and those given to it besides

@@ -23,30 +23,16 @@ _LOOKING = threading.RLock()  # held while a stream is looked at and replaced, n
 
 @dataclass(slots=True)
 class StreamListener:
-    """Listener for one stream. None of its functions may raise.
+    """Listener for one stream. None of its functions may raise."""
 
-    Attributes:
-        ended: Is called with all pieces when the stream has been read to its end.
-        broke: Is called with what the stream raised, `GeneratorExit` where the app left it half-read.
-        keep: Returns what to keep of a piece.
-        pieces: What was kept so far.
-    """
-
-    ended: Callable[[list[object]], None]
-    broke: Callable[[BaseException], None]
+    ended: Callable[[list[object]], None]  # is called with all pieces when the stream has been read to its end
+    broke: Callable[[BaseException], None]  # with what the stream raised, `GeneratorExit` where the app left it
     keep: Callable[[object], object] = lambda piece: piece
     pieces: list[object] = field(default_factory=list[object])
 
 
 def listen(stream: Iterable[_T], listener: StreamListener) -> Generator[_T, None, None]:
-    """Return a stream that passes each piece on as it comes; one that is never read holds nothing but itself.
-
-    Example:
-        >>> listener = StreamListener(ended=print, broke=repr)
-        >>> list(listen(iter(["Jane ", "Austen."]), listener))
-        ['Jane ', 'Austen.']
-        ['Jane ', 'Austen.']
-    """
+    """Return a stream that passes each piece on as it comes; one that is never read holds nothing but itself."""
     try:
         for piece in stream:
             listener.pieces.append(listener.keep(piece))
@@ -117,13 +103,7 @@ def share(response: StreamingResponse) -> StreamText | None:
 
 
 def read_stream(response: StreamingResponse) -> StreamText:
-    """Read a stream to its end, blocking.
-
-    Example:
-        >>> response = StreamingResponse(iter(["Jane ", "Austen."]))
-        >>> read_stream(response).text, list(response.response_gen), str(response)
-        ('Jane Austen.', ['Jane ', 'Austen.'], 'Jane Austen.')
-    """
+    """Read a stream to its end, blocking."""
     return share(response) or cast("_SyncStream", vars(response)[_READING]).read()
 
 

@@ -10,7 +10,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
-from llama_index.core.callbacks import CallbackManager, CBEventType
+from llama_index.core.callbacks import CallbackManager
 from llama_index_instrumentation.dispatcher import active_instrument_tags, instrument_tags
 from llama_index_instrumentation.span import active_span_id
 
@@ -22,13 +22,7 @@ JUDGE_TAG = "ragstone:judge"
 def suppress_tracing(*, trace: bool = False) -> Generator[None, None, None]:
     """Hide the calls that are made in here from the app, whose own tags stay.
 
-    Args:
-        trace: True only tags the calls: OpenTelemetry records them, within the app's spans.
-
-    Example:
-        >>> with instrument_tags({"tenant": 7}), suppress_tracing():
-        ...     sorted(active_instrument_tags.get())
-        ['ragstone:judge', 'tenant']
+    `trace=True` only tags the calls: OpenTelemetry records them, within the app's spans.
     """
     with instrument_tags({**active_instrument_tags.get(), JUDGE_TAG: True}):  # it replaces what was there
         if trace:
@@ -69,22 +63,11 @@ class SilentCallbacks(CallbackManager):
         self.handlers = []
         self._trace_map = {}
 
-    def on_event_start(
-        self,
-        event_type: CBEventType,  # noqa: ARG002
-        payload: dict[str, Any] | None = None,  # noqa: ARG002
-        event_id: str | None = None,
-        parent_id: str | None = None,  # noqa: ARG002
-        **kwargs: object,  # noqa: ARG002
-    ) -> str:
+    def on_event_start(self, *args: Any, **kwargs: Any) -> str:  # noqa: ANN401, ARG002 - as CallbackManager has it
         """Tell nobody."""
-        return event_id or ""
+        return ""
 
-    def on_event_end(self, *args: object, **kwargs: object) -> None:
+    def on_event_end(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
         """Tell nobody."""
 
-    def start_trace(self, trace_id: str | None = None) -> None:
-        """Tell nobody."""
-
-    def end_trace(self, trace_id: str | None = None, trace_map: dict[str, list[str]] | None = None) -> None:
-        """Tell nobody."""
+    start_trace = end_trace = on_event_end
