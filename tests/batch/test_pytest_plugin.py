@@ -34,7 +34,9 @@ def test_a_failure_shows_what_cost_it_and_nothing_else():
         "context_relevancy is 0.333, at least 0.7 is wanted",
         "  1 of 3 sentences in 1 of 1 contexts are needed to answer.",
         "  sentence 2 irrelevant: It rains.",
+        "    in retrieved_contexts[0], characters 22 to 31",
         "  sentence 3 irrelevant: It snows.",
+        "    in retrieved_contexts[0], characters 32 to 41",
     ]
 
 

@@ -357,15 +357,6 @@ def columns(
     - "context_gap": the mean cosine of the items of the same context, minus the highest such mean of the sample.
     - "fewness": minus ln of the number of the sample's items: of many sentences a smaller share is needed.
 
-    Args:
-        names: Which signals.
-        judged: The judge's probability of each item, or the score.
-        cosines: Of each item; needed by the signals of `EMBEDDED`.
-        contexts: In which context each item stands; None: all in one.
-
-    Raises:
-        ValueError: Cosines are needed and not there, or not as many as items; or contexts are not as many.
-
     Example:
         >>> columns(("judge", "cosine_gap"), [0.5, 0.5], [0.25, 0.75])
         [[0.0, 0.0], [-0.5, 0.0]]

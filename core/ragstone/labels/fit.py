@@ -103,21 +103,7 @@ def find(
     folds_at_most: int = _OUTER,
     seed: int = 0,
 ) -> Found:
-    """Fit, choose the threshold, and say how well the result agrees with labels that it has not seen.
-
-    Args:
-        samples: The labelled samples.
-        item: What the labels are of.
-        signals: What to look at.
-        method: "auto" takes "platt" below 1,000 labels and "isotonic" from there on.
-        width: Of the interval that is wanted.
-        folds_at_most: Parts into which the groups are dealt; each is judged by a fit on the others.
-        seed: Of folds and bootstrap: the same samples give the same result.
-
-    Raises:
-        CalibrationError: There are too few labels, or they are all the same.
-        ImportError: scikit-learn is not installed.
-    """
+    """Fit, choose the threshold, and say how well the result agrees with labels that it has not seen."""
     _check(samples, item)
     labels = [label for sample in samples for label in sample.labels]
     binary = all(label in (0.0, 1.0) for label in labels)
@@ -251,11 +237,6 @@ def _warnings(samples: Sequence[Labelled], signals: Sequence[Signal], fitted: Fi
 def folds(groups: Sequence[str], most: int, seed: int = 0) -> Iterator[tuple[list[int], list[int]]]:
     """Yield what to fit on and what to test on, as indices; each sample is tested once, with all of its group.
 
-    Args:
-        groups: Each sample's group.
-        most: How many folds at most; never more than groups.
-        seed: Of the order in which groups are dealt out.
-
     Example:
         >>> sorted(test for _, test in folds(["a", "b", "a"], 10))
         [[0, 2], [1]]
@@ -271,9 +252,6 @@ def folds(groups: Sequence[str], most: int, seed: int = 0) -> Iterator[tuple[lis
 
 def load_sklearn(name: str) -> ModuleType:
     """Import a module of scikit-learn.
-
-    Raises:
-        ImportError: It is not installed; the message says what to install.
 
     Example:
         >>> load_sklearn("isotonic").__name__
@@ -292,11 +270,6 @@ def fit(samples: Sequence[Labelled], signals: Sequence[Signal], method: Method) 
     Logistic regression on standardised signals with an L2 penalty (C = 1), which holds few labels in check. A signal
     whose weight comes out below 0 runs against the labels: it is left out and the rest fitted again, so that the map
     rises with every signal. "isotonic" puts scikit-learn's isotonic steps behind it.
-
-    Args:
-        samples: With at least one item.
-        signals: What to look at.
-        method: "platt" or "isotonic".
     """
     import numpy as np
 
@@ -403,13 +376,6 @@ def squared_error(probabilities: Sequence[float], labels: Sequence[float]) -> fl
 
 def changed(name: str, before: Sequence[float], after: Sequence[float], groups: Sequence[str], seed: int = 0) -> Change:
     """Return the means over samples, before and after, with 95 % intervals by a bootstrap over whole groups.
-
-    Args:
-        name: What the numbers are.
-        before: One number per sample.
-        after: One number per sample.
-        groups: Each sample's group; groups are drawn, with their samples.
-        seed: Of the bootstrap.
 
     Example:
         >>> changed("accuracy", [0.0, 1.0], [1.0, 1.0], ["a", "b"]).difference.value

@@ -58,16 +58,7 @@ class Gathered:
 
 
 def prepared(metric: Metric, labels: Labels, votes: int = 1) -> Metric:
-    """Return the metric as it gathers what a calibration is fitted on.
-
-    Args:
-        metric: The metric.
-        labels: What it will score.
-        votes: How often to ask about each item.
-
-    Raises:
-        CalibrationError: It has a calibration already.
-    """
+    """Return the metric as it gathers what a calibration is fitted on."""
     if metric.calibration is not None:
         raise CalibrationError("calibration: the metric has one; make a new one without it")
     changes: dict[str, Any] = {}
@@ -90,19 +81,7 @@ def gather(
     journal: str | Path | None = None,
     progress: "Shown" = "auto",
 ) -> Gathered:
-    """Score the labelled samples and return what the judge said of each item.
-
-    Args:
-        metric: As `prepared` returns it.
-        labels: The labelled samples.
-        embedder: Places sentences and questions, where cosines are wanted.
-        max_concurrency: As for `evaluate`.
-        journal: As for `evaluate`.
-        progress: As for `evaluate`.
-
-    Raises:
-        CalibrationError: The judge gives no probabilities, or the labels are not of the items that it judged.
-    """
+    """Score the labelled samples and return what the judge said of each item."""
     from ragstone.batch import evaluate
 
     samples = [labelled.sample for labelled in labels.samples]
