@@ -256,7 +256,7 @@ def test_what_is_no_outbox(run):
     assert "none.db: there is no such file; name the file that the app's monitor has as outbox=" in wrong("none.db")
     assert not Path("none.db").exists()
     Path("garbage.db").write_text("garbage" * 1000)
-    assert "garbage.db: is no SQLite file" in wrong("garbage.db")
+    assert "garbage.db: is no outbox, or a damaged one" in wrong("garbage.db")
     left(1)
     change("outbox.db", "PRAGMA user_version = 9")
     assert "was made by a newer ragstone (outbox version 9, this one knows 1)" in wrong("outbox.db")
