@@ -319,8 +319,8 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
     # LangChain
     ("integrations/ragstone_langchain/messages.py", "with_langchain/test_evaluator.py with_langchain/test_fields.py"): [
         ("langchain_tool_call", "m.is_answer if m is turn[-1] else not m.calls_tools", "m.is_answer"),
-        ("langchain_last_question", "for message in reversed(messages) if", "for message in messages if"),
-        ("langchain_this_turn", "return messages[last + 1 :]", "return messages"),
+        ("langchain_last_question", "in reversed(as_items(value))", "in as_items(value)"),
+        ("langchain_this_turn", """        if message.role == "human":\n            break\n""", ""),
         ("langchain_failed_tool", 'message.role != "tool" or message.failed', 'message.role != "tool"'),
     ],
     ("integrations/ragstone_langchain/evaluator.py", "with_langchain/test_evaluator.py"): [

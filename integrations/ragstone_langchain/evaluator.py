@@ -104,15 +104,8 @@ class RagEvaluator:
         `outputs`; contexts from `context`, else `outputs`, else `inputs`. In a mapping the usual names count
         ("question", "answer", "context", ...), then a single entry, then "messages": the last human message, the AI's
         last one after it, and the Documents that tools found in between. For a metric on summaries the original is
-        taken from the question or from the contexts, wherever it is.
-
-        Args:
-            inputs: What the app was asked.
-            outputs: What it returned.
-            reference_outputs: What it should have returned; read only where `fields` says so.
-            context: What was retrieved: a text, a Document, or a list of them.
-            contexts: The same, by its other name.
-            _others: Whatever else a caller passes to all its evaluators; not read.
+        taken from the question or from the contexts, wherever it is. `context`, also `contexts`, is a text, a Document
+        or a list of them. `reference_outputs` is read only where `fields` says so, and other keywords are not read.
 
         Returns:
             `key`, `score` (None where there is none), `comment` (what the score rests on, or why there is none) and
@@ -216,26 +209,14 @@ class RagEvaluator:
         context: object = None,
         **_others: object,
     ) -> dict[str, Any]:
-        """Score as LangChain's string evaluators do: the answer, the question, and what was retrieved.
+        """Score as LangChain's string evaluators do: `prediction` is the answer, `input` the question.
 
-        Args:
-            prediction: The answer.
-            reference: What it should have been; read only where `fields` says so.
-            input: The question.
-            contexts: What was retrieved: a text, a Document, or a list of them.
-            context: The same, by its other name.
-            _others: Whatever else a caller passes, such as callbacks; not read.
+        `contexts`, also `context`, is what was retrieved: a text, a Document, or a list of them. `reference` is read
+        only where `fields` says so, and other keywords are not read.
 
         Returns:
             `score` (None where there is none), `value` ("passed" or "failed" by the metric's threshold, None without
             one), `reasoning` and `metadata`.
-
-        Example:
-            >>> from ragstone import ContextRelevancy
-            >>> from ragstone.testing import FakeLLM
-            >>> evaluator = RagEvaluator(ContextRelevancy(llm=FakeLLM(lambda request: {"ids": [1]}), threshold=0.5))
-            >>> evaluator.evaluate_strings(prediction="Jane.", input="Who?", contexts=["Jane wrote it."])["value"]
-            'passed'
         """
         return _strings_result(self.result(_arguments(prediction, input, reference, context, contexts)))
 

@@ -392,22 +392,6 @@ def if_readable(read: Callable[P, T | None], *args: P.args, **options: P.kwargs)
     return None if isinstance(value, Unreadable) else value
 
 
-def last_turn(value: object) -> object:
-    """Return a state or conversation without the earlier turns, so that a long history costs nothing."""
-    if is_list(value):
-        for i in range(len(value) - 1, -1, -1):
-            message = read_message(value[i])
-            if message is None:
-                break
-            if message.role == "human":
-                return value[i:]
-        return value
-    entries = None if value is None or isinstance(value, str) else entries_of(value)
-    if entries is None:
-        return value
-    return {**entries, "messages": last_turn(entries["messages"])} if "messages" in entries else entries
-
-
 def waits_for_tools(outputs: object, resumable: bool) -> bool:
     """Say whether an agent has stopped before the tools that it calls, as `interrupt_before` makes it.
 

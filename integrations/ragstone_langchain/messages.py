@@ -64,11 +64,10 @@ def as_mapping(value: object) -> Mapping[object, object] | None:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What matters of a message here: who speaks, its text and its calls of tools.
+    """What matters of a message here. `calls` are the names of the tools that it asks for, by the call's id.
 
-    Of a tool's message also the tool's name (some formats name it only in the call, `call_id`, that the message
-    answers), the artifact that it kept beside its text, and whether it failed, so that the text is an error's.
-    `calls` are the names of the tools that a message asks for, by the call's id.
+    A tool's message has the tool's name (in some formats only by the call, `call_id`, that it answers), the artifact
+    that the tool kept beside its text, and whether the tool failed, so that the text is an error's.
     """
 
     role: Role
@@ -169,59 +168,54 @@ def _role(word: object) -> Role | None:
 
 
 def read_messages(value: object, *, named: bool = False) -> tuple[Message, ...]:
-    """Return the conversation that `value` is, from one message up; empty if it is none.
+    """Return the last turn of the conversation that `value` is, from the last human message on; empty if it is none.
 
-    With `named` it stands under the key "messages", where a bare text is the human's, as LangGraph has it.
+    What came before costs nothing and is not looked at. A message by itself is a turn. With `named` the value stands
+    under the key "messages", where a bare text is the human's, as LangGraph has it.
 
     Example:
-        >>> [message.role for message in read_messages([("user", "Why?"), {"role": "assistant", "content": "So."}])]
-        ['human', 'ai']
+        >>> turn = read_messages([("user", "Hi."), ("ai", "Hello."), ("user", "Why?"), ("ai", "So.")])
+        >>> [message.text for message in turn]
+        ['Why?', 'So.']
     """
     one = Message("human", value) if named and isinstance(value, str) else read_message(value)
     if one is not None:
         return (one,)
-    messages: list[Message] = []
-    names: dict[str, str] = {}
-    for item in as_items(value):
+    turn: list[Message] = []
+    for item in reversed(as_items(value)):
         message = Message("human", item) if named and isinstance(item, str) else read_message(item)
         if message is None:
             return ()
-        names |= message.calls
-        if message.name is None and message.call_id in names:
-            message = replace(message, name=names[message.call_id])
-        messages.append(message)
-    return tuple(messages)
+        turn.append(message)
+        if message.role == "human":
+            break
+    turn.reverse()
+    names: dict[str | None, str] = {call: name for message in turn for call, name in message.calls.items()}
+    return tuple(message if message.name else replace(message, name=names.get(message.call_id)) for message in turn)
 
 
-def question_in(messages: Sequence[Message]) -> str | None:
-    """Return the text of the last human message."""
-    return next((message.text for message in reversed(messages) if message.role == "human"), None)
+def question_in(turn: Sequence[Message]) -> str | None:
+    """Return the text of the human message."""
+    return turn[0].text if turn and turn[0].role == "human" else None
 
 
-def this_turn(messages: Sequence[Message]) -> Sequence[Message]:
-    """Return what came after the last human message; all where no human spoke."""
-    last = max((i for i, message in enumerate(messages) if message.role == "human"), default=-1)
-    return messages[last + 1 :]
-
-
-def answer_in(messages: Sequence[Message]) -> str | None:
-    """Return the text of this turn's last AI message that calls no tools; None where an agent has not answered.
+def answer_in(turn: Sequence[Message]) -> str | None:
+    """Return the text of the last AI message that calls no tools; None where an agent has not answered.
 
     The last message of all may call tools beside its text, such as one that takes the answer's sources.
     """
-    turn = this_turn(messages)
     answers = (m for m in reversed(turn) if m.role == "ai" and (m.is_answer if m is turn[-1] else not m.calls_tools))
     return next((m.text for m in answers), None)
 
 
-def tool_texts(messages: Sequence[Message], retriever_tools: Collection[str] = ()) -> list[str] | None:
-    """Return the texts that tools retrieved in this turn; None where no tool that retrieves was run.
+def tool_texts(turn: Sequence[Message], retriever_tools: Collection[str] = ()) -> list[str] | None:
+    """Return the texts that tools retrieved in a turn; None where no tool that retrieves was run.
 
     A tool retrieves if its artifact holds Documents or if it is in `retriever_tools`; then its message's text counts
     where it has no artifact. A tool that failed retrieved nothing.
     """
     retrieved: list[str] | None = None
-    for message in this_turn(messages):
+    for message in turn:
         if message.role != "tool" or message.failed:
             continue
         items = [message.artifact] if is_document(message.artifact) else as_items(message.artifact)

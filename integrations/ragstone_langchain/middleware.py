@@ -12,7 +12,6 @@ try:
 except ImportError as error:
     raise ImportError("MonitorMiddleware needs langchain 1.x: pip install langchain") from error
 
-from ragstone_langchain.extraction import last_turn
 from ragstone_langchain.handler import MonitorHandler, check_monitoring
 from ragstone_langchain.recorder import LiveRun, live_sample
 
@@ -95,7 +94,7 @@ class MonitorMiddleware(AgentMiddleware[AgentState[Any], Any]):
             own_run = callbacks.parent_run_id
             if own_run is not None and self._is_heard(callbacks, own_run):
                 return
-        outputs = last_turn(dict(state))
+        outputs = dict(state)
         metadata: Mapping[str, object] = config.get("metadata") or {}
         run = LiveRun(
             run_id=own_run or uuid4(),

@@ -18,7 +18,6 @@ from ragstone_langchain.extraction import (
     find_question,
     find_text,
     if_readable,
-    last_turn,
     named_contexts,
     state_messages,
     stated_contexts,
@@ -135,7 +134,7 @@ class Recorder:
         if not _is_placeholder(inputs):
             run.inputs = inputs
             if self._options.extract is None:
-                run.question = if_readable(find_text, "user_input", last_turn(inputs), "inputs", lone=False)
+                run.question = if_readable(find_text, "user_input", inputs, "inputs", lone=False)
         return run
 
     def end_chain(self, run_id: UUID, outputs: object, streamed: object) -> None:
@@ -231,9 +230,8 @@ def live_sample(
     run: LiveRun, outputs: object, retriever_tools: frozenset[str], error: BaseException | None = None
 ) -> Sample | None:
     """Return the sample of a run that has ended, or failed with an error; None where there is nothing in it at all."""
-    inputs, outputs = last_turn(run.inputs), last_turn(outputs)
-    question = if_readable(find_question, inputs, outputs) if run.question is None else run.question
-    contexts = _contexts(run, inputs, outputs, retriever_tools)
+    question = if_readable(find_question, run.inputs, outputs) if run.question is None else run.question
+    contexts = _contexts(run, run.inputs, outputs, retriever_tools)
     answer = None if error is not None else if_readable(find_text, "response", outputs, "outputs")
     if error is None and question is None and answer is None and not contexts:
         return None

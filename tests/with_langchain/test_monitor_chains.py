@@ -168,12 +168,6 @@ def test_threads_tasks_and_batches_share_one_handler_and_nothing_is_mixed_up() -
     assert (len(handler._recorder.runs), monitor.errors, dict(monitor.skipped)) == (0, [], {})
 
 
-def test_a_chain_that_is_tried_again_has_the_contexts_of_the_try_that_answered() -> None:
-    tries = iter([failing(), rag()])
-    retried = RunnableLambda(lambda _: next(tries)).with_retry(wait_exponential_jitter=False)
-    assert parts(sample_of(retried, way=ainvoke)) == WHOLE
-
-
 def test_a_task_that_outlives_the_run_that_started_it_is_a_sample_by_itself() -> None:
     monitor = Noting()
     own = {"callbacks": [MonitorHandler(monitor)]}

@@ -122,57 +122,6 @@ def test_parallel_nodes_in_a_graph_in_a_graph() -> None:
     assert sorted(sample.retrieved_contexts) == sorted(FOUND)
 
 
-def remembering(monitor, **options):
-    return {"callbacks": [MonitorHandler(monitor, **options)], "configurable": {"thread_id": "7"}}
-
-
-@pytest.mark.parametrize("way", [invoke, WAYS[1], ainvoke], ids=named)
-def test_the_first_half_of_an_interrupted_run_is_skipped_and_the_resumed_one_scored(way) -> None:
-    if way is ainvoke and sys.version_info < (3, 11):
-        pytest.skip("LangGraph's interrupt() needs Python 3.11 in async code")
-    monitor = Noting()
-    graph = StateGraph(State)
-    graph.add_node("retrieve", lambda state: {"docs": Searching().invoke(state["question"])})
-    graph.add_node("ask", lambda state: {"answer": interrupt("Is that so?")})
-    graph.add_edge(START, "retrieve")
-    graph.add_edge("retrieve", "ask")
-    graph = graph.compile(checkpointer=InMemorySaver())
-    way(graph, {"question": QUESTION}, remembering(monitor))
-    assert (monitor.samples, monitor.skipped, monitor.errors) == ([], {"interrupted": 1}, [])
-    way(graph, Command(resume=ANSWER), remembering(monitor))
-    assert [parts(sample) for sample in monitor.samples] == [WHOLE]
-    assert (monitor.skipped, monitor.errors) == ({"interrupted": 1}, [])
-
-
-def test_what_was_found_before_and_after_an_interrupt_is_of_one_turn() -> None:
-    @tool
-    def ask(what: str) -> str:
-        """Ask the human."""
-        return interrupt(what)
-
-    other = create_retriever_tool(Searching(texts=(THIRD,)), "other", "Search elsewhere.")
-    said = says(called("search"), called("ask", "2", what="Go on?"), called("other", "3"), ANSWER)
-    agent = create_agent(said, [search, ask, other], checkpointer=InMemorySaver())
-    monitor = Noting()
-    config = remembering(monitor)
-    agent.invoke(ASKED, config)
-    agent.invoke(Command(resume="Yes."), config)
-    (sample,) = monitor.samples
-    assert (sample.user_input, sample.response) == (QUESTION, ANSWER)
-    assert sorted(sample.retrieved_contexts) == sorted((*FOUND, THIRD))
-
-
-def test_an_agent_that_is_stopped_before_its_tools() -> None:
-    looks = called("search").model_copy(update={"content": "Let me look."})
-    agent = create_agent(says(looks, ANSWER), [search], interrupt_before=["tools"], checkpointer=InMemorySaver())
-    monitor = Noting()
-    config = remembering(monitor)
-    agent.invoke(ASKED, config)
-    assert (monitor.samples, monitor.skipped) == ([], {"interrupted": 1})
-    agent.invoke(None, config)
-    assert [parts(sample) for sample in monitor.samples] == [WHOLE]
-
-
 def called(name, number="1", **args):
     return AIMessage("", tool_calls=[{"name": name, "args": args or {"query": "Emma"}, "id": number}])
 
@@ -234,20 +183,67 @@ def test_a_tool_of_plain_text_is_named() -> None:
     assert parts(monitor.samples[1]) == WHOLE
 
 
-@pytest.mark.parametrize("way", [invoke, WAYS[3]], ids=named)
-def test_of_an_agent_with_a_memory_only_this_run_counts(way) -> None:
-    tools = [create_retriever_tool(Searching(texts=(THIRD,)), "first", "Search."), search]
-    said = says(called("first"), "Yes.", called("search", "2"), ANSWER)
-    agent = create_agent(said, tools, checkpointer=InMemorySaver())
-    monitor = Noting()
-    way(agent, {"messages": [("user", "Is Persuasion a novel?")]}, remembering(monitor))
-    way(agent, ASKED, remembering(monitor))
-    assert [parts(sample) for sample in monitor.samples] == [("Is Persuasion a novel?", (THIRD,), "Yes."), WHOLE]
+def agent(*said, tools=(), **options):
+    return create_agent(says(*said), list(tools), checkpointer=InMemorySaver(), **options)
+
+
+def interrupted_graph():
+    graph = StateGraph(State)
+    graph.add_node("retrieve", lambda state: {"docs": Searching().invoke(state["question"])})
+    graph.add_node("ask", lambda state: {"answer": interrupt("Is that so?")})
+    graph.add_edge(START, "retrieve")
+    graph.add_edge("retrieve", "ask")
+    return graph.compile(checkpointer=InMemorySaver())
+
+
+@tool
+def ask(what: str) -> str:
+    """Ask the human."""
+    return interrupt(what)
+
+
+LOOKS = called("search").model_copy(update={"content": "Let me look."})
+OTHER = create_retriever_tool(Searching(texts=(THIRD,)), "other", "Search elsewhere.")
+FIRST_TURN, NOVEL = {"messages": [("user", "Is Persuasion a novel?")]}, ("Is Persuasion a novel?", (THIRD,), "Yes.")
+TURNS = {  # of one thread: the app, what it is asked, the samples; what comes before a resumed one is skipped
+    "interrupted": (interrupted_graph, [{"question": QUESTION}, Command(resume=ANSWER)], [WHOLE]),
+    "found before and after an interrupt": (
+        lambda: agent(
+            *(called("search"), called("ask", "2", what="Go on?"), called("other", "3"), ANSWER),
+            tools=[search, ask, OTHER],
+        ),
+        [ASKED, Command(resume="Yes.")],
+        [(QUESTION, (THIRD, *FOUND), ANSWER)],
+    ),
+    "stopped before its tools": (
+        lambda: agent(LOOKS, ANSWER, tools=[search], interrupt_before=["tools"]),
+        [ASKED, None],
+        [WHOLE],
+    ),
+    "a memory": (
+        lambda: agent(called("other"), "Yes.", called("search", "2"), ANSWER, tools=[OTHER, search]),
+        [FIRST_TURN, ASKED],
+        [NOVEL, WHOLE],
+    ),
+}
+
+
+@pytest.mark.parametrize(("turns", "way"), sampled(TURNS, [invoke, WAYS[1], WAYS[3], ainvoke], 3), ids=named)
+def test_of_the_turns_of_a_thread_each_complete_one_is_a_sample_of_its_own(turns, way) -> None:
+    if way is ainvoke and sys.version_info < (3, 11):
+        pytest.skip("LangGraph's interrupt() needs Python 3.11 in async code")
+    make, inputs, expected = TURNS[turns]
+    monitor, app = Noting(), make()
+    for asked in inputs:
+        way(app, asked, {"callbacks": [MonitorHandler(monitor)], "configurable": {"thread_id": "7"}})
+    samples = [(sample.user_input, set(sample.retrieved_contexts), sample.response) for sample in monitor.samples]
+    assert samples == [(question, set(contexts), answer) for question, contexts, answer in expected]
+    assert (monitor.skipped.total(), monitor.errors) == (len(inputs) - len(expected), [])
+    assert set(monitor.skipped) <= {"interrupted"}
     assert monitor.samples[0].metadata["thread_id"] == "7"
 
 
 def test_the_answer_is_the_last_message_also_where_it_calls_tools_beside_its_text() -> None:
-    looks = called("search").model_copy(update={"content": "Let me look."})
     cites = AIMessage(ANSWER, tool_calls=[{"name": "cite", "args": {"ids": [1]}, "id": "9"}])
 
     @after_model(can_jump_to=["end"])
@@ -255,7 +251,7 @@ def test_the_answer_is_the_last_message_also_where_it_calls_tools_beside_its_tex
         return {"jump_to": "end"} if state["messages"][-1].tool_calls[0]["name"] == "cite" else None
 
     by_handler, by_middleware = Noting(), Noting()
-    agent = create_agent(says(looks, cites), [search], middleware=[stop, MonitorMiddleware(by_middleware)])
+    agent = create_agent(says(LOOKS, cites), [search], middleware=[stop, MonitorMiddleware(by_middleware)])
     agent.invoke(ASKED, {"callbacks": [MonitorHandler(by_handler)]})
     assert parts(by_handler.only)[::2] == parts(by_middleware.only)[::2] == (QUESTION, ANSWER)
 

@@ -42,14 +42,6 @@ def fail(*_):
     raise ValueError("down")
 
 
-def test_what_gave_no_sample_is_in_the_stats() -> None:
-    with Monitor(metric(), sinks=CallableSink(print)) as monitor:
-        RunnableLambda(lambda _: 7).invoke(7, {"callbacks": [MonitorHandler(monitor)]})
-        RAG.invoke(QUESTION, {"callbacks": [MonitorHandler(monitor, where=fail)]})
-    stats = monitor.stats()
-    assert (stats.accepted, stats.skipped, stats.errors) == (0, {"nothing_found": 1}, {"langchain": 1})
-
-
 def test_a_run_that_failed_is_scored_where_no_answer_is_needed() -> None:
     records = []
     with Monitor(metric(), sinks=CallableSink(records.extend), sample_rate=0.0, always=["error"]) as monitor:

@@ -71,12 +71,6 @@ def test_async(over, model) -> None:
         late(lambda: judge.agenerate(REQUEST), over)
 
 
-def test_an_answer_in_time_is_an_answer(over) -> None:
-    over.set()
-    judge = LangChainLLM(Slow(script=None, over=over), timeout=60)
-    assert judge.generate(REQUEST).text == asyncio.run(judge.agenerate(REQUEST)).text == "yes"
-
-
 def test_a_cancelled_call_ends_at_once(over) -> None:
     judge = LangChainLLM(SlowAsync(script=None, over=over))
 
