@@ -147,7 +147,7 @@ def test_other_versions_and_judges_are_refused_unless_told(changes, said):
 def test_metrics_of_one_alone_are_named():
     a = Report.of([*records([0.1, 0.2]), *records([0.1, 0.2], metric="mine")])
     found = compare(a, report([0.1, 0.3]))
-    assert found.left_out == ("mine (only in a)",)
+    assert found.left_out == ["mine (only in a)"]
     assert "Not compared: mine (only in a)." in str(found)
     with pytest.raises(NotComparableError, match=r"no metric is in both: a has demo, mine, b has other"):
         compare(a, report([0.5], metric="other"))

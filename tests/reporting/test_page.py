@@ -71,7 +71,7 @@ def test_nothing_was_scored_yet():
 def test_what_a_metric_s_section_says():
     text = text_of(Report.of(live([0.25, 0.75, None]), name="a.db"))
     for words in ("a.db 3 rows, 3 outcomes, samples submitted from 2026-", "mean 0.500", "scored 2", "unscored 1",
-                  "timeout q2 after 60 s 1", "latest sample", "0.250 q0", "Mean score per minute"):  # fmt: skip
+                  "timeout q2: after 60 s 1", "latest sample", "0.250 q0", "Mean score per minute"):  # fmt: skip
         assert words in text
     assert "weighted" not in text
     assert "never averaged" not in text

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from ragstone.outcome import Score, Suspicion, Unscored, UnscoredReason, Usage
+from ragstone.outcome import Score, Suspicion, UnscoredReason, Usage
 from ragstone.registry import metric_class, metric_names
 from ragstone.reporting.buckets import DAY, Histogram, Timeline
 from ragstone.reporting.statistics import NOISE_REACH, Estimate, Mean, Noise, noise_error
@@ -169,7 +169,7 @@ class MetricSummary:
         rows: Rows with a score: those that the mean is of.
         scored: Outcomes that are a `Score`: as many as `rows`, where each row is scored once.
         failures: How many are unscored, by reason. They enter no mean.
-        firsts: By reason, the unscored outcome that is shown: the first one, or the latest where times are known.
+        examples: By reason, the first sample's id and message (the latest one's, where times are known).
         cost: What all outcomes cost.
         spread: How the rows' scores spread.
         over_time: Their mean over time.
@@ -191,11 +191,12 @@ class MetricSummary:
         self.cost = Cost()
         self.scored = 0
         self.failures: Counter[UnscoredReason] = Counter()
-        self.firsts: dict[UnscoredReason, Record] = {}
+        self.examples: dict[UnscoredReason, str] = {}
         self.spread = Histogram()
         self.over_time: Timeline[Mean] = Timeline(Mean)
         self.first: float | None = None
         self.last: float | None = None
+        self._example_at: dict[UnscoredReason, float] = {}
         self._values = Mean()
         self._passed = Mean()
         self._noise = Noise()
@@ -217,9 +218,9 @@ class MetricSummary:
                 scores.append((outcome, record))
                 continue
             self.failures[outcome.reason] += 1
-            shown = self.firsts.setdefault(outcome.reason, record)
-            if record.submitted_at > shown.submitted_at:
-                self.firsts[outcome.reason] = record
+            if record.submitted_at > self._example_at.get(outcome.reason, -1.0):
+                self._example_at[outcome.reason] = record.submitted_at
+                self.examples[outcome.reason] = f"{record.sample_id}: {outcome.detail}"
         if scores:
             self._add_scores(scores, at, sample)
 
@@ -259,10 +260,9 @@ class MetricSummary:
 
     @property
     def estimate(self) -> Estimate | None:
-        """The mean over rows with its interval; None where nothing was scored.
+        """The mean over rows, each the mean of its draws and weighing 1 / `Record.rate`, with its interval.
 
-        Each row is the mean of its draws, and weighs 1 / `Record.rate`. The interval is Student's t over rows, cut at
-        the metric's bounds.
+        The interval is Student's t over rows, cut at the metric's bounds. None where nothing was scored.
         """
         return self._values.estimate(self.info.bounds)
 
@@ -285,16 +285,6 @@ class MetricSummary:
     def weighted(self) -> bool:
         """Whether rows had different chances to be sampled, so that they weigh differently."""
         return len(self._weights) > 1
-
-    @property
-    def examples(self) -> dict[UnscoredReason, str]:
-        """By reason, the id and message of the outcome in `firsts`."""
-        return {reason: f"{record.sample_id}: {self.message(reason)}" for reason, record in self.firsts.items()}
-
-    def message(self, reason: UnscoredReason) -> str:
-        """Return what the outcome in `firsts` says."""
-        outcome = self.firsts[reason].outcome
-        return outcome.detail if isinstance(outcome, Unscored) else outcome.reason
 
     @property
     def passed(self) -> float | None:
@@ -335,10 +325,7 @@ class MetricSummary:
 
 
 class Aggregates:
-    """All outcomes by metric, version and judge.
-
-    Args:
-        metrics: The metrics; others are added as their outcomes come.
+    """All outcomes by metric, version and judge; metrics that are not named are added as their outcomes come.
 
     Attributes:
         rows: How many rows were counted.
@@ -394,13 +381,7 @@ class Aggregates:
 
 
 def full_name(info: MetricInfo, among: Iterable[MetricInfo]) -> str:
-    """Return the metric's name, with version and judge where others among these have the name too.
-
-    Example:
-        >>> one, two = MetricInfo("demo", "1", "j"), MetricInfo("demo", "2", "j")
-        >>> full_name(one, [one]), full_name(one, [one, two])
-        ('demo', 'demo (version 1, judge j)')
-    """
+    """Return the metric's name, with version and judge where others among these have the name too."""
     if sum(other.name == info.name for other in among) < 2:
         return info.name
     return f"{info.name} (version {info.version}, judge {info.judge or 'not told'})"

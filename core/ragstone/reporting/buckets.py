@@ -23,32 +23,19 @@ T = TypeVar("T", bound=_Mergeable)
 class Timeline(Generic[T]):
     """Something for each minute, hour, day or week: as long as their span needs, so that there are few.
 
-    Attributes:
-        width: How many seconds each bucket spans.
-        buckets: By when they begin, in seconds since 1970 (UTC).
-        first: The earliest time; None before there is one.
-        last: The latest one, likewise.
-
-    Example:
-        >>> line = Timeline(Mean)
-        >>> for day in range(7):
-        ...     line.at(day * DAY + 60.0).add(0.5)
-        >>> line.width // HOUR, len(line.buckets)
-        (24, 7)
+    `buckets` are by when they begin, in seconds since 1970 (UTC), and span `width` seconds each.
     """
 
     def __init__(self, make: Callable[[], T], least_width: int = MINUTE) -> None:
         self.width = least_width
         self.buckets: dict[int, T] = {}
-        self.first: float | None = None
-        self.last: float | None = None
+        self._ends = math.inf, -math.inf
         self._make = make
 
     def at(self, seconds: float) -> T:
         """Return the bucket of a time."""
-        self.first = seconds if self.first is None else min(self.first, seconds)
-        self.last = seconds if self.last is None else max(self.last, seconds)
-        self.widen(bucket_width(self.first, self.last))
+        self._ends = min(self._ends[0], seconds), max(self._ends[1], seconds)
+        self.widen(bucket_width(*self._ends))
         start = bucket_start(seconds, self.width)
         if start not in self.buckets:
             self.buckets[start] = self._make()
@@ -64,12 +51,7 @@ class Timeline(Generic[T]):
 
 
 def bucket_width(first: float, last: float) -> int:
-    """Return how many seconds of a span make one point of a chart: a minute, an hour, a day, or a week.
-
-    Example:
-        >>> [bucket_width(0, days * DAY) // MINUTE for days in (0.1, 4, 5, 90, 91)]
-        [1, 60, 1440, 1440, 10080]
-    """
+    """Return how many seconds of a span make one point of a chart: a minute, an hour, a day, or a week."""
     span = last - first
     if span <= 3 * HOUR:
         return MINUTE

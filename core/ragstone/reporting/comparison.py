@@ -149,6 +149,7 @@ def p_value(p: float | None) -> str:
     return DASH if p is None else "< 0.0001" if p < 0.0001 else f"{p:.4f}"
 
 
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """Two reports compared. `print` shows it as a table, a notebook too.
 
@@ -162,20 +163,13 @@ class Comparison:
         repeated_ids: How many sample ids stand more than once in a or in b; such rows are paired in their order.
     """
 
-    def __init__(
-        self,
-        a: Report,
-        b: Report,
-        names: tuple[str, str],
-        metrics: Sequence[MetricComparison],
-        left_out: Sequence[str],
-        repeated_ids: int,
-    ) -> None:
-        self.a, self.b = a, b
-        self.name_a, self.name_b = names
-        self.metrics = {each.name: each for each in metrics}
-        self.left_out = tuple(left_out)
-        self.repeated_ids = repeated_ids
+    a: Report
+    b: Report
+    name_a: str
+    name_b: str
+    metrics: Mapping[str, MetricComparison]
+    left_out: Sequence[str]
+    repeated_ids: int
 
     def html(self) -> str:
         """Return the comparison as a page: one text that loads nothing and runs nothing."""
@@ -277,11 +271,11 @@ def compare(a: Source, b: Source, *, any_version: bool = False) -> Comparison:
     ]
     (scores_a, repeated_a), (scores_b, repeated_b) = map(_scores, reports)
     infos = [x.info for x, _ in pairs]
-    metrics = [
-        _compared(full_name(x.info, infos), x, y, scores_a.get(x.info.key, {}), scores_b.get(y.info.key, {}))
-        for x, y in pairs
-    ]
-    return Comparison(reports[0], reports[1], (names[0], names[1]), metrics, left_out, len(repeated_a | repeated_b))
+    metrics: dict[str, MetricComparison] = {}
+    for x, y in pairs:
+        name = full_name(x.info, infos)
+        metrics[name] = _compared(name, x, y, scores_a.get(x.info.key, {}), scores_b.get(y.info.key, {}))
+    return Comparison(reports[0], reports[1], names[0], names[1], metrics, left_out, len(repeated_a | repeated_b))
 
 
 def _shared(

@@ -125,12 +125,6 @@ class Report:
             ImportError: A URL needs a package that is not installed; the message says which.
             OSError: The file cannot be read.
             ValueError: `since` is no time.
-
-        Example:
-            >>> Report.load("no-such.db")
-            Traceback (most recent call last):
-            ragstone.store.results.ResultsError: no-such.db: no such file; give a results file, a Monitor's database, or
-            a database URL
         """
         begin = seconds_since(since, now=time.time())
         results = open_results(source)

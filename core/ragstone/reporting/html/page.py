@@ -164,12 +164,11 @@ def _unscored(summary: MetricSummary) -> list[Html]:
     if not summary.failures:
         return []
     rows = [
-        (reason, foreign(summary.firsts[reason].sample_id, 80), foreign(summary.message(reason), _DETAIL), f"{n:,}")
-        for reason, n in summary.failures.most_common()
+        (reason, foreign(summary.examples[reason], _DETAIL), f"{n:,}") for reason, n in summary.failures.most_common()
     ]
     example = "first sample" if summary.last is None else "latest sample"
-    head = ("reason", example, "message", "outcomes")
-    return [tag("h3", "Unscored"), html_table("Outcomes without a score, by reason", head, rows, numbers=1)]
+    table = html_table("Outcomes without a score, by reason", ("reason", example, "outcomes"), rows, numbers=1)
+    return [tag("h3", "Unscored"), table]
 
 
 def _worst(summary: MetricSummary, report: "Report") -> list[Html]:
