@@ -1,16 +1,18 @@
 """The page in a real browser: what a model said stays text, nothing runs, nothing is asked for, nothing sticks out."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
 from ragstone import Sample, Score, Verdict
 from ragstone.outcome import Suspicion
-from ragstone.reporting import report_page
+from ragstone.reporting import Report, compare, report_page
 from ragstone.sinks import Record
 
 from .browser import Browser, find_chromium
 from .data import NOON, database, health, records
+from .reports import rich
 
 ATTACK = (
     "<script>alert(1);document.title='owned'</script></style><style>*{display:none}</style></title>"
@@ -69,13 +71,36 @@ def asked(browser):
     return [url for url in browser.requests if "report.test" in url or "evil" in url]
 
 
-def test_what_comes_from_outside_stays_text(browser, hostile):
-    seen = browser.measure(hostile, 1280, opened=True)
-    assert seen["title"].endswith("a.db: ragstone report")
+@pytest.fixture(scope="module")
+def compared():
+    """Two reports whose every text attacks, compared."""
+    before = rich(ATTACK)
+    after = [
+        replace(each, outcome=each.outcome.model_copy(update={"value": 0.9})) if each.draw < 2 else each
+        for each in before.results()
+    ]
+    return compare(before, Report.of(after, samples=[before.sample(after[0])] * 3, name=ATTACK))
+
+
+@pytest.mark.parametrize(
+    ("kind", "title"), [("live", "a.db: ragstone report"), ("batch", ": ragstone report"), ("both", "comparison")]
+)
+def test_what_comes_from_outside_stays_text(browser, hostile, compared, kind, title):
+    page = {"live": hostile, "batch": compared.a.html(), "both": compared.html()}[kind]
+    seen = browser.measure(page, 1280, opened=True)
+    assert seen["title"].endswith(title)
     assert set(seen["elements"]) <= OURS
-    shown = ATTACK.replace("\x00", "\ufffd")
-    assert seen["text"].count(shown) > 30
+    assert seen["text"].count(ATTACK.replace("\x00", "\ufffd")) > 30
     assert asked(browser) == ["http://report.test/measure", "http://report.test/page"]
+
+
+def test_a_notebook_stays_as_it_is(browser, compared):
+    for shown in (compared, compared.a):
+        seen = browser.measure(f"<title>notebook</title>{shown._repr_html_()}", 1280)
+        assert (seen["title"], asked(browser)) == (
+            "notebook",
+            ["http://report.test/measure", "http://report.test/page"],
+        )
 
 
 @pytest.mark.parametrize("width", [400, 1280])
