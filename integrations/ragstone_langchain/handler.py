@@ -102,10 +102,10 @@ class MonitorHandler(BaseCallbackHandler):
                 raise TypeError(f"{name}: is {kind(function)}; pass a function")
         check_monitoring(monitor, retriever_tools)
         self.monitor = monitor
-        from ragstone_langchain.recorder import Options, Recorder  # loads the monitor, of which evaluators need nothing
+        from ragstone_langchain.recorder import Recorder  # loads the monitor, of which evaluators need nothing
 
-        self._options = Options(extract, where, frozenset(retriever_tools))
-        self._recorder = Recorder(monitor, self._options)
+        self._options = (extract, where, frozenset(retriever_tools))
+        self._recorder = Recorder(monitor, *self._options)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.monitor!r})"
@@ -120,7 +120,7 @@ class MonitorHandler(BaseCallbackHandler):
         from ragstone_langchain.recorder import Recorder
 
         vars(self).update(state)
-        self._recorder = Recorder(self.monitor, self._options)
+        self._recorder = Recorder(self.monitor, *self._options)
 
     def everywhere(self) -> ExitStack:
         """Hear of every run in this process from now on, on all threads, with no config to pass.

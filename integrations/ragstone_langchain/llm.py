@@ -4,7 +4,7 @@ import json
 import logging
 import re
 import threading
-from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
@@ -143,13 +143,13 @@ class LangChainLLM(BaseLLM):
         """Answer one request by the model's `ainvoke` on the running event loop; otherwise as `generate`."""
         return await self._answer(request, self._acall)
 
-    async def _call(self, call: "_Call") -> object:
-        return self._calling.call(call.invoke, call.ainvoke)
+    async def _call(self, model: Runnable[Any, Any], prompt: PromptValue, config: RunnableConfig) -> object:
+        return self._calling.call(partial(model.invoke, prompt, config), partial(model.ainvoke, prompt, config))
 
-    async def _acall(self, call: "_Call") -> object:
-        return await self._calling.acall(call.invoke, call.ainvoke)
+    async def _acall(self, model: Runnable[Any, Any], prompt: PromptValue, config: RunnableConfig) -> object:
+        return await self._calling.acall(partial(model.invoke, prompt, config), partial(model.ainvoke, prompt, config))
 
-    async def _answer(self, request: LLMRequest, ask: "Callable[[_Call], Awaitable[object]]") -> LLMReply:
+    async def _answer(self, request: LLMRequest, ask: "Callable[..., Awaitable[object]]") -> LLMReply:
         """Ask for structured output where the model has it; else, or where it is refused, by the prompt alone."""
         self._without_callbacks()
         config = judge_config(request.task, trace=self._trace)
@@ -159,7 +159,7 @@ class LangChainLLM(BaseLLM):
         )
         if structured is not None:
             try:
-                answer = await ask(_Call(structured, judge_prompt(request, request.user), config))
+                answer = await ask(structured, judge_prompt(request, request.user), config)
             except Exception as error:
                 cut_off = _unfinished_reply(error, request)
                 if cut_off is not None:
@@ -167,7 +167,7 @@ class LangChainLLM(BaseLLM):
                 refusal = error
             else:
                 return read_structured(answer, request)
-        answer = await ask(_Call(self._runnable, judge_prompt(request, spelled_out(request)), config))
+        answer = await ask(self._runnable, judge_prompt(request, spelled_out(request)), config)
         if refusal is not None:  # and it was the structure that was refused: without it there was an answer
             self._go_on_without(refusal)
         return read_plain(answer, request)
@@ -184,21 +184,6 @@ class LangChainLLM(BaseLLM):
             new, self._structured = self._structured, False  # another call, in flight at the same time, may be first
         if new:
             _log.warning("%r refused structured output, going on without: %s", self, describe(refusal, self.secrets))
-
-
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """One call of the model."""
-
-    runnable: Runnable[Any, Any]
-    prompt: "JudgePrompt"
-    config: RunnableConfig
-
-    def invoke(self) -> object:
-        return self.runnable.invoke(self.prompt, self.config)
-
-    async def ainvoke(self) -> object:
-        return await self.runnable.ainvoke(self.prompt, self.config)
 
 
 def structured_output(model: "Runnable[Any, Any]", request: LLMRequest) -> "Runnable[Any, Any] | None":

@@ -28,6 +28,7 @@ _ROLES: Mapping[object, Role] = {
     **dict.fromkeys(("chat", "ChatMessage", "ChatMessageChunk", "remove", "RemoveMessage"), "other"),
 }
 _TOOL_BLOCKS = ("tool_use", "tool_call", "function_call")
+_PARTS = ("role", "type", "content", "tool_calls", "name", "tool_call_id", "artifact", "status")
 _MOST_KEYS = 12  # of a mapping that a message lists
 
 
@@ -116,22 +117,15 @@ def read_message(value: object) -> Message | None:
     mapping = as_mapping(value)
     if mapping is not None:
         return _from_mapping(mapping)
-    pair = as_items(value)
     if is_list(value):
-        role = _role(pair[0]) if len(pair) == 2 else None
-        text = _text(pair[1]) if role else None
+        role = _role(value[0]) if len(value) == 2 else None
+        text = _text(value[1]) if role else None
         return Message(role, text) if role and text is not None else None
-    from langchain_core.messages import AIMessage, BaseMessage, ToolMessage  # most of langchain-core's import time
+    from langchain_core.messages import BaseMessage  # most of langchain-core's import time
 
     if not isinstance(value, BaseMessage):
         return None
-    message = Message(_role(getattr(value, "role", None)) or _role(value.type) or "other", text_of(value))
-    if isinstance(value, AIMessage):
-        return replace(message, calls_tools=bool(value.tool_calls), calls=_names_by_id(value.tool_calls))
-    if isinstance(value, ToolMessage):
-        failed, artifact = value.status == "error", cast("object", value.artifact)
-        return replace(message, name=value.name, artifact=artifact, failed=failed, call_id=value.tool_call_id)
-    return replace(message, name=value.name)
+    return _from_mapping({name: getattr(value, name, None) for name in _PARTS}) or Message("other", text_of(value))
 
 
 def _from_mapping(value: Mapping[object, object]) -> Message | None:

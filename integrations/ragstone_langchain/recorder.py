@@ -62,21 +62,16 @@ class LiveRun(OpenSample):
     interrupted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What the user chose; see `ragstone_langchain.MonitorHandler`."""
-
-    extract: Extract | None = None
-    where: Where | None = None
-    retriever_tools: frozenset[str] = frozenset()
-
-
 class Recorder:
-    """Follows runs from their start to their end, and hands their samples to a monitor."""
+    """Follows runs from their start to their end, and hands their samples to a monitor; see `MonitorHandler`."""
 
-    def __init__(self, monitor: "Monitor", options: Options) -> None:
+    def __init__(
+        self, monitor: "Monitor", extract: Extract | None, where: Where | None, retriever_tools: frozenset[str]
+    ) -> None:
         self._monitor = monitor
-        self._options = options
+        self._extract = extract
+        self._where = where
+        self._retriever_tools = retriever_tools
         self.runs = RunTree[LiveRun]()
 
     def begin(
@@ -104,7 +99,7 @@ class Recorder:
         elif kind == "chain":
             run = LiveRun(run_id=run_id, name=name, tags=tuple(tags or ()), metadata=dict(metadata or {}))
             try:
-                chosen = self._options.where is None or self._options.where(name, run.tags, run.metadata)
+                chosen = self._where is None or self._where(name, run.tags, run.metadata)
             except Exception as error:
                 self._monitor.failed("langchain", error)
                 within = None  # a tree of no interest, lest the function be asked, and fail, for each run below
@@ -133,7 +128,7 @@ class Recorder:
     def _sample(self, run: LiveRun, inputs: object) -> LiveRun:
         if not _is_placeholder(inputs):
             run.inputs = inputs
-            if self._options.extract is None:
+            if self._extract is None:
                 run.question = if_readable(find_text, "user_input", inputs, "inputs", lone=False)
         return run
 
@@ -176,11 +171,11 @@ class Recorder:
     def _submit(self, run: LiveRun, streamed: object, outputs: object, error: BaseException | None = None) -> None:
         if streamed is not None:
             run.inputs, run.question = streamed, None
-        if self._options.extract is not None:
-            sample = _extracted(run, self._options.extract, outputs, error)
+        if self._extract is not None:
+            sample = _extracted(run, self._extract, outputs, error)
             reason = "declined"
         else:
-            sample = live_sample(run, outputs, self._options.retriever_tools, error)
+            sample = live_sample(run, outputs, self._retriever_tools, error)
             reason = "nothing_found"
         if sample is None:
             self._monitor.skip(reason)
@@ -203,7 +198,7 @@ class Recorder:
         if texts:
             self.runs.discard(run, "search")
             self._collect_search(run, texts)
-        elif name in self._options.retriever_tools and not any(texts for _, texts in sample.items("search", run)):
+        elif name in self._retriever_tools and not any(texts for _, texts in sample.items("search", run)):
             text = tool_text(output)
             self._collect_search(run, () if text is None else (text,))
 
