@@ -168,7 +168,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
     ],
     ("core/ragstone/reporting/statistics.py", "reporting/test_statistics.py"): [
         ("statistics_interval", "(0.025, 0.975)", "(0.05, 0.95)"),
-        ("statistics_permutation", "return (1 + hits) / (1 + permutations)", "return hits / permutations"),
+        ("statistics_permutation", "return (1 + hits) / (1 + _PERMUTATIONS)", "return hits / _PERMUTATIONS"),
         ("statistics_sign_test", "return min(1.0, 2 * sum(", "return min(1.0, sum("),
         ("statistics_noise", "self._freedom += len(values) - 1", "self._freedom += len(values)"),
     ],
@@ -190,7 +190,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
     ],
     ("core/ragstone/store/read.py", "reporting/test_read.py"): [
         ("read_since", "submitted_at >= :since", "scored_at >= :since"),
-        ("read_rate", "if chance is not None and 0 < chance <= 1 else 1.0", "if chance is not None else 1.0"),
+        ("read_rate", "if rate is not None and 0 < rate <= 1 else 1.0", "if rate is not None else 1.0"),
     ],
     ("core/ragstone/batch/provider/step.py", "batch/test_provider_batch.py"): [
         ("provider_payer", "state.payer == evaluation.key and key not", "key not"),

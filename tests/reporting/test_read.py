@@ -23,7 +23,7 @@ def test_the_file_is_never_changed(path):
     report_page(str(path))
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
     opened = open_results(path)
-    with pytest.raises(ResultsError, match="readonly"), opened._database.opened() as query:
+    with pytest.raises(ResultsError, match="readonly"), opened._opened() as query:
         list(query("DELETE FROM outcomes", {}))
 
 
@@ -170,5 +170,5 @@ def test_what_a_hand_has_changed_stops_nothing(tmp_path):
     assert whole.notes == ("5 row(s) hold no outcome that can be read and were left out",)
     assert sum(each.n for each in summary.spread.bins()) == summary.scored
     assert 0 <= summary.mean <= 1
-    assert whole.html().count("</section>") == 4
+    assert whole.html().count("</section>") == 5
     assert NOON - 4 * 86_400 < summary.first < summary.last <= NOON

@@ -3,9 +3,10 @@
 import contextlib
 import json
 import os
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import unquote
 
 from pydantic import TypeAdapter, ValidationError
@@ -20,9 +21,12 @@ from ragstone.store.schema import SCHEMA
 if TYPE_CHECKING:
     import sqlite3
 
+    import sqlalchemy
+
     Row = tuple[Any, ...]
 
 T = TypeVar("T")
+Query = Callable[[str, Mapping[str, float | str]], Iterable["Row"]]
 _AT_ONCE = 500
 _LATEST = 253_402_300_799  # the end of the year 9999
 _GREATEST = 1e100  # squares of what is beyond overflow
@@ -51,7 +55,7 @@ def open_results(source: str | os.PathLike[str]) -> Results:
     text = os.fspath(source)
     scheme, is_url, rest = text.partition("://")
     if is_url and scheme.partition("+")[0] != "sqlite":
-        return DatabaseResults(*_server(text))
+        return _server_results(text)
     path = Path(unquote(rest.removeprefix("/").partition("?")[0])) if is_url else Path(text)
     if not path.exists():  # SQLite would make one
         raise ResultsError(f"{path}: no such file; give a results file, a Monitor's database, or a database URL")
@@ -60,16 +64,8 @@ def open_results(source: str | os.PathLike[str]) -> Results:
     with path.open("rb") as file:
         start = file.read(16)
     if start == b"SQLite format 3\x00" or is_url:
-        return DatabaseResults(str(path), _SQLite(path))
+        return DatabaseResults(str(path), partial(_sqlite, path))
     return FileResults(path)
-
-
-class _Query(Protocol):
-    def __call__(self, sql: str, parameters: "Mapping[str, float | str]", /) -> "Iterable[Row]": ...
-
-
-class _Database(Protocol):
-    def opened(self) -> contextlib.AbstractContextManager[_Query]: ...
 
 
 class DatabaseResults:
@@ -81,11 +77,11 @@ class DatabaseResults:
 
     info: Mapping[str, Any] = {}
 
-    def __init__(self, name: str, database: _Database) -> None:
+    def __init__(self, name: str, opened: "Callable[[], contextlib.AbstractContextManager[Query]]") -> None:
         self.name = name
         self.notes: tuple[str, ...] = ()
-        self._database = database
-        with database.opened() as query:
+        self._opened = opened
+        with opened() as query:
             rows = list(query("SELECT version, oldest_writer FROM ragstone_schema", {}))
         if not rows:
             raise ResultsError(f"{name}: {_NOT_OURS}")
@@ -106,7 +102,7 @@ class DatabaseResults:
         order = "sample_id, metric, version"
         sql = f"SELECT {_COLUMNS} FROM outcomes WHERE submitted_at >= :since ORDER BY {order}"  # noqa: S608
         place, last, damaged = -1, None, 0
-        with self._database.opened() as query:
+        with self._opened() as query:
             for row in query(sql, {"since": -_GREATEST if since is None else since}):
                 if row[0] != last:
                     place, last = place + 1, row[0]
@@ -121,13 +117,13 @@ class DatabaseResults:
         """Return the sample of a record; None where texts are not stored."""
         key = {"sample_id": record.sample_id, "metric": record.outcome.metric, "version": record.outcome.version}
         sql = "SELECT sample FROM outcomes WHERE sample_id = :sample_id AND metric = :metric AND version = :version"
-        with self._database.opened() as query:
+        with self._opened() as query:
             rows = list(query(sql, key))
         return _checked(_SAMPLE, rows[0][0]) if rows else None
 
     def health(self) -> Sequence[Health]:
         """Return how the monitors stand that write to the database, the newest first."""
-        with self._database.opened() as query:
+        with self._opened() as query:
             rows = list(query("SELECT process, at, started_at, counts, reasons, longest_queue FROM health", {}))
         states = [
             Health(
@@ -145,55 +141,44 @@ class DatabaseResults:
 
 def _record(row: "Row", place: int) -> Record:
     """Return the record of a row, which a hand may have changed: what is not of its type is not taken for a value."""
-    sample_id, metric, version, status, value, passed, reason, detail, breakdown, verdicts, judge, *rest = row
-    submitted_at, scored_at, rate, chosen_by, llm_calls, embed_calls, input_tokens, output_tokens, seconds, flags = rest
-    common: dict[str, Any] = {
-        "metric": metric,
-        "version": version,
-        "usage": Usage(
-            llm_calls=_count(llm_calls) or 0,
-            embed_calls=_count(embed_calls) or 0,
-            input_tokens=_count(input_tokens),
-            output_tokens=_count(output_tokens),
-            seconds=_number(seconds) or 0.0,
-        ),
-        "suspected": _checked(_SUSPECTED, flags) or (),
-    }
+    cells: dict[str, Any] = dict(zip(_COLUMNS.split(", "), row, strict=True))
+    usage = Usage(
+        llm_calls=_count(cells["llm_calls"]) or 0,
+        embed_calls=_count(cells["embed_calls"]) or 0,
+        input_tokens=_count(cells["input_tokens"]),
+        output_tokens=_count(cells["output_tokens"]),
+        seconds=_number(cells["seconds"]) or 0.0,
+    )
+    suspected = _checked(_SUSPECTED, cells["suspected"]) or ()
+    common: dict[str, Any] = {name: cells[name] for name in ("metric", "version", "reason")}
+    common |= {"usage": usage, "suspected": suspected}
     outcome: Outcome
-    if status == "scored":
-        parts = ((name, _number(part)) for name, part in _mapping(_loaded(breakdown)).items())
-        outcome = Score.model_validate(
-            {
-                **common,
-                "value": _number(value),
-                "passed": None if passed is None else bool(passed),
-                "reason": str(reason or ""),
-                "breakdown": {name: part for name, part in parts if part is not None},
-                "verdicts": _checked(_VERDICTS, verdicts) or (),
-            }
+    if cells["status"] == "scored":
+        parts = ((name, _number(part)) for name, part in _mapping(_loaded(cells["breakdown"])).items())
+        outcome = Score(
+            **common,
+            value=cast("float", _number(cells["value"])),
+            passed=None if cells["passed"] is None else bool(cells["passed"]),
+            breakdown={name: part for name, part in parts if part is not None},
+            verdicts=_checked(_VERDICTS, cells["verdicts"]) or (),
         )
     else:
-        outcome = Unscored.model_validate({**common, "reason": reason, "detail": str(detail or "")})
-    chance = _number(rate)
+        outcome = Unscored(**common, detail=str(cells["detail"] or ""))
+    rate = _number(cells["rate"])
     return Record(
-        sample_id=str(sample_id),
+        sample_id=str(cells["sample_id"]),
         outcome=outcome,
-        judge=str(judge or ""),
+        judge=str(cells["judge"] or ""),
         row=place,
-        submitted_at=_time(submitted_at),
-        scored_at=_time(scored_at),
-        rate=chance if chance is not None and 0 < chance <= 1 else 1.0,
-        chosen_by=str(chosen_by or ""),
+        submitted_at=_time(cells["submitted_at"]),
+        scored_at=_time(cells["scored_at"]),
+        rate=rate if rate is not None and 0 < rate <= 1 else 1.0,
+        chosen_by=str(cells["chosen_by"] or ""),
     )
 
 
 def _number(value: object) -> float | None:
-    """Return a finite number; None for anything else.
-
-    Example:
-        >>> _number(1), _number("1"), _number(float("inf"))
-        (1.0, None, None)
-    """
+    """Return a finite number; None for anything else."""
     return float(value) if isinstance(value, (int, float)) and abs(value) <= _GREATEST else None
 
 
@@ -236,35 +221,27 @@ def _checked(adapter: TypeAdapter[T], value: object) -> T | None:
         return None
 
 
-class _SQLite:
-    def __init__(self, path: Path) -> None:
-        self._path = path
+@contextlib.contextmanager
+def _sqlite(path: Path) -> Generator[Query, None, None]:
+    import sqlite3  # only where it is used: importing ragstone stays cheap
 
-    @contextlib.contextmanager
-    def opened(self) -> Generator[_Query, None, None]:
-        import sqlite3  # only where it is used: importing ragstone stays cheap
-
+    uri = path.absolute().as_uri()
+    try:
         try:
-            with contextlib.closing(self._connect()) as connection:
-                yield lambda sql, parameters: map(_decoded_row, connection.execute(sql, dict(parameters)))
-        except sqlite3.Error as error:
-            text = str(error)
-            if "not a database" in text or "no such table: ragstone_schema" in text:
-                raise ResultsError(f"{self._path}: {_NOT_OURS}") from error
-            raise ResultsError(f"{self._path}: cannot be read: {text}") from error
-
-    def _connect(self) -> "sqlite3.Connection":
-        import sqlite3
-
-        path, uri = self._path, self._path.absolute().as_uri()
-        try:
-            return _begun(f"{uri}?mode=ro")
+            connection = _begun(f"{uri}?mode=ro")
         except sqlite3.OperationalError:
             # Even a reader writes beside a file in WAL mode. In a folder that takes no writing nobody else does either.
             log = path.with_name(f"{path.name}-wal")
             if os.access(path.parent, os.W_OK) or not os.access(path, os.R_OK) or (log.exists() and log.stat().st_size):
                 raise
-            return _begun(f"{uri}?immutable=1")
+            connection = _begun(f"{uri}?immutable=1")
+        with contextlib.closing(connection):
+            yield lambda sql, parameters: map(_decoded_row, connection.execute(sql, dict(parameters)))
+    except sqlite3.Error as error:
+        text = str(error)
+        if "not a database" in text or "no such table: ragstone_schema" in text:
+            raise ResultsError(f"{path}: {_NOT_OURS}") from error
+        raise ResultsError(f"{path}: cannot be read: {text}") from error
 
 
 def _begun(uri: str) -> "sqlite3.Connection":
@@ -290,7 +267,7 @@ def _decoded_row(row: "Row") -> "Row":
     return tuple(_decoded(value) if isinstance(value, bytes) else value for value in row)
 
 
-def _server(url: str) -> tuple[str, _Database]:
+def _server_results(url: str) -> DatabaseResults:
     try:
         from ragstone.store.sql_database import read_url, shown_url
     except ImportError as error:
@@ -300,33 +277,28 @@ def _server(url: str) -> tuple[str, _Database]:
         parsed = read_url(url)
     except ValueError as error:
         raise ResultsError(str(error)) from None
-    return shown_url(parsed), _Server(parsed, shown_url(parsed))
+    name = shown_url(parsed)
+    return DatabaseResults(name, partial(_server, parsed, name))
 
 
-class _Server:
-    def __init__(self, url: Any, name: str) -> None:  # noqa: ANN401 - a sqlalchemy.URL, which is no dependency
-        self._url = url
-        self._name = name
+@contextlib.contextmanager
+def _server(url: "sqlalchemy.URL", name: str) -> Generator[Query, None, None]:
+    from sqlalchemy import NullPool, create_engine, text
+    from sqlalchemy.exc import ProgrammingError, SQLAlchemyError
 
-    @contextlib.contextmanager
-    def opened(self) -> Generator[_Query, None, None]:
-        from sqlalchemy import NullPool, create_engine, text
-        from sqlalchemy.exc import ProgrammingError, SQLAlchemyError
-
-        engine = create_engine(self._url, poolclass=NullPool)
-        try:
-            with engine.connect() as connection:
-                if self._url.get_backend_name() == "postgresql":  # all that is read is of one moment; none can write
-                    options = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
-                    connection = connection.execution_options(**options)
-                streamed = connection.execution_options(yield_per=_AT_ONCE)  # as they come, not all at once
-                yield lambda sql, parameters: map(tuple, streamed.execute(text(sql), dict(parameters)))
-        except SQLAlchemyError as error:
-            if isinstance(error, ProgrammingError) and "ragstone_schema" in str(error):
-                raise ResultsError(f"{self._name}: {_NOT_OURS}") from None
-            said = " ".join(str(getattr(error, "orig", None) or error).split())
-            if password := self._url.password:  # some drivers repeat it
-                said = said.replace(str(password), "***")
-            raise ResultsError(f"{self._name}: cannot be read: {said}") from None
-        finally:
-            engine.dispose()
+    engine = create_engine(url, poolclass=NullPool)
+    try:
+        with engine.connect() as connection:
+            if url.get_backend_name() == "postgresql":  # all that is read is of one moment; none can write
+                connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+            streamed = connection.execution_options(yield_per=_AT_ONCE)  # as they come, not all at once
+            yield lambda sql, parameters: map(tuple, streamed.execute(text(sql), dict(parameters)))
+    except SQLAlchemyError as error:
+        if isinstance(error, ProgrammingError) and "ragstone_schema" in str(error):
+            raise ResultsError(f"{name}: {_NOT_OURS}") from None
+        message = " ".join(str(getattr(error, "orig", None) or error).split())
+        if url.password:  # some drivers repeat it
+            message = message.replace(str(url.password), "***")
+        raise ResultsError(f"{name}: cannot be read: {message}") from None
+    finally:
+        engine.dispose()

@@ -36,7 +36,7 @@ _SHOWN = 20
 _DETAIL = 500
 _ENDS = ("scored", "unscored", "dropped", "not_sampled", "over_budget", "duplicate", "spooled", "pending")
 _INTERVALS = (
-    "A mean is over rows, each the mean of its draws. Intervals, and the bands in the charts, are 95 % confidence "
+    "A mean is over rows, each the mean of its draws. Intervals are 95 % confidence "
     "intervals of the mean by Student's t. One row has none; rows that are all the same have one of no width."
 )
 _NOISE = (
@@ -53,8 +53,8 @@ _NO_TEXTS = (
 )
 _MARKED = "What lowered the score is marked in the texts where the verdicts say where it is."
 _APART = (
-    "{} different versions or judges scored this. Their scores are not comparable and are never averaged together; "
-    "the newest stands first."
+    "Scores of one metric by different versions or judges are not comparable and are never averaged together; the "
+    "newest stand first."
 )
 _FLAGS = "These passages look like an attack on the judge. The scores are what the judge said all the same."
 
@@ -78,7 +78,7 @@ def page(report: "Report") -> str:
     """Return the page of a report."""
     aggregates, summaries = report.aggregates(), report.summary()
     # Metrics in their order; of one metric the newest first.
-    metrics = list(dict.fromkeys(each.info.name for each in summaries.values()))
+    metrics = [each.info.name for each in summaries.values()]
     ordered = dict(sorted(summaries.items(), key=lambda item: (metrics.index(item[1].info.name), -(item[1].last or 0))))
     period = aggregates.period()
     name = report.name
@@ -93,12 +93,8 @@ def page(report: "Report") -> str:
         *(tag("p", foreign(note)) for note in report.notes),
         _scores(ordered, report.since),
     ]
-    for metric in metrics:
-        of_metric = [(i, each) for i, each in enumerate(ordered.values()) if each.info.name == metric]
-        note = soft(_APART.format(len(of_metric))) if len(of_metric) > 1 else ""
-        parts.append(
-            card(foreign(metric), note, *(_group(each, f"group-{i}", report, period) for i, each in of_metric))
-        )
+    for i, (title, summary) in enumerate(ordered.items()):
+        parts.append(card(foreign(title, 200), _group(summary, f"group-{i}", report, period)))
     if aggregates.flagged:
         parts.append(_flags(aggregates, report))
     if aggregates.cost.outcomes:
@@ -118,6 +114,7 @@ def _scores(summaries: "dict[str, MetricSummary]", since: float | None) -> Html:
     cells = [(tag("a", foreign(name, 200), href=f"#group-{i}"), *rest) for i, (name, *rest) in enumerate(rows)]
     said = [_INTERVALS]
     said += [_NOISE] if any(each.noise is not None for each in summaries.values()) else []
+    said += [_APART] if len({each.info.name for each in summaries.values()}) < len(summaries) else []
     said += [_WEIGHTS] if any(each.weighted for each in summaries.values()) else []
     return card("Scores", html_table("Mean score by metric", head, cells, numbers=len(head) - 1), *map(soft, said))
 

@@ -29,7 +29,6 @@ a { color: var(--tone); }
 .card {
   margin-top: 1.25rem; padding: 1.25rem; background: var(--card); border: 1px solid var(--rule); border-radius: .6rem;
 }
-.group + .group { margin-top: 1.75rem; padding-top: 1.25rem; border-top: 1px solid var(--rule); }
 .figures { display: flex; flex-wrap: wrap; gap: .25rem 2rem; margin: .75rem 0; }
 .figures > div { min-width: 6rem; }
 .figures dt { color: var(--soft); font-size: .85rem; }
