@@ -190,7 +190,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
     ],
     ("core/ragstone/store/read.py", "reporting/test_read.py"): [
         ("read_since", "submitted_at >= :since", "scored_at >= :since"),
-        ("read_rate", "if rate is not None and 0 < rate <= 1 else 1.0", "if rate is not None else 1.0"),
+        ("read_damaged", "damaged += 1", "damaged += 0"),
     ],
     ("core/ragstone/batch/provider/step.py", "batch/test_provider_batch.py"): [
         ("provider_payer", "state.payer == evaluation.key and key not", "key not"),

@@ -135,9 +135,9 @@ def test_what_was_written_is_read(tmp_path):
 def test_since_leaves_out_what_was_submitted_before(tmp_path):
     path = database(tmp_path / "a.db", records(10))
     times = sorted({record.submitted_at for record in open_results(path).records()})
-    found = Report(open_results(path), since=times[5])
-    assert found.aggregates().period() == (times[5], times[-1])
-    assert found.aggregates().rows == 5
+    found = Report(open_results(path), since=times[5] + 1)
+    assert found.aggregates().period() == (times[6], times[-1])
+    assert found.aggregates().rows == 4
     assert "Nothing was submitted since 9000-01-01" in report_page(path, since="9000-01-01")
 
 

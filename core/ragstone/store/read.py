@@ -172,7 +172,7 @@ def _record(row: "Row", place: int) -> Record:
         row=place,
         submitted_at=_time(cells["submitted_at"]),
         scored_at=_time(cells["scored_at"]),
-        rate=rate if rate is not None and 0 < rate <= 1 else 1.0,
+        rate=1.0 if rate is None else rate,
         chosen_by=str(cells["chosen_by"] or ""),
     )
 
