@@ -26,7 +26,9 @@ def changed(path, **more):
     """Return a copy of a result file in which all lines say something else."""
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     target = path.with_name("b.jsonl")
-    target.write_text("".join(json.dumps({**line, **more}) + "\n" for line in lines))
+    target.write_text(
+        "".join(json.dumps({**line, **more} if "id" in line else {"ragstone_results": 1}) + "\n" for line in lines)
+    )
     return target
 
 

@@ -16,7 +16,7 @@ def asked(server):
 
 
 def written(path):
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines = [json.loads(line) for line in path.read_text().splitlines()[1:]]
     return [{name: value for name, value in line.items() if name != "usage"} for line in lines]
 
 
@@ -49,7 +49,7 @@ def test_a_call_that_takes_too_long(score, rows, server, option):
     server.reply = lambda body: HANG if "book 3" in str(body) else judge(body)
     done = score(rows(row(1), row(3)), *ONE, option, "3")
     assert "1/2" in done.stdout
-    assert re.search(r"1 timeout\n +first: 2: TimeoutError: .*3 s", done.stdout)
+    assert re.search(r"1 timeout; first: 2: TimeoutError: .*3 s", done.stdout)
 
 
 def test_options_out_of_range(score, six, server):

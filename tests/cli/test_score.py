@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -28,11 +29,12 @@ def results(path):
     """Every line as it validates: (id, line, outcome)."""
     forms = {"scored": Score, "unscored": Unscored}
     read = []
-    for text in path.read_text("utf-8").splitlines():
+    for text in path.read_text("utf-8").splitlines()[1:]:  # the first says what is known of the run
         value = json.loads(text)
         form = forms[value.pop("status")]
         assert value.pop("draw") == 0
         assert value.pop("judge")
+        value.pop("sample", None)
         read.append((value.pop("id"), value.pop("row") + 1, form.model_validate(value)))
     return read
 
@@ -123,8 +125,8 @@ class TestBadLines:
         assert {name for name in ALL if shown[name]["scored"] == "0/1"} == set(needy)
         assert {shown[name]["judge calls"] for name in needy} == {"0"}
         assert (
-            "unscored by context_relevancy: 1 missing_input\n"
-            "    first: 1: retrieved_contexts: is missing; context_relevancy needs it\n"
+            "unscored by context_relevancy: 1 missing_input; "
+            "first: 1: retrieved_contexts: is missing; context_relevancy needs it\n"
         ) in done.stdout
         assert (done.exit_code, done.stderr) == (1, "context_relevancy: below the threshold 0: nothing was scored\n")
 
@@ -142,7 +144,7 @@ class TestFailingJudge:
         server.reply = lambda body: error(400, "out of\x1b[31m order")
         done = score(six, *ONE, "--out", out)
         assert done.exit_code == 1
-        assert "unscored by context_relevancy: 6 judge_error\n    first: 1: BadRequestError: " in done.stdout
+        assert "unscored by context_relevancy: 6 judge_error; first: 1: BadRequestError: " in done.stdout
         assert "out of\ufffd[31m order" in done.stdout
         assert done.stderr.startswith("Nothing could be scored; the table says why.")
         assert {outcome.reason for _, _, outcome in results(out)} == {"judge_error"}
@@ -210,3 +212,45 @@ def test_asking_is_for_all_metrics_and_set_goes_before_it(score, rows):
     for more, calls in (((), "6"), (("--set", "context_relevancy.asking=together"), "1")):
         done = score(rows(row(1)), *ONE, "--asking", "one_by_one", *more)
         assert table(done.stdout)["context_relevancy"]["judge calls"] == calls
+
+
+POLITE = """
+from dataclasses import dataclass
+from ragstone import LLMRequest, Metric
+from ragstone.judging import ask
+
+@dataclass(frozen=True, kw_only=True)
+class Polite(Metric):
+    name = "polite"
+    version = "1"
+    required_fields = ("response",)
+    word: str = "please"
+
+    def _flow(self, sample):
+        yield from ask(LLMRequest("polite.ask", "", self.word, {}), lambda reply: reply.text)
+        return self._score(1.0, reason="so it is", verdicts=())
+"""
+
+
+def test_a_metric_of_the_user_s_own_is_found_in_the_current_folder(
+    score, run, rows, server, out, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "my_metrics.py").write_text(POLITE)
+    server.reply = lambda body: body["messages"][1]["content"]
+    own = ("--metric", "my_metrics:Polite", "--set", "polite.word=thanks", "--threshold", "polite=0.5")
+    assert score(rows(row(1)), *own, "--out", out).exit_code == 0
+    assert "thanks" in str(server.bodies[-1])
+    assert run("explain", out, "--metric", "my_metrics:Polite").stdout.startswith("1  polite  1.000  passed")
+    assert run("compare", out, out).stdout.count("polite") >= 1
+    unknown = score(rows(row(1)), "--metric", "my_metrics:Rude")
+    assert (unknown.exit_code, "my_metrics:Rude cannot be loaded" in unknown.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("more", [(), ("--no-texts",)])
+def test_samples_are_in_the_file_once_unless_they_are_left_out(score, rows, out, more):
+    assert score(rows(row(1, key="k")), *ONE, "--metric", "response_relevancy", "--out", out, *more).exit_code == 0
+    first, second = (json.loads(line) for line in out.read_text().splitlines()[1:])
+    assert "sample" not in second
+    assert (b"Ann 1 wrote it." in out.read_bytes(), "user_input" in first["sample"]) == (not more, not more)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 def scores(text: str) -> dict[str, tuple[float, str]]:
     """Return the rows of the first table of scores in a text: (mean, scored/total) by metric."""
-    table = re.search(r"^metric +mean +scored.*\n((?:\w+ +-?\d.*\n?)+)", text, re.MULTILINE)
-    rows = (line.split() for line in (table.group(1).splitlines() if table else ()))
-    return {row[0]: (float(row[1]), row[2]) for row in rows}
+    table = re.search(r"^metric +mean +.*\n((?:\w+ +-?\d.*\n?)+)", text, re.MULTILINE)
+    rows = (re.match(r"(\w+) +(-?[\d.]+) .*?(\d+/\d+)", line) for line in (table[1].splitlines() if table else ()))
+    return {row[1]: (float(row[2]), row[3]) for row in rows if row}
 
 
 def differences(promised: str, printed: str) -> list[str]:

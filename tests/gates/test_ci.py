@@ -49,7 +49,7 @@ def test_every_dependency_is_explained(repository: Path) -> None:
     ],
 )
 def test_the_scores_that_readme_shows_are_compared(row: str, difference: str) -> None:
-    printed = "+ ragstone\n\nmetric      mean  scored\nfirst_one  0.500     2/2\nother      -0.100     1/2\n"
+    printed = "+ ragstone\n\nmetric      mean  95 % interval  scored\nfirst_one  0.500  0.1 – 0.9     2/2\nother      -0.100  –   1/2\n"
     result = differences(f"# x\nmetric     mean   scored\n{row}\n", printed)
     assert [text[: len(difference)] for text in result] == ([difference] if difference else [])
     assert differences(printed, "metric      mean  scored\nfirst_one  -     0/2\n") == [

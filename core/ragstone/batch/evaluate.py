@@ -137,7 +137,7 @@ def evaluate(samples: Source, metrics: Sequence[Metric | str], **options: Unpack
         interrupts.run(partial(run.all, interrupts.on_first))
         if not interrupts.count:
             return run.report()
-    raise Interrupted(run.interrupted(), run.report())
+    raise Interrupted(run.interrupted(), run.report("The run was ended early: this is what was scored by then."))
 
 
 async def aevaluate(samples: Source, metrics: Sequence[Metric | str], **options: Unpack[RunOptions]) -> Report:
@@ -223,9 +223,9 @@ class _Run:
         for why in self._gave_up:
             _log.warning("Gave up: %s; what was not asked is unscored (judge_error).", why)
 
-    def report(self) -> Report:
+    def report(self, *notes: str) -> Report:
         """Return the report of what has been scored."""
-        name, notes = self._options.get("name", ""), [f"Gave up: {why}." for why in self._gave_up]
+        name, notes = self._options.get("name", ""), (*notes, *(f"Gave up: {why}." for why in self._gave_up))
         report = Report(self._results, self._metrics, bad_rows=self._bad_rows, name=name, notes=notes)
         report.gave_up = tuple(self._gave_up)
         return report

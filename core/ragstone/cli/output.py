@@ -81,7 +81,7 @@ def evidence_lines(sample_id: str, outcome: Outcome) -> Iterator[str]:
         if outcome.breakdown:
             yield f"    {'  '.join(f'{name} {value:.3f}' for name, value in outcome.breakdown.items())}"
         for verdict in outcome.verdicts:
-            sure = "" if verdict.probability is None else f" p(affirmative)={verdict.probability:.2f}"
+            sure = "" if verdict.probability is None else f" p(yes)={verdict.probability:.2f}"
             yield f"    {verdict.kind} {verdict.id}: {verdict.verdict}{sure}: {_short(verdict.text)}"
             for evidence in verdict.evidence:
                 text = "" if evidence.text == verdict.text else f" {_short(evidence.text)}"

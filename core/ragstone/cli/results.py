@@ -1,88 +1,74 @@
-"""A result file: one JSON line per sample and metric, written by one process at a time."""
+"""A results file that is written while a run goes on, by one process at a time."""
 
 import contextlib
 import errno
 import os
 import stat
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-import click
-
-from ragstone.batch.runner import Scored
+from ragstone.cli.options import NotThere
+from ragstone.plain import to_json
 from ragstone.store.file_lock import try_lock
-from ragstone.store.record import encode
+from ragstone.store.record import Record, encode
 
 _BINARY = getattr(os, "O_BINARY", 0)
 
 
-class Results:
-    """Writes outcomes; each sample's lines are handed over whole before the next sample is taken up.
+class ResultsFile:
+    """Writes records; each sample's lines are handed over whole before the next sample is taken up.
 
-    The file is locked from now on, so that no other process writes to it. What was in it is gone when there is a first
-    outcome to write; where there is none, no new file is left.
+    The file is locked from now on. What was in it is gone when there is a first record to write; where there is none,
+    no new file is left.
 
     Args:
-        out: What --out names: a file, or "-" for standard output.
+        out: What --out names: a file, or "-" for standard output, which gets no first line.
+        head: What the first line says of the run.
         stack: Closes the file.
+        texts: Whether the samples' texts are written.
 
     Raises:
-        ResultsLost: Another process is writing to the file, or it cannot be opened.
+        NotThere: Another process is writing to the file, or it cannot be opened.
     """
 
-    def __init__(self, out: str, stack: contextlib.ExitStack) -> None:
-        self._out = out
-        self._stack = stack
+    def __init__(self, out: str, head: Mapping[str, object], stack: contextlib.ExitStack, *, texts: bool) -> None:
+        self._out, self._head, self._stack, self._texts = out, head, stack, texts
         self._target: IO[bytes] | None = None
         self._locked: int | None = None
         if out != "-":
             try:
                 self._locked = stack.enter_context(_locked(out))
             except OSError as error:
-                raise self._lost(error) from error
+                raise self.lost(error) from error
 
-    def write(self, scored: Scored) -> None:
-        """Write a line for each outcome.
+    def write(self, records: Sequence[Record]) -> None:
+        """Write a line for each record.
 
         Raises:
-            ResultsLost: They cannot be written.
-            BrokenPipeError: Nobody reads standard output any more.
+            OSError: They cannot be written.
         """
-        rest = memoryview("".join(f"{encode(result)}\n" for result in scored.records).encode())
-        try:
-            target = self._opened()
-            while rest:
-                rest = rest[target.write(rest) :]
-            target.flush()
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise self._lost(error) from error
-
-    def _opened(self) -> IO[bytes]:
+        text = "".join(f"{encode(record, texts=self._texts)}\n" for record in records)
         if self._target is None:
             self._target = self._stack.enter_context(self._open())
-        return self._target
+            text = text if self._out == "-" else f"{to_json(self._head)}\n{text}"
+        rest = memoryview(text.encode("utf-8", "backslashreplace"))
+        while rest:
+            rest = rest[self._target.write(rest) :]
+        self._target.flush()
+
+    def lost(self, error: OSError) -> NotThere:
+        """Return what to say of a file that cannot be written."""
+        return NotThere(f"--out {self._out}: cannot write: {error.strerror}")
 
     def _open(self) -> contextlib.AbstractContextManager[IO[bytes]]:
         if self._out == "-":
             return contextlib.nullcontext(sys.stdout.buffer)
-        # Unbuffered: what is written is on its way to the disk.
         if self._locked is None:
-            return Path(self._out).open("wb", buffering=0)
+            return Path(self._out).open("wb", buffering=0)  # unbuffered: what is written is on its way to the disk
         os.ftruncate(self._locked, 0)
         return os.fdopen(self._locked, "wb", buffering=0, closefd=False)
-
-    def _lost(self, error: OSError) -> "ResultsLost":
-        return ResultsLost(f"--out {self._out}: cannot write: {error.strerror}")
-
-
-class ResultsLost(click.ClickException):
-    """The results cannot be written; the run has to end."""
-
-    exit_code = 2
 
 
 @contextlib.contextmanager
@@ -115,17 +101,13 @@ def _opened(path: Path) -> tuple[int, bool] | None:
                 file, new = os.open(path, os.O_WRONLY | _BINARY), False
             except FileNotFoundError:  # its owner has just removed it
                 continue
-        if not _lock(file):
+        locked = True
+        with contextlib.suppress(OSError):  # some network disks have no locks
+            locked = try_lock(file)
+        if not locked:
             os.close(file)
             raise BlockingIOError(errno.EAGAIN, "another process is writing to it; wait for it, or name another file")
         with contextlib.suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(file), path.stat()):
                 return file, new
         os.close(file)
-
-
-def _lock(file: int) -> bool:
-    try:
-        return try_lock(file)
-    except OSError:  # some network disks have no locks
-        return True

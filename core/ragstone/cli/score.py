@@ -2,18 +2,19 @@
 
 import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, Any
 
 import click
 
-from ragstone.batch.interrupts import Interrupts
-from ragstone.batch.progress import is_terminal
-from ragstone.cli.dry_run import show_estimate
-from ragstone.cli.ended import open_journal, run_to_end
+from ragstone.batch.estimation import estimate
+from ragstone.batch.evaluate import Interrupted, evaluate
+from ragstone.batch.progress import above_bar, is_terminal
 from ragstone.cli.options import (
     FiniteRange,
+    NotThere,
     asking_option,
     check_apart,
     check_writable,
@@ -30,20 +31,24 @@ from ragstone.cli.options import (
     parse_thresholds,
     settings_option,
 )
-from ragstone.cli.results import Results
-from ragstone.cli.run import Run
-from ragstone.cli.show import summary_table
-from ragstone.limits.gate import RequestGate
-from ragstone.metrics import Metric
+from ragstone.cli.output import echo, evidence_lines, write_page
+from ragstone.cli.results import ResultsFile
+from ragstone.keys import NoKeyError
+from ragstone.metrics import AlignmentCoverage, Metric
 from ragstone.registry import is_local, metric_names
+from ragstone.reporting import MetricInfo, Report
+from ragstone.sample import BadLine, Row
 from ragstone.sources import SAMPLE_FIELDS, read_rows
+from ragstone.store.journal import JournalError
+from ragstone.store.record import Record
 from ragstone.text.plain import printable
 
-if TYPE_CHECKING:
-    from ragstone.cli.page import Page
-
-NAMING = "--field FIELD=KEY"
-"""How messages say where a row's keys are named."""
+_SOURCE_NOTE = (
+    "Note: alignment_coverage compares response with user_input. These rows have contexts; to compare with them: "
+    "--set alignment_coverage.source=retrieved_contexts"
+)
+_NAMING = "--field FIELD=KEY"  # how messages say where a row's keys are named
+_NO_SAMPLE = "No sample: no line of the input holds one. Each line must be one JSON object."
 _POSITIVE = FiniteRange(min=0, min_open=True)
 
 
@@ -56,9 +61,10 @@ _POSITIVE = FiniteRange(min=0, min_open=True)
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, allow_dash=True),
-    help="Write a JSON line per sample and metric (- : stdout). What is in the file is replaced, from the first result "
-    "on.",
+    help="Write a JSON line per sample and metric, the samples with them (- : stdout). What is in the file is "
+    "replaced, from the first result on.",
 )
+@click.option("--no-texts", is_flag=True, help="Leave the samples' texts, and those of the evidence, out of --out.")
 @click.option(
     "--report",
     "report",
@@ -128,6 +134,7 @@ def score(
     embedder: str | None,
     asking: str,
     out: str | None,
+    no_texts: bool,
     report: str | None,
     explained: bool,
     thresholds: tuple[str, ...],
@@ -172,75 +179,153 @@ def score(
     )
     wanted = tuple(dict.fromkeys(names)) or metric_names()
     mapping = parse_keys("--field", "FIELD", fields, SAMPLE_FIELDS)
-    own = own_names(wanted)
-    limits = parse_thresholds(thresholds, list(own))
-    options = parse_settings(settings, wanted)
-    for name, limit in limits.items():
-        options[own[name]]["threshold"] = limit  # so that each sample says whether it reaches it
-    for values in options.values():
-        values.setdefault("asking", asking)
-    for name, calibration in load_calibrations(calibrations, wanted).items():
-        options[name]["calibration"] = calibration
+    options, limits = _metric_options(wanted, settings, thresholds, calibrations, asking)
     if out == "-" and explained:
         raise click.UsageError("--out - and --explain both write to standard output; name a file for --out")
     if price is not None and not dry:
         raise click.UsageError("--price: is for --dry-run")
     metrics = make_metrics(options, llm=llm, embedder=embedder, concurrency=concurrency, dry=dry)
     if dry:
-        with open_input(file) as lines:
-            sys.exit(show_estimate(read_rows(lines, mapping, naming=NAMING), metrics, repeat, price))
-    page = None if report is None else _page(report, metrics, file)
+        with _open_input(file) as lines:
+            sys.exit(_show_estimate(read_rows(lines, mapping, naming=_NAMING), metrics, repeat, price))
+    if report is not None:
+        check_writable("--report", report, replaced=True)
     if out not in (None, "-"):
         check_writable("--out", out)
-    # Calls to the embedded judge run one at a time: rows side by side would only wait for each other.
-    calls, window = (1, 1) if is_local(llm) else (concurrency, 16 * concurrency)
-    interrupts = Interrupts()
     with contextlib.ExitStack() as stack:
-        results = None if out is None else Results(out, stack)
-        kept = None if journal is None else open_journal(journal, stack)
-        lines = stack.enter_context(open_input(file))
-        run = Run(
-            metrics,
-            results,
-            page,
-            explained=explained,
-            total=count_lines(file) if is_terminal() else None,
-            print_needed=page is None and out in (None, "-"),
-        )
-
-        async def all_rows() -> None:
-            gate = RequestGate(
-                calls,
+        name = "standard input" if file == "-" else Path(file).name
+        head = {"ragstone_results": 1, "metrics": [asdict(MetricInfo.of(metric)) for metric in metrics]}
+        results = None if out is None else ResultsFile(out, head, stack, texts=not no_texts)
+        lines = stack.enter_context(_open_input(file))
+        run = _Run(metrics, results, explained=explained, print_needed=report is None and out in (None, "-"))
+        ended: BaseException | None = None
+        try:
+            found = evaluate(
+                read_rows(lines, mapping, naming=_NAMING),
+                metrics,
+                max_concurrency=1 if is_local(llm) else concurrency,  # calls to the embedded judge run one at a time
                 requests_per_minute=rpm,
                 tokens_per_minute=tpm,
                 call_timeout=call_timeout,
-                replies=kept,
-                own_loop=True,
-            )
-            await run.all(
-                read_rows(lines, mapping, naming=NAMING),
-                gate,
-                interrupts.on_first,
-                repeat=repeat,
-                journal=kept,
                 sample_timeout=sample_timeout,
-                window=window,
-                flows=2 * calls if window > 1 else len(metrics) * repeat,
+                repeat=repeat,
+                journal=journal,
+                total=_count_lines(file) if is_terminal() else None,
+                name=name,
+                on_result=run.on_result,
+                on_bad_row=run.on_bad_row,
+                stop_on_give_up=True,
             )
-
-        ended = run_to_end(interrupts, all_rows, kept)
-    run.say(summary_table(run.summaries), err=out == "-")
+        except Interrupted as interrupted:
+            found, ended = interrupted.report, run.lost or KeyboardInterrupt()
+        except (JournalError, NoKeyError) as error:
+            raise NotThere(f"--journal {error}") from error
+    run.say(f"\n{found}", err=out == "-")
     if isinstance(ended, KeyboardInterrupt):
         on = "" if journal is None else f" Run the same command again to go on from there: {journal} has it."
         run.say(f"Interrupted: the table is of what was scored so far.{on}", err=True)
-    if page is not None:
-        page.write(*(["The run was ended early: this is what was scored by then."] if ended or run.gave_up else []))
+    if report is not None:
+        write_page("--report", report, found.html())
     if ended is not None:
         raise ended
-    sys.exit(_status(run, limits))
+    sys.exit(run.status(found, limits))
 
 
-def open_input(file: str) -> contextlib.AbstractContextManager[IO[bytes]]:
+def _metric_options(
+    names: Sequence[str], settings: Sequence[str], thresholds: Sequence[str], calibrations: Sequence[str], asking: str
+) -> tuple[dict[str, dict[str, Any]], dict[str, float]]:
+    """Return each metric's options, and the limits by the metrics' own names."""
+    own = own_names(names)
+    limits = parse_thresholds(thresholds, list(own))
+    options = parse_settings(settings, names)
+    for name, limit in limits.items():
+        options[own[name]]["threshold"] = limit  # so that each sample says whether it reaches it
+    for values in options.values():
+        values.setdefault("asking", asking)
+    for name, calibration in load_calibrations(calibrations, names).items():
+        options[name]["calibration"] = calibration
+    return options, limits
+
+
+class _Run:
+    """What a run prints and writes on the way."""
+
+    def __init__(
+        self, metrics: Sequence[Metric], results: ResultsFile | None, *, explained: bool, print_needed: bool
+    ) -> None:
+        self._results, self._explained, self._print_needed = results, explained, print_needed
+        self._note_source = any(isinstance(m, AlignmentCoverage) and m.source == "user_input" for m in metrics)
+        self.lost: NotThere | None = None
+
+    def on_result(self, records: Sequence[Record]) -> None:
+        if self._explained:
+            for record in records:
+                self.say("\n".join(evidence_lines(record.sample_id, record.outcome)))
+        if self._note_source and records[0].sample is not None and records[0].sample.retrieved_contexts:
+            self._note_source = False
+            self.say(_SOURCE_NOTE, err=True)
+        if self._results is not None:
+            try:
+                self._results.write(records)
+            except BrokenPipeError:
+                raise
+            except OSError as error:
+                self.lost = self._results.lost(error)
+                raise KeyboardInterrupt from error  # so that the table of what was scored comes all the same
+
+    def on_bad_row(self, row: BadLine) -> None:
+        self.say(f"line {row.line}: {printable(row.problem)} (skipped)", err=True)
+
+    def say(self, text: str, *, err: bool = False) -> None:
+        """Print a line, above the progress bar where there is one."""
+        with above_bar(sys.stderr if err else sys.stdout):
+            echo(text, err=err, needed=self._print_needed)
+
+    def status(self, found: Report, limits: dict[str, float]) -> int:
+        """Say what was wrong, and return the exit status."""
+        summaries = found.summary()
+        if not found.aggregates().rows:
+            self.say(_NO_SAMPLE, err=True)
+            return 2
+        status = 0
+        for why in found.gave_up:
+            self.say(f"Gave up: {printable(why, 1_000)}. The table says how.", err=True)
+            status = 1
+        if not status and not any(summary.scored for summary in summaries.values()):
+            self.say("Nothing could be scored; the table says why. `ragstone doctor` tries the judge.", err=True)
+            status = 1
+        for name, limit in limits.items():
+            mean = summaries[name].mean
+            if mean is None or mean < limit:
+                why = "nothing was scored" if mean is None else f"its mean is {mean:.6g}"
+                self.say(f"{name}: below the threshold {limit:g}: {why}", err=True)
+                status = 1
+        if found.bad_rows:
+            self.say(f"{len(found.bad_rows)} line(s) held no sample; see above.", err=True)
+            status = 2
+        return status
+
+
+def _show_estimate(
+    rows: Iterator[Row | BadLine], metrics: Sequence[Metric], repeat: int, price: tuple[float, float] | None
+) -> int:
+    """Print what a run would take; return the exit status: 2 where a row, or every row, holds no sample."""
+
+    def shown() -> Iterator[Row | BadLine]:
+        for row in rows:
+            if isinstance(row, BadLine):
+                click.echo(f"line {row.line}: {printable(row.problem)} (skipped)", err=True)
+            yield row
+
+    input_price, output_price = price or (None, None)
+    estimated = estimate(shown(), metrics, repeat=repeat, input_price=input_price, output_price=output_price)
+    click.echo(str(estimated))
+    if not estimated.samples:
+        click.echo(_NO_SAMPLE, err=True)
+    return 2 if estimated.bad_rows or not estimated.samples else 0
+
+
+def _open_input(file: str) -> contextlib.AbstractContextManager[IO[bytes]]:
     """Open the file of samples; `-` is standard input, which stays open."""
     if file != "-":
         return Path(file).open("rb")
@@ -251,39 +336,9 @@ def open_input(file: str) -> contextlib.AbstractContextManager[IO[bytes]]:
         return contextlib.nullcontext(sys.stdin.buffer)
 
 
-def count_lines(file: str) -> int | None:
+def _count_lines(file: str) -> int | None:
     """Return the number of lines; None for what cannot be read twice."""
     if file == "-" or not Path(file).is_file():
         return None
     with Path(file).open("rb") as lines:
         return sum(block.count(b"\n") for block in iter(lambda: lines.read(1 << 20), b"")) or None
-
-
-def _page(path: str, metrics: Sequence[Metric], file: str) -> "Page":
-    from ragstone.cli.page import Page  # numpy, for those who want a page
-
-    check_writable("--report", path, replaced=True)
-    return Page(path, metrics, "standard input" if file == "-" else Path(file).name)
-
-
-def _status(run: Run, limits: dict[str, float]) -> int:
-    if not any(summary.total for summary in run.summaries.values()):
-        run.say("No sample: no line of the input holds one. Each line must be one JSON object.", err=True)
-        return 2
-    status = 0
-    for why in run.not_asked:
-        run.say(f"Gave up: {printable(why, 1_000)}. The table says how.", err=True)
-        status = 1
-    if not status and not any(summary.scored for summary in run.summaries.values()):
-        run.say("Nothing could be scored; the table says why. `ragstone doctor` tries the judge.", err=True)
-        status = 1
-    for name, limit in limits.items():
-        mean = run.summaries[name].mean
-        if mean is None or mean < limit:
-            found = "nothing was scored" if mean is None else f"its mean is {mean:.6g}"
-            run.say(f"{name}: below the threshold {limit:g}: {found}", err=True)
-            status = 1
-    if run.bad_lines:
-        run.say(f"{run.bad_lines} line(s) held no sample; see above.", err=True)
-        status = 2
-    return status
