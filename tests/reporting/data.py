@@ -1,114 +1,47 @@
-"""Realistic results: the real metrics over a few samples, with a judge whose words are drawn by chance."""
+"""What a monitor keeps: records with texts and verdicts drawn by chance, and counters."""
 
-import itertools
 import random
 from pathlib import Path
 
-from ragstone import (
-    AlignmentCoverage,
-    ContextRelevancy,
-    LLMRequest,
-    ResponseRelevancy,
-    Sample,
-    SummarizationScore,
-)
-from ragstone.errors import score_safely
+from ragstone import Evidence, Sample, Score, Unscored, Usage, Verdict
 from ragstone.sinks import Health, Record, SQLiteSink
-from ragstone.store.record import without_texts
-from ragstone.testing import FakeEmbedder, FakeLLM
 
 NOON = 1_790_000_000.0 // 86_400 * 86_400 + 43_200  # a day in September 2026
-
+METRICS = ("alignment_coverage", "context_relevancy", "response_relevancy", "summarization_score")
 CONTEXTS = (
-    "Emma is a novel by Jane Austen, first published in December 1815. It was dedicated to the Prince Regent. Austen "
-    "wrote it while she lived at Chawton. The weather there was mild.",
-    "The heroine is Emma Woodhouse, handsome, clever and rich. She likes to make matches for others. Her father is "
-    "much concerned with draughts, gruel and the health of his guests.",
+    "Emma is a novel by Jane Austen, first published in December 1815. It was dedicated to the Prince Regent.",
+    "The heroine is Emma Woodhouse, handsome, clever and rich. She likes to make matches for others.",
 )
-QUESTIONS = (
-    "Who wrote Emma?",
-    "When was Emma first published?",
-    "To whom was the novel dedicated?",
-    "What does Emma Woodhouse like to do?",
-)
-RESPONSES = (
-    "Emma was written by Jane Austen. It came out in 1815.",
-    "It was first published in 1816 in Boston.",
-    "I am sorry, I do not know.",
-    "Emma Woodhouse, who is rich, likes to make matches.",
-)
+QUESTIONS = ("Who wrote Emma?", "When was Emma first published?", "To whom was the novel dedicated?")
 
 
-def sample(i: int) -> Sample:
-    at = i % len(QUESTIONS)
-    return Sample(user_input=QUESTIONS[at], retrieved_contexts=CONTEXTS, response=RESPONSES[at], id=f"run-{i:05d}")
-
-
-class Chance:
-    """Answers any request as its schema allows, yes more often than no."""
-
-    def __init__(self, seed: int, good: float = 0.75) -> None:
-        self._random = random.Random(seed)
-        self.good = good
-
-    def __call__(self, request: LLMRequest):
-        if self._random.random() < 0.03:
-            return self._random.choice((ConnectionError("refused"), TimeoutError("no reply within 30 s")))
-        return self._fill(request.schema)
-
-    def _fill(self, schema):
-        draw = self._random
-        if "enum" in schema:
-            return schema["enum"][0] if draw.random() < self.good else draw.choice(schema["enum"])
-        if schema["type"] == "object":
-            return {key: self._fill(value) for key, value in schema["properties"].items()}
-        if schema["type"] == "boolean":
-            return draw.random() > self.good + 0.15
-        if schema["type"] == "array" and schema["items"].get("type") == "integer":
-            ids = range(schema["items"]["minimum"], schema["items"]["maximum"] + 1)
-            return [i for i in ids if draw.random() < self.good]
-        if schema["type"] == "array":
-            n = max(schema["minItems"], min(schema.get("maxItems", 4), 4))
-            return [self._fill(schema["items"]) for _ in range(n)]
-        facts = ("It came out in 1815.", "Jane Austen wrote Emma.", "It is dedicated to a prince.", "Emma is rich.")
-        return f"{draw.choice(facts)} ({draw.randrange(99)})"
-
-
-def metrics(judge: Chance):
-    llm = FakeLLM(judge, model="gpt-test-mini")
-    return [
-        SummarizationScore(llm=llm),
-        AlignmentCoverage(llm=llm, source="retrieved_contexts"),
-        ResponseRelevancy(llm=llm, embedder=FakeEmbedder(dim=3)),
-        ContextRelevancy(llm=llm),
-    ]
-
-
-def records(n: int, *, days: float = 3.0, texts: bool = True, seed: int = 7):
-    """Yield n samples' outcomes by all metrics, evenly over the days before NOON."""
-    draw = random.Random(seed)
-    judge = Chance(seed)
-    four = metrics(judge)
+def records(n):
+    """Yield n samples' outcomes by four metrics, evenly over three days before NOON."""
+    draw = random.Random(7)
     for i in range(n):
-        at = NOON - days * 86_400 * (1 - i / n)
-        judge.good = 0.75 + 0.15 * (i / n > 0.5) - 0.3 * (0.6 < i / n < 0.65)
+        at = NOON - 3 * 86_400 * (1 - i / n)
         rule = draw.random() < 0.1
-        one = sample(i) if draw.random() > 0.02 else Sample(user_input=QUESTIONS[0], id=f"run-{i:05d}")
-        for metric in four:
-            outcome = score_safely(metric, one)
-            tokens = None if draw.random() < 0.01 else 700 + draw.randrange(300)
-            usage = outcome.usage.model_copy(update={"input_tokens": tokens, "output_tokens": tokens and tokens // 9})
-            outcome = outcome.model_copy(update={"usage": usage})
+        text = f"Jane Austen wrote it in {1800 + i}."
+        sample = Sample(user_input=QUESTIONS[i % 3], retrieved_contexts=CONTEXTS, response=text, id=f"run-{i:05d}")
+        for metric in METRICS:
+            tokens = None if draw.random() < 0.01 else draw.randrange(700, 999)
+            usage = Usage(llm_calls=2, input_tokens=tokens, output_tokens=tokens and tokens // 9)
+            if draw.random() < 0.1:
+                outcome = Unscored(metric=metric, reason="timeout", detail="no reply", version="1", usage=usage)
+            else:
+                passages = [Evidence(field="retrieved_contexts", chunk=1, start=0, end=11, text=CONTEXTS[1][:11])]
+                verdicts = [
+                    Verdict(id=str(k), kind="claim", text=text, verdict="no", evidence=passages, lowers_score=k > 1)
+                    for k in (1, 2)
+                ]
+                outcome = Score(
+                    metric=metric, value=round(draw.random(), 2), reason="1 of 2.", breakdown={"part": 0.5},
+                    verdicts=verdicts, version="1", usage=usage,
+                )  # fmt: skip
             yield Record(
-                sample_id=one.id or "",
-                outcome=outcome if texts else without_texts(outcome),
-                judge="gpt-test-mini",
-                submitted_at=at,
-                scored_at=at + 3,
-                rate=1.0 if rule else 0.25,
-                chosen_by="error" if rule else "rate",
-                sample=one if texts else None,
-            )
+                sample_id=sample.id, outcome=outcome, judge="gpt-test-mini", submitted_at=at, scored_at=at + 3,
+                rate=1.0 if rule else 0.25, chosen_by="error" if rule else "rate", sample=sample,
+            )  # fmt: skip
 
 
 def health(process: str = "web-1:4242", **counts: int) -> Health:
@@ -126,9 +59,7 @@ def health(process: str = "web-1:4242", **counts: int) -> Health:
 def database(path: Path, given, *processes: Health) -> Path:
     """Write records and counters as a monitor does."""
     sink = SQLiteSink(path)
-    given = iter(given)
-    while batch := list(itertools.islice(given, 500)):
-        sink.write(batch)
+    sink.write(list(given))
     for each in processes:
         sink.health(each)
     sink.close()

@@ -35,7 +35,8 @@ def reference_bootstrap(values, resamples, seed=1):
 
 
 def test_the_interval_is_that_of_plain_resampling():
-    values = [random.Random(2).random() for _ in range(40)]
+    draw = random.Random(2)
+    values = [draw.random() for _ in range(40)]
     found, reference = bootstrap_interval(np.array(values)), reference_bootstrap(values, 4_000)
     spread = statistics.pstdev(values) / math.sqrt(len(values))
     assert found == pytest.approx(reference, abs=spread / 6)
