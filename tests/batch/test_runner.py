@@ -274,7 +274,7 @@ class TestJournal:
 
     def test_a_metric_without_a_key_is_refused_before_anything_is_asked(self, tmp_path):
         llm = FakeLLM(lambda request: "yes")
-        with pytest.raises(NoKeyError, match="option: is a lambda"):
+        with pytest.raises(NoKeyError, match="option: is or holds a lambda"):
             self.scored(tmp_path / "j.db", different(1), [Rounds(llm=llm, option=lambda text: text)])
         assert llm.requests == []
 

@@ -223,5 +223,5 @@ def test_judge_and_embedder_may_be_named():
     assert ContextRelevancy(llm=named).judge_embedder is None
     with pytest.raises(ValueError, match="embedder: FakeLLM does not embed.*; name an embedder"):
         ResponseRelevancy(llm=yes())
-    with pytest.raises(ValueError, match="llm: nowhere:judge cannot be imported"):
+    with pytest.raises(ValueError, match="llm: nowhere:judge cannot be loaded"):
         ContextRelevancy(llm="nowhere:judge")

@@ -98,7 +98,7 @@ class Kept(Sink):
 
     @property
     def ids(self) -> set[str]:
-        return {key[0] for key in self.records}
+        return {key[0] for key in list(self.records)}
 
     def only(self) -> Record:
         (record,) = self.records.values()

@@ -280,7 +280,7 @@ def test_a_file_that_another_holds_for_too_long_is_said_and_reading_goes_on(path
     journal = Journal(path, patience=0.05)
     with held(path) as other:
         journal.put_outcome("key", score())
-        with pytest.raises(JournalError, match=r"another process has held it for 0\.05 seconds .*1 are not"):
+        with pytest.raises(JournalError, match=r"another process has held it for 0\.05 seconds.*1 are not"):
             journal.flush()
         with pytest.raises(JournalError, match="another process has held"):
             journal.put_outcome("late", score())
