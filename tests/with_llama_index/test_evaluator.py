@@ -163,10 +163,8 @@ def test_what_names_nothing_is_refused_and_a_metric_of_ones_own_comes_alone():
 def test_alignment_is_with_the_contexts_and_passing_by_the_threshold():
     assert MetricEvaluator("alignment_coverage", FakeLLM(truth)).metric.source == "retrieved_contexts"
     for threshold, passing in ((None, None), (0.0, True), (1.0, False)):
-        assert (
-            MetricEvaluator("context_relevancy", FakeLLM(truth), threshold=threshold).evaluate(**INPUTS).passing
-            is passing
-        )
+        evaluator = MetricEvaluator("context_relevancy", FakeLLM(truth), threshold=threshold)
+        assert evaluator.evaluate(**INPUTS).passing is passing
 
 
 class Keyed(Completing):
@@ -181,9 +179,8 @@ def test_a_judge_that_fails_is_an_invalid_result_with_no_key_in_it(way):
     result = way(MetricEvaluator("context_relevancy", Completing(lambda request: "pardon?")), **INPUTS)
     assert (result.unscored, result.usage.llm_calls) == ("judge_unparseable", 2)
     for key in KEYS:
-        result = way(
-            MetricEvaluator("context_relevancy", Keyed(lambda *_, key=key: ConnectionError(ERRORS[key]))), **INPUTS
-        )
+        judge = Keyed(lambda *_, key=key: ConnectionError(ERRORS[key]))
+        result = way(MetricEvaluator("context_relevancy", judge), **INPUTS)
         assert result.invalid_reason.startswith("judge_error: ConnectionError: ")
         assert "[hidden]" in result.invalid_reason
         assert leaked(result.model_dump_json()) == []
@@ -191,10 +188,7 @@ def test_a_judge_that_fails_is_an_invalid_result_with_no_key_in_it(way):
 
 @BOTH_WAYS
 def test_inputs_that_are_missing_or_of_the_wrong_type_raise_with_their_names_here(way):
-    context, alignment = (
-        MetricEvaluator("context_relevancy", FakeLLM(truth)),
-        MetricEvaluator("alignment_coverage", FakeLLM(truth)),
-    )
+    context, alignment = (MetricEvaluator(name, FakeLLM(truth)) for name in ("context_relevancy", "alignment_coverage"))
     for evaluator, argument in ((context, "query"), (context, "contexts"), (alignment, "response")):
         with pytest.raises(ValueError, match=f"^{argument}: is missing; {evaluator.metric.name} needs it"):
             way(evaluator, **{**INPUTS, argument: None})

@@ -27,13 +27,6 @@ def test_chats_have_no_query_event(called_back, kind):
     assert called_back.told == [DONE] * 2
 
 
-def test_what_fails_keeps_what_was_retrieved(called_back):
-    with pytest.raises(ConnectionError):
-        engine(ConnectionError("down")).query("Who?")
-    assert called_back.told == [("Who?", TEXTS, None)]
-    assert called_back.samples[0].metadata["error"] == "ConnectionError: down"
-
-
 def test_what_makes_no_sample(called_back):
     """As the docstring says; nor does an app that was built before."""
     SimpleChatEngine.from_defaults(llm=Speaking(), memory=memory()).chat("Who?")

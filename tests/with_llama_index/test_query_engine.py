@@ -130,46 +130,38 @@ def test_what_the_engine_raises_or_breaks_off_touches_no_other_question(way):
 
 
 @WAYS
-def test_one_engine_failure_of_a_hundred_leaves_ninety_nine_in_order(way):
-    def answer(question):
-        if question == "word40?":
-            raise ConnectionError("gone")
-        if question == "word0?":
-            time.sleep(0.1)  # others overtake it
-        return said(question)
-
-    questions = [f"word{i}?" for i in range(100)]
-    report = way(Engine(answer=answer), questions, ["context_relevancy"], FakeLLM(truth))
-    assert [sample.user_input for sample in samples_of(report)] == questions
-    assert [i for i, row in enumerate(outcomes_of(report)) if not isinstance(row["context_relevancy"], Score)] == [40]
-
-
-@WAYS
-def test_questions_under_way_are_bounded(way):
-    under_way = [0, 0]
+def test_one_engine_failure_of_a_hundred_leaves_ninety_nine_in_order_and_questions_under_way_are_bounded(way):
+    under_way, most, lock = [], [], threading.Lock()
 
     class Counting(Engine):
-        def begin(self):
-            under_way[0] += 1
-            under_way[1] = max(under_way)
+        def begin(self, question):
+            with lock:
+                under_way.append(question)
+                most.append(len(under_way))
+
+        def end(self, question):
+            with lock:
+                under_way.remove(question)
+            if question == "word40?":
+                raise ConnectionError("gone")
+            return said(question)
 
         def custom_query(self, query_str):
-            self.begin()
-            soon(lambda: under_way[1] >= 3)
-            time.sleep(0.01)
-            under_way[0] -= 1
-            return said(query_str)
+            self.begin(query_str)
+            soon(lambda: max(most) >= 3)
+            time.sleep(0.1 if query_str == "word0?" else 0.001)  # others overtake the first
+            return self.end(query_str)
 
         async def acustom_query(self, query_str):
-            self.begin()
-            while under_way[1] < 3:  # noqa: ASYNC110
-                await asyncio.sleep(0)
-            await asyncio.sleep(0.001)
-            under_way[0] -= 1
-            return said(query_str)
+            self.begin(query_str)
+            await asyncio.sleep(0.1 if query_str == "word0?" else 0.001)
+            return self.end(query_str)
 
-    way(Counting(), [f"word{i}?" for i in range(30)], ["context_relevancy"], FakeLLM(truth), max_concurrency=3)
-    assert under_way == [0, 3]
+    questions = [f"word{i}?" for i in range(100)]
+    report = way(Counting(), questions, ["context_relevancy"], FakeLLM(truth), max_concurrency=3)
+    assert max(most) == 3
+    assert [sample.user_input for sample in samples_of(report)] == questions
+    assert [i for i, row in enumerate(outcomes_of(report)) if not isinstance(row["context_relevancy"], Score)] == [40]
 
 
 def test_metrics_by_name_are_judged_by_the_model_given_or_that_of_settings():
@@ -181,62 +173,23 @@ def test_metrics_by_name_are_judged_by_the_model_given_or_that_of_settings():
         assert all(isinstance(record.outcome, Score) for record in report.results())
 
 
-class Watched:
-    """A judge that knows how many calls were under way at most, and gives a fourth the time to come in."""
-
-    model, asking = "watched", "together"
-
-    def __init__(self):
-        self.lock = threading.Lock()
-        self.now = self.most = 0
-
-    def begin(self):
-        with self.lock:
-            self.now += 1
-            self.most = max(self.most, self.now)
-
-    def end(self, request):
-        with self.lock:
-            self.now -= 1
-        return FakeLLM(truth).generate(request)
-
-    def generate(self, request, /):
-        self.begin()
-        soon(lambda: self.most >= 3)
-        time.sleep(0.01)
-        return self.end(request)
-
-    async def agenerate(self, request, /):
-        self.begin()
-        while self.most < 3:  # noqa: ASYNC110
-            await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        return self.end(request)
-
-
-@WAYS
-def test_calls_to_judges_are_bounded_over_all_metrics_and_rows(way):
-    judge = Watched()
-    report = way(Engine(answer=said), QUESTIONS, metrics(judge), max_concurrency=3)
-    assert judge.most == 3
-    assert {summary.scored for summary in report.summary().values()} == {6}
-
-
-def test_progress_is_shown_when_asked_for_and_on_a_terminal_only(capsys):
-    one = (Engine(answer=said), QUESTIONS, [ContextRelevancy(llm=FakeLLM(truth))])
-    evaluate_query_engine(*one)  # what pytest captures is no terminal
-    assert capsys.readouterr().err == ""
-    evaluate_query_engine(*one, progress=True)
+def test_the_bar_knows_how_many_questions_there_are(capsys):
+    evaluate_query_engine(Engine(answer=said), QUESTIONS, [ContextRelevancy(llm=FakeLLM(truth))], progress=True)
     assert "6/6" in capsys.readouterr().err
 
 
 async def test_a_cancelled_evaluation_leaves_no_task_behind():
-    judge = Watched()  # never sees three calls, so it never answers
+    begun = asyncio.Event()
+
+    class Hanging(Engine):
+        async def acustom_query(self, query_str):
+            begun.set()
+            await asyncio.sleep(60)
+
     task = asyncio.ensure_future(
-        aevaluate_query_engine(Engine(answer=said), QUESTIONS[:1], [ContextRelevancy(llm=judge)], progress=False)
+        aevaluate_query_engine(Hanging(), QUESTIONS, ["context_relevancy"], FakeLLM(truth), progress=False)
     )
-    while judge.now == 0:  # noqa: ASYNC110
-        await asyncio.sleep(0)
+    await begun.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
