@@ -86,7 +86,4 @@ class LangChainEmbedder(BaseEmbedder):
 def _rows(vectors: list[list[float]]) -> "NDArray[np.float32]":
     import numpy as np
 
-    try:
-        return np.asarray(vectors, dtype=np.float32)
-    except (TypeError, ValueError, OverflowError):  # of different lengths, or no numbers: for the metric to refuse
-        return np.asarray(vectors, dtype=object)
+    return np.asarray(vectors, dtype=np.float32)

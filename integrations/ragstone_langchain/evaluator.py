@@ -157,7 +157,7 @@ class RagEvaluator:
         except Unreadable as problem:
             detail = str(problem)
         except Exception as error:  # from an object of the app's that fails when it is looked into
-            detail = f"what was handed over cannot be read: {describe(error, most=300)}"
+            detail = f"what was passed cannot be read: {describe(error, most=300)}"
         return Unscored(metric=self.metric.name, reason="missing_input", detail=detail, version=self.metric.version)
 
     def as_run_evaluator(self) -> "RunEvaluator":

@@ -23,6 +23,14 @@ def check_monitoring(monitor: object, retriever_tools: Collection[str]) -> None:
         raise TypeError(f"retriever_tools: is one text; pass the names as [{retriever_tools!r}]")
 
 
+def safely(monitor: "Monitor", step: Callable[..., None], *args: object) -> None:
+    """Take a step; its error is counted by the monitor and never reaches the app."""
+    try:
+        step(*args)
+    except Exception as error:
+        monitor.failed("langchain", error)
+
+
 class MonitorHandler(BaseCallbackHandler):
     """Hands each topmost run of a chain, graph or agent to a monitor as a sample, with no effect on the app.
 
@@ -154,10 +162,7 @@ class MonitorHandler(BaseCallbackHandler):
         return run is not None and run.root.sample is not None
 
     def _safely(self, step: Callable[..., None], *args: object) -> None:
-        try:
-            step(*args)
-        except Exception as error:
-            self.monitor.failed("langchain", error)
+        safely(self.monitor, step, *args)
 
     # LangChain's events, by its names for them; of what comes with each, what is not read here is not named.
 
@@ -202,7 +207,7 @@ class MonitorHandler(BaseCallbackHandler):
         self._safely(self._recorder.begin, kind, run_id, parent_run_id, tags)
 
     def on_chain_end(self, outputs: object, *, run_id: UUID, **others: object) -> None:
-        """End a chain, and hand over the sample that it is."""
+        """End a chain, and submit the sample that it is."""
         self._safely(self._recorder.end_chain, run_id, outputs, others.get("inputs"))
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **others: object) -> None:

@@ -213,8 +213,8 @@ def _refuses_structure(error: Exception) -> bool:
 def _unfinished_reply(error: Exception, request: LLMRequest) -> LLMReply | None:
     """Return the reply that an error brings along; None where structured output was refused; else raise the error.
 
-    OpenAI's client raises when structured output was cut off, and hands over what there is of it: a reply that was
-    paid for, and that cannot be read.
+    OpenAI's client raises when structured output was cut off. Its error has what there is of the reply, which was
+    paid for.
     """
     dump = getattr(getattr(error, "completion", None), "model_dump", None)
     reply = read_completion(as_dict(dump() if callable(dump) else None), request)

@@ -12,7 +12,7 @@ try:
 except ImportError as error:
     raise ImportError("MonitorMiddleware needs langchain 1.x: pip install langchain") from error
 
-from ragstone_langchain.handler import MonitorHandler, check_monitoring
+from ragstone_langchain.handler import MonitorHandler, check_monitoring, safely
 from ragstone_langchain.recorder import LiveRun, live_sample
 
 if TYPE_CHECKING:
@@ -75,10 +75,7 @@ class MonitorMiddleware(AgentMiddleware[AgentState[Any], Any]):
         self, state: AgentState[Any], runtime: "Runtime[Any]", config: RunnableConfig | None = None
     ) -> dict[str, Any] | None:
         """Submit the run; LangGraph calls it when the agent has answered. Nothing of the agent's is changed."""
-        try:
-            self._hand_over(state, runtime, config or {})
-        except Exception as error:
-            self.monitor.failed("langchain", error)
+        safely(self.monitor, self._submit, state, runtime, config or {})
         return None
 
     async def aafter_agent(
@@ -87,7 +84,7 @@ class MonitorMiddleware(AgentMiddleware[AgentState[Any], Any]):
         """Submit the run."""
         return self.after_agent(state, runtime, config)
 
-    def _hand_over(self, state: AgentState[Any], runtime: object, config: RunnableConfig) -> None:
+    def _submit(self, state: AgentState[Any], runtime: object, config: RunnableConfig) -> None:
         callbacks = config.get("callbacks")
         own_run: UUID | None = None
         if isinstance(callbacks, BaseCallbackManager):
@@ -112,7 +109,7 @@ class MonitorMiddleware(AgentMiddleware[AgentState[Any], Any]):
         self.monitor.submit(sample if run_id is None else sample.model_copy(update={"id": str(run_id)}))
 
     def _is_heard(self, callbacks: BaseCallbackManager, run_id: UUID) -> bool:
-        """Say whether a handler of the same monitor will hand this run over."""
+        """Say whether a handler of the same monitor will submit this run."""
         return any(
             isinstance(handler, MonitorHandler) and handler.monitor is self.monitor and handler.follows(run_id)
             for handler in callbacks.handlers
