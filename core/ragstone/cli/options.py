@@ -72,11 +72,7 @@ def _known(ctx: click.Context, param: click.Parameter, value: str | tuple[str, .
 
 
 def metric_class(name: str) -> type[Metric]:
-    """Return the class of a metric, which may be in the current folder.
-
-    Raises:
-        registry.RegistryError: The name names none.
-    """
+    """Return the class of a metric, which may be in the current folder."""
     import_from_here(name)
     return registry.metric_class(name)
 
@@ -128,12 +124,7 @@ def _explained(option: str, name: str) -> Generator[None, None, None]:
 
 
 def make_llm(name: str, *, max_concurrency: int) -> LLM:
-    """Return the judge that `--llm` names: loaded, or with a server that answers.
-
-    Raises:
-        click.UsageError: It names none.
-        NotThere: What it takes is not installed or not pulled, or nobody answers.
-    """
+    """Return the judge that `--llm` names: loaded, or with a server that answers."""
     with _explained("--llm", name):
         _check_reached(name)
         llm = registry.make_llm(name, max_concurrency=max_concurrency)
@@ -146,12 +137,7 @@ def make_llm(name: str, *, max_concurrency: int) -> LLM:
 
 
 def make_embedder(name: str | None, llm_name: str, llm: LLM | None = None, *, max_concurrency: int) -> Embedder:
-    """Return the embedder that `--embedder` names, or the one that goes with the judge.
-
-    Raises:
-        click.UsageError: It names none.
-        NotThere: What it takes is not installed or not pulled, or nobody answers.
-    """
+    """Return the embedder that `--embedder` names, or the one that goes with the judge."""
     with _explained("--embedder", name or f"of {llm_name}"):
         if name is not None or llm is None:
             _check_reached(name or llm_name)
@@ -162,11 +148,7 @@ def make_embedder(name: str | None, llm_name: str, llm: LLM | None = None, *, ma
 
 
 def _check_reached(name: str) -> None:
-    """Find out in seconds, at no cost, what each row would otherwise find out after all retries.
-
-    Raises:
-        ConnectionError: Nobody answers, or the key is wrong. A server that lists no models may be a good judge.
-    """
+    """Find out in seconds, at no cost, what each row would otherwise find out after all retries."""
     if registry.is_local(name) or registry.is_entry_point(name) or registry.model_of(name) == name:
         return  # a bare URL asks its server for the model
     client = registry.make_llm(name, timeout=_PROBE_TIMEOUT, max_retries=1)
@@ -199,18 +181,7 @@ def import_from_here(name: object) -> None:
 def make_metrics(
     options: Mapping[str, Mapping[str, Any]], *, llm: str, embedder: str | None, concurrency: int, dry: bool = False
 ) -> list[Metric]:
-    """Return the metrics, over one judge.
-
-    Args:
-        options: By metric.
-        llm: What --llm names.
-        embedder: What --embedder names.
-        concurrency: Calls in flight at most.
-        dry: Whether nobody will be asked: judge and embedder then need not be there.
-
-    Raises:
-        click.ClickException: The judge or the embedder cannot be had, or an option has an impossible value.
-    """
+    """Return the metrics, over one judge."""
     judge = _stand_in("--llm", llm) if dry else make_llm(llm, max_concurrency=concurrency)
     made: Embedder | None = None
     metrics: list[Metric] = []
@@ -240,11 +211,7 @@ def own_names(names: Sequence[str]) -> dict[str, str]:
 
 
 def load_calibrations(paths: Sequence[str], names: Sequence[str]) -> dict[str, Calibration]:
-    """Return the calibrations in the files that --calibration names, by metric.
-
-    Raises:
-        click.UsageError: One cannot be read, is of a metric that is not scored, or two are of one.
-    """
+    """Return the calibrations in the files that --calibration names, by metric."""
     calibrations: dict[str, Calibration] = {}
     own = own_names(names)
     for path in paths:
@@ -262,11 +229,7 @@ def load_calibrations(paths: Sequence[str], names: Sequence[str]) -> dict[str, C
 
 
 def parse_settings(settings: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return each metric's options by name, as `--set METRIC.OPTION=VALUE` gives them.
-
-    Raises:
-        click.UsageError: One names no metric or no option of it, or its value is not of the option's type.
-    """
+    """Return each metric's options by name, as `--set METRIC.OPTION=VALUE` gives them."""
     options: dict[str, dict[str, Any]] = {name: {} for name in names}
     own = own_names(names)
     for text in settings:
@@ -317,21 +280,7 @@ def parse_thresholds(thresholds: Sequence[str], names: Sequence[str]) -> dict[st
 
 
 def parse_keys(option: str, word: str, texts: Sequence[str], names: Sequence[str]) -> dict[str, str]:
-    """Return the row's key by name, as an option of the form NAME=KEY gives them.
-
-    Args:
-        option: How the option is written.
-        word: What its help calls a name.
-        texts: Its values.
-        names: Those that there are.
-
-    Raises:
-        click.UsageError: One is not of that form, or not one of the names.
-
-    Example:
-        >>> parse_keys("--map", "LABEL", ["score=human.score"], ["score"])
-        {'score': 'human.score'}
-    """
+    """Return the row's key by name, as an option of the form NAME=KEY gives them."""
     keys: dict[str, str] = {}
     for text in texts:
         name, equals, key = text.partition("=")
@@ -348,20 +297,7 @@ Named = tuple[str, str | None]
 
 
 def check_apart(written: Sequence[Named], read: Sequence[Named]) -> None:
-    """See to it, before any is opened, that no file is written that the command reads, or writes for something else.
-
-    Args:
-        written: By option. Standard output is none of them.
-        read: By option or argument; "-" is standard input.
-
-    Raises:
-        click.UsageError: Names both.
-
-    Example:
-        >>> check_apart([("--out", "a.jsonl"), ("--report", "b/../a.jsonl")], [])
-        Traceback (most recent call last):
-        click.exceptions.UsageError: --report b/../a.jsonl: is --out a.jsonl itself; name another file
-    """
+    """See to it, before any is opened, that no file is written that the command reads, or writes for something else."""
     others = [(name, path, _identity(path)) for name, path in read if path]
     for option, path in written:
         if path is None:
@@ -386,16 +322,7 @@ def _identity(path: str) -> tuple[int, int] | str | None:
 
 
 def check_writable(option: str, path: str, *, replaced: bool = False) -> None:
-    """See to it, before anything is spent, that a file can be written; what is in it stays.
-
-    Args:
-        option: How the option is written.
-        path: Its value.
-        replaced: Whether a new file takes the old one's place, so that it is the folder that has to be writable.
-
-    Raises:
-        click.UsageError: It cannot.
-    """
+    """See to it, before anything is spent, that a file can be written; what is in it stays."""
     target, folder = Path(path), Path(os.path.realpath(path)).parent  # of what a link leads to
     problem: str | None = None
     try:

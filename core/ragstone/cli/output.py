@@ -32,16 +32,7 @@ def open_standard_streams() -> None:
 
 
 def echo(text: str, *, err: bool = False, needed: bool = True) -> None:
-    """Print a line.
-
-    Args:
-        text: The line.
-        err: Whether it goes to standard error.
-        needed: Whether a stream that is closed ends the command. Otherwise nothing more is printed to it.
-
-    Raises:
-        OSError: It cannot be printed.
-    """
+    """Print a line."""
     try:
         click.echo(text, err=err)
     except OSError as error:
@@ -57,11 +48,7 @@ def discard(stream: TextIO) -> None:
 
 
 def write_page(option: str, path: str, text: str) -> None:
-    """Write a page to a file.
-
-    Raises:
-        NotThere: It cannot be written.
-    """
+    """Write a page to a file."""
     try:
         with replacing(Path(path)) as target:
             target.write(text.encode())

@@ -44,11 +44,7 @@ class ResultsFile:
                 raise self.lost(error) from error
 
     def write(self, records: Sequence[Record]) -> None:
-        """Write a line for each record.
-
-        Raises:
-            OSError: They cannot be written.
-        """
+        """Write a line for each record."""
         text = "".join(f"{encode(record, texts=self._texts)}\n" for record in records)
         if self._target is None:
             self._target = self._stack.enter_context(self._open())

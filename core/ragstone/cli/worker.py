@@ -148,11 +148,7 @@ def _contents(path: Path) -> "Contents":
 
 
 def _imported(spec: str, path: Path) -> Monitor:
-    """Return the app's monitor.
-
-    Raises:
-        click.UsageError: There is none of that name, or its outbox is another one.
-    """
+    """Return the app's monitor."""
     import_from_here(spec)
     try:
         monitor = load_entry_point(spec, call=True)
@@ -277,13 +273,7 @@ class _Nothing(ContextRelevancy):
 
 
 class Work:
-    """Has a monitor do what is in its outbox.
-
-    Args:
-        monitor: The monitor. It is closed in the end.
-        total: How many evaluations there are, for the progress bar.
-        follow: Whether to go on when nothing is left.
-    """
+    """Has a monitor do what is in its outbox."""
 
     def __init__(self, monitor: Monitor, *, total: int, follow: bool) -> None:
         self._monitor = monitor

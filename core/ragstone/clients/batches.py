@@ -80,32 +80,17 @@ def _text(value: object) -> str | None:
 
 
 class Batches:
-    """Files and batches of one server, blocking; what the server refuses raises `openai.OpenAIError`, after retries.
-
-    Made by `OpenAICompatible.batches`.
-
-    Args:
-        connection: The client's.
-    """
+    """Files and batches of one server, blocking; what the server refuses raises `openai.OpenAIError`, after retries."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     def upload(self, path: Path) -> str:
-        """Upload a file of requests, one JSON object a line; return the server's name for it.
-
-        Raises:
-            AnswerError: The server has no such endpoint.
-        """
+        """Upload a file of requests, one JSON object a line; return the server's name for it."""
         return self._connection.run(self._upload(path))
 
     def begin(self, file: str, mark: str) -> BatchFacts:
-        """Begin a batch of an uploaded file, to be done within a day. It is not tried twice: see `find`.
-
-        Args:
-            file: The server's name for the file.
-            mark: By which `find` knows the batch again.
-        """
+        """Begin a batch of an uploaded file, to be done within a day. It is not tried twice: see `find`."""
         return self._connection.run(self._begin(file, mark))
 
     def look(self, batch: str) -> BatchFacts:

@@ -69,15 +69,7 @@ def _plain(result: Record) -> dict[str, Any]:
 
 
 class WorkerSession:
-    """What one worker's process has for a run, once: judge, limits, journal, and an event loop in a thread.
-
-    Chunks may come from several threads at once, and all go through one gate. The loop ends when nobody holds the
-    session any more.
-
-    Raises:
-        SpecError: The judge cannot be had on this machine.
-        JournalError: The journal's folder cannot be used.
-    """
+    """What one worker's process has for a run, once: judge, limits, journal, and an event loop in a thread."""
 
     def __init__(self, spec: Spec) -> None:
         self._spec = spec
@@ -110,11 +102,7 @@ class WorkerSession:
             return session
 
     def score(self, rows: Sequence[Row | BadLine]) -> list[Scored | BadLine]:
-        """Score rows, blocking.
-
-        Raises:
-            JournalError: The journal cannot be read or written.
-        """
+        """Score rows, blocking."""
         if self._outcomes is not None:
             self._outcomes.refresh()  # another worker may have been killed over these very rows
         return asyncio.run_coroutine_threadsafe(self._scored(rows), self._loop).result()

@@ -155,12 +155,7 @@ class AnswerLine(NamedTuple):
 
 
 def read_answers(content: bytes) -> Iterator[AnswerLine]:
-    r"""Yield the answers in a file, in whatever order they come; lines that are no answers are left out.
-
-    Example:
-        >>> [a.problem for a in read_answers(b'{"custom_id": "k", "response": {"status_code": 500, "body": {}}}\noops')]
-        ['status 500: no completion']
-    """
+    r"""Yield the answers in a file, in whatever order they come; lines that are no answers are left out."""
     for text in content.split(b"\n"):
         try:
             line = as_dict(json.loads(text))
@@ -267,12 +262,7 @@ class Step:
     def progress(
         self, evaluations: Iterable[Evaluation]
     ) -> Iterator[tuple[Evaluation, Outcome | dict[str, LLMRequest]]]:
-        """Yield each evaluation's outcome, which is kept, or the requests that it waits for, by their `reply_key`.
-
-        Raises:
-            EmbedderError: The embedder keeps failing.
-            JournalError: The journal cannot be read or written.
-        """
+        """Yield each evaluation's outcome, which is kept, or the requests that it waits for, by their `reply_key`."""
         with ThreadPoolExecutor(_EMBEDDING_THREADS, "ragstone-embed") as pool:  # embedders make them wait
             ahead: deque[tuple[Evaluation, Future[Outcome | dict[str, LLMRequest]]]] = deque()
             for evaluation in evaluations:
@@ -363,14 +353,7 @@ class Step:
     # --- requests of a round
 
     def gather(self, evaluations: Iterable[Evaluation], max_requests: int, max_bytes: int, *, try_first: bool) -> bool:
-        """Write down all requests that evaluations wait for; return whether there are any.
-
-        Args:
-            evaluations: All of the run.
-            max_requests: Requests in a file at most.
-            max_bytes: Bytes in a file at most.
-            try_first: Whether the first request of each form is asked directly.
-        """
+        """Write down all requests that evaluations wait for; return whether there are any."""
         batches = self.state.batches
         most = min(max_requests, self.state.max_requests or max_requests)
         files = RequestFiles(self.folder, len(batches) + 1, most, max_bytes)
@@ -421,12 +404,7 @@ class Step:
     # --- batches
 
     def advance(self, batch: BatchState) -> None:
-        """Do what can be done now: upload the batch, begin it, look how it is doing, take its replies.
-
-        Raises:
-            openai.OpenAIError: The server cannot be reached, or refused. Nothing is lost: try again.
-            AnswerError: The server's answer cannot be read.
-        """
+        """Do what can be done now: upload the batch, begin it, look how it is doing, take its replies."""
         endpoint = self._client.batches
         if batch.stage == "beginning":  # the process was killed then, or the answer was lost
             facts = endpoint.find(batch.mark)
