@@ -176,11 +176,7 @@ class Comparison:
         return comparison_page(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the page of `html` to a file.
-
-        Raises:
-            OSError: It cannot be written.
-        """
+        """Write the page of `html` to a file (raises OSError)."""
         with replacing(Path(path)) as target:
             target.write(self.html().encode())
 
@@ -204,12 +200,10 @@ class Comparison:
                 yield f"{name}: {count(len(report.bad_rows), 'row')} held no sample."
 
     def _all_remarks(self) -> Iterator[str]:
-        for each in self.metrics.values():
-            yield f"{each.name}: {each.conclusion()}"
-        for each in self.metrics.values():
-            if each.moved:
-                most = ", ".join(f"{m.sample_id[:40]} {number(m.a)} to {number(m.b)}" for m in each.moved[:5])
-                yield f"moved most by {each.name}: {most}"
+        yield from (f"{each.name}: {each.conclusion()}" for each in self.metrics.values())
+        for each in filter(lambda each: each.moved, self.metrics.values()):
+            most = ", ".join(f"{m.sample_id[:40]} {number(m.a)} to {number(m.b)}" for m in each.moved[:5])
+            yield f"moved most by {each.name}: {most}"
         yield from self.remarks()
 
     def __str__(self) -> str:

@@ -68,18 +68,15 @@ def open_results(source: str | os.PathLike[str]) -> Results:
     return FileResults(path)
 
 
-class DatabaseResults:
+class DatabaseResults(Results):
     """The results of a monitor's database, for reading alone, while monitors go on writing.
 
     Raises:
         ResultsError: It is another program's, it cannot be read, or a newer ragstone wrote it.
     """
 
-    info: Mapping[str, Any] = {}
-
     def __init__(self, name: str, opened: "Callable[[], contextlib.AbstractContextManager[Query]]") -> None:
         self.name = name
-        self.notes: tuple[str, ...] = ()
         self._opened = opened
         with opened() as query:
             rows = list(query("SELECT version, oldest_writer FROM ragstone_schema", {}))

@@ -7,10 +7,11 @@ line may say what is known of the run: {"ragstone_results": 1, "name": ..., "met
 import contextlib
 import json
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any, Protocol, cast
+from typing import IO, Any, cast
 
 from ragstone.plain import to_plain
 from ragstone.sample import Sample
@@ -26,52 +27,43 @@ class ResultsError(ValueError):
     """A source that holds no results, or no longer those that it held; the message says why and what to do."""
 
 
-class Results(Protocol):
-    """Records and their samples, wherever they are; read each time they are asked for."""
+class Results(ABC):
+    """Records and their samples, wherever they are; read each time they are asked for.
 
-    @property
-    def name(self) -> str:
-        """What they are called; "" without a name."""
-        ...
+    Attributes:
+        name: What they are called; "" without a name.
+        info: What the source says of the run: "metrics" and "bad_rows", each a list of objects.
+        notes: What was wrong with the source, in sentences. Complete once `records` has been read to its end.
+    """
 
-    @property
-    def info(self) -> Mapping[str, Any]:
-        """What the source says of the run: "metrics" and "bad_rows", each a list of objects."""
-        ...
+    name = ""
+    info: Mapping[str, Any] = {}
+    notes: tuple[str, ...] = ()
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What was wrong with the source, in sentences. Complete once `records` has been read to its end."""
-        ...
-
+    @abstractmethod
     def records(self, since: float | None = None) -> Iterator[Record]:
         """Yield the records in their order, those of a row together.
 
         Args:
             since: Leave out samples submitted before, in seconds since 1970 (UTC).
         """
-        ...
 
+    @abstractmethod
     def sample(self, record: Record) -> Sample | None:
         """Return the sample of a record; None where it is not kept."""
-        ...
 
     def health(self) -> Sequence[Health]:
         """Return how the monitors stand that write to a database; nothing for any other source."""
-        ...
+        return ()
 
 
-class MemoryResults:
+class MemoryResults(Results):
     """Results in memory.
 
     Args:
         records: The records, those of a row together.
         samples: The samples by row: a mapping, or a sequence that has one for each row.
     """
-
-    name = ""
-    info: Mapping[str, Any] = {}
-    notes: tuple[str, ...] = ()
 
     def __init__(
         self, records: Iterable[Record], samples: Mapping[int, Sample] | Sequence[Sample | None] | None = None
@@ -86,10 +78,6 @@ class MemoryResults:
     def sample(self, record: Record) -> Sample | None:
         """Return the sample of a record."""
         return record.sample or self._samples.get(record.row)
-
-    def health(self) -> Sequence[Health]:
-        """Return nothing."""
-        return ()
 
 
 def write_results(
@@ -115,7 +103,7 @@ def write_results(
             target.write(f"{encode(replace(record, sample=sample_of(record) if first else None))}\n".encode())
 
 
-class FileResults:
+class FileResults(Results):
     """The results of a file. The file stays open for nobody and must stay as it is.
 
     Raises:
@@ -125,8 +113,6 @@ class FileResults:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self.info: Mapping[str, Any] = {}
-        self.notes: tuple[str, ...] = ()
         self._samples: dict[int, int] | None = None  # by row, where the line begins that has the sample
         with self.path.open("rb") as file:
             self._stamp = _stamp(file)
@@ -141,14 +127,10 @@ class FileResults:
             raise self._no_results()
         if isinstance(head, dict) and _MARK in head:
             self.info = cast("Mapping[str, Any]", head)
+            self.name = str(self.info.get("name", ""))
             version: object = self.info[_MARK]
             if not isinstance(version, int) or version > _VERSION:
                 raise ResultsError(f"{self.path}: a newer ragstone wrote it; update this one to read it")
-
-    @property
-    def name(self) -> str:
-        """What the first line says."""
-        return str(self.info.get("name", ""))
 
     def records(self, since: float | None = None) -> Iterator[Record]:
         """Yield the records in the file's order.
@@ -200,10 +182,6 @@ class FileResults:
                 return None
             file.seek(self._samples[record.row])
             return decode(file.readline()).sample
-
-    def health(self) -> Sequence[Health]:
-        """Return nothing."""
-        return ()
 
     @contextlib.contextmanager
     def _opened(self) -> Generator[IO[bytes], None, None]:

@@ -6,21 +6,21 @@ import threading
 import weakref
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, cast
 
 from ragstone.sample import Sample
-from ragstone.store.base import Health
 from ragstone.store.record import Record, decode, encode
+from ragstone.store.results import Results
 
 _IN_MEMORY = 2_000
 _AT_ONCE = 64
 
 
-class SpilledResults:
+class SpilledResults(Results):
     """Keeps the records of a run, in their order, and the samples.
 
     The file has no name and goes away with this object or with the process. Where the disk is full, the rest of the
@@ -29,10 +29,6 @@ class SpilledResults:
     Args:
         folder: Where the file is made; None takes the system's folder for such files.
     """
-
-    name = ""
-    info: Mapping[str, Any] = {}
-    notes: tuple[str, ...] = ()
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
@@ -104,10 +100,6 @@ class SpilledResults:
         if held is not None or place == len(self._rows) or self._rows[place] != record.row:
             return held
         return decode(self._read(place, place + 1)[0]).sample
-
-    def health(self) -> Sequence[Health]:
-        """Return nothing: no monitor writes here."""
-        return ()
 
     def _read(self, first: int, last: int) -> list[bytes]:
         with self._lock:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from ragstone.outcome import Evidence, Score, Suspicion, Verdict
-from ragstone.reporting.aggregates import Worst
+from ragstone.reporting.aggregates import Worst, known_time
 from ragstone.reporting.html.markup import Html, cut, foreign, soft, tag, together
 from ragstone.reporting.tables import moment, number, place
 from ragstone.sample import Sample, SampleField
@@ -42,8 +42,8 @@ def _parts(score: Score) -> str:
 
 def evidence(worst: Worst) -> Iterator[Html]:
     """Yield the verdicts that lowered a score (all of them where none is known to), and the texts of its sample."""
-    score, at = worst.score, worst.record.submitted_at
-    when = f"Submitted {moment(at)} UTC. " if at else ""
+    score, at = worst.score, known_time(worst.record.submitted_at)
+    when = "" if at is None else f"Submitted {moment(at)} UTC. "
     yield soft(when, foreign(_parts(score) if score.reason else ""))
     lowering = [verdict for verdict in score.verdicts if verdict.lowers_score]
     if not lowering:
