@@ -1,7 +1,7 @@
 """`LlamaIndexEmbedder`: any LlamaIndex embedding model as an embedder."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, cast
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class LlamaIndexEmbedder:
+class LlamaIndexEmbedder(SharedModel[BaseEmbedding]):
     """A LlamaIndex embedding model as an embedder.
 
     All texts of a call are embedded as texts, none as a query, in one `get_text_embedding_batch`: a model that
@@ -37,8 +37,6 @@ class LlamaIndexEmbedder:
         (2, 4)
     """
 
-    one_loop: ClassVar[bool] = True  # `ragstone.evaluate`, which has a loop of its own, calls the sync half
-
     def __init__(
         self, embed_model: BaseEmbedding | None = None, *, in_threads: bool | None = None, trace: bool = False
     ) -> None:
@@ -47,29 +45,15 @@ class LlamaIndexEmbedder:
                 f"embed_model: {type(embed_model).__name__} is no LlamaIndex embedding model; pass a BaseEmbedding, "
                 "such as one of a llama-index-embeddings-... package, or None for Settings.embed_model"
             )
-        self._trace = trace
         changes = {"embeddings_cache": None}
-        self._shared = SharedModel(
-            embed_model, "embed_model", changes=changes, blocks=_only_calls_sync, in_threads=in_threads, trace=trace
-        )
+        super().__init__(embed_model, "embed_model", changes=changes, in_threads=in_threads, trace=trace)
 
-    @property
-    def model(self) -> str:
-        """The name that the model gives itself, else its class; "Settings.embed_model" while that is not set."""
-        model = self._shared.original
-        if model is None:
-            return "Settings.embed_model"
-        return model.model_name if model.model_name not in ("", "unknown") else type(model).__name__
+    def _name_of(self, model: BaseEmbedding) -> str:
+        return model.model_name
 
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """The model object's keys, which are taken out of every error text."""
-        return self._shared.secrets
-
-    @property
-    def identity(self) -> dict[str, object]:
-        """What makes this embedder, for journals: the model object's settings, without keys."""
-        return {"class": type(self).__qualname__, "model": self.model, "settings": self._shared.settings}
+    def _only_calls_sync(self, model: BaseEmbedding) -> bool:
+        names = ("_aget_text_embedding", "_aget_text_embeddings")
+        return all(defined_by(model, name) is BaseEmbedding for name in names)
 
     def embed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
         """Return one row per text, shape (len(texts), dim), blocking the calling thread.
@@ -77,25 +61,17 @@ class LlamaIndexEmbedder:
         Raises:
             Exception: Whatever the model raises; `ValueError` when its vectors differ in length.
         """
-        model = self._shared.copy()
+        model = self._copy()
         with suppress_tracing(trace=self._trace):
             return _rows(model.get_text_embedding_batch(list(texts)))
 
     async def aembed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
         """Return one row per text, on the running event loop or from a thread; otherwise as `embed`."""
-        model = self._shared.copy()
-        if not self._shared.is_awaited_here(model):
-            return await self._shared.in_thread(lambda: self.embed(texts))
+        model = self._copy()
+        if not self._is_awaited_here(model):
+            return await self._in_thread(lambda: self.embed(texts))
         with suppress_tracing(trace=self._trace):
             return _rows(await model.aget_text_embedding_batch(list(texts)))
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.model!r})"
-
-
-def _only_calls_sync(model: BaseEmbedding) -> bool:
-    """Whether the async half is BaseEmbedding's, which blocks the event loop."""
-    return all(defined_by(model, name) is BaseEmbedding for name in ("_aget_text_embedding", "_aget_text_embeddings"))
 
 
 def _rows(vectors: Sequence[Sequence[float]]) -> "NDArray[np.float32]":

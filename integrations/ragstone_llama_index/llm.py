@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse, MessageRole
 from llama_index.core.constants import DEFAULT_CONTEXT_WINDOW
@@ -19,11 +19,12 @@ from ragstone.metrics.options import check_count, check_option
 from ragstone_llama_index.shared_model import SharedModel, defined_by
 from ragstone_llama_index.tracing import suppress_tracing
 
+_APPS_OWN = ("system_prompt", "output_parser")  # fields of the object that the judge does not use
 _INPUT = ("prompt_tokens", "input_tokens", "prompt_token_count")
 _OUTPUT = ("completion_tokens", "output_tokens", "candidates_token_count")
 
 
-class LlamaIndexLLM:
+class LlamaIndexLLM(SharedModel[LLM]):
     """A LlamaIndex LLM as a judge.
 
     It is asked by `chat` or `complete`, with the schema of the reply in the prompt and without the object's own
@@ -54,8 +55,6 @@ class LlamaIndexLLM:
         LlamaIndexLLM('MockLLM')
     """
 
-    one_loop: ClassVar[bool] = True  # `ragstone.evaluate`, which has a loop of its own, calls the sync half
-
     def __init__(
         self,
         llm: LLM | None = None,
@@ -77,47 +76,34 @@ class LlamaIndexLLM:
         self.asking: Asking = asking
         self._max_input_tokens = max_input_tokens
         self._structured = structured
-        self._trace = trace
-        changes = {"system_prompt": None, "output_parser": None}
-        self._shared = SharedModel(
-            llm, "llm", changes=changes, blocks=_only_calls_sync, in_threads=in_threads, trace=trace
-        )
-
-    @property
-    def model(self) -> str:
-        """The name that the model gives itself, else its class; "Settings.llm" while that is not set."""
-        llm = self._shared.original
-        if llm is None:
-            return "Settings.llm"
-        name = llm.metadata.model_name
-        return name if name and name != "unknown" else type(llm).__name__
+        super().__init__(llm, "llm", changes=dict.fromkeys(_APPS_OWN), in_threads=in_threads, trace=trace)
 
     @property
     def identity(self) -> dict[str, object]:
         """What makes this judge, for journals: the model object's settings, without keys."""
-        settings = self._shared.settings
-        for name in ("system_prompt", "output_parser"):  # the app's, which the judge never sees
-            settings.pop(name, None)
-        own = {"class": type(self).__qualname__, "model": self.model, "structured": self._structured}
-        return {**own, "settings": settings}
+        identity = super().identity
+        settings = as_dict(identity["settings"])
+        own = {name: value for name, value in settings.items() if name not in _APPS_OWN}
+        return {**identity, "structured": self._structured, "settings": own}
 
     @property
     def max_input_tokens(self) -> int | None:
         """The longest prompt that the model takes; None: unknown."""
-        llm = self._shared.original
+        llm = self._original()
         if self._max_input_tokens is not None or llm is None:
             return self._max_input_tokens
         room = llm.metadata.context_window - max(0, llm.metadata.num_output)
         return None if llm.metadata.context_window == DEFAULT_CONTEXT_WINDOW or room <= 0 else room
 
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """The model object's keys, which are taken out of every error text."""
-        return self._shared.secrets
+    def _name_of(self, model: LLM) -> str | None:
+        return model.metadata.model_name
+
+    def _only_calls_sync(self, model: LLM) -> bool:
+        return defined_by(model, "achat" if model.metadata.is_chat_model else "acomplete") is CustomLLM
 
     def generate(self, request: LLMRequest, /) -> LLMReply:
         """Answer one request by the model's sync half, blocking the calling thread. Raises what the model raises."""
-        llm = self._shared.copy()
+        llm = self._copy()
         with suppress_tracing(trace=self._trace):
             if self._structured and is_constrained(request):
                 try:
@@ -130,9 +116,9 @@ class LlamaIndexLLM:
 
     async def agenerate(self, request: LLMRequest, /) -> LLMReply:
         """Answer one request by the model's async half on the running event loop, or by its sync half in a thread."""
-        llm = self._shared.copy()
-        if not self._shared.is_awaited_here(llm):
-            return await self._shared.in_thread(lambda: self.generate(request))
+        llm = self._copy()
+        if not self._is_awaited_here(llm):
+            return await self._in_thread(lambda: self.generate(request))
         with suppress_tracing(trace=self._trace):
             if self._structured and is_constrained(request):
                 try:
@@ -142,14 +128,6 @@ class LlamaIndexLLM:
             if llm.metadata.is_chat_model:
                 return to_reply(await llm.achat(_messages(llm, request, spelled_out(request))), request)
             return to_reply(await llm.acomplete(_prompt(request)), request)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.model!r})"
-
-
-def _only_calls_sync(llm: LLM) -> bool:
-    """Whether the async half is CustomLLM's, which blocks the event loop."""
-    return defined_by(llm, "achat" if llm.metadata.is_chat_model else "acomplete") is CustomLLM
 
 
 def _messages(llm: LLM, request: LLMRequest, user: str) -> list[ChatMessage]:

@@ -3,9 +3,10 @@
 import asyncio
 import threading
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Generic, Literal, TypeVar, cast
+from typing import ClassVar, Generic, Literal, TypeVar, cast
 
 from pydantic import BaseModel
 
@@ -21,7 +22,7 @@ T = TypeVar("T")
 _THREADS = 64  # as many calls at once as ragstone.BaseLLM makes
 
 
-class SharedModel(Generic[M]):
+class SharedModel(ABC, Generic[M]):
     """A model object of the app, or the one in LlamaIndex' `Settings`, which is looked up for each call.
 
     Calls go to a shallow copy, which shares clients, limits and settings with the object: the object itself is never
@@ -29,9 +30,10 @@ class SharedModel(Generic[M]):
     on another. So each object has one home loop, whoever shares it: the loop that ran when it was first shared, else
     the first that awaits it. Any other loop gets a thread and the object's sync half.
 
-    `setting` is its name in `Settings`, `changes` are fields that the copy has otherwise, and `blocks` says whether the
-    object's async half only calls its sync half, which would hold up the loop.
+    `setting` is its name in `Settings`; `changes` are fields that the copy has otherwise.
     """
+
+    one_loop: ClassVar[bool] = True  # `ragstone.evaluate`, which has a loop of its own, calls the sync half
 
     def __init__(
         self,
@@ -39,14 +41,13 @@ class SharedModel(Generic[M]):
         setting: Literal["llm", "embed_model"],
         *,
         changes: Mapping[str, object],
-        blocks: Callable[[M], bool],
         in_threads: bool | None,
         trace: bool,
     ) -> None:
-        self._model = model
+        self._given = model
         self._setting = setting
+        self._trace = trace
         self._changes = {**changes, **({} if trace else {"callback_manager": SilentCallbacks()})}
-        self._blocks = blocks
         self._in_threads = in_threads
         self._lock = threading.Lock()
         if model is not None:
@@ -55,27 +56,47 @@ class SharedModel(Generic[M]):
         self._bridge: Bridge | None = None
 
     @property
-    def original(self) -> M | None:
-        """The app's object, if there is one already; nothing is made for it."""
+    def model(self) -> str:
+        """The name that the model gives itself, else its class; what stands for it while `Settings` has none."""
+        original = self._original()
+        if original is None:
+            return f"Settings.{self._setting}"
+        name = self._name_of(original)
+        return name if name and name != "unknown" else type(original).__name__
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The model object's keys, which are taken out of every error text."""
+        return secrets_in(self._original())
+
+    @property
+    def identity(self) -> dict[str, object]:
+        """What makes this judge or embedder, for journals: the model object's settings, without keys."""
+        settings = as_dict(settings_of(self._original()))
+        return {"class": type(self).__qualname__, "model": self.model, "settings": settings}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.model!r})"
+
+    @abstractmethod
+    def _name_of(self, model: M) -> str | None:
+        """Return the name that a model gives itself."""
+
+    @abstractmethod
+    def _only_calls_sync(self, model: M) -> bool:
+        """Whether the async half only calls the sync half, which would hold up the event loop."""
+
+    def _original(self) -> M | None:
+        """Return the app's object, if there is one already; nothing is made for it."""
         from llama_index.core import Settings
 
         # Not through its property, which gives the object another callback manager and makes a default one.
         setting = cast("M | None", getattr(Settings, f"_{self._setting}", None))
-        return setting if self._model is None else self._model
+        return setting if self._given is None else self._given
 
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """The object's keys."""
-        return secrets_in(self.original)
-
-    @property
-    def settings(self) -> dict[str, object]:
-        """The object's settings, without keys."""
-        return as_dict(settings_of(self.original))
-
-    def copy(self) -> M:
+    def _copy(self) -> M:
         """Return the copy to call. It is a ValueError if `Settings` has no object either."""
-        original = self.original
+        original = self._original()
         if original is None:
             original = self._default()
         with self._lock:
@@ -83,14 +104,14 @@ class SharedModel(Generic[M]):
                 self._copied = original, original.model_copy(update=self._changes)
             return self._copied[1]
 
-    def is_awaited_here(self, copy: M) -> bool:
+    def _is_awaited_here(self, copy: M) -> bool:
         """Whether the copy may be awaited on the running loop."""
         if self._in_threads is not None:
             return not self._in_threads
-        original = self.original
-        return original is not None and not self._blocks(copy) and _is_home(original)
+        original = self._original()
+        return original is not None and not self._only_calls_sync(copy) and _is_home(original)
 
-    async def in_thread(self, call: Callable[[], T]) -> T:
+    async def _in_thread(self, call: Callable[[], T]) -> T:
         """Await a blocking call, made in a thread."""
         with self._lock:
             if self._bridge is None or self._bridge.forked:

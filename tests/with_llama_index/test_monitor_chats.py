@@ -13,6 +13,8 @@ from llama_index.core.chat_engine import (
 
 from .monitored import ANSWER, TEXTS, Speaking, engine, memory, retriever
 
+# LlamaIndex' thread ends so where a stream breaks, at times when the next test has begun.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 HISTORY = [ChatMessage(role=MessageRole.USER, content="Emma?"), ChatMessage(role=MessageRole.ASSISTANT, content="Yes.")]
 
 
@@ -67,7 +69,6 @@ def test_a_streamed_turn_that_the_app_leaves(notes, kind):
 
 
 @TWO_KINDS
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # LlamaIndex's thread ends so
 def test_a_streamed_turn_that_breaks(notes, kind):
     def breaking(prompt):
         return "condensed?" if said(prompt) != ANSWER else "Jane BREAK"
