@@ -5,9 +5,14 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
+import hypothesis
 import pytest
 
 from .support.openai_server import OpenAIServer
+
+# How long an example takes depends on the machine; no test asserts a time.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a shell's background job; processes of tests inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
