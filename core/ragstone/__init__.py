@@ -10,8 +10,9 @@ from ragstone.outcome import Evidence, Outcome, Score, Suspicion, Unscored, Usag
 from ragstone.sample import Sample
 
 if TYPE_CHECKING:
-    from ragstone.batch import Report, aevaluate, evaluate
+    from ragstone.batch.evaluate import aevaluate, evaluate
     from ragstone.monitor import Monitor
+    from ragstone.reporting import Report
 
 __all__ = [
     "LLM",
