@@ -19,15 +19,6 @@ class RagStringEvaluator(StringEvaluator):
     `RagEvaluator.evaluate_strings` does the same without langchain-classic. Here LangChain's own checks come on top:
     a question that the metric needs and that is missing raises ValueError, a reference is warned of, and a question
     that no one reads too.
-
-    Example:
-        >>> from ragstone import ContextRelevancy
-        >>> from ragstone.testing import FakeLLM
-        >>> from ragstone_langchain.evaluator import RagEvaluator
-        >>> evaluator = RagEvaluator(ContextRelevancy(llm=FakeLLM(lambda request: {"ids": [1]})))
-        >>> strings = RagStringEvaluator(evaluator)
-        >>> strings.evaluate_strings(prediction="Jane.", input="Who?", contexts=["Jane wrote it."])["score"]
-        1.0
     """
 
     def __init__(self, evaluator: "RagEvaluator") -> None:

@@ -178,15 +178,6 @@ class RagEvaluator:
 
         Its input is a chain's state with everything in it, or has `outputs` and any of `inputs`, `reference_outputs`
         and `context`.
-
-        Example:
-            >>> from langchain_core.runnables import RunnablePassthrough
-            >>> from ragstone import ContextRelevancy
-            >>> from ragstone.testing import FakeLLM
-            >>> evaluator = RagEvaluator(ContextRelevancy(llm=FakeLLM(lambda request: {"ids": [1]})))
-            >>> chain = RunnablePassthrough.assign(relevancy=evaluator.as_runnable())
-            >>> chain.invoke({"question": "Who?", "context": ["Jane Austen wrote Emma."]})["relevancy"]["score"]
-            1.0
         """
         from langchain_core.runnables import RunnableLambda  # most of langchain-core's import time
 

@@ -45,23 +45,6 @@ class MonitorMiddleware(AgentMiddleware[AgentState[Any], Any]):
 
     Raises:
         TypeError: The monitor is none, or `retriever_tools` is one text.
-
-    Example:
-        >>> from langchain.agents import create_agent
-        >>> from langchain_core.language_models import FakeListChatModel
-        >>> from ragstone import ResponseRelevancy
-        >>> from ragstone.monitor import Monitor
-        >>> from ragstone.sinks import CallableSink
-        >>> from ragstone.testing import FakeEmbedder, FakeLLM
-        >>> judge = FakeLLM(lambda request: {"question": "Who wrote Emma?", "noncommittal": False})
-        >>> metric = ResponseRelevancy(llm=judge, embedder=FakeEmbedder())
-        >>> records = []
-        >>> with Monitor(metric, sinks=CallableSink(records.extend)) as monitor:
-        ...     model = FakeListChatModel(responses=["Jane did."])
-        ...     agent = create_agent(model, middleware=[MonitorMiddleware(monitor)])
-        ...     answered = agent.invoke({"messages": [("user", "Who wrote Emma?")]})
-        >>> [record.outcome.metric for record in records]
-        ['response_relevancy']
     """
 
     def __init__(self, monitor: "Monitor", *, retriever_tools: Collection[str] = ()) -> None:

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 
 import pytest
 from langchain_core.output_parsers import StrOutputParser
-from langchain_core.runnables import RunnableLambda, RunnablePassthrough
+from langchain_core.runnables import RunnablePassthrough
 
 from ragstone import ContextRelevancy, Score
 from ragstone.monitor import Monitor
@@ -36,20 +36,6 @@ def test_from_the_chain_to_the_sink_once_also_through_two_handlers() -> None:
     assert {record.outcome.value for record in records} == {0.5}
     stats = monitor.stats()
     assert (stats.accepted, stats.scored, stats.duplicate, stats.skipped, stats.errors) == (40, 20, 20, {}, {})
-
-
-def fail(*_):
-    raise ValueError("down")
-
-
-def test_a_run_that_failed_is_scored_where_no_answer_is_needed() -> None:
-    records = []
-    with Monitor(metric(), sinks=CallableSink(records.extend), sample_rate=0.0, always=["error"]) as monitor:
-        with pytest.raises(ValueError, match="down"):
-            (GIVEN | PROMPT | RunnableLambda(fail)).invoke(QUESTION, {"callbacks": [MonitorHandler(monitor)]})
-        RAG.invoke(QUESTION, {"callbacks": [MonitorHandler(monitor)]})
-    assert [type(record.outcome) for record in records] == [Score]
-    assert (monitor.stats().scored, monitor.stats().not_sampled) == (1, 1)
 
 
 @pytest.mark.parametrize("everywhere", [False, True])
