@@ -127,7 +127,7 @@ def test_noise_of_one_stands_for_both():
     ("changes", "said"),
     [
         ({"version": "2"}, "demo: a has version 1 by judge; b has version 2 by judge"),
-        ({"judge": ""}, "b has version 1 by a judge that is not told"),
+        ({"judge": ""}, "b has version 1 by an unknown judge"),
     ],
 )
 def test_other_versions_and_judges_are_refused_unless_told(changes, said):

@@ -85,7 +85,7 @@ def test_versions_and_judges_are_not_mixed():
     assert [(name, each.mean) for name, each in found.items()] == [
         ("demo (version 1, judge judge)", 0.0),
         ("demo (version 2, judge judge)", 1.0),
-        ("demo (version 1, judge not told)", 0.5),
+        ("demo (version 1, judge unknown)", 0.5),
     ]
 
 

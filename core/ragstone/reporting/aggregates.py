@@ -384,7 +384,7 @@ def full_name(info: MetricInfo, among: Iterable[MetricInfo]) -> str:
     """Return the metric's name, with version and judge where others among these have the name too."""
     if sum(other.name == info.name for other in among) < 2:
         return info.name
-    return f"{info.name} (version {info.version}, judge {info.judge or 'not told'})"
+    return f"{info.name} (version {info.version}, judge {info.judge or 'unknown'})"
 
 
 def known_time(at: float) -> float | None:

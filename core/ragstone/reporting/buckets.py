@@ -114,5 +114,5 @@ class Histogram:
         if end in self._bins:  # a number at the upper end belongs to the last bin
             self._put(end - 1, *self._bins.pop(end))
         total = math.fsum(weight for _, weight in self._bins.values())
-        found = ((place, *self._bins.get(place, (0, 0.0))) for place in range(first, end))
-        return [Bin(at * self._width, (at + 1) * self._width, n, weight / total) for at, n, weight in found]
+        bins = ((place, *self._bins.get(place, (0, 0.0))) for place in range(first, end))
+        return [Bin(at * self._width, (at + 1) * self._width, n, weight / total) for at, n, weight in bins]

@@ -303,7 +303,7 @@ def _shared(
 
 
 def _version(info: MetricInfo) -> str:
-    return f"version {info.version} by {info.judge or 'a judge that is not told'}"
+    return f"version {info.version} by {info.judge or 'an unknown judge'}"
 
 
 class _Cell(NamedTuple):

@@ -112,11 +112,11 @@ def _scores(summaries: "dict[str, MetricSummary]", since: float | None) -> Html:
         return card("Scores", tag("p", nothing))
     head, rows = overview(summaries)
     cells = [(tag("a", foreign(name, 200), href=f"#group-{i}"), *rest) for i, (name, *rest) in enumerate(rows)]
-    said = [_INTERVALS]
-    said += [_NOISE] if any(each.noise is not None for each in summaries.values()) else []
-    said += [_APART] if len({each.info.name for each in summaries.values()}) < len(summaries) else []
-    said += [_WEIGHTS] if any(each.weighted for each in summaries.values()) else []
-    return card("Scores", html_table("Mean score by metric", head, cells, numbers=len(head) - 1), *map(soft, said))
+    notes = [_INTERVALS]
+    notes += [_NOISE] if any(each.noise is not None for each in summaries.values()) else []
+    notes += [_APART] if len({each.info.name for each in summaries.values()}) < len(summaries) else []
+    notes += [_WEIGHTS] if any(each.weighted for each in summaries.values()) else []
+    return card("Scores", html_table("Mean score by metric", head, cells, numbers=len(head) - 1), *map(soft, notes))
 
 
 def _group(summary: MetricSummary, name: str, report: "Report", period: Ends | None) -> Html:
@@ -124,7 +124,7 @@ def _group(summary: MetricSummary, name: str, report: "Report", period: Ends | N
     info, bins = summary.info, summary.spread.bins()
     when = "" if summary.first is None else f", {moment(summary.first)} to {moment(summary.last)} UTC"
     parts = [
-        soft("Version ", foreign(info.version, 200), ", judge ", foreign(info.judge or "not told", 200), when),
+        soft("Version ", foreign(info.version, 200), ", judge ", foreign(info.judge or "unknown", 200), when),
         figures(_figures(summary)),
     ]
     unscored = _unscored(summary)
@@ -218,8 +218,8 @@ def _queue(processes: "Sequence[Health]") -> Html:
         reasons.update({(kind, reason): n for kind, of_kind in each.reasons.items() for reason, n in of_kind.items()})
     missing = total["accepted"] - sum(total[end] for end in _ENDS)
     longest = max(each.longest_queue for each in newest)
-    said = [("evaluations", f"{total['accepted']:,}", "accepted"), ("longest queue", f"{longest:,}", "samples")]
-    said += [(end.replace("_", " "), f"{total[end]:,}", "") for end in _ENDS if total[end]]
+    counts = [("evaluations", f"{total['accepted']:,}", "accepted"), ("longest queue", f"{longest:,}", "samples")]
+    counts += [(end.replace("_", " "), f"{total[end]:,}", "") for end in _ENDS if total[end]]
     balance = (
         "Every accepted evaluation is accounted for."
         if not missing
@@ -227,7 +227,7 @@ def _queue(processes: "Sequence[Health]") -> Html:
     )
     parts = [
         soft("One evaluation is one sample by one metric, counted since each process started."),
-        figures(said),
+        figures(counts),
         soft(balance),
     ]
     if reasons:
