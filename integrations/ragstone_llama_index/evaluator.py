@@ -18,13 +18,14 @@ from ragstone.errors import ascore_safely, score_safely
 from ragstone.judge import Embedder
 from ragstone.judging.prompt import filled
 from ragstone.metrics import Metric
-from ragstone.outcome import Outcome, Score, Unscored, UnscoredReason, Usage, Verdict
+from ragstone.outcome import Outcome, Score, Suspicion, Unscored, UnscoredReason, Usage, Verdict
 from ragstone.registry import make_metric, metric_class
 from ragstone.sample import Sample, SampleField, first_problem
 from ragstone_llama_index.embedder import LlamaIndexEmbedder
 from ragstone_llama_index.llm import LlamaIndexLLM
 from ragstone_llama_index.responses import Answer, AnyResponse, Mode, aread_response, check_mode, read_response
 
+_IN_BOTH = ("metric", "version", "usage", "suspected")  # of an outcome and of a result alike
 _ARGUMENTS: dict[str, str] = {"user_input": "query", "retrieved_contexts": "contexts", "response": "response"}
 
 
@@ -50,18 +51,14 @@ class MetricResult(EvaluationResult):
     breakdown: dict[str, float] = Field(default_factory=dict[str, float])
     verdicts: tuple[Verdict, ...] = ()
     usage: Usage = Usage()
+    suspected: tuple[Suspicion, ...] = ()
 
     @classmethod
     def of(cls, outcome: Outcome, sample: Sample) -> "MetricResult":
         """Return an outcome on a sample as a result."""
-        facts: dict[str, Any] = {
-            "query": sample.user_input,
-            "contexts": list(sample.retrieved_contexts) if "retrieved_contexts" in sample.model_fields_set else None,
-            "response": sample.response,
-            "metric": outcome.metric,
-            "version": outcome.version,
-            "usage": outcome.usage,
-        }
+        facts = {name: getattr(outcome, name) for name in _IN_BOTH}
+        contexts = list(sample.retrieved_contexts) if "retrieved_contexts" in sample.model_fields_set else None
+        facts |= {"query": sample.user_input, "contexts": contexts, "response": sample.response}
         if isinstance(outcome, Unscored):
             reason = f"{outcome.reason}: {outcome.detail}"
             return cls(invalid_result=True, invalid_reason=reason, unscored=outcome.reason, **facts)
@@ -77,20 +74,12 @@ class MetricResult(EvaluationResult):
     @property
     def outcome(self) -> Outcome:
         """The outcome as ragstone's core returns it, for its summaries and sinks."""
+        facts = {name: getattr(self, name) for name in _IN_BOTH}
         if self.unscored is not None or self.score is None:
             reason = self.unscored or "undefined"
-            detail = (self.invalid_reason or "").removeprefix(f"{reason}: ")
-            return Unscored(metric=self.metric, reason=reason, detail=detail, usage=self.usage, version=self.version)
-        return Score(
-            metric=self.metric,
-            value=self.score,
-            passed=self.passing,
-            reason=self.feedback or "",
-            breakdown=self.breakdown,
-            verdicts=self.verdicts,
-            usage=self.usage,
-            version=self.version,
-        )
+            return Unscored(reason=reason, detail=(self.invalid_reason or "").removeprefix(f"{reason}: "), **facts)
+        facts |= {"breakdown": self.breakdown, "verdicts": self.verdicts}
+        return Score(value=self.score, passed=self.passing, reason=self.feedback or "", **facts)
 
 
 class MetricEvaluator(BaseEvaluator):
@@ -102,11 +91,8 @@ class MetricEvaluator(BaseEvaluator):
     exception would have `BatchEvalRunner` retry for eight seconds and then lose the whole batch.
 
     The sync methods use the judge's sync half, in threads, and work inside a running event loop; the async methods
-    use the running loop. Keyword arguments that LlamaIndex passes to all evaluators (`reference=`) are not used.
-
-    `get_prompts` shows the metric's instructions to the judge, by step, and `update_prompts` replaces them; that
-    changes the metric's version, which every result carries. What is said of the data and of the form of the reply
-    is not among them: a changed prompt cannot break the fence or the parser.
+    use the running loop. `get_prompts` shows the metric's instructions to the judge, by step, and `update_prompts`
+    replaces them, which changes the metric's version. The fence around the data and the form of the reply stay.
 
     Args:
         metric: What to score by: a name, such as "context_relevancy" or "my_pkg:Polite", or a `ragstone.Metric` of
