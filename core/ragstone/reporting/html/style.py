@@ -41,7 +41,7 @@ figcaption small { color: var(--soft); font-weight: 400; font-size: .85rem; }
 svg { display: block; width: 100%; max-width: 34rem; height: auto; }
 svg text { fill: var(--soft); font-size: 11px; font-variant-numeric: tabular-nums; }
 .grid { stroke: var(--rule); }
-.whisker { stroke: var(--band); stroke-width: 5; }
+.whisker { stroke: var(--band); stroke-width: 2.5; }
 .line { fill: none; stroke: var(--tone); stroke-width: 1.75; stroke-linejoin: round; }
 .dot { fill: var(--tone); }
 .bar { fill: var(--bar); }
