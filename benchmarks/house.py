@@ -39,8 +39,8 @@ AIMS = {
 LAYERS = (  # the highest first; rooms of one layer do not import each other
     ("cli",),
     ("distributed",),
-    ("batch", "monitor"),
     ("labels",),
+    ("batch", "monitor"),
     ("reporting",),
     ("store",),
     ("sources",),
@@ -96,7 +96,9 @@ def import_figures() -> dict[str, int]:
     """Count circles between modules, and imports that go up."""
     import grimp
 
-    graph = grimp.build_graph("ragstone", "ragstone_langchain", "ragstone_llama_index")
+    graph = grimp.build_graph(
+        "ragstone", "ragstone_langchain", "ragstone_llama_index", exclude_type_checking_imports=True
+    )
     height = {f"ragstone.{room}": -i for i, rooms in enumerate(LAYERS) for room in rooms}
     upward = 0
     for importer in graph.modules:

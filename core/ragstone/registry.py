@@ -163,7 +163,7 @@ or module:function
     if not isinstance(name, str):
         raise RegistryError(f"is {type(name).__name__}, not a name: one of {FORMS}")
     if (server := _server(name)) is not None:
-        from ragstone.clients.access import check_url
+        check_url = import_module("ragstone.clients.access").check_url
 
         try:
             check_url(server[1])
@@ -257,18 +257,16 @@ def model_of(name: str) -> str:
 def _made(name: str, role: Literal["llm", "embedder"], settings: Mapping[str, Any]) -> object:
     check_name(name)
     if is_local(name):
-        from ragstone import local
-
+        local = import_module("ragstone.local")  # loaded by name, as all rooms above this one
         path = name.removeprefix("local").removeprefix(":") or None
         return local.LocalLLM(path) if role == "llm" else local.LocalEmbedder(path)
     if is_entry_point(name):
         return load_entry_point(name, call=True)
-    from ragstone.clients import OpenAICompatible
-
+    client = import_module("ragstone.clients").OpenAICompatible
     server = _server(name)
     if server is None:
-        return OpenAICompatible(name.removeprefix("openai:"), **settings)
-    return OpenAICompatible.at(server[1], server[0] or None, **settings)
+        return client(name.removeprefix("openai:"), **settings)
+    return client.at(server[1], server[0] or None, **settings)
 
 
 def _server(name: str) -> tuple[str, str] | None:
