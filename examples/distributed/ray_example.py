@@ -1,4 +1,4 @@
-"""Scores a Ray data set in two actors, each with half of the spec's limits. Needs `ragstone[ray]`."""
+"""Scores a Ray data set in two actors, each with half of the spec's limits. Needs `ray[data]`."""
 
 from importlib import import_module
 from typing import Any
