@@ -281,7 +281,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
     ("core/ragstone/cli/score.py", "cli/test_score.py"): [
         ("cli_threshold", "mean is None or mean < limit", "mean is None or mean <= limit"),
         ("cli_threshold_unscored", "mean is None or mean < limit", "mean is not None and mean < limit"),
-        ("cli_bad_lines", "if found.bad_rows:", "if len(found.bad_rows) > 1_000:"),
+        ("cli_bad_lines", "if result.bad_rows:", "if len(result.bad_rows) > 1_000:"),
         ("cli_nothing_scored", "any(summary.scored for", "any(summary.total for"),
     ],
     ("core/ragstone/cli/main.py", "cli/test_process.py cli/test_main.py"): [

@@ -36,10 +36,6 @@ class RegistryError(ValueError):
 class NullJudge:
     """A judge and embedder that has a name and is never asked: for a dry run, and for checking a metric's options.
 
-    Args:
-        model: The name.
-        asking: What would suit the judge that it stands for.
-
     Example:
         >>> NullJudge("gpt-5-mini").model
         'gpt-5-mini'
@@ -53,13 +49,13 @@ class NullJudge:
         """Refuse."""
         raise AssertionError(f"a NullJudge cannot answer {request.task}")
 
-    async def agenerate(self, request: LLMRequest, /) -> LLMReply:
-        """Refuse."""
-        return self.generate(request)
-
     def embed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
         """Refuse."""
         raise AssertionError(f"a NullJudge cannot embed {len(texts)} texts")
+
+    async def agenerate(self, request: LLMRequest, /) -> LLMReply:
+        """Refuse."""
+        return self.generate(request)
 
     async def aembed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
         """Refuse."""
@@ -67,12 +63,7 @@ class NullJudge:
 
 
 def metric_names() -> tuple[str, ...]:
-    """Return the names of ragstone's metrics, in the order of their classes' names.
-
-    Example:
-        >>> "response_relevancy" in metric_names()
-        True
-    """
+    """Return the names of ragstone's metrics, in the order of their classes' names."""
     return tuple(_metrics())
 
 
@@ -224,11 +215,7 @@ def make_embedder(name: str | None, llm: "LLM | str", *, llm_name: str = "", **s
 
 
 def needs_embedder(name: str, options: Mapping[str, object] = MappingProxyType({})) -> bool:
-    """Whether a metric embeds texts, by itself or for a calibration in its options.
-
-    Raises:
-        RegistryError: The name names no metric.
-    """
+    """Whether a metric embeds texts, by itself or for a calibration in its options."""
     return metric_class(name).needs_embedder or bool(getattr(options.get("calibration"), "embeds", False))
 
 
@@ -278,11 +265,7 @@ def _server(name: str) -> tuple[str, str] | None:
 
 
 def load_entry_point(name: str, *, call: bool = False) -> object:
-    """Return what an entry point "module:name" names; with `call` what that returns, where it can be called.
-
-    Raises:
-        RegistryError: It cannot be imported, or its code fails.
-    """
+    """Return what an entry point "module:name" names; with `call` what that returns, where it can be called."""
     module, _, path = name.partition(":")
     try:
         value: Any = import_module(module)

@@ -200,7 +200,7 @@ def score(
         run = _Run(metrics, results, explained=explained, print_needed=report is None and out in (None, "-"))
         ended: BaseException | None = None
         try:
-            found = evaluate(
+            result = evaluate(
                 read_rows(lines, mapping, naming=_NAMING),
                 metrics,
                 max_concurrency=1 if is_local(llm) else concurrency,  # calls to the embedded judge run one at a time
@@ -217,18 +217,18 @@ def score(
                 stop_on_give_up=True,
             )
         except Interrupted as interrupted:
-            found, ended = interrupted.report, run.lost or KeyboardInterrupt()
+            result, ended = interrupted.report, run.lost or KeyboardInterrupt()
         except (JournalError, NoKeyError) as error:
             raise NotThere(f"--journal {error}") from error
-    run.say(f"\n{found}", err=out == "-")
+    run.say(f"\n{result}", err=out == "-")
     if isinstance(ended, KeyboardInterrupt):
         on = "" if journal is None else f" Run the same command again to go on from there: {journal} has it."
         run.say(f"Interrupted: the table is of what was scored so far.{on}", err=True)
     if report is not None:
-        write_page("--report", report, found.html())
+        write_page("--report", report, result.html())
     if ended is not None:
         raise ended
-    sys.exit(run.status(found, limits))
+    sys.exit(run.status(result, limits))
 
 
 def _metric_options(
@@ -281,14 +281,14 @@ class _Run:
         with above_bar(sys.stderr if err else sys.stdout):
             echo(text, err=err, needed=self._print_needed)
 
-    def status(self, found: Report, limits: dict[str, float]) -> int:
+    def status(self, result: Report, limits: dict[str, float]) -> int:
         """Say what was wrong, and return the exit status."""
-        summaries = found.summary()
-        if not found.aggregates().rows:
+        summaries = result.summary()
+        if not result.aggregates().rows:
             self.say(_NO_SAMPLE, err=True)
             return 2
         status = 0
-        for why in found.gave_up:
+        for why in result.gave_up:
             self.say(f"Gave up: {printable(why, 1_000)}. The table says how.", err=True)
             status = 1
         if not status and not any(summary.scored for summary in summaries.values()):
@@ -300,8 +300,8 @@ class _Run:
                 why = "nothing was scored" if mean is None else f"its mean is {mean:.6g}"
                 self.say(f"{name}: below the threshold {limit:g}: {why}", err=True)
                 status = 1
-        if found.bad_rows:
-            self.say(f"{len(found.bad_rows)} line(s) held no sample; see above.", err=True)
+        if result.bad_rows:
+            self.say(f"{len(result.bad_rows)} line(s) held no sample; see above.", err=True)
             status = 2
         return status
 

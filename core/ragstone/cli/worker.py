@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -177,11 +178,7 @@ def _made(
     store_text: bool,
     workers: int,
 ) -> Monitor:
-    """Return a monitor of the command's options.
-
-    Raises:
-        click.ClickException: The judge, the embedder or the database cannot be had, or an option is wrong.
-    """
+    """Return a monitor of the command's options."""
     wanted = tuple(dict.fromkeys(names or (name for name, _ in contents.metrics)))
     if unknown := [name for name in wanted if name not in (*metric_names(), *names)]:
         raise click.UsageError(
@@ -246,15 +243,7 @@ def _sink(db: str) -> "Sink":
 
 
 def _open(sink: "Sink", waiting: int) -> None:
-    """Open the database once, before a judge is paid for what it would not take.
-
-    Args:
-        sink: The database.
-        waiting: How many outcomes wait for it.
-
-    Raises:
-        NotThere: It cannot be opened, or is none that takes outcomes.
-    """
+    """Open the database once, before a judge is paid for what it would not take."""
     ledger = sink.ledger()
     try:
         if ledger is not None:
@@ -287,7 +276,9 @@ class Work:
     def run(self) -> Ended:
         """Score until there is a reason to end; then finish what is in hand and close the monitor."""
         with _signals(self._stop), self._bar() as bar:
-            flushing = threading.Thread(target=self._flush, name="ragstone-flush", daemon=True)
+            flushing = threading.Thread(
+                target=partial(self._monitor.flush, put_off=True), name="ragstone-flush", daemon=True
+            )
             flushing.start()
             while (ended := self._ended(flushing)) is None:
                 self._stopped.wait(_LOOK)
@@ -315,9 +306,6 @@ class Work:
         failed = sum(stats.reasons.get("unscored", {}).get(reason, 0) for reason in _FAILURES_OF_THE_JUDGE)
         lost = sum(sink.lost for sink in stats.sinks.values())
         return int(bool(open_ or left.unreadable or failed or lost or stats.over_budget or stats.dropped))
-
-    def _flush(self) -> None:
-        self._monitor.flush(put_off=True)
 
     def _stop(self, number: int, frame: "FrameType | None") -> None:
         del frame

@@ -108,9 +108,9 @@ class Batches:
                     return None
                 raise
             listed = list(self._listed(page))
-            found = [each for each in listed if each.mark == mark]
-            if found or not listed or not page.get("has_more"):
-                return found[0] if found else None
+            marked = [each for each in listed if each.mark == mark]
+            if marked or not listed or not page.get("has_more"):
+                return marked[0] if marked else None
             after = {"after": listed[-1].id}
         return None
 
@@ -131,8 +131,8 @@ class Batches:
         return name
 
     def _begin(self, file: str, mark: str) -> Flow[BatchFacts]:
-        given = {"input_file_id": file, "endpoint": ENDPOINT, "completion_window": "24h", "metadata": {_MARK: mark}}
-        content = yield Call("begin_batch", given)
+        body = {"input_file_id": file, "endpoint": ENDPOINT, "completion_window": "24h", "metadata": {_MARK: mark}}
+        content = yield Call("begin_batch", body)
         return read_batch(read_json(content, self._connection.access), self._connection.access)
 
     def _look(self, batch: str) -> Flow[BatchFacts]:

@@ -78,7 +78,7 @@ class Spec:
                 value = kind.dump_python(kind.validate_python(value))  # a copy: what was handed in may change later
             except ValidationError as error:
                 message = error.errors(include_url=False, include_input=False)[0]["msg"]
-                raise SpecError(f"{field.name}: {_short(value)}: {message}") from None
+                raise SpecError(f"{field.name}: {value!r:.200}: {message}") from None
             object.__setattr__(self, field.name, value)
         for part in ("judge", "embedder"):
             _check(part, getattr(self, part))
@@ -171,10 +171,6 @@ class Spec:
         if twice := {name for name in names if names.count(name) > 1}:
             raise SpecError(f"metrics: holds two of the name {min(twice)!r}; run twice, and compare the reports")
         return metrics
-
-
-def _short(value: object) -> str:
-    return repr(value)[:200]
 
 
 def _check(part: str, name: str | None) -> None:
