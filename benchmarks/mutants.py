@@ -350,7 +350,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         "integrations/ragstone_llama_index/spans.py",
         "with_llama_index/test_monitor_engines.py with_llama_index/test_monitor_instrument.py",
     ): [
-        ("llama_index_where", "if not self.where(instance, name):", "if self.where(instance, name):"),
+        ("llama_index_where", "wanted = self.where(instance, name)", "wanted = not self.where(instance, name)"),
         ("llama_index_tags", 'and key[:11] != "llamaindex."', ""),
         ("llama_index_judge", "if JUDGE_TAG in tags:", "if JUDGE_TAG == tags:"),
     ],

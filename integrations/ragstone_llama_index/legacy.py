@@ -30,9 +30,8 @@ class MonitorCallbackHandler(BaseCallbackHandler):
     - Calls within threads that do not copy the context are runs of their own.
 
     Only what is built after the handler was put in place calls it: set `Settings.callback_manager` before the index
-    is built. While the same monitor is given to `instrument`, this handler is silent: one answer is one sample.
-
-    Nothing of this ever raises into the app: what fails is counted as `stats().errors["llama_index"]`.
+    is built. While `instrument` has the same monitor, this handler is silent: one answer is one sample. Nothing ever
+    raises into the app: what fails in here is counted as `stats().errors["llama_index"]`.
 
     Args:
         monitor: Takes the samples.

@@ -45,11 +45,10 @@ def evaluate_query_engine(
     Args:
         engine: The app.
         questions: What to ask.
-        metrics: What to score by: metrics, evaluators, or names such as "context_relevancy"; no two of one name. A
-            metric object `AlignmentCoverage` wants `source="retrieved_contexts"` here: a question is not the original
-            of its answer.
-        llm: The judge of metrics by name; see `MetricEvaluator`.
-        embed_model: Their embedder; see `MetricEvaluator`.
+        metrics: What to score by: metrics, evaluators, or names such as "context_relevancy"; no two of one name. An
+            `AlignmentCoverage` that you make wants `source="retrieved_contexts"`: a question is no original.
+        llm: The judge of metrics by name, and `embed_model` their embedder; see `MetricEvaluator`.
+        embed_model: See `llm`.
         max_concurrency: Questions under way at most, and calls to judges at most, of all metrics together.
         progress: Whether to show a bar; None: on a terminal and in a notebook.
         metadata_mode: Which metadata of source nodes stand in the contexts; see `MetricEvaluator`.
