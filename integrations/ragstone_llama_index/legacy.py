@@ -1,7 +1,7 @@
 """`MonitorCallbackHandler`: live scoring for apps that use LlamaIndex' older callbacks."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from llama_index.core.callbacks import CBEventType, EventPayload
 from llama_index.core.callbacks.base_handler import BaseCallbackHandler
@@ -95,7 +95,7 @@ class MonitorCallbackHandler(BaseCallbackHandler):
             run = self._recorder.runs.get(event_id)
             if run is None or (sample := run.root.sample) is None:
                 return
-            fields = cast("Mapping[str, object]", payload or {})
+            fields = payload or {}
             sample.error = _error(fields) or sample.error
             response = fields.get(EventPayload.RESPONSE)
             if run.parent is not None:

@@ -20,7 +20,7 @@ from ragstone.judge import Embedder
 from ragstone.metrics import Metric
 from ragstone.sample import Row
 from ragstone_llama_index.evaluator import MetricEvaluator
-from ragstone_llama_index.responses import Answer, AnyResponse, Mode, aread_response, check_mode, read_response
+from ragstone_llama_index.responses import Answer, Mode, aread_response, check_mode, read_response
 
 _AHEAD = 4  # times max_concurrency: questions that are asked before the first of them is scored, at most
 
@@ -116,7 +116,7 @@ def _rows(
 
     def ask(line: int, question: str) -> Row:
         try:
-            return _row(line, question, read_response(cast("AnyResponse", engine.query(question)), mode))
+            return _row(line, question, read_response(engine.query(question), mode))
         except Exception as error:
             return _row(line, question, _failed(error))
 
@@ -142,8 +142,7 @@ async def _arows(
     async def ask(line: int, question: str) -> Row:
         async with slots:
             try:
-                response = cast("AnyResponse", await engine.aquery(question))
-                return _row(line, question, await aread_response(response, mode))
+                return _row(line, question, await aread_response(await engine.aquery(question), mode))
             except Exception as error:
                 return _row(line, question, _failed(error))
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from llama_index.core.base.llms.types import ChatResponse
 from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
@@ -126,7 +126,7 @@ class Recorder:
 
     def written(self, response: StreamingAgentChatResponse, error: BaseException | None = None) -> None:
         """Take a chat's answer that was streamed into its history, whether the app reads it or not."""
-        waiting = cast("dict[Recorder, tuple[AppSample, _Contexts]]", vars(response).get(_WAITING, {}))
+        waiting: dict[Recorder, tuple[AppSample, _Contexts]] = vars(response).get(_WAITING, {})
         if self not in waiting:
             return
         sample, contexts = waiting.pop(self)
@@ -159,7 +159,7 @@ class Recorder:
             else:
                 self._submit(sample, contexts, cast("str", known.text))
             return
-        listener = self._listener(sample, contexts, _joined)
+        listener = self._listener(sample, contexts, "".join)
         if isinstance(response, StreamingResponse):
             response.response_gen = listen(response.response_gen, listener)
         else:
@@ -167,7 +167,7 @@ class Recorder:
 
     def _await(self, response: StreamingAgentChatResponse, sample: AppSample, contexts: _Contexts) -> None:
         if not response.is_writing_to_memory:  # some chat engines of 0.13 and 0.14 leave the reading to the app
-            listener = self._listener(sample, contexts, lambda pieces: _joined(pieces).strip())
+            listener = self._listener(sample, contexts, lambda pieces: "".join(pieces).strip())
             listener.keep = _delta
             _listen_to_chat(response, listener)
             return
@@ -175,10 +175,10 @@ class Recorder:
         if response.is_done or response.exception is not None:  # the thread that writes had ended before
             self.written(response, response.exception)
 
-    def _listener(self, sample: AppSample, contexts: _Contexts, join: Callable[[list[object]], str]) -> StreamListener:
+    def _listener(self, sample: AppSample, contexts: _Contexts, join: Callable[[list[Any]], str]) -> StreamListener:
         """Return one that submits what the app reads, and lets nothing out into the app's stream."""
 
-        def ended(pieces: list[object]) -> None:
+        def ended(pieces: list[Any]) -> None:
             with self.guard:
                 self._submit(sample, contexts, join(pieces))
 
@@ -201,11 +201,8 @@ def _listen_to_chat(response: StreamingAgentChatResponse, listener: StreamListen
 
 def _written_text(response: StreamingAgentChatResponse) -> str:
     """Return what was written; early versions keep it nowhere."""
-    return _joined(cast("list[object]", vars(response).get(_PIECES, []))).strip() or response.response
-
-
-def _joined(pieces: list[object]) -> str:
-    return "".join(cast("list[str]", pieces))
+    pieces: list[Any] = vars(response).get(_PIECES, [])
+    return "".join(pieces).strip() or response.response
 
 
 def _ignore(_: object) -> None:

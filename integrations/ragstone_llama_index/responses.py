@@ -44,14 +44,14 @@ class Answer:
         return Sample(user_input=question, retrieved_contexts=self.contexts, response=self.text)
 
 
-def read_response(response: AnyResponse, mode: MetadataMode) -> Answer:
+def read_response(response: object, mode: MetadataMode) -> Answer:
     """Return what an app answered. A stream is read to its end, once, and can still be read after that.
 
     Raises:
         TypeError: It is no response.
         ValueError: It is an async stream that is yet to be read by the running event loop.
     """
-    _check(response)
+    response = _checked(response)
     if isinstance(response, StreamingResponse):
         text = read_stream(response)
     elif isinstance(response, AsyncStreamingResponse):
@@ -62,9 +62,9 @@ def read_response(response: AnyResponse, mode: MetadataMode) -> Answer:
     return _answer(text, response, mode)
 
 
-async def aread_response(response: AnyResponse, mode: MetadataMode) -> Answer:
+async def aread_response(response: object, mode: MetadataMode) -> Answer:
     """Return what an app answered, without holding up the running loop; otherwise as `read_response`."""
-    _check(response)
+    response = _checked(response)
     if isinstance(response, StreamingResponse):  # shared before the thread begins: the user may read meanwhile
         known = share(response)
         text = await asyncio.to_thread(read_stream, response) if known is None else known
@@ -75,12 +75,13 @@ async def aread_response(response: AnyResponse, mode: MetadataMode) -> Answer:
     return _answer(text, response, mode)
 
 
-def _check(response: object) -> None:
-    if not isinstance(response, AnyResponse):
-        raise TypeError(
-            f"response: is {type(response).__name__}; pass what a query engine, chat engine or agent returned, "
-            "or its text to evaluate(query=..., response=..., contexts=...)"
-        )
+def _checked(response: object) -> AnyResponse:
+    if isinstance(response, AnyResponse):
+        return response
+    raise TypeError(
+        f"response: is {type(response).__name__}; pass what a query engine, chat engine or agent returned, "
+        "or its text to evaluate(query=..., response=..., contexts=...)"
+    )
 
 
 def _run(response: AsyncStreamingResponse) -> StreamText:
@@ -117,14 +118,14 @@ def answer_in(result: object) -> object:
     if isinstance(result, _Synthesized):  # as a rule
         return result
     if isinstance(result, StopEvent):
-        inner = cast("object", result.result)
+        inner: object = result.result
         result = _named(result) if inner is None else inner
     return _named(cast("Mapping[str, object]", result)) if isinstance(result, Mapping) else result
 
 
 def _named(result: StopEvent | Mapping[str, object]) -> object:
     for name in _ANSWERS:
-        value = result.get(name) if isinstance(result, Mapping) else cast("object", getattr(result, name, None))
+        value: object = result.get(name) if isinstance(result, Mapping) else getattr(result, name, None)
         if value is not None:
             return value
     return result
@@ -162,7 +163,7 @@ def texts_of(nodes: Iterable[NodeWithScore], mode: MetadataMode) -> tuple[str, .
 
 def nodes_in(result: object) -> Sequence[NodeWithScore]:
     """Return the nodes that a retriever returned, or those that a response synthesizer was given."""
-    nodes = cast("object", result.source_nodes) if isinstance(result, _Synthesized) else result
+    nodes: object = result.source_nodes if isinstance(result, _Synthesized) else result
     if not isinstance(nodes, list):
         return ()
     return [node for node in cast("list[object]", nodes) if isinstance(node, NodeWithScore)]
@@ -172,8 +173,8 @@ def _source_nodes(response: AnyResponse) -> Sequence[NodeWithScore]:
     if not isinstance(response, AgentOutput):
         return response.source_nodes
     # Declared as the choice of a tool; what an agent puts there is the call with its result.
-    calls = cast("Sequence[object]", response.tool_calls)
-    outputs = [cast("object", call.tool_output.raw_output) for call in calls if isinstance(call, ToolCallResult)]
+    calls: Sequence[object] = response.tool_calls
+    outputs: list[object] = [call.tool_output.raw_output for call in calls if isinstance(call, ToolCallResult)]
     return [node for output in outputs for node in _nodes_of_tool(output)]
 
 

@@ -6,7 +6,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import ClassVar, Generic, Literal, TypeVar, cast
+from typing import ClassVar, Generic, Literal, TypeVar
 
 from pydantic import BaseModel
 
@@ -91,7 +91,7 @@ class SharedModel(ABC, Generic[M]):
         from llama_index.core import Settings
 
         # Not through its property, which gives the object another callback manager and makes a default one.
-        setting = cast("M | None", getattr(Settings, f"_{self._setting}", None))
+        setting: M | None = getattr(Settings, f"_{self._setting}", None)
         return setting if self._given is None else self._given
 
     def _copy(self) -> M:
@@ -123,7 +123,8 @@ class SharedModel(ABC, Generic[M]):
         from llama_index.core import Settings
 
         try:
-            return cast("M", getattr(Settings, self._setting))
+            default: M = getattr(Settings, self._setting)
+            return default
         except (ImportError, ValueError) as error:
             reason = " ".join(str(error).replace("*", " ").split())
             raise ValueError(

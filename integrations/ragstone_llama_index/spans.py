@@ -6,7 +6,7 @@ caught here and counted by the monitor.
 
 import inspect
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
@@ -22,6 +22,7 @@ from llama_index_instrumentation.span import BaseSpan
 from llama_index_instrumentation.span_handlers import BaseSpanHandler
 from pydantic import BaseModel
 
+from ragstone.judging.values import as_dict
 from ragstone.monitor.run_tree import Run
 from ragstone_llama_index.recorder import AppSample, Recorder
 from ragstone_llama_index.responses import Mode, answer_in, contexts_of, nodes_in, texts_of
@@ -275,11 +276,9 @@ def question_of_run(arguments: inspect.BoundArguments) -> str | None:
     start: object = arguments.arguments.get("start_event")
     fields: object = arguments.arguments.get("kwargs")
     if isinstance(start, StartEvent):  # the fields that its class declares, and those given to it besides
-        declared = {name: cast("object", getattr(start, name, None)) for name in type(start).model_fields}
+        declared: dict[str, object] = {name: getattr(start, name, None) for name in type(start).model_fields}
         fields = {**declared, **dict(start.items())}
-    if not isinstance(fields, Mapping):
-        return None
-    values = cast("Mapping[str, object]", fields)
+    values = as_dict(fields)
     for name in _QUESTIONS:
         if (text := question_text(values.get(name))) is not None:
             return text

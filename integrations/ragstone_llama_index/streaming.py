@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator, 
 from dataclasses import dataclass, field
 from itertools import chain
 from types import AsyncGeneratorType, GeneratorType
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
 
@@ -25,10 +25,10 @@ _LOOKING = threading.RLock()  # held while a stream is looked at and replaced, n
 class StreamListener:
     """Listener for one stream. None of its functions may raise."""
 
-    ended: Callable[[list[object]], None]  # is called with all pieces when the stream has been read to its end
+    ended: Callable[[list[Any]], None]  # is called with all pieces when the stream has been read to its end
     broke: Callable[[BaseException], None]  # with what the stream raised, `GeneratorExit` where the app left it
     keep: Callable[[object], object] = lambda piece: piece
-    pieces: list[object] = field(default_factory=list[object])
+    pieces: list[Any] = field(default_factory=list[Any])
 
 
 def listen(stream: Iterable[_T], listener: StreamListener) -> Generator[_T, None, None]:
@@ -78,10 +78,10 @@ class StreamText:
 def known_text(response: StreamingResponse | AsyncStreamingResponse) -> StreamText | None:
     """Return what is known of a stream's text without reading it; None: it has yet to be read."""
     with _LOOKING:
-        shared = cast("_SharedStream | None", vars(response).get(_READING))
+        shared: _SharedStream | None = vars(response).get(_READING)
         if shared is not None:
             return shared.result
-        stream = cast("object", response.response_gen)
+        stream: object = response.response_gen
         if response.response_txt is None:
             if not _is_begun(stream):
                 return None
@@ -119,7 +119,7 @@ async def aread_stream(response: AsyncStreamingResponse) -> StreamText:
         if _READING not in vars(response):
             vars(response)[_READING] = started = _AsyncStream(response)
             response.response_gen = started.reader()
-    shared = cast("_AsyncStream", vars(response)[_READING])
+    shared: _AsyncStream = vars(response)[_READING]
     if shared.is_elsewhere():
         raise ValueError("response: its stream is being read on another event loop")
     return await shared.read()
