@@ -82,7 +82,7 @@ def test_the_whole_way(run, file, tmp_path):
     scores = tmp_path / "scores.jsonl"
     done = run("score", file, *RELEVANCY, "--calibration", out, "--out", scores)
     assert done.exit_code == 0, done.output
-    lines = [json.loads(line) for line in scores.read_text().splitlines()]
+    lines = [json.loads(line) for line in scores.read_text().splitlines()[1:]]
     assert all(line["version"].endswith(f"+cal:{found.digest}") for line in lines)
     uncalibrated = sum(line["breakdown"]["sentence_uncalibrated"] for line in lines)
     assert sum(line["value"] for line in lines) < uncalibrated
