@@ -84,7 +84,7 @@ _FOREIGN: list[tuple[SuspicionKind, str, str]] = [  # tried on texts that are no
         | تجاهل.{0,15}(?:التعليمات|الأوامر|الإرشادات|التوجيهات)
         | (?:игнорируй|игнорируйте|забудь|забудьте).{0,30}(?:инструкци|указани)"""),
 ]  # fmt: skip
-_COMPILED = {pattern: re.compile(pattern, re.VERBOSE) for _, _, pattern in (*_LATIN, *_FOREIGN)}
+_SIGNS = [(kind, cues.split(","), re.compile(pattern, re.VERBOSE)) for kind, cues, pattern in (*_LATIN, *_FOREIGN)]
 _BEFORE = " \t\n.!?:;\"'\u201c>])"  # what ended the sentence before
 _SHOT = re.compile(
     r"\b(?:assistant|answer|verdict|judge|evaluator|a)\s?:\s{0,2}(?:yes|supported|relevant|true|1(?:\.0)?|10/10)\.?"
@@ -139,17 +139,17 @@ def _spans(text: str) -> dict[SuspicionKind, tuple[int, int]]:
     if len(lower) != len(text):  # character for character, so that offsets hold
         lower = "".join(small if len(small := character.lower()) == 1 else character for character in text)
     spans: dict[SuspicionKind, tuple[int, int]] = {}
-    for kind, cues, pattern in _LATIN if text.isascii() else (*_LATIN, *_FOREIGN):
-        for cue in cues.split(","):  # no any(): it would cost as much as all the searches
+    for kind, cues, pattern in _SIGNS[: len(_LATIN)] if text.isascii() else _SIGNS:
+        for cue in cues:  # no any(): it would cost as much as all the searches
             if cue in lower:
-                if kind not in spans and (match := _COMPILED[pattern].search(lower)):
+                if kind not in spans and (match := pattern.search(lower)):
                     spans[kind] = match.end() - len(match[0].lstrip(_BEFORE)), match.end()
                 break
     if "verdict" not in spans and lower.count(":") >= _SHOTS:
         shots = [match.span() for match, _ in zip(_SHOT.finditer(lower), range(_SHOTS), strict=False)]
         if len(shots) == _SHOTS:
             spans["verdict"] = shots[0]
-    if any(len(word) >= _RUN for word in text.split()) and (run := _encoded(text)):
+    if max(map(len, text.split()), default=0) >= _RUN and (run := _encoded(text)):
         spans["encoded"] = run
     if not text.isascii() and _INVISIBLE.search(text):
         hidden = _HIDDEN.search(text) or (None if _RIGHT_TO_LEFT.search(text) else _BIDI.search(text))
