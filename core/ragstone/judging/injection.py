@@ -84,7 +84,9 @@ _FOREIGN: list[tuple[SuspicionKind, str, str]] = [  # tried on texts that are no
         | تجاهل.{0,15}(?:التعليمات|الأوامر|الإرشادات|التوجيهات)
         | (?:игнорируй|игнорируйте|забудь|забудьте).{0,30}(?:инструкци|указани)"""),
 ]  # fmt: skip
-_SIGNS = [(kind, cues.split(","), re.compile(pattern, re.VERBOSE)) for kind, cues, pattern in (*_LATIN, *_FOREIGN)]
+_SIGNS: list[tuple[SuspicionKind, list[str], re.Pattern[str]]] = [
+    (kind, cues.split(","), re.compile(pattern, re.VERBOSE)) for kind, cues, pattern in (*_LATIN, *_FOREIGN)
+]
 _BEFORE = " \t\n.!?:;\"'\u201c>])"  # what ended the sentence before
 _SHOT = re.compile(
     r"\b(?:assistant|answer|verdict|judge|evaluator|a)\s?:\s{0,2}(?:yes|supported|relevant|true|1(?:\.0)?|10/10)\.?"
