@@ -90,7 +90,9 @@ def test_ctrl_c_finishes_what_is_in_flight_and_a_second_one_does_not(held, how, 
         process.wait()
     held.free.release(1_000_000)
     out, errors = process.communicate()
-    assert (process.returncode, out) == (130, f"interrupted {14 if presses == 1 else 10}\n")
+    assert (process.returncode, out.split()[0]) == (130, "interrupted")
+    reported = int(out.split()[1])  # stopped at once: rows in order, as far as none of them is in flight
+    assert reported == 14 if presses == 1 else 7 <= reported <= 10
     assert re.fullmatch(RESUME, errors)
     assert sum(held.asked.values()) == 14
     assert json.loads(programs.finish(held.start())) == [0.5] * 40
