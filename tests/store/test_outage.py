@@ -61,7 +61,7 @@ def test_postgres_stops_while_samples_wait(
         assert monitor.flush(300)
     stats = monitor.stats()
     assert (stats.scored, stats.accepted, stats.over_budget, len(llm.requests)) == (SAMPLES, SAMPLES, 0, SAMPLES)
-    lines = Counter(json.loads(line)["sample_id"] for line in (tmp_path / "outcomes.jsonl").read_text().splitlines())
+    lines = Counter(json.loads(line)["id"] for line in (tmp_path / "outcomes.jsonl").read_text().splitlines())
     assert (len(lines), max(lines.values())) == (SAMPLES, 1)
     import psycopg
 
