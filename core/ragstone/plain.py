@@ -38,7 +38,7 @@ def clean_text(text: str) -> str:
         >>> clean_text("C:\\temp, \U0001f44d, \x00"), clean_text("a\ud83d")
         ('C:\\temp, 👍, \\u0000', 'a\\ud83d')
     """
-    return _REFUSED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _REFUSED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def restore_text(text: str) -> str:
@@ -48,7 +48,7 @@ def restore_text(text: str) -> str:
         >>> restore_text(clean_text("NUL is \x00, written \\u0000")) == "NUL is \x00, written \\u0000"
         True
     """
-    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
+    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text)
 
 
 def clean_key(text: str) -> str:

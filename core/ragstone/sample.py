@@ -77,8 +77,8 @@ class Sample(BaseModel):
     def _none_is_absent(cls, values: object) -> object:
         if not isinstance(values, Mapping):
             return values
-        given = cast("Mapping[str, object]", values)
-        return {name: value for name, value in given.items() if value is not None or name != "retrieved_contexts"}
+        fields = cast("Mapping[str, object]", values)
+        return {name: value for name, value in fields.items() if value is not None or name != "retrieved_contexts"}
 
     def texts(self, field: SampleField) -> tuple[str, ...]:
         """Return the texts of a field: one for each context, one for the others, none where it is absent."""

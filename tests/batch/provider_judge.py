@@ -4,7 +4,7 @@ import re
 from hashlib import sha256
 
 from ragstone import AlignmentCoverage, ContextRelevancy, LLMRequest, ResponseRelevancy, SummarizationScore
-from ragstone.batch.estimation.supposed import supposed_reply
+from ragstone.batch.estimation import synthetic_reply
 
 from ..support.batch_server import chat  # noqa: TID252 - under importlib mode tests are no package
 from ..support.openai_server import embeddings  # noqa: TID252
@@ -24,7 +24,7 @@ def judge(body):
         word = choices[sha256(user.encode()).digest()[0] % len(choices)]
         top = [{"token": choice, "logprob": -0.2 if choice == word else -2.0} for choice in choices]
         return chat(word, logprobs={"content": [{"token": word, "logprob": -0.2, "top_logprobs": top}]})
-    return supposed_reply(LLMRequest("demo.ask", "", user, body["response_format"]["json_schema"]["schema"])).text
+    return synthetic_reply(LLMRequest("demo.ask", "", user, body["response_format"]["json_schema"]["schema"])).text
 
 
 def row(i):

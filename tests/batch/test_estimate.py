@@ -19,7 +19,7 @@ from ragstone import (
     Sample,
     SummarizationScore,
 )
-from ragstone.batch.estimation.estimate import estimate
+from ragstone.batch.estimation import estimate
 from ragstone.cli.main import cli
 from ragstone.judging import ask, tokens
 from ragstone.judging.schema import record, whole

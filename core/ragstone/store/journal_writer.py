@@ -214,10 +214,10 @@ class JournalWriter:
             try:
                 refused = self._store(batch)
             except JournalError as error:
-                said = JournalError(self._what_is_safe(error, batch))
+                failure = JournalError(self._what_is_safe(error, batch))
                 with self._lock:
-                    self._error = said
-                raise said from error
+                    self._error = failure
+                raise failure from error
             with self._lock:
                 self._kept += len(batch.outcomes)
                 self._leaving = Batch()

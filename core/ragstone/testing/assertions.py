@@ -51,8 +51,8 @@ def assert_score(sample: Sample | Mapping[str, Any], metric: Metric, *, at_least
         raise ValueError(f"at_least: give the least value that will do: {metric.name} has no threshold")
     if not low <= wanted <= high:
         raise ValueError(f"at_least: {wanted!r} is outside the bounds of {metric.name}, {low:g} to {high:g}")
-    given = sample if isinstance(sample, Sample) else Sample(**sample)
-    outcome = metric.score(given)
+    one = sample if isinstance(sample, Sample) else Sample(**sample)
+    outcome = metric.score(one)
     if isinstance(outcome, Unscored):
         raise AssertionError(
             f"{metric.name} could not be scored ({outcome.reason}); this is no low score\n  {printable(outcome.detail)}"

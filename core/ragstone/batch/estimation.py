@@ -1,0 +1,408 @@
+"""What a batch would cost, with no judge asked."""
+
+import itertools
+import json
+import re
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import TYPE_CHECKING, cast
+
+from ragstone.errors import unscored
+from ragstone.judge import LLMReply, LLMRequest
+from ragstone.judging.drivers import advance
+from ragstone.judging.flow import EmbedRequest, Flow, Meter
+from ragstone.judging.prompt import tokens
+from ragstone.judging.values import as_dict, as_list
+from ragstone.metrics.base import Metric
+from ragstone.outcome import Outcome, Unscored, UnscoredReason
+from ragstone.sample import BadLine, Sample
+from ragstone.sources import Source, rows_of
+from ragstone.text.plain import text_table
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_PER = 1_000_000
+_MOST_ROUNDS = 100  # a flow that asks until it likes an answer would never end here
+_TEXT_CHARACTERS = 80
+_SENTENCE_END = re.compile(r"[.!?](?=\s)|[\u3002\uff01\uff1f\u0964\u06d4]|[^\s.!?>](?=\s*\n)")  # ">" ends a fence
+_MOST_NUMBERS = 5
+_LONGEST_LIST = 1_000
+_DEEPEST = 32
+_TOTALS = ("calls", "embed_calls", "rounds", "input_tokens", "output_tokens")
+
+
+@dataclass(slots=True)
+class MetricEstimate:
+    """What one metric would cost.
+
+    Attributes:
+        metric: Its name.
+        judge: The judge's model.
+        evaluations: Samples, times `repeat`.
+        unscored: Those that would be `Unscored` before any call, by reason.
+        first_calls: Judge calls of the first round: exact.
+        first_input_tokens: Their prompts' tokens, by `ragstone.judging.tokens`.
+        calls: Judge calls in all.
+        embed_calls: Calls to the embedder in all.
+        rounds: The most rounds of judge calls that one sample takes.
+        input_tokens: Prompt tokens in all.
+        output_tokens: Reply tokens in all.
+        first_round_only: Evaluations that could not be followed beyond their first round (a metric of your own whose
+            judge replies are in no schema): what comes after it is in none of these numbers.
+        cost: In the currency of the prices; None without prices.
+    """
+
+    metric: str
+    judge: str
+    evaluations: int = 0
+    unscored: Counter[UnscoredReason] = field(default_factory=Counter[UnscoredReason])
+    first_calls: int = 0
+    first_input_tokens: int = 0
+    calls: int = 0
+    embed_calls: int = 0
+    rounds: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    first_round_only: int = 0
+    cost: float | None = None
+
+    def to_dict(self) -> dict[str, object]:
+        """Return all of it as plain JSON values."""
+        names = list(type(self).__dataclass_fields__)
+        return {**{name: getattr(self, name) for name in names}, "unscored": dict(self.unscored)}
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a batch would cost; `print` shows it as a table.
+
+    Attributes:
+        metrics: By metric, in the given order.
+        samples: Samples.
+        bad_rows: Rows that hold no sample.
+        repeat: Scorings of each sample by each metric.
+
+    Example:
+        >>> from ragstone import ContextRelevancy, Sample
+        >>> from ragstone.testing import FakeLLM
+        >>> metric = ContextRelevancy(llm=FakeLLM(lambda request: "never asked"))
+        >>> cost = estimate([Sample(user_input="Why?", retrieved_contexts=["So."])], [metric])
+        >>> cost.calls, cost.rounds, cost.output_tokens
+        (1, 1, 3)
+    """
+
+    metrics: tuple[MetricEstimate, ...]
+    samples: int
+    bad_rows: int = 0
+    repeat: int = 1
+
+    @property
+    def calls(self) -> int:
+        """Judge calls."""
+        return sum(each.calls for each in self.metrics)
+
+    @property
+    def embed_calls(self) -> int:
+        """Calls to embedders."""
+        return sum(each.embed_calls for each in self.metrics)
+
+    @property
+    def rounds(self) -> int:
+        """Rounds of judge calls, one after the other: as many batches would a provider's batch endpoint take."""
+        return max((each.rounds for each in self.metrics), default=0)
+
+    @property
+    def input_tokens(self) -> int:
+        """Prompt tokens."""
+        return sum(each.input_tokens for each in self.metrics)
+
+    @property
+    def output_tokens(self) -> int:
+        """Reply tokens."""
+        return sum(each.output_tokens for each in self.metrics)
+
+    @property
+    def cost(self) -> float | None:
+        """In the currency of the prices; None without prices."""
+        costs = [each.cost for each in self.metrics if each.cost is not None]
+        return sum(costs) if costs and len(costs) == len(self.metrics) else None
+
+    def to_dict(self) -> dict[str, object]:
+        """Return all of it as plain JSON values."""
+        names = ("samples", "bad_rows", "repeat", *_TOTALS)
+        return {
+            **{name: getattr(self, name) for name in names},
+            "cost": self.cost,
+            "metrics": [each.to_dict() for each in self.metrics],
+        }
+
+    def __str__(self) -> str:
+        priced = self.cost is not None
+        head = ["metric", "samples", "rounds", "judge calls", "in round 1", "tokens in", "tokens out", "embed calls"]
+        rows = [
+            [each.metric, *_cells(each, each.evaluations, each.first_calls), *_money(each.cost, priced)]
+            for each in self.metrics
+        ]
+        if len(self.metrics) > 1:
+            first = sum(each.first_calls for each in self.metrics)
+            asked = sum(each.evaluations for each in self.metrics)
+            rows.append(["together", *_cells(self, asked, first), *_money(self.cost, priced)])
+        lines = text_table(head + ["cost"] * priced, rows)
+        for each in self.metrics:
+            lines += [
+                f"unscored by {each.metric}, without a call: {count:,} {reason}"
+                for reason, count in sorted(each.unscored.items())
+            ]
+            if each.first_round_only:
+                lines.append(
+                    f"{each.metric}: {each.first_round_only:,} by their first round only, the rest is not known"
+                )
+        if self.bad_rows:
+            lines.append(f"{self.bad_rows:,} row(s) hold no sample")
+        lines.append("Calls of round 1 are exact; later ones and tokens out suppose replies of the asked form.")
+        return "\n".join(lines)
+
+
+def _cells(of: MetricEstimate | Estimate, evaluations: int, first_calls: int) -> list[str]:
+    numbers = (evaluations, of.rounds, of.calls, first_calls, of.input_tokens, of.output_tokens, of.embed_calls)
+    return [f"{number:,}" for number in numbers]
+
+
+def _money(cost: float | None, priced: bool) -> list[str]:
+    return ["-" if cost is None else f"{cost:,.2f}" if cost >= 1 else f"{cost:.4f}"] if priced else []
+
+
+def estimate(
+    samples: Source,
+    metrics: Sequence[Metric] | Metric,
+    *,
+    fields: Mapping[str, str] | None = None,
+    repeat: int = 1,
+    input_price: float | None = None,
+    output_price: float | None = None,
+) -> Estimate:
+    """Return what scoring the samples would take: calls, rounds, tokens and money. Neither judge nor embedder is asked.
+
+    Each metric is run on each sample, its calls answered by made-up replies. The requests of the first round do not
+    depend on a reply: they are exact, in number and as prompts. What comes later rests on these assumptions, which
+    are read from the schema of the asked reply, so that they hold for metrics of your own too:
+
+    - `SummarizationScore`: one question for every two sentences of the source, at most 10.
+    - `AlignmentCoverage`: one claim for every two sentences of the summary; `n_questions` questions.
+    - `ResponseRelevancy`: `strictness` questions. `ContextRelevancy`: all of its calls are in the first round.
+    - A question or claim is 80 characters long, the judge names one in ten of the numbered sentences (1 to 5).
+
+    The real number may be half or double that. Tokens are a quarter of the UTF-8 bytes of prompt and reply; schemas
+    sent beside the prompt, the reasoning of models that think first, second asks after replies that cannot be used,
+    and embedding tokens are not in it. Nor is what is saved where equal requests share a reply (`evaluate` does so),
+    or at a provider's batch endpoint, which takes half the price.
+
+    Args:
+        samples: As for `evaluate`; read once, in constant memory. No asynchronous iterable.
+        metrics: What to score by.
+        fields: The key or column by the sample's field, where it is none of the known names.
+        repeat: Scorings of each sample by each metric.
+        input_price: For a million prompt tokens.
+        output_price: For a million reply tokens.
+
+    Raises:
+        TypeError: The samples are none, or asynchronous; a metric is none.
+        ValueError: A price is negative or comes without the other; `repeat` is below 1; a file cannot be read.
+    """
+    listed = [metrics] if isinstance(metrics, Metric) else list(metrics)
+    for metric in cast("list[object]", listed):
+        if not isinstance(metric, Metric):
+            raise TypeError(
+                f"metrics: {type(metric).__name__} is no metric; pass objects such as ContextRelevancy(llm=llm)"
+            )
+    _check(repeat, input_price, output_price)
+    rows = rows_of(samples, fields)
+    if isinstance(rows, AsyncIterator):
+        raise TypeError("samples: is an asynchronous iterable; estimate reads lists, generators, tables and files")
+    totals = [MetricEstimate(metric.name, metric.judge.model) for metric in listed]
+    count = bad_rows = 0
+    for row in rows:
+        if isinstance(row, BadLine):
+            bad_rows += 1
+            continue
+        count += 1
+        for metric, total in zip(listed, totals, strict=True):
+            _add(total, metric, row.sample, repeat)
+    if input_price is not None and output_price is not None:
+        for total in totals:
+            total.cost = (total.input_tokens * input_price + total.output_tokens * output_price) / _PER
+    return Estimate(tuple(totals), count, bad_rows, repeat)
+
+
+def _check(repeat: int, input_price: float | None, output_price: float | None) -> None:
+    if not isinstance(cast("object", repeat), int) or repeat < 1:
+        raise ValueError(f"repeat: {repeat!r} is not a whole number of at least 1")
+    for name, price in (("input_price", input_price), ("output_price", output_price)):
+        if price is not None and not (isfinite(price) and price >= 0):
+            raise ValueError(f"{name}: {price!r} is no price; pass what a million tokens cost, such as 0.25")
+    if (input_price is None) != (output_price is None):
+        raise ValueError("input_price and output_price: pass both, for a million tokens each")
+
+
+_Round = tuple[int, int, int, int]
+"""Judge calls, embedding calls, prompt tokens, reply tokens."""
+
+
+def _add(total: MetricEstimate, metric: Metric, sample: Sample, repeat: int) -> None:
+    """Add one sample, scored so many times."""
+    total.evaluations += repeat
+    rounds: list[_Round] = []
+    outcome: Outcome | None = None
+    try:
+        outcome = _followed(metric.flow(sample), rounds)
+    except Exception as error:
+        if not rounds:  # a metric of somebody's own, which would raise in a run too
+            outcome = unscored(metric, error, Meter())
+    if not rounds:
+        if isinstance(outcome, Unscored):
+            total.unscored[outcome.reason] += repeat
+        return
+    # Where a made-up reply was no good, the rounds after it asked for it again.
+    lost = outcome is None or (isinstance(outcome, Unscored) and outcome.reason == "judge_unparseable")
+    rounds = rounds[:1] if lost else rounds
+    total.first_round_only += repeat * lost
+    total.first_calls += repeat * rounds[0][0]
+    total.first_input_tokens += repeat * rounds[0][2]
+    total.calls += repeat * sum(calls for calls, _, _, _ in rounds)
+    total.embed_calls += repeat * sum(calls for _, calls, _, _ in rounds)
+    total.input_tokens += repeat * sum(size for _, _, size, _ in rounds)
+    total.output_tokens += repeat * sum(size for _, _, _, size in rounds)
+    total.rounds = max(total.rounds, sum(calls > 0 for calls, _, _, _ in rounds))
+
+
+def _followed(flow: Flow[Outcome], rounds: list[_Round]) -> Outcome | None:
+    """Run a flow on made-up replies, adding its rounds; None if it goes on and on."""
+    replies: tuple[object, ...] | None = None
+    try:
+        for _ in range(_MOST_ROUNDS):
+            done, value = advance(flow, replies)
+            if done:
+                return cast("Outcome", value)
+            replies = tuple([_vectors(r) if isinstance(r, EmbedRequest) else synthetic_reply(r) for r in value])
+            asked = [request for request in value if isinstance(request, LLMRequest)]
+            prompts = sum(tokens(request.system, request.user) for request in asked)
+            written = sum(tokens(reply.text) for reply in replies if isinstance(reply, LLMReply))
+            rounds.append((len(asked), len(value) - len(asked), prompts, written))
+        return None
+    finally:
+        flow.close()
+
+
+def _vectors(request: EmbedRequest) -> "NDArray[np.float32]":
+    import numpy as np
+
+    return np.ones((len(request.texts), 4), dtype=np.float32)
+
+
+def synthetic_reply(request: LLMRequest) -> LLMReply:
+    """Return a reply of the asked form and of plausible size; nothing in it means anything.
+
+    - One of a few words: the first; each is as probable as the others.
+    - A list of so many items: so many, as the schema says. A list without bounds: one item for every two sentences
+      of the data, within the schema's bounds; of numbers (of sentences, say) one for every ten in the range, 1 to 5.
+    - A text: 80 characters, which differ from those of the other texts. A flag: false. A number: the least.
+    - Without a schema: such a text.
+
+    Example:
+        >>> from ragstone.judging.schema import TEXT, listing, record
+        >>> reply = synthetic_reply(LLMRequest("demo.claims", "", "One. Two. Three.", record(claims=listing(TEXT))))
+        >>> len(json.loads(reply.text)["claims"])
+        2
+    """
+    if request.choices is not None:
+        share = 1.0 / len(request.choices)
+        return LLMReply(request.choices[0], probabilities=dict.fromkeys(request.choices, share))
+    maker = _Maker(request)
+    if not request.schema:
+        return LLMReply(maker.text({}))
+    return LLMReply(json.dumps(maker.value(request.schema, 0), ensure_ascii=False))
+
+
+def sentence_count(text: str) -> int:
+    """Return about how many sentences or lines a text has, at least 1; in microseconds, so only about.
+
+    Example:
+        >>> sentence_count("One. Two? 3.5 is three."), sentence_count("")
+        (3, 1)
+    """
+    return 1 + sum(1 for _ in _SENTENCE_END.finditer(text.strip()))
+
+
+class _Maker:
+    """Makes values of a request's schema."""
+
+    def __init__(self, request: LLMRequest) -> None:
+        self._schema = request.schema
+        self._user = request.user
+        self._numbers: Iterator[int] = itertools.count(1)
+
+    def value(self, schema: object, depth: int) -> object:
+        node = self._resolved(as_dict(schema))
+        if depth > _DEEPEST:  # a schema that holds itself: what is optional ends it
+            return None
+        if "const" in node:
+            return node["const"]
+        if options := as_list(node.get("enum")):
+            return options[0]
+        for several in ("anyOf", "oneOf"):
+            if alternatives := as_list(node.get(several)):
+                return self.value(alternatives[0], depth + 1)
+        kind = node.get("type")
+        if isinstance(kind, list):
+            kind = next(iter(cast("list[object]", kind)), None)
+        if kind == "object" or "properties" in node:
+            required = as_list(node.get("required"))
+            properties = as_dict(node.get("properties"))
+            return {name: self.value(properties.get(cast("str", name)), depth + 1) for name in required or properties}
+        if kind == "array":
+            return self._list(node, depth)
+        if kind in ("integer", "number"):
+            return _number(node)
+        return {"boolean": False, "null": None}[kind] if kind in ("boolean", "null") else self.text(node)
+
+    def text(self, node: dict[str, object]) -> str:
+        text = (f"Supposed text {next(self._numbers)}. " * 6)[:_TEXT_CHARACTERS]
+        most = node.get("maxLength")
+        return text[:most] if isinstance(most, int) else text
+
+    def _list(self, node: dict[str, object], depth: int) -> list[object]:
+        items = self._resolved(as_dict(node.get("items")))
+        least = _whole(node, "minItems", 0)
+        if items.get("type") == "integer" and "minimum" in items and "maximum" in items:
+            first, last = _whole(items, "minimum", 0), _whole(items, "maximum", 0)
+            count = max(least, min(max(1, (last - first + 1) // 10), _whole(node, "maxItems", _MOST_NUMBERS)))
+            return list(range(first, min(first + count, last + 1)))
+        data = self._user.rpartition("\n\n")[0] or self._user  # without the instructions that are repeated behind it
+        count = min(max(least, -(-sentence_count(data) // 2)), _whole(node, "maxItems", _LONGEST_LIST))
+        return [self.value(items, depth + 1) for _ in range(count)]
+
+    def _resolved(self, node: dict[str, object]) -> dict[str, object]:
+        for _ in range(_DEEPEST):
+            where = node.get("$ref")
+            if not isinstance(where, str):
+                return node
+            target: object = self._schema
+            for part in where.removeprefix("#").strip("/").split("/"):
+                target = as_dict(target).get(part.replace("~1", "/").replace("~0", "~"))
+            node = as_dict(target)
+        return {}
+
+
+def _number(node: dict[str, object]) -> object:
+    least = node.get("minimum", 1 if node.get("type") == "integer" else 0.5)
+    most = node.get("maximum", least)
+    return min(cast("float", least), cast("float", most)) if isinstance(least, (int, float)) else 1
+
+
+def _whole(node: dict[str, object], name: str, default: int) -> int:
+    value = node.get(name)
+    return value if isinstance(value, int) else default
