@@ -59,13 +59,14 @@ def language_name(text: str) -> str | None:
         ['German', 'Japanese', None]
     """
     text = text[:_MOST]
-    letters = "" if text.isascii() else "".join(re.findall(_LETTER, text))
-    counts = {language: len(re.findall(f"[{script}]", letters)) for language, script in _SCRIPTS.items()}
-    if counts["Japanese"] * 10 > counts["Chinese"]:  # a kana or two may be in a Chinese text
-        counts["Japanese"] += counts.pop("Chinese")
-    most = max(counts, key=counts.__getitem__)
-    if counts[most] * 2 > len(letters):
-        return None if most == "Arabic" and _NOT_ARABIC.search(letters) else most
+    if not text.isascii():
+        letters = "".join(re.findall(_LETTER, text))
+        counts = {language: len(re.findall(f"[{script}]", letters)) for language, script in _SCRIPTS.items()}
+        if counts["Japanese"] * 10 > counts["Chinese"]:  # a kana or two may be in a Chinese text
+            counts["Japanese"] += counts.pop("Chinese")
+        most = max(counts, key=counts.__getitem__)
+        if counts[most] * 2 > len(letters):
+            return None if most == "Arabic" and _NOT_ARABIC.search(letters) else most
     words = [word.casefold() for word in re.findall(_WORD, text)]
     hits = {language: [word for word in words if word in common] for language, common in _COMMON.items()}
     weights = {language: sum(1 / _SHARED[word] for word in own) for language, own in hits.items()}
