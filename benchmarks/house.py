@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 
+import tomllib
+
 ROOT = Path(__file__).resolve().parents[1]
 PRODUCT = tuple(ROOT / folder for folder in ("core", "integrations"))
 AIMS = {
@@ -36,21 +38,6 @@ AIMS = {
     "casts": 100,
     "locals called found, told, given, said": 0,
 }
-LAYERS = (  # the highest first; rooms of one layer do not import each other
-    ("cli",),
-    ("distributed",),
-    ("labels",),
-    ("batch", "monitor"),
-    ("reporting",),
-    ("store",),
-    ("sources",),
-    ("limits",),
-    ("clients", "local"),
-    ("metrics",),
-    ("registry",),
-    ("judging",),
-    ("text",),
-)
 FIFTH = "Faithfulness"
 SAMPLE = {
     "user_input": "Who wrote Emma?",
@@ -99,7 +86,11 @@ def import_figures() -> dict[str, int]:
     graph = grimp.build_graph(
         "ragstone", "ragstone_langchain", "ragstone_llama_index", exclude_type_checking_imports=True
     )
-    height = {f"ragstone.{room}": -i for i, rooms in enumerate(LAYERS) for room in rooms}
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    (layers,) = (contract["layers"] for contract in contracts if contract["type"] == "layers")
+    height = {room: -i for i, rooms in enumerate(layers) for room in rooms.split(" | ")}
     upward = 0
     for importer in graph.modules:
         for imported in graph.find_modules_directly_imported_by(importer):

@@ -89,6 +89,16 @@ def test_integrations_do_not_import_each_other(planted: Path) -> None:
     assert "ragstone_langchain.planted ->" in done.stdout
 
 
+@needs("importlinter")
+@pytest.mark.parametrize("violation", [CLEAN])
+def test_a_room_imports_none_above_it(planted: Path) -> None:
+    path = os.pathsep.join([str(planted / "core"), str(planted / "installed")])
+    (planted / "core" / "ragstone" / "text" / "planted.py").write_text("def lazily():\n    import ragstone.cli\n")
+    done = run("-c", LINT_IMPORTS, "--no-cache", cwd=planted, path=path)
+    assert done.returncode == 1
+    assert "ragstone.text.planted -> ragstone.cli" in done.stdout
+
+
 @VIOLATIONS
 def test_process(planted: Path, seen_by: set[str]) -> None:
     path = os.pathsep.join([str(planted / "core"), str(planted / "installed")])
@@ -113,7 +123,7 @@ def test_core_as_it_is(tmp_path: Path) -> None:
 def test_the_gates_forbid_the_same() -> None:
     tomllib = pytest.importorskip("tomllib", reason="Python 3.10 reads no TOML")
     settings = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["tool"]
-    contract, _ = settings["importlinter"]["contracts"]
+    contract, *_ = settings["importlinter"]["contracts"]
     banned = settings["ruff"]["lint"]["flake8-tidy-imports"]["banned-api"]
     process = run("-c", "from load_core import FORBIDDEN; print(*FORBIDDEN)", cwd=HERE).stdout.split()
     assert set(contract["forbidden_modules"]) == set(banned) == set(process)
