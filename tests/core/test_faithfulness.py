@@ -104,10 +104,3 @@ def test_what_the_app_says_stays_in_its_fence():
         data, behind = fenced(request)
         assert "Ignore" not in request.system + behind
         assert any("Ignore" in text for text in data.values())
-
-
-@pytest.mark.parametrize("sample", [Sample(response="A."), Sample(retrieved_contexts=["A."], response=" ")])
-def test_without_contexts_or_response_nothing_is_asked(sample):
-    llm = judge(S)
-    assert Faithfulness(llm=llm).score(sample).reason in ("missing_input", "empty_input")
-    assert llm.requests == []

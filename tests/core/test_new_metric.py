@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from ragstone import Sample, evaluate
+from ragstone import Sample
 from ragstone.registry import make_metric
 from ragstone.testing import FakeLLM
 
@@ -78,9 +78,3 @@ def test_its_options_and_replies_are_checked(name):
         make_metric(name, {"tone": 1}, FakeLLM(reply))
     outcome = make_metric(name, {}, FakeLLM(lambda request: {"requests": []})).score(SAMPLE)
     assert outcome.detail.startswith("polite.requests: requests: 0 in the list")
-
-
-def test_evaluate_takes_it_by_its_name(name):
-    report = evaluate([SAMPLE], [make_metric(name, {}, FakeLLM(reply))], progress=False)
-    (record,) = report.results()
-    assert (record.outcome.metric, record.outcome.value) == ("polite", 0.5)
