@@ -19,7 +19,7 @@ nox.options.report = ".nox/report.json"
 
 ROOT = Path(__file__).resolve().parent
 REPORT = ROOT / ".nox" / "report.json"
-EXTRAS = "calibrate,dask,langchain,llama-index,local,openai,otel,sql"  # not ray: 485 MB
+EXTRAS = "calibrate,dask,langchain,llama-index,local,openai,otel,sql"
 PARALLEL = str(min(4, os.cpu_count() or 1))
 PYTEST = ("python", "-m", "pytest", "-n", PARALLEL, "--dist", "worksteal", "--tb", "short")
 TYPED = ("core", "integrations", "tests/typing", "noxfile.py", "examples/make_samples.py")
