@@ -156,13 +156,13 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("limiter_backs_off", "min(self.limit, self.in_flight) // 2)", "min(self.limit, self.in_flight))"),
         ("limiter_burst", "max(1.0, per_minute / 60)", "max(1.0, per_minute / 6)"),
     ],
-    ("core/ragstone/sources/rows.py", "batch/test_rows.py"): [
+    ("core/ragstone/sources.py", "batch/test_rows.py"): [
         ("rows_names", '"contexts", "retrieval_context"', '"contexts"'),
-        ("rows_line", "enumerate(lines, 1):\n            if body", "enumerate(lines, 0):\n            if body"),
+        ("rows_line", "enumerate(lines, 1):\n        if body", "enumerate(lines, 0):\n        if body"),
         ("rows_mapped", "and names[0] not in row:", "and names[0] is None:"),
         ("rows_empty_text", "is not None:\n                    values", ":\n                    values"),
     ],
-    ("core/ragstone/sources/files.py", "batch/test_sources.py"): [
+    ("core/ragstone/sources.py", "batch/test_sources.py"): [
         ("files_cells", "if len(cells) != width:", "if len(cells) > width:"),
         ("files_open_quote", "delimiter=delimiter, strict=True", "delimiter=delimiter, strict=False"),
     ],

@@ -48,7 +48,7 @@ def test_a_mapped_key_goes_before_the_known_names():
         (b"[1, 2]", "is list, not an object {...}"),
         (b'{"question": "tru', "not JSON: Unterminated string starting at column 14"),
         (b'{"question": "Q", "answer": "A", "answer": "B"}', "the key 'answer' stands twice in one object"),
-        (b"[" * 200_000, "not usable JSON: nested too deeply"),
+        (b"[" * 200_000, "not usable JSON: maximum recursion depth"),
         (b'{"a": ' + b"9" * 5000 + b"}", "not usable JSON: Exceeds the limit"),
         ('{"question": "Q"}'.encode("utf-16"), "not UTF-8 at byte 1: it looks like UTF-16"),
         (b"{}", "none of a sample's fields; the row has (none): name them with fields={'response': KEY, ...}"),

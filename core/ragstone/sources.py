@@ -1,0 +1,477 @@
+"""Rows of samples, wherever they come from: lists, generators, tables (pandas, Arrow, Hugging Face) and files."""
+
+import codecs
+import csv
+import gzip
+import importlib
+import io
+import itertools
+import json
+import math
+import re
+import zlib
+from collections import Counter
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import date
+from decimal import Decimal
+from functools import partial
+from numbers import Real
+from os import PathLike
+from pathlib import Path
+from typing import IO, Any, Literal, cast
+from uuid import UUID
+
+from pydantic import ValidationError
+
+from ragstone.errors import describe
+from ragstone.plain import fields_of
+from ragstone.sample import BadLine, Row, Sample, first_problem
+
+__all__ = ["SAMPLE_FIELDS", "BadLine", "Row", "RowReader", "SourceError", "parse_line", "read_rows", "rows_of"]
+
+# Our own names (which are ragas'), then ragas' older ones, then DeepEval's. Not ragas' reference_contexts nor
+# DeepEval's context: they hold what should have been retrieved, and a score of them says nothing of a retriever.
+_KNOWN_NAMES: Mapping[str, tuple[str, ...]] = {
+    "user_input": ("user_input", "question", "input"),
+    "retrieved_contexts": ("retrieved_contexts", "contexts", "retrieval_context"),
+    "response": ("response", "answer", "actual_output"),
+    "id": ("id",),
+}
+SAMPLE_FIELDS = tuple(_KNOWN_NAMES)
+_NAMING = "fields={'response': KEY, ...}"
+_PYTHON_LIST = re.compile(r"\[\s*['\"].*['\"]\s*,?\s*\]", re.DOTALL)
+_LISTED = 20
+_LONGEST_CELL = 2**31 - 1
+_CHUNK = 1_000  # rows of a table that are Python objects at a time
+
+Source = Iterable[object] | AsyncIterable[object] | str | PathLike[str]
+Form = Literal["object", "json", "table"]
+Rows = Iterator[Row | BadLine]
+
+
+class SourceError(ValueError):
+    """A source that holds no samples, or cannot be read; the message says why and what to do."""
+
+
+def read_rows(lines: Iterable[bytes], fields: Mapping[str, str] | None = None, *, naming: str = _NAMING) -> Rows:
+    r"""Yield a `Row` per line of JSON, lazily; a `BadLine` where there is none. Blank lines are skipped.
+
+    Args:
+        lines: UTF-8 JSON objects, one a line.
+        fields: The row's key by the sample's field, such as {"user_input": "query"}, where it is none of the
+            known names (ragstone's, ragas', DeepEval's). A row without it is a bad line. One text named here
+            for `retrieved_contexts` is taken as one context.
+        naming: How the user writes such a mapping, for the message about a row in which no field is found.
+
+    Example:
+        >>> rows = read_rows([b'{"question": "Why?", "answer": "So."}\n', b"oops"])
+        >>> next(rows).sample.user_input
+        'Why?'
+        >>> next(rows)
+        BadLine(line=2, problem='not JSON: Expecting value at column 1')
+    """
+    return _json_lines(lines, RowReader(fields, naming))
+
+
+def rows_of(
+    source: Source, fields: Mapping[str, str] | None = None
+) -> Iterator[Row | BadLine] | AsyncIterator[Row | BadLine]:
+    """Return the rows of a source, lazily: a `Row` per sample, a `BadLine` for what is none.
+
+    Rows count from 1: lines of a file of JSON lines, else places (of CSV, records behind the line of names). A
+    sample without an id keeps none; a row of a file or table, or a dict, gets its number. Ids may occur twice.
+
+    Args:
+        source: Any iterable, or asynchronous one, of `Sample`s, dicts, or objects with such fields (a sample of
+            ragas, a test case of DeepEval); a pandas DataFrame; a Hugging Face Dataset; an Arrow Table, RecordBatch or
+            RecordBatchReader; or the path of a file: .jsonl, .ndjson, .json (a list, or lines), .csv, .tsv, each also
+            with .gz behind it, or .parquet (which needs pyarrow). Iterables without end are fine. In tables NaN and
+            its like are as good as absent, and a text in the column of contexts is a JSON list of them or the only
+            one; in CSV an empty cell is absent.
+        fields: The key or column by the sample's field, such as {"user_input": "query"}, where it is none of the
+            known names (ragstone's, ragas', DeepEval's).
+
+    Returns:
+        An iterator; an asynchronous one for an asynchronous source. It may wait for a file or for the source. An
+        exception that the source raises comes through.
+
+    Raises:
+        TypeError: The source is no such thing.
+        SourceError: A file cannot be read, or a table has no column with a field of a sample; some of it only when
+            the rows are read.
+
+    Example:
+        >>> rows = rows_of([{"question": "Why?", "output": "So."}, "oops"], fields={"response": "output"})
+        >>> next(rows).sample.response
+        'So.'
+        >>> next(rows)
+        BadLine(line=2, problem='is str, not a Sample or a dict')
+    """
+    reader = RowReader(fields)
+    if isinstance(source, (str, PathLike)):
+        return _file_rows(Path(source), reader)
+    kind = type(source).__name__
+    table = cast("Any", source)
+    if hasattr(source, "itertuples") and hasattr(source, "columns"):  # pandas, which is not imported for it
+        return _frame_rows(table, reader.columns(list(table.columns), kind), reader)
+    names: object = getattr(getattr(source, "schema", None), "names", None)
+    if isinstance(names, list):  # Arrow
+        columns = reader.columns(cast("list[object]", names), kind)
+        batches = table if hasattr(source, "read_next_batch") else [table]
+        return _batch_rows(table.to_batches() if hasattr(source, "to_batches") else batches, columns, reader)
+    _refuse_single(source)
+    if isinstance(source, AsyncIterable):
+        return _arriving(source, reader)
+    names = getattr(source, "column_names", None)  # of a Hugging Face dataset
+    if isinstance(names, list):
+        reader.columns(cast("list[object]", names), kind)
+    form: Form = "table" if isinstance(names, list) else "object"
+    return (reader.row(number, item, form) for number, item in enumerate(source, 1))
+
+
+async def _arriving(source: AsyncIterable[object], reader: "RowReader") -> AsyncIterator[Row | BadLine]:
+    number = 0
+    async for item in source:
+        number += 1
+        yield reader.row(number, item)
+
+
+def _refuse_single(source: object) -> None:
+    kind = type(source).__name__
+    if isinstance(source, Mapping):
+        keys = _listed(list(cast("Mapping[object, object]", source)))
+        raise TypeError(
+            f"samples: is one {kind} (with {keys}), not a list of them; write [row], or take one of the splits"
+        )
+    single = isinstance(source, (Sample, Row, bytes, bytearray)) or hasattr(source, "read")
+    if single or not isinstance(source, (Iterable, AsyncIterable)):
+        raise TypeError(
+            f"samples: is {kind}; pass an iterable of Samples or dicts, a DataFrame, a Dataset, an Arrow Table, or the "
+            "path of a file"
+        )
+
+
+class RowReader:
+    """Makes a source's items rows of samples, whatever their fields are called.
+
+    Args:
+        fields: The row's key by the sample's field, as for `read_rows`.
+        naming: How the user writes such a mapping.
+
+    Raises:
+        TypeError: `fields` is no mapping of texts.
+        ValueError: It names no field of a sample.
+    """
+
+    def __init__(self, fields: Mapping[str, str] | None = None, naming: str = _NAMING) -> None:
+        mapping = cast("object", {} if fields is None else fields)
+        if not isinstance(mapping, Mapping):
+            raise TypeError(f"fields: is {type(mapping).__name__}; pass a mapping such as {{'response': 'output'}}")
+        self._fields = dict(cast("Mapping[str, str]", mapping))
+        self._naming = naming
+        for field, name in self._fields.items():
+            if field not in SAMPLE_FIELDS:
+                raise ValueError(f"fields: {field!r} is no field of a sample; there are {', '.join(SAMPLE_FIELDS)}")
+            if not isinstance(cast("object", name), str):
+                raise TypeError(f"fields[{field!r}]: is {type(name).__name__}; name a column or key")
+        self._names = {**_KNOWN_NAMES, **{field: (name,) for field, name in self._fields.items()}}
+
+    def columns(self, names: Sequence[object], table: str) -> list[str]:
+        """Return which of a table's columns hold fields of a sample.
+
+        Raises:
+            SourceError: A column that `fields` names is not there, none holds a field, or one is there twice.
+        """
+        there = f"the columns are {_listed(names)}"
+        for field, name in self._fields.items():
+            if name not in names:
+                raise SourceError(f"{table}: {field}: there is no column {name!r}; {there}")
+        columns = [name for known in self._names.values() for name in known if name in names]
+        if not set(columns).difference(self._names["id"]):
+            way_out = "name them with fields={'response': COLUMN, ...}"
+            raise SourceError(f"{table}: no column holds a field of a sample; {there}: {way_out}")
+        if twice := [name for name in columns if Counter(names)[name] > 1]:
+            raise SourceError(f"{table}: the column {twice[0]!r} is there more than once; {there}")
+        return columns
+
+    def row(self, number: int, item: object, form: Form = "object") -> Row | BadLine:
+        """Return the row of one item.
+
+        Args:
+            number: Its place, from 1.
+            item: A `Sample`, `Row` or `BadLine`, which stay as they are (a `BadLine` of no line gets this one); a
+                mapping, or an object with fields.
+            form: Where it comes from. In "json" a NaN is not absent, but wrong. In a "table" a text for
+                `retrieved_contexts` is a JSON list of contexts or one context.
+        """
+        if isinstance(item, BadLine):
+            return replace(item, line=item.line or number)
+        if isinstance(item, Row):
+            return item
+        if isinstance(item, Sample):
+            return Row(number, item)
+        try:
+            values = cast("Mapping[object, object]", item) if isinstance(item, Mapping) else fields_of(item)
+            if values is None:
+                wanted = "an object {...}" if form == "json" else "a Sample or a dict"
+                return BadLine(number, f"is {type(item).__name__}, not {wanted}")
+            return Row(number, self._sample(number, values, form))
+        except ValidationError as error:
+            return BadLine(number, first_problem(error))
+        except ValueError as error:
+            return BadLine(number, str(error))
+        except Exception as error:  # a user's object may raise anything when it is looked into
+            return BadLine(number, describe(error, most=200))
+
+    def _sample(self, number: int, row: Mapping[Any, object], form: Form) -> Sample:
+        values: dict[str, Any] = {}
+        for field, names in self._names.items():
+            if field in self._fields and names[0] not in row:
+                raise ValueError(f"{field}: there is no key {names[0]!r}; the row has {_listed(list(row))}")
+            for name in names:
+                value = row.get(name)
+                if form != "json":
+                    value = _cell(value)
+                if value is not None:
+                    values[field] = self._value(field, value, form)
+                    break
+        if not values.keys() - {"id"}:
+            if form == "table":
+                raise ValueError("every cell is empty that could hold a field of a sample")
+            raise ValueError(
+                f"none of a sample's fields; the row has {_listed(list(row))}: name them with {self._naming}"
+            )
+        values.setdefault("id", str(number))
+        return Sample(**values)
+
+    def _value(self, field: str, value: object, form: Form) -> object:
+        if field == "id":
+            return _id(value, form)
+        if field == "retrieved_contexts" and isinstance(value, str):
+            if form == "table":
+                return _contexts(value)
+            return [value] if field in self._fields else value
+        return value
+
+
+def _cell(value: object) -> Any:  # noqa: ANN401 - it may be anything, as in the user's row
+    """Return a cell's value as Python's own; None where it is missing (NaN, NA, NaT)."""
+    if type(value).__name__ in ("NAType", "NaTType"):  # of pandas
+        return None
+    if isinstance(value, Real) and hasattr(value, "item"):  # of numpy
+        value = cast("Any", value).item()
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _contexts(text: str) -> object:
+    """Return the contexts that a cell of text holds: a JSON list of them, or itself as the only one."""
+    if text.lstrip().startswith("["):
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):  # a list as Python writes it may be anything once it is text
+            if _PYTHON_LIST.fullmatch(text.strip()):
+                raise ValueError(
+                    "retrieved_contexts: is a Python list that was written as text; write it as JSON (json.dumps)"
+                ) from None
+    return [text]
+
+
+def _id(value: object, form: Form) -> object:
+    if isinstance(value, float) and value.is_integer() and form == "table":
+        return str(int(value))  # a column of whole numbers of which one is missing comes as floats
+    number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    return str(value) if number or isinstance(value, (UUID, date, Decimal)) else value
+
+
+def _listed(names: Sequence[object]) -> str:
+    return ", ".join(repr(name)[:40] for name in names[:_LISTED]) or "(none)"
+
+
+def parse_line(line: bytes) -> object:
+    """Return a line's JSON value; a `BadLine` where it has none, or where a key stands twice in one object."""
+    try:
+        return json.loads(line.decode("utf-8"), object_pairs_hook=_distinct)
+    except UnicodeDecodeError as error:
+        guess = ": it looks like UTF-16" if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else ""
+        return BadLine(0, f"not UTF-8 at byte {error.start + 1}{guess}")
+    except json.JSONDecodeError as error:
+        return BadLine(0, f"not JSON: {error.msg.removesuffix(' at')} at column {error.colno}")
+    except (ValueError, RecursionError) as error:  # an integer of too many digits; brackets in brackets
+        return BadLine(0, f"not usable JSON: {str(error)[:100]}")
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any] | BadLine:
+    """Return a JSON object; a `BadLine` for one with a key twice, of which Python's parser would take the last."""
+    row = dict(pairs)
+    if len(row) != len(pairs):
+        twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        return BadLine(0, f"the key {twice[:40]!r} stands twice in one object")
+    return next((value for value in row.values() if isinstance(value, BadLine)), row)
+
+
+def _file_rows(path: Path, reader: RowReader) -> Rows:
+    """Return the rows of a file, lazily and in constant memory (a file that is one JSON list is read whole)."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    packed = suffixes[-1:] == [".gz"]
+    kind = "".join((suffixes[:-1] if packed else suffixes)[-1:])
+    try:
+        there = path.exists()
+    except (OSError, ValueError):  # a text that is too long for a path, or holds NUL
+        there = False
+    if not there:
+        raise SourceError(f"{str(path)[:100]!r}: there is no such file; pass the path of one, or a list of samples")
+    if path.is_dir():
+        raise SourceError(f"{path}: is a folder; name a file in it")
+    if kind == ".parquet" and not packed:
+        return _parquet_rows(path, reader)
+    if kind not in _READERS:
+        known = ".jsonl, .ndjson, .json, .csv, .tsv (each also with .gz behind it) or .parquet"
+        raise SourceError(f"{path}: its name does not say of which kind it is; name it {known}")
+    if path.is_file():  # a pipe can be opened only once
+        with _explained(path), path.open("rb"):
+            pass
+    return _text_rows(path, packed, reader, _READERS[kind])
+
+
+_Reader = Callable[[IO[bytes], RowReader, Path], Rows]
+
+
+def _text_rows(path: Path, packed: bool, reader: RowReader, read: _Reader) -> Rows:
+    with _explained(path), cast("IO[bytes]", gzip.open(path) if packed else path.open("rb")) as file:
+        yield from read(file, reader, path)
+
+
+@contextmanager
+def _explained(path: Path) -> Generator[None, None, None]:
+    try:
+        yield
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise SourceError(f"{path}: cannot be read: {why}") from error
+
+
+def _json_lines(lines: Iterable[bytes], reader: RowReader, _path: Path | None = None) -> Rows:
+    for number, line in enumerate(lines, 1):
+        if body := (line.removeprefix(codecs.BOM_UTF8) if number == 1 else line).rstrip():
+            yield reader.row(number, parse_line(body), "json")
+
+
+def _json_rows(file: IO[bytes], reader: RowReader, path: Path) -> Rows:
+    first = file.readline()
+    if isinstance(parse_line(first.removeprefix(codecs.BOM_UTF8)), dict):
+        # JSON lines under the name of .json, as Hugging Face datasets writes them.
+        yield from _json_lines(itertools.chain([first], file), reader)
+        return
+    body = first + file.read()
+    if not body.strip():
+        return
+    try:
+        value: object = json.loads(body, object_pairs_hook=_distinct)
+    except (ValueError, RecursionError) as error:
+        raise SourceError(f"{path}: is not JSON: {str(error)[:200]}") from None
+    if not isinstance(value, list):
+        problem = value.problem if isinstance(value, BadLine) else f"holds one JSON {type(value).__name__}"
+        raise SourceError(f"{path}: {problem}; it must be a list of samples, [{{...}}, ...]")
+    for number, item in enumerate(cast("list[object]", value), 1):
+        yield reader.row(number, item, "json")
+
+
+def _csv_rows(file: IO[bytes], reader: RowReader, path: Path, delimiter: str) -> Rows:
+    start = cast("io.BufferedReader", file).peek(2)[:2]
+    wide = start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # as spreadsheets save "Unicode text"
+    encoding, errors = ("utf-16", "strict") if wide else ("utf-8-sig", "surrogateescape")
+    with io.TextIOWrapper(file, encoding=encoding, errors=errors, newline="") as lines:
+        records = _records(lines, delimiter)
+        header = next((names for _, names in records if names), None)
+        if header is None:
+            return
+        if isinstance(header, BadLine):
+            raise SourceError(f"{path}: the first line, which names the columns, cannot be read: {header.problem}")
+        names = [name.strip() for name in header]
+        try:
+            columns = reader.columns(names, str(path))
+        except SourceError as error:
+            mark = next((mark for mark in (";", "\t", ",") if len(names) == 1 and mark in names[0]), None)
+            raise SourceError(f"{error}; they seem to be separated by {mark!r}" if mark else str(error)) from None
+        places = {name: names.index(name) for name in columns}
+        records = ((line, cells) for line, cells in records if cells)
+        for number, (line, cells) in enumerate(records, 1):
+            row = reader.row(number, _csv_item(cells, places, len(names)), "table")
+            if isinstance(row, BadLine):
+                row = BadLine(number, f"the record that begins on line {line} of the file: {row.problem}")
+            yield row
+
+
+def _csv_item(cells: list[str] | BadLine, places: Mapping[str, int], width: int) -> dict[str, str | None] | BadLine:
+    if isinstance(cells, BadLine):
+        return cells
+    if len(cells) != width:
+        return BadLine(0, f"has {len(cells)} cells, and there are {width} columns")
+    values = {name: cells[place] or None for name, place in places.items()}
+    for name, cell in values.items():
+        if cell and not cell.isascii() and any("\udc80" <= character <= "\udcff" for character in cell):
+            return BadLine(0, f"{name}: is not UTF-8; save the file as UTF-8")
+    return values
+
+
+def _records(lines: io.TextIOWrapper, delimiter: str) -> Iterator[tuple[int, list[str] | BadLine]]:
+    """Yield the line on which each record begins, and its cells."""
+    csv.field_size_limit(_LONGEST_CELL)  # one for the whole process; 131,072 characters are too few for a context
+    records = csv.reader(lines, delimiter=delimiter, strict=True)  # else an open quote swallows the rest unsaid
+    while True:
+        line = records.line_num + 1
+        try:
+            record: list[str] | BadLine = next(records)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            record = BadLine(0, f"is not CSV: {error}")
+        yield line, record
+
+
+_READERS: dict[str, _Reader] = {
+    ".jsonl": _json_lines,
+    ".ndjson": _json_lines,
+    ".json": _json_rows,
+    ".csv": partial(_csv_rows, delimiter=","),
+    ".tsv": partial(_csv_rows, delimiter="\t"),
+}
+
+
+def _parquet_rows(path: Path, reader: RowReader) -> Rows:
+    try:
+        parquet = importlib.import_module("pyarrow.parquet")
+    except ImportError:
+        raise SourceError(f"{path}: reading Parquet needs pyarrow: pip install pyarrow") from None
+    return _parquet_batches(path, reader, parquet.ParquetFile)
+
+
+def _parquet_batches(path: Path, reader: RowReader, file_of: Callable[[Path], Any]) -> Rows:
+    try:
+        with file_of(path) as file:
+            columns = reader.columns(file.schema_arrow.names, str(path))
+            yield from _batch_rows(file.iter_batches(batch_size=_CHUNK, columns=columns), columns, reader)
+    except SourceError:
+        raise
+    except (ValueError, OSError) as error:  # what pyarrow raises is one or the other
+        raise SourceError(f"{path}: cannot be read as Parquet: {error}") from error
+
+
+def _batch_rows(batches: Iterable[Any], columns: Sequence[str], reader: RowReader) -> Rows:
+    number = 0
+    for batch in batches:
+        wanted = batch.select(list(columns))
+        for start in range(0, wanted.num_rows, _CHUNK):
+            for item in wanted.slice(start, _CHUNK).to_pylist():
+                number += 1
+                yield reader.row(number, item, "table")
+
+
+def _frame_rows(frame: Any, columns: Sequence[str], reader: RowReader) -> Rows:  # noqa: ANN401
+    for start in range(0, len(frame), _CHUNK):
+        part = frame.iloc[start : start + _CHUNK]
+        cells = zip(*(part[column].tolist() for column in columns), strict=True)
+        for number, values in enumerate(cells, start + 1):
+            yield reader.row(number, dict(zip(columns, values, strict=True)), "table")
