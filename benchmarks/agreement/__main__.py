@@ -19,7 +19,7 @@ if not __package__:  # run as a folder: its modules are a package all the same, 
     sys.path[0] = str(Path(__file__).resolve().parents[1])
     __package__ = "agreement"
 
-from .facts import OURS
+from .files import OURS
 from .rows import DataError, read_folder
 from .scoring import JudgeError, Settings, needs_embedder, score_folder
 from .table import write_table
@@ -38,7 +38,7 @@ _AHEAD = 4  # rows for each call in flight, so that few slots are idle while a p
 )
 @click.option("--limit", type=click.IntRange(1), help="Rows of each file, rounded up to whole pairs or documents.")
 @click.option("--repeat", type=click.IntRange(1), default=1, show_default=True, help="Score each row so often.")
-@click.option("--set", "given", multiple=True, metavar="METRIC.OPTION=VALUE", help="An option of a metric.")
+@click.option("--set", "settings_of", multiple=True, metavar="METRIC.OPTION=VALUE", help="An option of a metric.")
 @click.option("--calibration", "calibrations", multiple=True, type=click.Path(exists=True, dir_okay=False),
               help="A file of `ragstone calibrate`; it names its metric.")  # fmt: skip
 @click.option("--name", default=OURS, show_default=True, help="Of the scores: two names make two columns.")
@@ -53,7 +53,7 @@ def _score(
     metrics: Sequence[str],
     limit: int | None,
     repeat: int,
-    given: Sequence[str],
+    settings_of: Sequence[str],
     calibrations: Sequence[str],
     name: str,
     threads: int,
@@ -63,14 +63,14 @@ def _score(
 
     Run the same command again after it was stopped: what was judged is not judged again.
     """
-    options = parse_settings(given, metric_names())
+    options = parse_settings(settings_of, metric_names())
     for path in calibrations:
         calibration = Calibration.load(path)
         options[calibration.metric]["calibration"] = calibration
     local = is_local(judge)
     settings = Settings(
         name=_file_name(name),
-        metrics=metrics or None,
+        metrics=metrics,
         repeat=repeat,
         calls=1 if local else calls,
         at_once=1 if local else _AHEAD * calls,
@@ -126,10 +126,10 @@ def _file_name(name: str) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    command, given = (_table, given[1:]) if given[:1] == ["table"] else (_score, given)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    command, words = (_table, words[1:]) if words[:1] == ["table"] else (_score, words)
     try:
-        command.main(given, prog_name="benchmarks/agreement", standalone_mode=False)
+        command.main(words, prog_name="benchmarks/agreement", standalone_mode=False)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)

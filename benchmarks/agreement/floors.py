@@ -7,7 +7,6 @@ without the texts.
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -94,8 +93,8 @@ def bigram_precision(summary: str, source: str) -> float:
         >>> bigram_precision("the old town", "The old mill")
         0.5
     """
-    said, there = _bigrams(summary), set(_bigrams(source))
-    return sum(pair in there for pair in said) / len(said) if said else 0.0
+    pairs, of_source = list(pairwise(words(summary))), set(pairwise(words(source)))
+    return sum(pair in of_source for pair in pairs) / len(pairs) if pairs else 0.0
 
 
 def refuses(response: str) -> bool:
@@ -106,8 +105,3 @@ def refuses(response: str) -> bool:
         (True, False)
     """
     return _REFUSAL.search(response) is not None
-
-
-def _bigrams(text: str) -> Sequence[tuple[str, str]]:
-    found = words(text)
-    return list(pairwise(found))

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from .facts import OURS, Facts
+from .files import OURS, RunInfo
 from .statistics import Estimate
 
 if TYPE_CHECKING:
-    from .table import Cost, Entry, Found
+    from .table import Cost, Entry, SystemFigure
 
 NOTES = """\
 - In brackets: 95 % bootstrap intervals, over pairs, rows or documents; n: those units, of the rows that have a score;
@@ -15,125 +15,104 @@ NOTES = """\
 - "ours" is ragstone's figure minus that system's, on the rows that both scored, with the interval of the difference.
 - Floors are trivial scorers on the same rows. For an error, lower is better; for all else, higher.
 - "Seconds" are the rows' wall time, added up. A dash: undefined, or not counted."""
+COSTS = ["file", "metric", "system", "version", "scored", "unscored", "calls", "tokens in", "tokens out", "seconds"]
 
 
-def document(facts: Mapping[str, Facts], entries: "Sequence[Entry]", costs: "Sequence[Cost]") -> str:
+def document(runs: Mapping[str, RunInfo], entries: "Sequence[Entry]", costs: "Sequence[Cost]") -> str:
     """Return the whole page."""
     systems = sorted(
-        {found.system for entry in entries for found in entry.systems}, key=lambda name: (name != OURS, name)
+        {each.system for entry in entries for each in entry.systems}, key=lambda name: (name != OURS, name)
     )
+    figures = ["file", "metric", "reading", "against", "statistic", "n", *systems, "floors"]
     return "\n".join(
         [
             "# Agreement with people",
             "",
-            *(_heading(name, each) for name, each in facts.items()),
+            *(_heading(name, info) for name, info in runs.items()),
             "",
-            *_rows(
-                ["file", "metric", "reading", "against", "statistic", "n", *systems, "floors"],
-                (_entry(entry, systems) for entry in entries),
-            ),
+            *_table(figures, (_entry(entry, systems) for entry in entries)),
             "",
             "## Cost, and what was not scored",
             "",
-            *_rows(
-                ["file", "metric", "system", "version", "scored", "unscored", "calls", "tokens in", "tokens out",
-                 "seconds", "sd of draws"],
-                map(_cost, costs),
-            ),
+            *_table([*COSTS, "sd of draws"], map(_cost, costs)),
             "",
             NOTES,
         ]
-    )  # fmt: skip
+    )
 
 
-def _heading(name: str, facts: Facts) -> str:
-    with_options = [
-        f"{metric}: {', '.join(f'{key}={value}' for key, value in given.items())}"
-        for metric, given in facts.options.items()
-        if given
+def _heading(name: str, info: RunInfo) -> str:
+    parts = [
+        f"ragstone {info.ragstone}, {info.date}",
+        f"judge {info.judge}",
+        *([f"embedder {info.embedder}"] if info.embedder else []),
+        info.python,
+        *([f"{info.repeat} draws of each row"] if info.repeat > 1 else []),
+        *(
+            f"{metric}: {', '.join(f'{option}={value}' for option, value in options.items())}"
+            for metric, options in info.options.items()
+            if options
+        ),
     ]
-    said = [
-        f"ragstone {facts.ragstone}, {facts.date}",
-        f"judge {facts.judge}",
-        *([f"embedder {facts.embedder}"] if facts.embedder else []),
-        facts.python,
-        *([f"{facts.repeat} draws of each row"] if facts.repeat > 1 else []),
-        *with_options,
-    ]
-    return f"- **{name}**: {'; '.join(said)}"
+    return f"- **{name}**: {'; '.join(parts)}"
 
 
-def _rows(names: Sequence[str], cells: Iterable[Sequence[str]]) -> list[str]:
-    return [_row(names), _row(["---"] * len(names)), *map(_row, cells)]
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
+def _table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    cells = [names, ["---"] * len(names), *rows]
+    return [f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |" for row in cells]
 
 
 def _entry(entry: "Entry", systems: Sequence[str]) -> list[str]:
-    found = {each.system: each for each in entry.systems}
-    floors = ", ".join(f"{name} {_number(value)}" for name, value in entry.floors.items())
+    figures = {figure.system: figure for figure in entry.systems}
+    first = entry.systems[0]
+    rows = str(first.rows) if first.rows == entry.of else f"{first.rows} of {entry.of}"
     return [
         entry.file,
         entry.metric,
         entry.reading,
         entry.label,
         entry.statistic,
-        _count(entry),
-        *(_found(found.get(name), _units(entry.systems[0])) for name in systems),
-        floors,
+        rows if _units(first) == first.rows else f"{_units(first)} ({rows} rows)",
+        *(_figure(figures.get(name), _units(first)) for name in systems),
+        ", ".join(f"{name} {_number(value)}" for name, value in entry.floors.items()),
     ]
 
 
-def _count(entry: "Entry") -> str:
-    first = entry.systems[0]
-    units = _units(first)
-    rows = str(first.rows) if first.rows == entry.of else f"{first.rows} of {entry.of}"
-    return rows if units == first.rows else f"{units} ({rows} rows)"
+def _units(figure: "SystemFigure") -> int:
+    return figure.estimate.units if figure.estimate else 0
 
 
-def _units(found: "Found") -> int:
-    return found.estimate.units if found.estimate else 0
-
-
-def _found(found: "Found | None", all_units: int) -> str:
-    if found is None:
+def _figure(figure: "SystemFigure | None", units_of_first: int) -> str:
+    if figure is None:
         return ""
-    own = _estimate(found.estimate)
-    if _units(found) != all_units:
-        own += f" (n {_units(found)})"
-    return own if found.ours_minus is None else f"{own}; ours {_estimate(found.ours_minus, sign=True)}"
+    own = _estimate(figure.estimate)
+    if _units(figure) != units_of_first:
+        own += f" (n {_units(figure)})"
+    return own if figure.ours_minus is None else f"{own}; ours {_estimate(figure.ours_minus, '+')}"
 
 
-def _estimate(found: Estimate | None, *, sign: bool = False) -> str:
-    if found is None:
+def _estimate(estimate: Estimate | None, sign: str = "") -> str:
+    if estimate is None:
         return "-"
-    number = _number(found.value, sign=sign)
-    if found.low is None or found.high is None:
+    number = _number(estimate.value, sign)
+    if estimate.low is None or estimate.high is None:
         return number
-    return f"{number} [{_number(found.low, sign=sign)}, {_number(found.high, sign=sign)}]"
+    return f"{number} [{_number(estimate.low, sign)}, {_number(estimate.high, sign)}]"
 
 
-def _number(value: float | None, *, sign: bool = False) -> str:
-    if value is None:
-        return "-"
-    return f"{value:+.2f}" if sign else f"{value:.2f}"
+def _number(value: float | None, sign: str = "") -> str:
+    return "-" if value is None else f"{value:{sign}.2f}"
 
 
 def _cost(cost: "Cost") -> list[str]:
-    unscored = ", ".join(f"{reason} {count}" for reason, count in sorted(cost.unscored.items()))
+    spent = (cost.calls, cost.input_tokens, cost.output_tokens, cost.seconds)
     return [
         cost.file,
         cost.metric,
         cost.system,
         cost.version,
         f"{cost.scored}/{cost.rows}",
-        unscored,
-        *("-" if number is None else f"{number:,.0f}" for number in _spent(cost)),
+        ", ".join(f"{reason} {count}" for reason, count in sorted(cost.unscored.items())),
+        *("-" if number is None else f"{number:,.0f}" for number in spent),
         "" if cost.draw_sd is None else f"{cost.draw_sd:.3f}",
     ]
-
-
-def _spent(cost: "Cost") -> tuple[float | None, ...]:
-    return cost.calls, cost.input_tokens, cost.output_tokens, cost.seconds

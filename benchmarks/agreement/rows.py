@@ -1,18 +1,22 @@
-"""Human-labelled rows from JSONL files: what is scored, and what people said."""
+"""Human-labelled rows: read, checked, and split as people split them."""
 
 import json
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, Field, FiniteFloat, NonNegativeInt, ValidationError
 
 from ragstone import AlignmentCoverage, ContextRelevancy, Metric, ResponseRelevancy, Sample, SummarizationScore
-
-from .fields import Place, number_of, part, relevant_of, sentences_of
+from ragstone.text.sentences import split_sentences
 
 Task = Literal["pairwise", "binary", "noncommittal", "correlation", "sentences"]
+Place = tuple[int, int]
+"""Of a sentence: number of its passage, and of the sentence within it, from 0."""
 
 METRICS: Mapping[str, type[Metric]] = {
     "ContextRelevancy": ContextRelevancy,
@@ -62,6 +66,102 @@ class Row:
     relevant: frozenset[Place] = frozenset()
 
 
+class _SentenceLabels(BaseModel):
+    relevant: list[tuple[NonNegativeInt, NonNegativeInt]]
+    share: FiniteFloat
+
+
+class _Use(BaseModel):
+    metric: str
+    task: str
+    target: _SentenceLabels | dict[str, FiniteFloat | None] | FiniteFloat | None
+
+
+class _Line(BaseModel):
+    """A line of a file, as it stands there."""
+
+    id: Annotated[str, Field(min_length=1)]
+    use: _Use
+    user_input: str | None = None
+    retrieved_contexts: list[str] | None = None
+    source: str | None = None
+    response: str | None = None
+    sentences: list[list[str]] = []
+    pair_id: str | None = None
+    doc_id: str | None = None
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics of, for example, "SummarizationScore + Summarization (coverage only)"."""
+        words = [part.partition("(")[0].strip() for part in self.use.metric.split("+")]
+        if unknown := [word for word in words if word not in METRICS]:
+            raise ValueError(f"use.metric: {unknown[0]!r} is none of {', '.join(METRICS)}")
+        return tuple(METRICS[word].name for word in words)
+
+    @property
+    def task(self) -> Task:
+        for beginning, task in _TASKS.items():
+            if self.use.task.startswith(beginning):
+                return "noncommittal" if task == "binary" and "noncommittal" in self.use.metric else task
+        raise ValueError(f"use.task: {self.use.task!r} begins with none of {', '.join(_TASKS)}")
+
+    @property
+    def sample(self) -> Sample:
+        if self.source is not None and self.retrieved_contexts is not None:
+            raise ValueError("source: stands beside retrieved_contexts; a row has one of them")
+        contexts = self.retrieved_contexts or ([] if self.source is None else [self.source])
+        return Sample(user_input=self.user_input, retrieved_contexts=contexts, response=self.response, id=self.id)
+
+    @property
+    def group(self) -> str | None:
+        if self.task not in ("pairwise", "correlation"):
+            return None
+        group = self.doc_id if self.doc_id is not None and self.task == "correlation" else self.pair_id
+        if not group:
+            raise ValueError("pair_id: is missing")
+        return group
+
+    def row(self, file: str) -> Row | None:
+        """Return the row that the line holds; None where it has no label."""
+        target, relevant = self.use.target, frozenset[Place]()
+        metrics, task = self.metrics, self.task  # checked also where there is no label
+        if isinstance(target, _SentenceLabels):
+            targets, relevant = {"share": target.share}, self._relevant(target)
+        elif isinstance(target, dict):
+            targets = {name: value for name, value in target.items() if value is not None}
+        else:
+            targets = {} if target is None else {"human": target}
+        if not targets:
+            return None
+        if task == "sentences" and not isinstance(target, _SentenceLabels):
+            raise ValueError(f"use.target: {target!r} has no relevant sentences and share")
+        if task in ("pairwise", "binary", "noncommittal") and target not in (0.0, 1.0):
+            raise ValueError(f"use.target: {target!r} is neither 0, 1 nor null")
+        return Row(
+            file=file,
+            id=self.id,
+            task=task,
+            metrics=metrics,
+            sample=self.sample,
+            group=self.group,
+            target=targets,
+            sentences=tuple(map(tuple, self.sentences)) if task == "sentences" else (),
+            relevant=relevant,
+        )
+
+    def _relevant(self, target: _SentenceLabels) -> frozenset[Place]:
+        """Return the places that people chose, which have to be places of the row's sentences."""
+        contexts = self.retrieved_contexts or []
+        if len(self.sentences) != len(contexts):
+            raise ValueError(f"sentences: has {len(self.sentences)} lists for {len(contexts)} retrieved_contexts")
+        for text, sentences in zip(contexts, self.sentences, strict=True):
+            located(text, sentences)
+        for passage, number in target.relevant:
+            if passage >= len(contexts) or number >= len(self.sentences[passage]):
+                raise ValueError(f"use.target.relevant: {[passage, number]} is no [passage, sentence] of this row")
+        return frozenset(target.relevant)
+
+
 def read_folder(folder: Path, limit: int | None = None) -> dict[str, list[Row]]:
     """Return the rows of all JSONL files in a folder and below it (or of one file), by file, in order.
 
@@ -79,70 +179,66 @@ def read_folder(folder: Path, limit: int | None = None) -> dict[str, list[Row]]:
     paths = sorted(folder.rglob("*.jsonl")) if folder.is_dir() else [folder]
     if not paths:
         raise DataError(f"{folder}: holds no .jsonl file")
-    found: dict[str, list[Row]] = {}
+    files: dict[str, list[Row]] = {}
     for path in paths:
-        if path.stem in found:
+        if path.stem in files:
             raise DataError(f"{path}: is the second file of the name {path.stem}")
-        found[path.stem] = _first(_read_file(path), limit)
-    return {file: rows for file, rows in found.items() if rows}
+        files[path.stem] = _first(_read_file(path), limit)
+    return {file: rows for file, rows in files.items() if rows}
 
 
 def _first(rows: list[Row], limit: int | None) -> list[Row]:
     if limit is None:
         return rows
-    sizes = Counter(_unit(row) for row in rows)
+    sizes = Counter(row.group or row.id for row in rows)
     chosen: set[str] = set()
-    number = 0
     for row in rows:
-        if number < limit and _unit(row) not in chosen:
-            chosen.add(_unit(row))
-            number += sizes[_unit(row)]
-    return [row for row in rows if _unit(row) in chosen]
-
-
-def _unit(row: Row) -> str:
-    """Return what is taken as a whole: the row's group, or the row."""
-    return f"row {row.id}" if row.group is None else f"group {row.group}"
+        if sum(sizes[group] for group in chosen) < limit:
+            chosen.add(row.group or row.id)
+    return [row for row in rows if (row.group or row.id) in chosen]
 
 
 def _read_file(path: Path) -> list[Row]:
     rows: dict[str, Row] = {}
-    twofold = 0
-    unlabelled: set[object] = set()
+    of_two_responses = 0
+    unlabelled: set[str | None] = set()
     try:
-        content = path.read_bytes()
+        lines = path.read_bytes().split(b"\n")
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from None
-    for number, line in enumerate(content.split(b"\n"), 1):
-        if not line.strip():
+    for number, text in enumerate(lines, 1):
+        if not text.strip():
             continue
         try:
-            given = json.loads(line.decode())
-            if isinstance(given, dict) and "response_a" in given:
-                twofold += 1
+            values = json.loads(text)
+            if isinstance(values, dict) and "response_a" in values:
+                of_two_responses += 1
                 continue
-            row = _row(path.stem, given)
+            line = _Line.model_validate(values)
+            row = line.row(path.stem)
             if row is not None and row.id in rows:
                 raise ValueError(f"id: {row.id!r} stands twice")
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"])) or "the line"
+            raise DataError(f"{path}, line {number}: {where}: {first['msg']}") from None
         except (ValueError, RecursionError) as error:
-            what = "is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
-            raise DataError(f"{path}, line {number}: {what}") from None
+            raise DataError(f"{path}, line {number}: {error}") from None
         if row is None:
-            unlabelled.add(given.get("pair_id"))
+            unlabelled.add(line.pair_id)
         else:
             rows[row.id] = row
-    rows = {name: row for name, row in rows.items() if row.task != "pairwise" or row.group not in unlabelled}
-    if twofold:
+    if of_two_responses:
         warnings.warn(
-            f"{path}: {twofold} row(s) left out: response_a and response_b are two responses; give each a row of its "
-            "own, with one pair_id",
+            f"{path}: {of_two_responses} row(s) left out: response_a and response_b are two responses; give each a "
+            "row of its own, with one pair_id",
             stacklevel=2,
         )
-    kinds = {(row.task, row.metrics) for row in rows.values()}
-    if len(kinds) > 1:
+    labelled = [row for row in rows.values() if row.task != "pairwise" or row.group not in unlabelled]
+    if len({(row.task, row.metrics) for row in labelled}) > 1:
         raise DataError(f"{path}: use: has rows of different tasks or metrics; make a file of each")
-    _check_pairs(path, rows.values())
-    return list(rows.values())
+    _check_pairs(path, labelled)
+    return labelled
 
 
 def _check_pairs(path: Path, rows: Iterable[Row]) -> None:
@@ -155,85 +251,63 @@ def _check_pairs(path: Path, rows: Iterable[Row]) -> None:
             raise DataError(f"{path}: pair_id {group!r}: needs one row of target 1 and one of target 0, has {targets}")
 
 
-def _row(file: str, given: object) -> Row | None:
-    """Return the row that a line holds; None where it has no label."""
-    if not isinstance(given, dict):
-        raise ValueError("is no JSON object")
-    values = cast("dict[str, Any]", given)
-    use = part(values, "use", dict)
-    words = part(use, "metric", str)
-    metrics = _metrics(words)
-    task = _task(part(use, "task", str), words)
-    target: object = use.get("target")
-    if target is None:
-        return None
-    sentences: tuple[tuple[str, ...], ...] = ()
-    relevant: frozenset[Place] = frozenset()
-    if task == "sentences":
-        labels = part(use, "target", dict)
-        sentences = sentences_of(values)
-        relevant = relevant_of(labels, sentences)
-        targets = {"share": number_of("use.target.share", labels.get("share"))}
-    elif isinstance(target, dict) and task == "correlation":
-        targets = {
-            name: number_of(f"use.target.{name}", value)
-            for name, value in cast("dict[str, object]", target).items()
-            if value is not None
-        }
-        if not targets:
-            return None
-    else:
-        targets = {"human": number_of("use.target", use["target"])}
-        if task != "correlation" and targets["human"] not in (0.0, 1.0):
-            raise ValueError(f"use.target: {target!r} is neither 0, 1 nor null")
-    return Row(
-        file=file,
-        id=part(values, "id", str),
-        task=task,
-        metrics=metrics,
-        sample=_sample(values),
-        group=_group(values, task),
-        target=targets,
-        sentences=sentences,
-        relevant=relevant,
-    )
+def located(text: str, sentences: Sequence[str]) -> list[tuple[str, int, int]]:
+    """Return the sentences with the places where they stand in the text, in order.
+
+    Raises:
+        ValueError: One is not there, or not behind the one before it.
+
+    Example:
+        >>> located("A. B. A.", ["A.", "A."])
+        [('A.', 0, 2), ('A.', 6, 8)]
+    """
+    places: list[tuple[str, int, int]] = []
+    end = 0
+    for number, sentence in enumerate(sentences):
+        start = text.find(sentence, end)
+        if start < 0:
+            raise ValueError(f"sentences: number {number} is not in its passage, or not behind the one before it")
+        end = start + len(sentence)
+        places.append((sentence, start, end))
+    return places
 
 
-def _metrics(words: str) -> tuple[str, ...]:
-    """Return the metrics that `use.metric` names, such as "SummarizationScore + Summarization (coverage only)"."""
-    named = [part.partition("(")[0].strip() for part in words.split("+")]
-    if unknown := [name for name in named if name not in METRICS]:
-        raise ValueError(f"use.metric: {unknown[0]!r} is none of {', '.join(METRICS)}")
-    return tuple(METRICS[name].name for name in named)
+class GoldSplitter:
+    """Splits the passages of rows as people split them: the metric then judges just those sentences.
+
+    Args:
+        rows: All rows of a file, those that are not scored too, so that a journal knows the splitter again when
+            the limit changes.
+
+    Attributes:
+        cache_key: Changes with any sentence; the journal's mark of this splitter.
+
+    Raises:
+        DataError: A passage stands in two rows that split it differently.
+    """
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self._places: dict[str, list[tuple[str, int, int]]] = {}
+        owner: dict[str, str] = {}
+        for row in rows:
+            for text, sentences in zip(row.sample.retrieved_contexts, row.sentences, strict=True):
+                places = located(text, sentences)
+                if self._places.setdefault(text, places) != places:
+                    raise DataError(f"{row.file}: {row.id} and {owner[text]} split the same passage differently")
+                owner.setdefault(text, row.id)
+        content = json.dumps(sorted(self._places.items())).encode()
+        self.cache_key = f"gold sentences {blake2b(content, digest_size=8).hexdigest()}"
+
+    def __call__(self, text: str, language: str, /) -> Sequence[tuple[str, int, int]]:
+        """Return the sentences of a passage; of any other text, such as what a judge copied, as ragstone splits it."""
+        return self._places[text] if text in self._places else split_sentences(text, language)
 
 
-def _task(words: str, metric: str) -> Task:
-    for beginning, task in _TASKS.items():
-        if words.startswith(beginning):
-            return "noncommittal" if task == "binary" and "noncommittal" in metric else task
-    raise ValueError(f"use.task: {words!r} begins with none of {', '.join(_TASKS)}")
-
-
-def _sample(values: Mapping[str, Any]) -> Sample:
-    source, contexts = values.get("source"), values.get("retrieved_contexts")
-    if source is not None and contexts is not None:
-        raise ValueError("source: stands beside retrieved_contexts; a row has one of them")
-    if source is not None:
-        contexts = [source]
-    try:
-        return Sample(
-            user_input=values.get("user_input"),
-            retrieved_contexts=() if contexts is None else contexts,
-            response=values.get("response"),
-            id=values.get("id"),
-        )
-    except ValueError as error:
-        raise ValueError(" ".join(str(error).split())) from None
-
-
-def _group(values: Mapping[str, Any], task: Task) -> str | None:
-    if task not in ("pairwise", "correlation"):
-        return None
-    name = "doc_id" if "doc_id" in values and task == "correlation" else "pair_id"
-    group: str = part(values, name, str)
-    return group
+def judged_places(row: Row) -> list[Place]:
+    """Return the places of the sentences in the order in which the metric judges them; it passes over blank ones."""
+    return [
+        (passage, number)
+        for passage, sentences in enumerate(row.sentences)
+        for number, sentence in enumerate(sentences)
+        if sentence.strip()
+    ]

@@ -16,11 +16,8 @@ from ragstone import LLM, Embedder, Metric, Outcome, Score, Unscored, evaluate
 from ragstone.batch import Journal
 from ragstone.labels import Calibration
 
-from .facts import Facts, keep_facts
-from .gold import GoldSplitter, judged_places
-from .labels import Label, keep_labels
-from .lines import Line, read_lines, write_lines
-from .rows import METRICS, Row
+from .files import OURS, Label, Line, Mark, RunInfo, keep_run, read_records, write_records
+from .rows import METRICS, GoldSplitter, Row, judged_places
 
 FAILED_IN_A_ROW = 20
 _CLASSES: Mapping[str, type[Metric]] = {metric.name: metric for metric in METRICS.values()}
@@ -36,26 +33,28 @@ class Settings:
 
     Attributes:
         name: What the table calls the scores, and the name of their file.
-        metrics: Which metrics; None for all that the rows name.
-        limit: As in `read_folder`.
+        metrics: Which metrics; none for all that the rows name.
         repeat: Draws of each row.
         calls: To the judge in flight at most.
         at_once: Rows that are scored at the same time. Of one, a row's seconds are its own.
         options: Of the metrics, by name and option.
     """
 
-    name: str = "ragstone"
-    metrics: Sequence[str] | None = None
-    limit: int | None = None
+    name: str = OURS
+    metrics: Sequence[str] = ()
     repeat: int = 1
     calls: int = 1
     at_once: int = 1
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
 
+    def wanted(self, rows: Sequence[Row]) -> list[str]:
+        """Return the names of the metrics to score a file's rows by."""
+        return [name for name in rows[0].metrics if not self.metrics or name in self.metrics]
+
 
 def needs_embedder(data: Mapping[str, list[Row]], settings: Settings) -> bool:
     """Return whether a metric that is to be run needs an embedder, itself or for its calibration."""
-    wanted = {name for rows in data.values() for name in rows[0].metrics if _wanted(name, settings)}
+    wanted = {name for rows in data.values() for name in settings.wanted(rows)}
     calibrations = [settings.options.get(name, {}).get("calibration") for name in wanted]
     return "response_relevancy" in wanted or any(
         isinstance(each, Calibration) and each.embedder is not None for each in calibrations
@@ -70,7 +69,7 @@ def score_folder(
     llm: LLM,
     embedder: Embedder | None = None,
 ) -> None:
-    """Score the rows of each file and keep labels, scores and facts in `out`.
+    """Score the rows of each file and keep labels, scores and what they were made with in `out`.
 
     Whatever the journal there has is not asked again. Scores of rows that are not scored now stay, unless they are of
     another version of the metric.
@@ -91,11 +90,10 @@ def score_folder(
     made = {
         (file, name): _metric(name, data[file], settings, llm, embedder)
         for file, rows in scored.items()
-        for name in rows[0].metrics
-        if _wanted(name, settings)
+        for name in settings.wanted(rows)
     }
-    keep_facts(out / "run.json", settings.name, _facts(settings, llm, embedder))
-    keep_labels(out / "rows.jsonl", (Label.of(row) for rows in data.values() for row in rows))
+    keep_run(out / "run.json", settings.name, _run_info(settings, llm, embedder))
+    _keep_labels(out / "rows.jsonl", data)
     scores = out / "scores" / f"{settings.name}.jsonl"
     with Journal(out / "journal.db") as journal:
         for (file, name), metric in made.items():
@@ -107,32 +105,31 @@ def score_folder(
                 _merge(scores, fresh, file, name, metric.version)
 
 
+def _keep_labels(path: Path, data: Mapping[str, list[Row]]) -> None:
+    """Write the labels of the rows, in place of those that are there for the same files."""
+    labels = [label for label in read_records(path, Label) if label.file not in data] if path.exists() else []
+    labels += [Label.of(row) for rows in data.values() for row in rows]
+    write_records(path, sorted(labels, key=lambda label: label.file))
+
+
 def _merge(scores: Path, fresh: Sequence[Line], file: str, name: str, version: str) -> None:
     """Put lines into a file of scores, which is read only now: another run may have written it meanwhile.
 
     Lines of the rows that were scored go, and those of another version of the metric.
     """
     again = {line.key for line in fresh}
-    there = read_lines(scores) if scores.exists() else []
+    there = read_records(scores, Line) if scores.exists() else []
     kept = [
         line
         for line in there
         if line.key not in again and not (line.file == file and line.metric == name and line.version != version)
     ]
-    write_lines(scores, [*kept, *fresh])
-
-
-def _wanted(name: str, settings: Settings) -> bool:
-    return settings.metrics is None or name in settings.metrics
-
-
-def _fields(name: str) -> set[str]:
-    return {each.name for each in dataclasses.fields(_CLASSES[name])}
+    write_records(scores, sorted([*kept, *fresh], key=lambda line: (line.key, line.draw)))
 
 
 def _metric(name: str, rows: Sequence[Row], settings: Settings, llm: LLM, embedder: Embedder | None) -> Metric:
     options: dict[str, Any] = dict(settings.options.get(name, {}))
-    if embedder is not None and "embedder" in _fields(name):
+    if embedder is not None and "embedder" in {option.name for option in dataclasses.fields(_CLASSES[name])}:
         options["embedder"] = embedder
     if rows[0].task == "sentences":
         options["splitter"] = GoldSplitter(rows)
@@ -141,20 +138,20 @@ def _metric(name: str, rows: Sequence[Row], settings: Settings, llm: LLM, embedd
     return _CLASSES[name](llm=llm, **options)
 
 
-def _facts(settings: Settings, llm: LLM, embedder: Embedder | None) -> Facts:
-    return Facts(
+def _run_info(settings: Settings, llm: LLM, embedder: Embedder | None) -> RunInfo:
+    options = {
+        name: {key: value.digest if isinstance(value, Calibration) else str(value) for key, value in each.items()}
+        for name, each in settings.options.items()
+    }
+    return RunInfo(
         judge=llm.model,
         embedder=None if embedder is None else embedder.model,
-        options={name: {key: _said(value) for key, value in given.items()} for name, given in settings.options.items()},
+        options=options,
         repeat=settings.repeat,
         ragstone=ragstone.__version__,
         python=f"Python {platform.python_version()}, {platform.system()} {platform.machine()}",
         date=datetime.now(timezone.utc).date().isoformat(),
     )
-
-
-def _said(value: object) -> str:
-    return value.digest if isinstance(value, Calibration) else str(value)
 
 
 def _scored(rows: Sequence[Row], metric: Metric, journal: Journal, settings: Settings) -> Iterator[Line]:
@@ -188,14 +185,14 @@ def _scored(rows: Sequence[Row], metric: Metric, journal: Journal, settings: Set
 def _line(row: Row, outcome: Outcome, draw: int) -> Line:
     usage = outcome.usage
     parts: dict[str, float] = {}
-    sentences: tuple[tuple[int, int, bool, float | None], ...] | None = None
+    marks: tuple[Mark, ...] | None = None
     if isinstance(outcome, Score):
         parts = dict(outcome.breakdown)
         if row.task == "noncommittal" and outcome.verdicts and outcome.verdicts[0].probability is not None:
             parts["noncommittal_probability"] = 1.0 - outcome.verdicts[0].probability
         if row.task == "sentences":
             verdicts = [verdict for verdict in outcome.verdicts if verdict.kind == "sentence"]
-            sentences = tuple(
+            marks = tuple(
                 (*place, verdict.verdict == "relevant", verdict.probability)
                 for place, verdict in zip(judged_places(row), verdicts, strict=True)
             )
@@ -206,7 +203,7 @@ def _line(row: Row, outcome: Outcome, draw: int) -> Line:
         value=outcome.value if isinstance(outcome, Score) else None,
         unscored=outcome.reason if isinstance(outcome, Unscored) else None,
         parts=parts,
-        sentences=sentences,
+        sentences=marks,
         calls=usage.llm_calls,
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,

@@ -54,8 +54,8 @@ def estimate(measure: Measure) -> Estimate | None:
     """Return the statistic with the percentile bootstrap interval over its units; None where it is undefined.
 
     Example:
-        >>> found = estimate(mean([0.0, 1.0] * 50))
-        >>> found.value, round(found.low, 1), round(found.high, 1)
+        >>> half = estimate(mean([0.0, 1.0] * 50))
+        >>> half.value, round(half.low, 1), round(half.high, 1)
         (0.5, 0.4, 0.6)
     """
     if not measure.units:
@@ -109,8 +109,8 @@ def _means(values: Numbers) -> Numbers:
     defined = ~np.isnan(values)
     counts = defined.sum(axis=1)
     sums = np.where(defined, values, 0.0).sum(axis=1)
-    found: Numbers = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-    return found
+    means: Numbers = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+    return means
 
 
 def mean(each: Sequence[float] | Numbers) -> Measure:
@@ -129,13 +129,13 @@ def pairwise(values: Sequence[float], targets: Sequence[float], groups: Sequence
         >>> estimate(pairwise([0.9, 0.1, 0.5, 0.5], [1, 0, 1, 0], ["a", "a", "b", "b"])).value
         0.75
     """
-    found: list[float] = []
+    won: list[float] = []
     for rows in _grouped(groups):
         good = [values[i] for i in rows if targets[i] == 1]
         bad = [values[i] for i in rows if targets[i] == 0]
         if good and bad:
-            found.append(0.5 * (1.0 + float(np.sign(good[0] - bad[0]))))
-    return mean(found)
+            won.append(0.5 * (1.0 + float(np.sign(good[0] - bad[0]))))
+    return mean(won)
 
 
 def accuracy(values: Sequence[float], targets: Sequence[float], threshold: float = 0.5) -> Measure:
@@ -226,8 +226,8 @@ def ranks(values: Numbers) -> Numbers:
     """
     _, at, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
-    found: Numbers = (last - (counts - 1) / 2)[at]
-    return found
+    mean_ranks: Numbers = (last - (counts - 1) / 2)[at]
+    return mean_ranks
 
 
 def _auc(values: Numbers, labels: NDArray[np.bool_]) -> float:
@@ -240,7 +240,7 @@ def _auc(values: Numbers, labels: NDArray[np.bool_]) -> float:
 
 def _grouped(groups: Sequence[str | None]) -> Iterator[list[int]]:
     """Yield the rows of each group; rows without a group are one each."""
-    found: dict[object, list[int]] = {}
+    rows: dict[object, list[int]] = {}
     for i, group in enumerate(groups):
-        found.setdefault(i if group is None else group, []).append(i)
-    yield from found.values()
+        rows.setdefault(i if group is None else group, []).append(i)
+    yield from rows.values()

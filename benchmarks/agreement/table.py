@@ -1,23 +1,23 @@
 """One table from labels and scores: statistics side by side, what they cost, what was not scored."""
 
 import json
+import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from .comparison import Comparison, Pair
-from .facts import OURS, read_facts
-from .labels import Label, read_labels, replace_file
-from .lines import Key, Line, draw_sd, read_lines, together
+from .files import OURS, Key, Label, Line, Mark, read_records, read_runs, replace_file
 from .markdown import document
-from .readings import comparisons
+from .readings import Comparison, comparisons
 from .rows import DataError
-from .statistics import Estimate, difference, estimate
+from .statistics import Estimate, Measure, difference, estimate
+
+Pair = tuple[Label, Line]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class SystemFigure:
     """What one system comes to by one statistic.
 
     Attributes:
@@ -57,7 +57,7 @@ class Entry:
     statistic: str
     of: int
     floors: Mapping[str, float | None]
-    systems: tuple[Found, ...]
+    systems: tuple[SystemFigure, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,9 +86,9 @@ class Cost:
     rows: int
     scored: int
     unscored: Mapping[str, int]
-    calls: int | None
-    input_tokens: int | None
-    output_tokens: int | None
+    calls: float | None
+    input_tokens: float | None
+    output_tokens: float | None
     seconds: float | None
     draw_sd: float | None
 
@@ -99,18 +99,21 @@ def write_table(out: Path) -> tuple[Path, Path]:
     Raises:
         DataError: There are none, or they are of another form.
     """
-    labels = {(label.file, label.id): label for label in read_labels(out / "rows.jsonl")}
-    scores = {path.stem: read_lines(path) for path in sorted((out / "scores").glob("*.jsonl"))}
-    if not scores:
+    labels = {(label.file, label.id): label for label in read_records(out / "rows.jsonl", Label)}
+    names = sorted((path.stem for path in (out / "scores").glob("*.jsonl")), key=lambda name: (name != OURS, name))
+    if not names:
         raise DataError(f"{out}: holds no scores; run the benchmark first")
-    ordered = {name: scores[name] for name in sorted(scores, key=lambda name: (name != OURS, name))}
-    entries, costs = list(_entries(labels, ordered)), list(_costs(labels, ordered))
-    facts = read_facts(out / "run.json")
-    described = {name: asdict(each) for name, each in facts.items()}
-    content = {"systems": described, "table": [asdict(e) for e in entries], "cost": [asdict(c) for c in costs]}
+    scores = {name: read_records(out / "scores" / f"{name}.jsonl", Line) for name in names}
+    entries, costs = list(_entries(labels, scores)), list(_costs(labels, scores))
+    runs = read_runs(out / "run.json")
+    content = {
+        "systems": {name: info.model_dump() for name, info in runs.items()},
+        "table": [asdict(entry) for entry in entries],
+        "cost": [asdict(cost) for cost in costs],
+    }
     markdown, data = out / "table.md", out / "table.json"
     replace_file(data, [json.dumps(content, indent=1, allow_nan=False)])
-    replace_file(markdown, [document(facts, entries, costs)])
+    replace_file(markdown, [document(runs, entries, costs)])
     return markdown, data
 
 
@@ -118,88 +121,70 @@ def _entries(labels: Mapping[tuple[str, str], Label], scores: Mapping[str, list[
     by_system = {name: _by_row(lines) for name, lines in scores.items()}
     for file, metric in _kinds(labels):
         of_file = [label for label in labels.values() if label.file == file]
-        given = {
-            name: [
-                (label, lines[label.file, label.id, metric])
-                for label in of_file
-                if (label.file, label.id, metric) in lines
-            ]
-            for name, lines in by_system.items()
-        }
         targets = dict.fromkeys(name for label in of_file for name in label.target)
-        for comparison in comparisons(of_file[0].task, metric, tuple(targets)):
+        for comparison in comparisons(of_file[0].task, metric, targets):
             # Not every row has every label. ("relevant" is no target: it is on each row of its task.)
-            labelled = {
-                each.id for each in of_file if comparison.label in each.target or comparison.label not in targets
-            }
-            having = {
-                name: [
-                    (label, line)
-                    for label, line in pairs
-                    if label.id in labelled and line.value is not None and comparison.has(line)
-                ]
-                for name, pairs in given.items()
-            }
-            having = {name: pairs for name, pairs in having.items() if pairs}
+            labelled = [
+                label for label in of_file if comparison.label in label.target or comparison.label not in targets
+            ]
+            having: dict[str, list[Pair]] = {}
+            for name, lines in by_system.items():
+                for label in labelled:
+                    line = lines.get((label.file, label.id, metric))
+                    if line is not None and line.value is not None and comparison.take(line) is not None:
+                        having.setdefault(name, []).append((label, line))
             if having:
                 yield _entry(file, metric, len(labelled), comparison, having)
 
 
 def _entry(file: str, metric: str, of: int, comparison: Comparison, having: Mapping[str, Sequence[Pair]]) -> Entry:
-    first = next(iter(having.values()))
-    floors = {name: estimate(measure(first)) for name, measure in comparison.floors.items()}
+    first = [label for label, _ in next(iter(having.values()))]
+    floors = {name: estimate(comparison.statistic(floor(first), first)) for name, floor in comparison.floors.items()}
     return Entry(
         file=file,
         metric=metric,
         reading=comparison.reading,
         label=comparison.label,
-        statistic=comparison.statistic,
+        statistic=comparison.name,
         of=of,
-        floors={name: None if found is None else found.value for name, found in floors.items()},
-        systems=tuple(_found(name, comparison, pairs, having.get(OURS)) for name, pairs in having.items()),
+        floors={name: None if floor is None else floor.value for name, floor in floors.items()},
+        systems=tuple(_figure(name, comparison, pairs, having.get(OURS)) for name, pairs in having.items()),
     )
 
 
-def _found(system: str, comparison: Comparison, pairs: Sequence[Pair], ours: Sequence[Pair] | None) -> Found:
-    own = estimate(comparison.measure(pairs))
+def _figure(system: str, comparison: Comparison, pairs: Sequence[Pair], ours: Sequence[Pair] | None) -> SystemFigure:
+    def measure(pairs: Sequence[Pair]) -> Measure:
+        return comparison.statistic([comparison.take(line) for _, line in pairs], [label for label, _ in pairs])
+
+    own = estimate(measure(pairs))
     if system == OURS or ours is None:
-        return Found(system=system, rows=len(pairs), estimate=own)
-    here, there = {label.id for label, _ in pairs}, {label.id for label, _ in ours}
-    ours_shared = [pair for pair in ours if pair[0].id in here]
-    theirs_shared = [pair for pair in pairs if pair[0].id in there]
-    return Found(
-        system=system,
-        rows=len(pairs),
-        estimate=own,
-        shared=len(ours_shared),
-        ours_minus=difference(comparison.measure(ours_shared), comparison.measure(theirs_shared)),
-    )
+        return SystemFigure(system=system, rows=len(pairs), estimate=own)
+    both = {label.id for label, _ in pairs} & {label.id for label, _ in ours}
+    ours, theirs = ([pair for pair in each if pair[0].id in both] for each in (ours, pairs))
+    ours_minus = difference(measure(ours), measure(theirs))
+    return SystemFigure(system=system, rows=len(pairs), estimate=own, shared=len(both), ours_minus=ours_minus)
 
 
 def _costs(labels: Mapping[tuple[str, str], Label], scores: Mapping[str, list[Line]]) -> Iterator[Cost]:
     for file, metric in _kinds(labels):
         for system, lines in scores.items():
             own = [line for line in lines if line.metric == metric and line.file == file and line.key[:2] in labels]
-            if own:
-                yield _cost(file, metric, system, own)
-
-
-def _cost(file: str, metric: str, system: str, lines: list[Line]) -> Cost:
-    rows = list(_by_row(lines).values())
-    return Cost(
-        file=file,
-        metric=metric,
-        system=system,
-        version=", ".join(sorted({line.version for line in lines} - {""})),
-        rows=len(rows),
-        scored=sum(row.value is not None for row in rows),
-        unscored=dict(Counter(row.unscored for row in rows if row.unscored is not None)),
-        calls=_sum([row.calls for row in rows]),
-        input_tokens=_sum([row.input_tokens for row in rows]),
-        output_tokens=_sum([row.output_tokens for row in rows]),
-        seconds=None if any(row.seconds is None for row in rows) else sum(row.seconds or 0.0 for row in rows),
-        draw_sd=draw_sd(lines),
-    )
+            rows = list(_by_row(own).values())
+            if rows:
+                yield Cost(
+                    file=file,
+                    metric=metric,
+                    system=system,
+                    version=", ".join(sorted({line.version for line in own} - {""})),
+                    rows=len(rows),
+                    scored=sum(row.value is not None for row in rows),
+                    unscored=dict(Counter(row.unscored for row in rows if row.unscored is not None)),
+                    calls=_sum(row.calls for row in rows),
+                    input_tokens=_sum(row.input_tokens for row in rows),
+                    output_tokens=_sum(row.output_tokens for row in rows),
+                    seconds=_sum(row.seconds for row in rows),
+                    draw_sd=draw_sd(own),
+                )
 
 
 def _kinds(labels: Mapping[tuple[str, str], Label]) -> list[tuple[str, str]]:
@@ -207,13 +192,68 @@ def _kinds(labels: Mapping[tuple[str, str], Label]) -> list[tuple[str, str]]:
     return sorted({(label.file, metric) for label in labels.values() for metric in label.metrics})
 
 
-def _by_row(lines: Sequence[Line]) -> dict[Key, Line]:
+def _draws(lines: Iterable[Line]) -> dict[Key, list[Line]]:
     draws: dict[Key, list[Line]] = {}
     for line in lines:
         draws.setdefault(line.key, []).append(line)
-    return {key: together(each) for key, each in draws.items()}
+    return draws
 
 
-def _sum(values: Sequence[int | None]) -> int | None:
+def _by_row(lines: Iterable[Line]) -> dict[Key, Line]:
+    return {key: together(each) for key, each in _draws(lines).items()}
+
+
+def together(draws: Sequence[Line]) -> Line:
+    """Return what several draws of one row come to: means; sentences that more than half of the draws chose.
+
+    Draws that were not scored are left out; where none was, the first stands for all. Costs are the sum.
+
+    Example:
+        >>> both = [Line(file="f", id="1", metric="m", value=value, calls=1, draw=i) for i, value in enumerate((0, 1))]
+        >>> together(both).value, together(both).calls
+        (0.5, 2)
+    """
+    if len(draws) == 1:
+        return draws[0]
+    scored = [line for line in draws if line.value is not None]
+    first = scored[0] if scored else draws[0]
+    costs = ("calls", "input_tokens", "output_tokens", "seconds")
+    changes = {name: _sum(getattr(line, name) for line in draws) for name in costs}
+    if scored:
+        names = [name for name in first.parts if all(name in line.parts for line in scored)]
+        marks = zip(*(line.sentences or () for line in scored), strict=True)
+        changes |= {
+            "value": _mean([line.value for line in scored]),
+            "parts": {name: _mean([line.parts[name] for line in scored]) for name in names},
+            "sentences": None if first.sentences is None else tuple(map(_voted, marks)),
+        }
+    return first.model_copy(update=changes)
+
+
+def _voted(marks: Sequence[Mark]) -> Mark:
+    passage, number, _, _ = marks[0]
+    return passage, number, 2 * sum(mark[2] for mark in marks) > len(marks), _mean([mark[3] for mark in marks])
+
+
+def draw_sd(lines: Iterable[Line]) -> float | None:
+    """Return the standard deviation of the value between draws of one row, pooled; None where no row has two.
+
+    Example:
+        >>> lines = [Line(file="f", id="1", metric="m", value=value, draw=i) for i, value in enumerate((0.4, 0.6))]
+        >>> round(draw_sd(lines), 3)
+        0.141
+    """
+    draws = _draws(lines).values()
+    several = [values for each in draws if len(values := [x.value for x in each if x.value is not None]) > 1]
+    squares = math.fsum((value - math.fsum(each) / len(each)) ** 2 for each in several for value in each)
+    return math.sqrt(squares / sum(len(each) - 1 for each in several)) if several else None
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None
+    return math.fsum(known) / len(known) if known and len(known) == len(values) else None
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    known = list(values)
+    return None if None in known else sum(value for value in known if value is not None)

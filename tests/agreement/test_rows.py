@@ -1,8 +1,7 @@
 """What is read, what is refused and how it is said."""
 
 import pytest
-from agreement.gold import GoldSplitter
-from agreement.rows import DataError, read_folder
+from agreement.rows import DataError, GoldSplitter, read_folder
 
 from .data import response_row, sentences_row, summary_row, tiny, write
 
@@ -44,21 +43,21 @@ def used(**fields):
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ([1], "is no JSON object"),
-        ({}, "use: is missing; it has to be an object"),
+        ([1], "the line: Input should be a valid dictionary"),
+        ({}, "(use|id): Field required"),
         (used(metric="Faithfulness"), "use.metric: 'Faithfulness' is none of ContextRelevancy,"),
         (used(task="ranking"), "use.task: 'ranking' begins with none of pairwise,"),
         (
             used(target={"relevant": [[9, 0]], "share": 0}),
             r"relevant: \[9, 0\] is no \[passage, sentence\] of this row",
         ),
-        (used(target={"relevant": [], "share": float("nan")}), "use.target.share: nan is no number"),
-        (changed(id=""), "id: is empty"),
+        (used(target={"relevant": [], "share": float("nan")}), "use.target.*share: Input should be a finite number"),
+        (changed(id=""), "id: String should have at least 1 character"),
         (changed(sentences=[["One."]]), "sentences: has 1 lists for 2 retrieved_contexts"),
         (changed(sentences=[["and sleeps.", "The zebrafinch"], []]), "number 1 is not in its passage, or not behind"),
         (
             used(target={"relevant": [], "share": 0}) | {"retrieved_contexts": [1], "sentences": [[]]},
-            "retrieved_contexts.* is int, not text",
+            "retrieved_contexts.0: Input should be a valid string",
         ),
         (changed(source="x"), "source: stands beside retrieved_contexts"),
         (response_row(1, 0.5, "binary (x)"), "use.target: 0.5 is neither 0, 1 nor null"),

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from agreement.lines import read_lines
+from agreement.files import Line, read_records
 from agreement.rows import DataError, read_folder
 from agreement.scoring import FAILED_IN_A_ROW, JudgeError, Settings, score_folder
 from agreement.table import write_table
@@ -14,10 +14,8 @@ from .data import MARK, judge, tiny, write
 
 
 def run(folder, out, llm, *, limit=None, **settings):
-    score_folder(
-        read_folder(folder), read_folder(folder, limit), out, Settings(limit=limit, **settings), llm, FakeEmbedder()
-    )
-    return read_lines(out / "scores" / f"{settings.get('name', 'ragstone')}.jsonl")
+    score_folder(read_folder(folder), read_folder(folder, limit), out, Settings(**settings), llm, FakeEmbedder())
+    return read_records(out / "scores" / f"{settings.get('name', 'ragstone')}.jsonl", Line)
 
 
 def test_every_row_gets_a_line(tmp_path):
@@ -54,7 +52,7 @@ def test_a_run_that_broke_off_goes_on(tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         run(folder, out, FakeLLM(until_called_off, asking="one_by_one"))
-    kept = read_lines(out / "scores" / "ragstone.jsonl")
+    kept = read_records(out / "scores" / "ragstone.jsonl", Line)
     rest = judge()
     whole = run(folder, out, rest)
     before = {(request.task, request.user) for request in llm.requests[:20]}
@@ -100,7 +98,7 @@ def test_a_judge_that_is_gone_ends_the_run(tmp_path):
     gone = FakeLLM(lambda request: ConnectionError("nobody there"), asking="one_by_one")
     with pytest.raises(JudgeError, match="failed 20 times in a row. Run the same command again"):
         run(folder, tmp_path / "out", gone)
-    lines = read_lines(tmp_path / "out" / "scores" / "ragstone.jsonl")
+    lines = read_records(tmp_path / "out" / "scores" / "ragstone.jsonl", Line)
     assert [line.unscored for line in lines] == ["judge_error"] * FAILED_IN_A_ROW
     back = run(folder, tmp_path / "out", judge())
     assert len(back) == 48

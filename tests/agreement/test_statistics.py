@@ -5,7 +5,7 @@ import random
 
 import numpy as np
 import pytest
-from agreement.sentences import sentence_f1, sentence_precision, sentence_recall
+from agreement.readings import sentence_f1, sentence_precision, sentence_recall
 
 from agreement import statistics as st
 

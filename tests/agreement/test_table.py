@@ -3,10 +3,9 @@
 import json
 
 import pytest
-from agreement.labels import Label, keep_labels
-from agreement.lines import Line, read_lines, together
+from agreement.files import Label, Line, read_records, write_records
 from agreement.rows import DataError, read_folder
-from agreement.table import write_table
+from agreement.table import together, write_table
 
 from .data import tiny
 
@@ -14,7 +13,7 @@ from .data import tiny
 @pytest.fixture
 def out(tmp_path):
     """A folder with the labels of the tiny rows, and no scores."""
-    keep_labels(
+    write_records(
         tmp_path / "out" / "rows.jsonl",
         (Label.of(row) for rows in read_folder(tiny(tmp_path / "data")).values() for row in rows),
     )
@@ -91,14 +90,14 @@ def test_systems_side_by_side(out):
 def test_lines_of_another_form_are_named(out, line):
     path = put(out, "peer", [pair_line(0, 1.0)])
     path.write_text(f"{path.read_text()}{line}\n")
-    with pytest.raises(DataError, match=r"peer\.jsonl, line 2: is no line of scores"):
-        read_lines(path)
+    with pytest.raises(DataError, match=r"peer\.jsonl, line 2: is no line of a row"):
+        read_records(path, Line)
 
 
 def test_a_line_that_a_kill_cut_short_is_passed_over(out):
     path = put(out, "peer", [pair_line(0, 1.0)])
     path.write_text(path.read_text() + '{"file": "pai')
-    assert [line.id for line in read_lines(path)] == ["r0"]
+    assert [line.id for line in read_records(path, Line)] == ["r0"]
 
 
 def test_draws_are_averaged():
