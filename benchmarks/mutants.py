@@ -37,7 +37,7 @@ class Mutant(NamedTuple):
 
 TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests): name, old text, new text
     # Metrics
-    ("core/ragstone/metrics/scoring.py", "core/test_context_relevancy.py core/test_response_relevancy.py"): [
+    ("core/ragstone/metrics/items.py", "core/test_context_relevancy.py core/test_response_relevancy.py"): [
         ("odds_tie", "share > 0.5", "share >= 0.5"),
         ("odds_share", "yes / (yes + no)", "no / (yes + no)"),
         ("cosine_norm", "(rows * rows).sum(", "abs(rows).sum("),
@@ -86,7 +86,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("base_limit", "(size := tokens(system, user)) > self._limit", "(size := tokens(system, user)) < 0"),
     ],
     # Replies and prompts
-    ("core/ragstone/judging/schema.py", "core/test_parsing.py"): [
+    ("core/ragstone/judging/reply.py", "core/test_parsing.py"): [
         ("reply_duplicate_key", "if len(value) != len(pairs):", "if len(value) > len(pairs):"),
         ("reply_keys", "if value.keys() != fields.keys():", "if not value.keys() <= fields.keys():"),
         ("reply_strict", "if type(value) is not _TYPES[kind]:", "if not isinstance(value, _TYPES[kind]):"),
@@ -111,7 +111,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("prompt_one_line", '_LINE_BREAKS.sub(" ", text).strip()', "text.strip()"),
         ("prompt_one_pass", "values.get(place[1], place[0])", "values.get(place[1], '')"),
     ],
-    ("core/ragstone/judging/drivers.py", "core/test_sharing.py core/test_costs.py"): [
+    ("core/ragstone/judging/flow.py", "core/test_sharing.py core/test_costs.py"): [
         ("drivers_stop_paying", "while not failures and left:", "while left:"),
         ("drivers_order", "replies[place] = call(request)", "replies[len(replies)] = call(request)"),
     ],
@@ -128,8 +128,8 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
     ],
     ("core/ragstone/text/_pysbd.py", "text"): [
         ("align_position", "position = ink.start() + len(sentence)", "position = ink.start()"),
+        ("easy_pairs", "if 2 * pairs != count:", "if 2 * pairs > count:"),
     ],
-    ("core/ragstone/text/_easy.py", "text"): [("easy_pairs", "if 2 * pairs != count:", "if 2 * pairs > count:")],
     ("core/ragstone/text/sentences.py", "languages/test_scripts.py"): [
         ("scripts_japanese", '["ja"] * 10 > words["zh"]', '["ja"] > words["zh"]'),
     ],

@@ -17,8 +17,8 @@ from typing import Any
 
 import pysbd
 
-from ragstone.text import WINDOW, _pysbd, split_sentences
-from ragstone.text._easy import easy_starts
+from ragstone.text import WINDOW, split_sentences
+from ragstone.text._pysbd import easy_starts
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 DATA = REPOSITORY.parent / "shared/data/dev"
@@ -80,9 +80,8 @@ def agreement(folder: Path, limit: int | None) -> None:
     if not chosen:
         print(f"No development data in {folder}: agreement not measured.\n")
         return
-    abbreviations = _pysbd.english_abbreviations()
     short = [text for text in chosen if text.strip() and len(text) <= WINDOW]
-    easy = [text for text in short if easy_starts(text.lstrip(), abbreviations) is not None]
+    easy = [text for text in short if easy_starts(text.lstrip()) is not None]
     same_texts = same_sentences = sentences = 0
     for text in chosen:
         expected = plain.segment(text)

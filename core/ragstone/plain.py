@@ -177,3 +177,18 @@ def _number_or_text(value: Real | Decimal | date | time | UUID | PurePath | Enum
 def _name(key: object, depth: int) -> str:
     plain = _plain(key, None, depth)
     return plain if isinstance(plain, str) else json.dumps(plain)
+
+
+def as_dict(value: object) -> dict[str, object]:
+    """Return `value` if it is a JSON object, else an empty one."""
+    return cast("dict[str, object]", value) if isinstance(value, dict) else {}
+
+
+def as_list(value: object) -> list[object]:
+    """Return `value` if it is a JSON array, else an empty one."""
+    return cast("list[object]", value) if isinstance(value, list) else []
+
+
+def as_count(value: object) -> int | None:
+    """Return `value` if it is a number of tokens, else None."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

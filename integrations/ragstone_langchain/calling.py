@@ -14,7 +14,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import Runnable
 
 from ragstone.identity import settings_of
-from ragstone.judging.values import as_count, as_dict
+from ragstone.plain import as_count, as_dict
 from ragstone_langchain.tracing import call_untraced, start_untraced
 
 if TYPE_CHECKING:

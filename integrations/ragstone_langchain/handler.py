@@ -8,7 +8,7 @@ from uuid import UUID
 
 from langchain_core.callbacks.base import BaseCallbackHandler
 
-from ragstone.metrics.options import check_members
+from ragstone.metrics.base import check_members
 from ragstone_langchain.messages import kind
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from ragstone.judging.adapting import (
     was_cut_off,
     why_it_ended,
 )
-from ragstone.judging.values import as_count, as_dict, as_list
-from ragstone.metrics.options import check_count, check_option
+from ragstone.metrics.base import check_count, check_option
+from ragstone.plain import as_count, as_dict, as_list
 from ragstone_langchain.calling import Calling, check_timeout, identity_settings, input_limit, model_name
 from ragstone_langchain.messages import text_of
 from ragstone_langchain.tracing import judge_config, without_callbacks

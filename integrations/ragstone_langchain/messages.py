@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeGuard, cast
 
 from pydantic import BaseModel
 
-from ragstone.judging.values import as_dict, as_list
+from ragstone.plain import as_dict, as_list
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage

@@ -14,8 +14,8 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 from ragstone.judge import Asking, LLMReply, LLMRequest
 from ragstone.judging.adapting import is_constrained, read_reply, spelled_out, why_it_ended
-from ragstone.judging.values import as_count, as_dict, as_list
-from ragstone.metrics.options import check_count, check_option
+from ragstone.metrics.base import check_count, check_option
+from ragstone.plain import as_count, as_dict, as_list
 from ragstone_llama_index.shared_model import SharedModel, defined_by
 from ragstone_llama_index.tracing import suppress_tracing
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from ragstone.bridge import Bridge
 from ragstone.errors import secrets_in
 from ragstone.identity import settings_of
-from ragstone.judging.values import as_dict
+from ragstone.plain import as_dict
 from ragstone_llama_index.tracing import SilentCallbacks
 
 M = TypeVar("M", bound=BaseModel)

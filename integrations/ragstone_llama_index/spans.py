@@ -22,8 +22,8 @@ from llama_index_instrumentation.span import BaseSpan
 from llama_index_instrumentation.span_handlers import BaseSpanHandler
 from pydantic import BaseModel
 
-from ragstone.judging.values import as_dict
 from ragstone.monitor.run_tree import Run
+from ragstone.plain import as_dict
 from ragstone_llama_index.recorder import AppSample, Recorder
 from ragstone_llama_index.responses import Mode, answer_in, contexts_of, nodes_in, texts_of
 from ragstone_llama_index.tracing import JUDGE_TAG

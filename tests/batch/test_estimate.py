@@ -22,7 +22,7 @@ from ragstone import (
 from ragstone.batch.estimation import estimate
 from ragstone.cli.main import cli
 from ragstone.judging import ask, tokens
-from ragstone.judging.schema import record, whole
+from ragstone.judging.reply import record, whole
 from ragstone.sources import rows_of
 from ragstone.testing import FakeEmbedder, FakeLLM
 from ragstone.text import split_sentences

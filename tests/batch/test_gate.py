@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ragstone import BaseLLM, LLMReply, LLMRequest
-from ragstone.judging.flow import EmbedRequest, Meter
+from ragstone.judging import EmbedRequest, Meter
 from ragstone.limits.gate import RequestGate
 from ragstone.testing import FakeEmbedder, FakeLLM
 

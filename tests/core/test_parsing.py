@@ -21,7 +21,7 @@ from ragstone.judging import (
     unfence,
     whole,
 )
-from ragstone.judging.schema import bare_json
+from ragstone.judging.reply import bare_json
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

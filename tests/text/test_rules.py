@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragstone.text import WINDOW, _easy, _pysbd, languages, split_sentences
-from ragstone.text._easy import easy_starts
-from ragstone.text._pysbd import align
+from ragstone.text import WINDOW, _pysbd, languages, split_sentences
+from ragstone.text._pysbd import align, easy_starts
 
 TEXT = (
     "the The cat a A I i ii c is no No p Mr Dr e.g U.S U.S.A etc art may town Élan été 1 12 123 1984 3.5 "
@@ -66,7 +65,7 @@ def test_looking_at_fewer_abbreviations_changes_nothing(text, language):
     )
 )
 def test_easy_text_is_split_as_pysbd_does(text):
-    starts = easy_starts(text, _pysbd.english_abbreviations())
+    starts = easy_starts(text)
     if starts is not None:  # not held against `segment`, which now and then misplaces a sentence of such text
         assert [0, *starts] == align(text, rules_of(text, "en"))
 
@@ -118,7 +117,7 @@ HARD = [
 
 @pytest.mark.parametrize("text", EASY, ids=range(len(EASY)))
 def test_what_is_easy(text):
-    starts = easy_starts(text, _pysbd.english_abbreviations())
+    starts = easy_starts(text)
     assert starts is not None
     assert [0, *starts] == align(text, rules_of(text, "en"))
     assert [s.text for s in split_sentences(text)] == plain("en").segment(text)
@@ -126,14 +125,14 @@ def test_what_is_easy(text):
 
 def test_what_is_not_easy():
     for text in HARD:
-        assert easy_starts(text, _pysbd.english_abbreviations()) is None, text
+        assert easy_starts(text) is None, text
         assert [s.text for s in split_sentences(text)] == plain("en").segment(text)
 
 
 def test_the_abbreviations_are_pysbds():
     known = plain("en").language_module.Abbreviation
-    assert sorted(known.PREPOSITIVE_ABBREVIATIONS) == sorted(_easy._BEFORE_NAME.pattern.split("|"))
-    assert sorted(known.NUMBER_ABBREVIATIONS) == sorted(_easy._BEFORE_NUMBER.pattern.split("|"))
+    assert sorted(known.PREPOSITIVE_ABBREVIATIONS) == sorted(_pysbd._BEFORE_NAME.pattern.split("|"))
+    assert sorted(known.NUMBER_ABBREVIATIONS) == sorted(_pysbd._BEFORE_NUMBER.pattern.split("|"))
     # Those with a period in them, and those that end like "I" or "I.V", have rules of their own.
     dotted = {a for a in known.ABBREVIATIONS if not a.isalpha()}
     assert dotted == {"u.s", "e.g", "i.e", "ph.d", "d.phil", "dr.phil", "dr.philos"}
@@ -145,7 +144,7 @@ def test_a_window_of_marks_is_looked_at_to_its_end():
     for unit in ["'s ", " '", "‘", " ‘a", "“", "[", "(", '"', "\n", "-", "--", "a", "a.b", ". ", "!\n"]:
         text = "x" + unit * (WINDOW // len(unit))
         for whole in (text, text + "x."):
-            starts = easy_starts(whole, _pysbd.english_abbreviations())
+            starts = easy_starts(whole)
             assert starts is None or all(0 < start < len(whole) for start in starts)
 
 

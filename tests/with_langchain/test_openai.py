@@ -14,7 +14,7 @@ from langchain_openai import ChatOpenAI
 from openai import AsyncOpenAI
 
 from ragstone import ContextRelevancy, LLMRequest, Sample
-from ragstone.judging.schema import listing, record, whole
+from ragstone.judging.reply import listing, record, whole
 from ragstone_langchain import LangChainLLM
 
 from ..support.openai_server import Answer, chat, error  # noqa: TID252

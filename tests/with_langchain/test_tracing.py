@@ -24,7 +24,7 @@ from langgraph.graph import START, StateGraph
 import ragstone
 import ragstone_langchain
 from ragstone import LLMRequest
-from ragstone.judging.schema import listing, record, whole
+from ragstone.judging.reply import listing, record, whole
 from ragstone_langchain import LangChainLLM
 from ragstone_langchain.llm import judge_prompt
 

@@ -10,13 +10,12 @@ from math import isfinite
 from typing import TYPE_CHECKING, cast
 
 from ragstone.errors import unscored
-from ragstone.judge import LLMReply, LLMRequest
-from ragstone.judging.drivers import advance
-from ragstone.judging.flow import EmbedRequest, Flow, Meter
+from ragstone.judge import LLMReply, LLMRequest, Meter
+from ragstone.judging.flow import EmbedRequest, Flow, advance
 from ragstone.judging.prompt import tokens
-from ragstone.judging.values import as_dict, as_list
 from ragstone.metrics.base import Metric
 from ragstone.outcome import Outcome, Unscored, UnscoredReason
+from ragstone.plain import as_dict, as_list
 from ragstone.sample import BadLine, Sample
 from ragstone.sources import Source, rows_of
 from ragstone.text.plain import text_table
@@ -284,14 +283,14 @@ def _followed(flow: Flow[Outcome], rounds: list[_Round]) -> Outcome | None:
     replies: tuple[object, ...] | None = None
     try:
         for _ in range(_MOST_ROUNDS):
-            done, value = advance(flow, replies)
-            if done:
-                return cast("Outcome", value)
-            replies = tuple([_vectors(r) if isinstance(r, EmbedRequest) else synthetic_reply(r) for r in value])
-            asked = [request for request in value if isinstance(request, LLMRequest)]
+            step = advance(flow, replies)
+            if not isinstance(step, tuple):
+                return step
+            replies = tuple([_vectors(r) if isinstance(r, EmbedRequest) else synthetic_reply(r) for r in step])
+            asked = [request for request in step if isinstance(request, LLMRequest)]
             prompts = sum(tokens(request.system, request.user) for request in asked)
             written = sum(tokens(reply.text) for reply in replies if isinstance(reply, LLMReply))
-            rounds.append((len(asked), len(value) - len(asked), prompts, written))
+            rounds.append((len(asked), len(step) - len(asked), prompts, written))
         return None
     finally:
         flow.close()
@@ -313,7 +312,7 @@ def synthetic_reply(request: LLMRequest) -> LLMReply:
     - Without a schema: such a text.
 
     Example:
-        >>> from ragstone.judging.schema import TEXT, listing, record
+        >>> from ragstone.judging.reply import TEXT, listing, record
         >>> reply = synthetic_reply(LLMRequest("demo.claims", "", "One. Two. Three.", record(claims=listing(TEXT))))
         >>> len(json.loads(reply.text)["claims"])
         2

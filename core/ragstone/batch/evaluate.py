@@ -17,8 +17,7 @@ from ragstone.batch.progress import Progress, Shown, above_bar
 from ragstone.batch.runner import Runner
 from ragstone.judge import LLM, Embedder
 from ragstone.limits.gate import RequestGate
-from ragstone.metrics.base import Metric
-from ragstone.metrics.options import check_count
+from ragstone.metrics.base import Metric, check_count
 from ragstone.outcome import Score
 from ragstone.registry import RegistryError, make_embedder, make_llm, make_metric, needs_embedder
 from ragstone.reporting.report import Report

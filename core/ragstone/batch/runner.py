@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from ragstone.batch.claiming import ClaimedOutcomes, Claiming, Outcomes
 from ragstone.batch.feed import Item, ThreadedRows
-from ragstone.errors import unscored
-from ragstone.judging.flow import CannotScore, Meter
+from ragstone.errors import CannotScore, unscored
+from ragstone.judge import Meter
 from ragstone.keys import metric_key, outcome_key, sample_key
 from ragstone.limits.gate import RequestGate
 from ragstone.limits.limiter import GateClosed

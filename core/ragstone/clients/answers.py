@@ -4,7 +4,7 @@ import json
 from typing import TYPE_CHECKING, cast
 
 from ragstone.clients.access import Access
-from ragstone.judging.values import as_dict, as_list
+from ragstone.plain import as_dict, as_list
 
 if TYPE_CHECKING:
     import numpy as np

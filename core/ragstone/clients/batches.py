@@ -8,7 +8,7 @@ from typing import Any
 from ragstone.clients.access import Access
 from ragstone.clients.answers import AnswerError, missing, read_json
 from ragstone.clients.connection import Call, Connection, Flow, load_openai
-from ragstone.judging.values import as_count, as_dict, as_list
+from ragstone.plain import as_count, as_dict, as_list
 
 ENDPOINT = "/v1/chat/completions"
 _MARK = "ragstone"

@@ -10,7 +10,7 @@ from ragstone.clients.answers import missing, read_json
 from ragstone.judge import LLMReply, LLMRequest
 from ragstone.judging.adapting import REFUSALS, is_constrained, read_reply, schema_name, spelled_out, why_it_ended
 from ragstone.judging.reply import is_same_answer
-from ragstone.judging.values import as_count, as_dict, as_list
+from ragstone.plain import as_count, as_dict, as_list
 
 Droppable = Literal["response_format", "temperature", "seed", "logprobs"]
 """What a request can do without, when the server does not take it."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ragstone.distributed.chunk import WorkerSession
 from ragstone.distributed.spec import Spec
-from ragstone.metrics.options import check_count
+from ragstone.metrics.base import check_count
 from ragstone.reporting import MetricInfo, Report
 from ragstone.sample import BadLine, Row, Sample
 from ragstone.sources import Source, rows_of

@@ -10,8 +10,7 @@ from pydantic import ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 
 from ragstone.errors import describe
 from ragstone.judge import LLM, Embedder
-from ragstone.metrics.base import Metric
-from ragstone.metrics.options import check_count
+from ragstone.metrics.base import Metric, check_count
 from ragstone.registry import NullJudge, RegistryError, check_name, make_embedder, make_llm, make_metric, needs_embedder
 
 _VERSION = 1

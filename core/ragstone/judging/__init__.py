@@ -1,19 +1,24 @@
 """How the judge is asked: prompts with fenced data, rounds of requests, strictly read replies."""
 
-from ragstone.judging.flow import CannotScore, EmbedRequest, Flow, Meter, ask, both, each, embed
+from ragstone.errors import CannotScore
+from ragstone.judge import Meter
+from ragstone.judging.flow import EmbedRequest, Flow, ask, both, each, embed
 from ragstone.judging.prompt import fence, numbered, one_line, tokens
-from ragstone.judging.reply import Answer, bare_answer, parse_choice, unfence
-from ragstone.judging.schema import (
+from ragstone.judging.reply import (
     FLAG,
     TEXT,
+    Answer,
     BadReply,
+    bare_answer,
     distinct,
     keyed,
     listing,
     one_of,
     parse,
+    parse_choice,
     parse_json,
     record,
+    unfence,
     whole,
 )
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ragstone.judge import LLMReply, LLMRequest
 from ragstone.judging.reply import EMPHASIS, QUOTES, STOPS, bare_answer, find_thoughts, is_answer, is_same_answer
-from ragstone.judging.values import as_dict, as_list
+from ragstone.plain import as_dict, as_list
 
 # 403 is OpenAI's for log-probabilities of reasoning models; 500 is llama.cpp's for a schema it cannot convert
 REFUSALS = frozenset({400, 403, 404, 422, 500, 501})

@@ -1,38 +1,30 @@
-"""A metric's algorithm as a generator.
+"""A metric's algorithm as a generator, and the two drivers that run it.
 
 A flow yields *rounds*: tuples of requests that do not depend on one another. It is sent their replies, in
-order, and returns its result in the end. It never calls anything itself, so one algorithm serves threads
-and an event loop (`ragstone.judging.drivers`), a provider's batch endpoint or a dry run, and is tested with `.send()`.
+order, and returns its result in the end. It never calls anything itself, so one algorithm serves threads (`run`)
+and an event loop (`arun`), a provider's batch endpoint or a dry run, and is tested with `.send()`.
 """
 
-from collections.abc import Callable, Generator, Sequence
+import contextvars
+import inspect
+import threading
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from dataclasses import dataclass, replace
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ragstone.errors import CannotScore
-from ragstone.judge import LLMReply, LLMRequest, Meter
+from ragstone.judge import LLM, Embedder, LLMReply, LLMRequest, Meter
 from ragstone.judging.prompt import one_line, sendable
-from ragstone.judging.reply import bare_answer
-from ragstone.judging.schema import BadReply
-
-__all__ = [
-    "CannotScore",
-    "EmbedRequest",
-    "Flow",
-    "Meter",
-    "Request",
-    "Round",
-    "ask",
-    "both",
-    "each",
-    "embed",
-    "of_draw",
-]
+from ragstone.judging.reply import BadReply, bare_answer
+from ragstone.outcome import Outcome, Score, Unscored
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+_THREADS = 32
 _APART = 1_000_000  # of the indices of draws; no flow asks one question so often; kept in journals, so it stays
 
 A = TypeVar("A")
@@ -50,6 +42,8 @@ class EmbedRequest:
 Request = LLMRequest | EmbedRequest
 Round = tuple[Request, ...]
 Flow = Generator[Round, tuple[Any, ...], T]
+Answering = Callable[[Request, LLM, Embedder | None], Awaitable[object]]
+"""How a request gets its reply: an `LLMReply`, or the vectors of an `EmbedRequest`; raises what the provider raises."""
 
 
 def ask(request: LLMRequest, parse: Callable[[LLMReply], T]) -> Flow[T]:
@@ -125,7 +119,7 @@ def each(flows: Sequence[Flow[T]]) -> Flow[list[T]]:
 
 def both(first: Flow[A], second: Flow[B]) -> Flow[tuple[A, B]]:
     """Run two flows of different results side by side."""
-    flows = cast("list[Flow[Any]]", [first, second])
+    flows: list[Flow[Any]] = [first, second]
     a, b = yield from each(flows)
     return a, b
 
@@ -134,10 +128,158 @@ def of_draw(request: LLMRequest, draw: int) -> LLMRequest:
     """Return a flow's request as the judge is asked it in a draw, counted from 0; the first one's is as it was.
 
     Whoever asks a judge asks it so, directly or in a provider's batch: a seed made of the index is then the same.
-
-    Example:
-        >>> request = LLMRequest(task="demo", system="", user="Why?", schema={}, sample_index=2)
-        >>> [of_draw(request, draw).sample_index for draw in range(3)]
-        [2, 1000002, 2000002]
     """
     return replace(request, sample_index=request.sample_index + draw * _APART) if draw else request
+
+
+def run(flow: Flow[Outcome], llm: LLM, embedder: Embedder | None = None, meter: Meter | None = None) -> Outcome:
+    """Drive a flow with the judge's sync half; the requests of a round go out in threads.
+
+    Needs no event loop and minds none, so it works inside a running one (and blocks it).
+    """
+    meter = meter or Meter()
+
+    def call(request: Request) -> object:
+        if isinstance(request, LLMRequest):
+            return _checked(llm.generate(request), llm)
+        return needed(embedder).embed(request.texts)
+
+    try:
+        replies: tuple[object, ...] | None = None
+        while True:
+            step = advance(flow, replies)
+            if not isinstance(step, tuple):
+                return _with_usage(step, meter)
+            meter.asking(step)
+            replies = (call(step[0]),) if len(step) == 1 else _in_threads(call, step)
+            meter.answered(replies)
+    finally:
+        flow.close()
+
+
+async def arun(
+    flow: Flow[Outcome],
+    llm: LLM,
+    embedder: Embedder | None = None,
+    meter: Meter | None = None,
+    *,
+    offload: bool = False,
+    answering: Answering | None = None,
+) -> Outcome:
+    """Drive a flow with the judge's async half on the running loop; a round's requests go out at once.
+
+    Args:
+        flow: What to run.
+        llm: The judge.
+        embedder: Where the flow embeds.
+        meter: Counts the cost; pass one to know it even when this raises.
+        offload: Step the flow in a thread, for samples so large that splitting and prompt building would
+            hold up the loop.
+        answering: What answers each request in place of the judge's async half, for runners that hold calls
+            back, share replies or bound their time. What it raises ends the flow and is raised here.
+    """
+    import asyncio  # loaded when first used: who scores in threads does without
+
+    meter = meter or Meter()
+    answer = answering or _ask
+
+    async def call(request: Request) -> object:
+        reply = await answer(request, llm, embedder)
+        return _checked(reply, llm) if isinstance(request, LLMRequest) else reply
+
+    try:
+        replies: tuple[object, ...] | None = None
+        while True:
+            step = await asyncio.to_thread(advance, flow, replies) if offload else advance(flow, replies)
+            if not isinstance(step, tuple):
+                return _with_usage(step, meter)
+            meter.asking(step)
+            replies = (await call(step[0]),) if len(step) == 1 else await _at_once(call, step)
+            meter.answered(replies)
+            await asyncio.sleep(0)  # calls that waited for this one's slot go out before we compute
+    finally:
+        # Cancelled while a thread steps it, a flow is dropped when that step ends.
+        if inspect.getgeneratorstate(flow) != inspect.GEN_RUNNING:
+            flow.close()
+
+
+def advance(flow: Flow[Outcome], replies: tuple[object, ...] | None) -> Round | Outcome:
+    """Advance the flow to its next round, or its outcome. StopIteration cannot cross a thread."""
+    try:
+        step: object = next(flow) if replies is None else flow.send(replies)
+    except StopIteration as stop:
+        outcome: object = stop.value
+        if not isinstance(outcome, (Score, Unscored)):
+            raise TypeError(f"a flow must return self._score(...), not {type(outcome).__name__}") from None
+        return outcome
+    if not isinstance(step, tuple):
+        raise TypeError(f"a flow must yield a tuple of requests, not {type(step).__name__}")
+    return cast("Round", step)
+
+
+def _in_threads(call: Callable[[Request], object], round_: Round) -> tuple[object, ...]:
+    replies: dict[int, object] = {}
+    failures: list[BaseException] = []
+    left = deque(enumerate(round_))
+    ended = SimpleQueue[None]()
+
+    def work() -> None:
+        while not failures and left:  # one failed: do not pay for the rest
+            try:
+                place, request = left.popleft()
+            except IndexError:
+                break
+            try:
+                replies[place] = call(request)
+            except BaseException as error:
+                failures.append(error)
+            ended.put(None)
+
+    # Daemon threads, which a pool's are not: a judge that hangs must not keep the interpreter from ending.
+    for i in range(min(_THREADS, len(round_))):
+        context = contextvars.copy_context()
+        threading.Thread(target=context.run, args=(work,), name=f"ragstone-{i}", daemon=True).start()
+    for _ in round_:
+        ended.get()
+        if failures:
+            raise failures[0]  # nor wait for it
+    return tuple([replies[place] for place in range(len(round_))])
+
+
+async def _at_once(call: Callable[[Request], Coroutine[Any, Any, object]], round_: Round) -> tuple[object, ...]:
+    import asyncio
+
+    tasks = [asyncio.ensure_future(call(request)) for request in round_]
+    try:
+        return tuple(await asyncio.gather(*tasks))
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
+
+
+async def _ask(request: Request, llm: LLM, embedder: Embedder | None) -> object:
+    if isinstance(request, LLMRequest):
+        return await llm.agenerate(request)
+    return await needed(embedder).aembed(request.texts)
+
+
+def _checked(reply: object, llm: LLM) -> LLMReply:
+    name = type(llm).__name__
+    if not isinstance(reply, LLMReply):
+        raise TypeError(f"{name}: generate and agenerate must return LLMReply, not {type(reply).__name__}")
+    if not isinstance(cast("object", reply.text), str):
+        raise TypeError(f"{name}: LLMReply.text must be str, not {type(reply.text).__name__}")
+    return reply
+
+
+def needed(embedder: Embedder | None) -> Embedder:
+    """Return the embedder; a TypeError where there is none."""
+    if embedder is None:
+        raise TypeError("this metric embeds texts: name an embedder (its field `embedder` holds one)")
+    return embedder
+
+
+def _with_usage(outcome: Outcome, meter: Meter) -> Outcome:
+    return outcome.model_copy(update={"usage": meter.usage()})

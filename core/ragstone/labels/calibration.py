@@ -17,8 +17,7 @@ from ragstone.errors import CannotScore
 from ragstone.judge import LLMRequest
 from ragstone.judging.flow import Flow, each
 from ragstone.judging.prompt import digest
-from ragstone.judging.reply import Answer
-from ragstone.judging.schema import BadReply, parse_json
+from ragstone.judging.reply import Answer, BadReply, parse_json
 from ragstone.metrics.base import CalibratedItem, Metric
 from ragstone.outcome import Finite, Probability
 

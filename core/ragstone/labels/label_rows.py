@@ -9,10 +9,10 @@ from hashlib import blake2b
 from itertools import chain
 from typing import cast
 
-from ragstone.judging.values import as_dict
 from ragstone.labels.calibration import CalibrationError
 from ragstone.metrics.base import CalibratedItem, Metric
 from ragstone.metrics.items import sentences_of
+from ragstone.plain import as_dict
 from ragstone.sample import BadLine, Sample, SampleField
 from ragstone.sources import read_rows
 from ragstone.text import Splitter, split_sentences

@@ -21,8 +21,7 @@ from ragstone.labels.fit import Found, Labelled, Method, find, load_sklearn
 from ragstone.labels.label_rows import LabelledSample, Labels
 from ragstone.metrics.base import CalibratedItem, Metric
 from ragstone.metrics.context_relevancy import ContextRelevancy
-from ragstone.metrics.items import sentences_of
-from ragstone.metrics.scoring import cosines_to_first
+from ragstone.metrics.items import cosines_to_first, sentences_of
 from ragstone.outcome import Score, Unscored
 
 if TYPE_CHECKING:

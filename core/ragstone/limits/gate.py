@@ -7,10 +7,9 @@ from functools import partial
 from hashlib import blake2b
 from typing import Protocol, TypeVar
 
-from ragstone.errors import describe, secrets_of, without_keys
-from ragstone.judge import LLM, Embedder, LLMReply, LLMRequest
-from ragstone.judging.drivers import needed
-from ragstone.judging.flow import CannotScore, Meter, Request, of_draw
+from ragstone.errors import CannotScore, describe, secrets_of, without_keys
+from ragstone.judge import LLM, Embedder, LLMReply, LLMRequest, Meter
+from ragstone.judging.flow import Request, needed, of_draw
 from ragstone.judging.prompt import tokens
 from ragstone.keys import judge_key, reply_key
 from ragstone.limits.limiter import ConcurrencyLimiter, RateLimiter, pushback, statuses

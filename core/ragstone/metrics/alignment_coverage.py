@@ -6,12 +6,17 @@ from typing import ClassVar, Literal, cast
 
 from ragstone.errors import CannotScore
 from ragstone.judging.flow import Flow, both
-from ragstone.judging.reply import Answer
-from ragstone.judging.schema import TEXT, distinct, listing, record
-from ragstone.metrics.base import Metric
-from ragstone.metrics.items import ask_closed, check_claims, list_claims, sentences_of, verdicts_of
-from ragstone.metrics.options import check_count, check_option, check_questions
-from ragstone.metrics.scoring import expected_share
+from ragstone.judging.reply import TEXT, Answer, distinct, listing, record
+from ragstone.metrics.base import Metric, check_count, check_option
+from ragstone.metrics.items import (
+    ask_closed,
+    check_claims,
+    check_questions,
+    expected_share,
+    list_claims,
+    sentences_of,
+    verdicts_of,
+)
 from ragstone.outcome import Score
 from ragstone.sample import Sample, SampleField
 from ragstone.text import Splitter, split_sentences

@@ -4,21 +4,17 @@ import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar, cast, get_args
+from typing import Any, ClassVar, Literal, Protocol, TypeVar, cast, get_args
 
-from ragstone.judge import LLM, Asking, Embedder, LLMReply, LLMRequest
-from ragstone.judging.flow import CannotScore, Flow, Meter, ask
+from ragstone.errors import CannotScore
+from ragstone.judge import LLM, Asking, Embedder, LLMReply, LLMRequest, Meter
+from ragstone.judging.flow import Answering, Flow, arun, ask, run
 from ragstone.judging.injection import suspected
 from ragstone.judging.prompt import DATA_NOTICE, digest, fence, filled, tokens
-from ragstone.judging.reply import Answer, parse_choice
-from ragstone.judging.schema import BadReply, Schema, bare_json, one_of, parse
-from ragstone.metrics.options import check_count, check_instructions, check_members, check_number, check_option
+from ragstone.judging.reply import Answer, BadReply, Schema, bare_json, one_of, parse, parse_choice
 from ragstone.outcome import Outcome, Score, Unscored, UnscoredReason, Verdict
 from ragstone.registry import RegistryError, make_embedder, make_llm
 from ragstone.sample import Sample, SampleField
-
-if TYPE_CHECKING:
-    from ragstone.judging.drivers import Answering
 
 Scoring = Literal["count", "expected"]
 CalibratedItem = Literal["sentence", "noncommittal", "score"]
@@ -244,12 +240,10 @@ class Metric(ABC):
         Raises:
             Exception: Whatever the judge's provider raises (network, authentication, rate limit).
         """
-        from ragstone.judging.drivers import run  # asyncio and threads are loaded when first used
-
         return run(self.flow(sample), self.judge, self.judge_embedder, meter)
 
     async def ascore(
-        self, sample: Sample, *, meter: Meter | None = None, answering: "Answering | None" = None
+        self, sample: Sample, *, meter: Meter | None = None, answering: Answering | None = None
     ) -> Outcome:
         """Score one sample on the running event loop; otherwise as `score`.
 
@@ -258,8 +252,6 @@ class Metric(ABC):
             meter: For runners that want to know the cost even when this raises.
             answering: For runners that stand between the metric and its judge: answers each request.
         """
-        from ragstone.judging.drivers import arun
-
         flow = self.flow(sample)
         offload = sample.characters() > _OFFLOAD_CHARACTERS
         return await arun(flow, self.judge, self.judge_embedder, meter, offload=offload, answering=answering)
@@ -428,7 +420,7 @@ class Metric(ABC):
             task: What to do, in short; the form of the reply is said behind it.
             schema: Of the reply (`ragstone.judging.record`, `listing`, ...).
             read: Makes the result of the reply's value; raises `BadReply` for what the schema cannot say.
-            names: What stands for texts in the example, by key, as for `ragstone.judging.schema.bare_json`.
+            names: What stands for texts in the example, by key, as for `ragstone.judging.reply.bare_json`.
             temperature: Above 0 where several different draws are wanted.
             sample_index: Which draw it is.
             fill: What stands for each {NAME} in the instructions.
@@ -490,3 +482,77 @@ def _distribution(probabilities: Mapping[str, float] | None, choices: tuple[str,
     ):
         raise BadReply("the probabilities are not those of the choices")
     return probabilities
+
+
+def check_option(name: str, value: object, allowed: Sequence[str]) -> None:
+    """Refuse a value that is none of the allowed words.
+
+    Raises:
+        ValueError: Names the option, the value and the words.
+    """
+    if value not in allowed:
+        raise ValueError(f"{name}: {value!r} is not one of {', '.join(map(repr, allowed))}")
+
+
+def check_count(name: str, value: object) -> None:
+    """Refuse what is no whole number of at least 1.
+
+    Raises:
+        ValueError: Names the option and the value.
+    """
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name}: {value!r} is not a whole number of at least 1")
+
+
+def check_number(name: str, value: object, least: float, most: float) -> None:
+    """Refuse what is no number within the bounds, both included.
+
+    Raises:
+        ValueError: Names the option, the value and the bounds.
+    """
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not least <= value <= most:
+        raise ValueError(f"{name}: {value!r} is not a number from {least:g} to {most:g}")
+
+
+def check_flag(name: str, value: object) -> None:
+    """Refuse what is neither True nor False.
+
+    Raises:
+        ValueError: Names the option and the value.
+    """
+    if not isinstance(value, bool):
+        raise ValueError(f"{name}: {value!r} is not True or False")
+
+
+def check_members(name: str, value: object, members: Sequence[str], instead: str) -> None:
+    """Refuse an object that lacks one of the members, or is a class in place of an object.
+
+    Raises:
+        TypeError: Names what is missing, and what to pass instead.
+    """
+    kind = type(value).__name__
+    if isinstance(value, type):
+        raise TypeError(f"{name}: is the class {value.__name__}, not an object of it: write {value.__name__}(...)")
+    if missing := [member for member in members if not hasattr(value, member)]:
+        raise TypeError(f"{name}: {kind} has no {', '.join(missing)}; {instead}")
+
+
+def check_instructions(instructions: object, prompts: Mapping[str, str]) -> dict[str, str]:
+    """Return a copy of the instructions that a user gave, by step.
+
+    Raises:
+        TypeError: They are no mapping, or one is no text.
+        ValueError: A step is unknown, or an instruction is blank.
+    """
+    if not isinstance(instructions, Mapping):
+        raise TypeError(f"instructions: is {type(instructions).__name__}; pass a mapping from step to text")
+    checked: dict[str, str] = {}
+    for step, text in cast("Mapping[str, object]", instructions).items():
+        if step not in prompts:
+            raise ValueError(f"instructions: {step!r} is no step; there are {', '.join(prompts) or 'none to replace'}")
+        if not isinstance(text, str):
+            raise TypeError(f"instructions[{step!r}]: is {type(text).__name__}, not text (str)")
+        if not text.strip():
+            raise ValueError(f"instructions[{step!r}]: is blank")
+        checked[step] = text
+    return checked

@@ -10,12 +10,9 @@ from ragstone.errors import CannotScore
 from ragstone.judge import Embedder
 from ragstone.judging.flow import Flow, both, each, embed
 from ragstone.judging.prompt import one_line, sendable, tokens
-from ragstone.judging.reply import Answer
-from ragstone.judging.schema import TEXT, BadReply, listing, record, whole
-from ragstone.metrics.base import CalibratedItem, Metric
-from ragstone.metrics.items import listed, sentences_of
-from ragstone.metrics.options import check_option
-from ragstone.metrics.scoring import by_odds, cosines_to_first, expected_share
+from ragstone.judging.reply import TEXT, Answer, BadReply, listing, record, whole
+from ragstone.metrics.base import CalibratedItem, Metric, check_option
+from ragstone.metrics.items import by_odds, cosines_to_first, expected_share, listed, sentences_of
 from ragstone.outcome import Evidence, Score, Verdict
 from ragstone.sample import Sample, SampleField
 from ragstone.text import Splitter, language_of, split_sentences

@@ -7,8 +7,7 @@ from typing import ClassVar
 from ragstone.errors import CannotScore
 from ragstone.judging.flow import Flow
 from ragstone.metrics.base import Metric
-from ragstone.metrics.items import check_claims, list_claims, sentences_of, verdicts_of
-from ragstone.metrics.scoring import expected_share
+from ragstone.metrics.items import check_claims, expected_share, list_claims, sentences_of, verdicts_of
 from ragstone.outcome import Score
 from ragstone.sample import Sample, SampleField
 from ragstone.text import Splitter, split_sentences

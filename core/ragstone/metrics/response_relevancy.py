@@ -7,12 +7,9 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 from ragstone.judge import Embedder
 from ragstone.judging.flow import Flow, both, each, embed
-from ragstone.judging.reply import Answer
-from ragstone.judging.schema import FLAG, TEXT, BadReply, Schema, distinct, listing, record
-from ragstone.metrics.base import CalibratedItem, Metric
-from ragstone.metrics.items import ask_closed, verdicts_of
-from ragstone.metrics.options import check_count, check_flag, check_option
-from ragstone.metrics.scoring import by_odds, cosines_to_first, expected_share
+from ragstone.judging.reply import FLAG, TEXT, Answer, BadReply, Schema, distinct, listing, record
+from ragstone.metrics.base import CalibratedItem, Metric, check_count, check_flag, check_option
+from ragstone.metrics.items import ask_closed, by_odds, cosines_to_first, expected_share, verdicts_of
 from ragstone.outcome import Score, Verdict
 from ragstone.sample import Sample, SampleField
 from ragstone.text.naming import language_name

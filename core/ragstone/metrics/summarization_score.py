@@ -6,11 +6,9 @@ from typing import ClassVar, Literal
 
 from ragstone.errors import CannotScore
 from ragstone.judging.flow import Flow
-from ragstone.judging.schema import TEXT, distinct, listing, record
-from ragstone.metrics.base import Metric
-from ragstone.metrics.items import ask_closed, verdicts_of
-from ragstone.metrics.options import check_flag, check_number, check_option, check_questions
-from ragstone.metrics.scoring import expected_share
+from ragstone.judging.reply import TEXT, distinct, listing, record
+from ragstone.metrics.base import Metric, check_flag, check_number, check_option
+from ragstone.metrics.items import ask_closed, check_questions, expected_share, verdicts_of
 from ragstone.outcome import Score
 from ragstone.sample import Sample, SampleField
 

@@ -1,6 +1,5 @@
 """Scoring live traffic off the request path."""
 
-import importlib
 import os
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -9,8 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from ragstone.limits.budget import Budget
-from ragstone.metrics.base import Metric
-from ragstone.metrics.options import check_flag
+from ragstone.metrics.base import Metric, check_flag
 from ragstone.monitor.counters import FlushResult, Stats
 from ragstone.monitor.lifecycle import Pipeline
 from ragstone.monitor.redaction import Redact
@@ -119,9 +117,7 @@ class Monitor:
             timeout=timeout,
         )
         self._pipelines: dict[int, Pipeline] = {}
-        # What judging imports late, imported here: in a thread of ours, a fork meanwhile would leave it half-imported.
-        importlib.import_module("ragstone.judging.drivers")
-        _pysbd.load()
+        _pysbd.load()  # imported late, in a thread of ours, a fork meanwhile would leave it half-imported
 
     @property
     def _pipeline(self) -> Pipeline:

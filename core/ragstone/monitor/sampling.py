@@ -4,8 +4,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 
-from ragstone.metrics.base import Metric
-from ragstone.metrics.options import check_number
+from ragstone.metrics.base import Metric, check_number
 from ragstone.sample import Sample
 from ragstone.store.pending import Choice
 

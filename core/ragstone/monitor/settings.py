@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
 from ragstone.limits.budget import Account, Budget, MemoryLedger
-from ragstone.metrics.base import Metric
-from ragstone.metrics.options import check_count, check_flag, check_number, check_option
+from ragstone.metrics.base import Metric, check_count, check_flag, check_number, check_option
 from ragstone.monitor.redaction import Redact
 from ragstone.monitor.sampling import Sampling, check_function
 from ragstone.store.base import Sink

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from ragstone.text import _pysbd
-from ragstone.text._easy import easy_starts
 
 WINDOW = 6000
 """Longest text, in characters, that is split in one piece: some 20 milliseconds of computing at most.
@@ -174,7 +173,7 @@ def _all_starts(text: str, language: str) -> list[int]:
 def _easy_window(text: str, begin: int) -> tuple[list[int], int, int] | None:
     """Return where sentences begin in an easy window, its end, and up to where that is sure; None if it is not easy."""
     end, complete = _window_end(text, begin, WINDOW if len(text) <= WINDOW else _EASY_WINDOW)
-    starts = easy_starts(text[begin:end], _pysbd.english_abbreviations())
+    starts = _pysbd.easy_starts(text[begin:end])
     if starts is None or not (complete or any(start < end - begin - _EASY_MARGIN for start in starts)):
         return None
     return [begin + start for start in starts], end, end if complete else end - _EASY_MARGIN

@@ -15,8 +15,7 @@ from ragstone.clients.compatible import OpenAICompatible
 from ragstone.clients.connection import load_openai
 from ragstone.errors import describe
 from ragstone.keys import judge_key, metric_key, outcome_key, sample_key
-from ragstone.metrics.base import Metric
-from ragstone.metrics.options import check_count, check_number
+from ragstone.metrics.base import Metric, check_count, check_number
 from ragstone.registry import make_llm
 from ragstone.reporting.report import Report
 from ragstone.sample import BadLine, Row

@@ -21,12 +21,11 @@ from ragstone.clients.compatible import OpenAICompatible
 from ragstone.clients.connection import load_openai
 from ragstone.errors import LONGEST, CannotScore, describe, secrets_of, unscored, without_keys
 from ragstone.judge import LLMReply, LLMRequest, Meter
-from ragstone.judging.drivers import advance, needed
-from ragstone.judging.flow import EmbedRequest, of_draw
-from ragstone.judging.values import as_dict
+from ragstone.judging.flow import EmbedRequest, advance, needed, of_draw
 from ragstone.keys import judge_key, reply_key
 from ragstone.metrics.base import Metric
 from ragstone.outcome import Outcome
+from ragstone.plain import as_dict
 from ragstone.sample import Row
 from ragstone.store.file_lock import try_lock
 from ragstone.store.journal import Journal, JournalError
@@ -295,29 +294,28 @@ class Step:
         paid: set[str] = set()
         try:
             while True:
-                done, value = advance(flow, replies)
-                if done:
-                    outcome: Outcome = value.model_copy(update={"usage": meter.usage()})
-                    return outcome
-                keys = [reply_key(r, self._judge, evaluation.draw) if isinstance(r, LLMRequest) else "" for r in value]
+                step = advance(flow, replies)
+                if not isinstance(step, tuple):
+                    return step.model_copy(update={"usage": meter.usage()})
+                keys = [reply_key(r, self._judge, evaluation.draw) if isinstance(r, LLMRequest) else "" for r in step]
                 kept = {key: self._journal.reply(key) for key in keys if key}
                 missing = {
                     key: of_draw(request, evaluation.draw)
-                    for key, request in zip(keys, value, strict=True)
-                    if key and kept[key] is None
+                    for key, request in zip(keys, step, strict=True)
+                    if isinstance(request, LLMRequest) and kept[key] is None
                 }
                 for key, request in missing.items():
                     if (state := self.state.requests.get(key)) is not None and state.given_up:
                         raise CannotScore("judge_error", f"{request.task}: {state.problem}")
                 if missing:
                     return missing
-                meter.asking(value)
+                meter.asking(step)
                 replies = tuple(
                     [
                         self._embed(evaluation.metric, request)
                         if isinstance(request, EmbedRequest)
                         else self._counted(key, kept[key], evaluation, paid, meter)
-                        for key, request in zip(keys, value, strict=True)
+                        for key, request in zip(keys, step, strict=True)
                     ]
                 )
                 meter.answered(replies)
