@@ -4,9 +4,8 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from ragstone.errors import CannotScore
 from ragstone.judge import LLMReply, LLMRequest, Meter
@@ -14,7 +13,6 @@ from ragstone.judging.prompt import tokens
 
 _SECONDS = {"minute": 60, "day": 86_400}
 _KEPT = 2 * 86_400
-_SECONDS_REMEMBERED = 600.0
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0  # between two tries to reach the ledger
 
 
@@ -135,38 +133,32 @@ class MemoryLedger:
 
 
 class Account:
-    """A budget with its ledger, and how many calls the evaluations by each metric took lately.
+    """A budget with its ledger, and what the evaluations in this process know of each other.
 
-    Before its first call, an evaluation reserves as many calls as it will make if it grows as the worst one by its
-    metric did in the last ten to twenty minutes, and gives back the rest when it ends. So an evaluation without room
-    costs nothing, and only the first ones by a metric are broken off half-way. Tokens and money are reserved for one
-    round at a time. While the ledger cannot be reached, evaluations wait before their next calls; none is refused.
+    Before its first call, an evaluation reserves as many calls as it will make if it grows as the last one by its
+    metric did, and gives back the rest when it ends. So an evaluation without room costs nothing, and mostly only the
+    first ones by a metric are broken off half-way. Tokens and money are reserved for one round at a time. While the
+    ledger cannot be reached, evaluations wait before their next calls; none is refused.
 
     Attributes:
+        clock: Tells the time.
         failed: Called with the error when the ledger cannot be reached.
-        waiting: How many evaluations wait until it can be reached.
+        waiting: The evaluations that wait until it can be reached.
+        closed: Set to let them give up.
+        growth: How often the calls of its first round the last evaluation by a metric made in all.
+        most_calls: How many calls an evaluation reserves at most, beyond those of its first round.
     """
 
     def __init__(self, budget: Budget, ledger: Ledger, clock: Callable[[], float] = time.time) -> None:
         self.clock = clock
         self.failed: Callable[[Exception], object] = lambda _: None
-        self.waiting = 0
+        self.waiting: set[BudgetMeter] = set()
+        self.closed = threading.Event()
+        self.growth: dict[tuple[str, str], float] = {}
+        limits = [limit for limit in (budget.calls_per_minute, budget.calls_per_day) if limit is not None]
+        self.most_calls = min(limits, default=0)
         self._budget = budget
         self._ledger = ledger
-        self._closed = threading.Event()
-        self._lock = threading.Lock()
-        self._since = time.monotonic()
-        self._growth: dict[tuple[str, str], float] = {}
-        self._earlier: dict[tuple[str, str], float] = {}
-
-    def growth(self, key: tuple[str, str], at_least: float = 1.0) -> float:
-        """Return, and remember, by how much evaluations by a metric grew beyond the calls of their first round."""
-        with self._lock:
-            if time.monotonic() - self._since > _SECONDS_REMEMBERED:
-                self._since = time.monotonic()
-                self._earlier, self._growth = self._growth, {}
-            self._growth[key] = max(at_least, self._growth.get(key, 1.0))
-            return max(self._growth[key], self._earlier.get(key, 1.0))
 
     def spend(self, cost: Counter[str], at: float, *, limited: bool = True) -> str | None:
         """Enter a cost; return the limit that refuses it. Without `limited`, enter it whatever the limits."""
@@ -176,19 +168,6 @@ class Account:
             entries = [entry._replace(limit=None) for entry in entries if entry.amount]
         return self._ledger.spend(entries) if entries else None
 
-    def wait(self, seconds: float) -> bool:
-        """Wait before the ledger is tried again; return whether the account was closed."""
-        with self._lock:
-            self.waiting += 1
-        closed = self._closed.wait(seconds)
-        with self._lock:
-            self.waiting -= 1
-        return closed
-
-    def close(self) -> None:
-        """Let those that wait for the ledger give up."""
-        self._closed.set()
-
 
 class BudgetMeter(Meter):
     """Counts the cost of one evaluation, and refuses a round of calls that the budget has no room for.
@@ -196,28 +175,23 @@ class BudgetMeter(Meter):
     Args:
         account: The budget's.
         key: Name and version of the metric.
-        untimed: Surrounds the time that is spent with the ledger.
 
     Attributes:
         refused_by: The limit that refused, None where none did.
+        waited: The seconds that were spent with the ledger.
     """
 
-    def __init__(
-        self,
-        account: Account,
-        key: tuple[str, str],
-        untimed: Callable[[], AbstractContextManager[object]] = nullcontext,
-    ) -> None:
+    def __init__(self, account: Account, key: tuple[str, str]) -> None:
         super().__init__()
         self.refused_by: str | None = None
+        self.waited = 0.0
         self._account = account
         self._key = key
-        self._untimed = untimed
         self._at = account.clock()
-        self._first = 0
+        self._first = 0  # calls of the first round
         self._reserved: Counter[str] = Counter()
         self._taken: Counter[str] = Counter()  # by what the provider says, or our estimate where it says nothing
-        self._round: list[Any] = []
+        self._round: Sequence[object] = ()
 
     def asking(self, round_: Sequence[object]) -> None:
         """Reserve the round's cost. Waits while the ledger cannot be reached.
@@ -230,13 +204,14 @@ class BudgetMeter(Meter):
             need = self._taken + Counter(calls=len(requests), input=sum(map(_prompt_tokens, requests)))
             if not self._first:
                 self._first = len(requests)
-                need["calls"] = round(self._account.growth(self._key) * self._first)
+                grown = round(self._account.growth.get(self._key, 1.0) * self._first)
+                need["calls"] = max(self._first, min(grown, self._account.most_calls))
             if more := need - self._reserved:
                 self._reserve(more)
-        self._round = list(round_)
+        self._round = round_
         super().asking(round_)
 
-    def answered(self, replies: Sequence[Any]) -> None:
+    def answered(self, replies: Sequence[object]) -> None:
         """Count the cost of the replies."""
         super().answered(replies)
         for request, reply in zip(self._round, replies, strict=True):
@@ -247,47 +222,47 @@ class BudgetMeter(Meter):
                     input=_prompt_tokens(request) if sent is None else sent,
                     output=tokens(reply.text) if received is None else received,
                 )
-        self._round = []
+        self._round = ()
 
     def settle(self) -> None:
         """Give back what was reserved and not taken, or add what was taken beyond it. Raises nothing."""
         for request in self._round:  # of a round that failed: its calls were made, and may have been paid for
             if isinstance(request, LLMRequest):
                 self._taken.update(calls=1, input=_prompt_tokens(request))
-        self._round = []
         if self._taken["calls"] and self.refused_by is None:
-            self._account.growth(self._key, self._taken["calls"] / self._first)
-        if self._reserved:
-            difference = Counter(self._taken)
-            difference.subtract(self._reserved)
-            try:
-                self._account.spend(difference, self._at, limited=False)
-            except Exception as error:  # what was reserved stays spent
-                self._account.failed(error)
+            self._account.growth[self._key] = self._taken["calls"] / self._first
+        difference = Counter(self._taken)
+        difference.subtract(self._reserved)
+        try:
+            self._account.spend(difference, self._at, limited=False)
+        except Exception as error:  # what was reserved stays spent
+            self._account.failed(error)
 
     def _reserve(self, more: Counter[str]) -> None:
-        with self._untimed():
-            self.refused_by = self._spent(more)
+        started, wait = time.monotonic(), _FIRST_WAIT
+        try:
+            while True:
+                try:
+                    self.refused_by = self._account.spend(more, self._at)
+                    break
+                except Exception as error:
+                    self._account.failed(error)
+                self._account.waiting.add(self)
+                if self._account.closed.wait(wait):
+                    detail = "the monitor was closed while the budget's ledger could not be reached"
+                    raise CannotScore("cancelled", detail)
+                wait = min(2 * wait, _LONGEST_WAIT)
+                if not self._taken["calls"]:
+                    self._at = self._account.clock()  # it starts now
+        finally:
+            self.waited += time.monotonic() - started
+            self._account.waiting.discard(self)
         if self.refused_by is not None:
             if self._taken["calls"]:  # broken off half-way: the next ones reserve as much before they begin
-                self._account.growth(self._key, (self._reserved["calls"] + more["calls"]) / self._first)
+                self._account.growth[self._key] = (self._reserved["calls"] + more["calls"]) / self._first
             detail = f"{self.refused_by}: the monitor's budget has no room for another evaluation"
             raise CannotScore("over_budget", detail)
         self._reserved += more
-
-    def _spent(self, more: Counter[str]) -> str | None:
-        """Enter a cost as soon as the ledger can be reached; return the limit that refuses it."""
-        wait = _FIRST_WAIT
-        while True:
-            try:
-                return self._account.spend(more, self._at)
-            except Exception as error:
-                self._account.failed(error)
-            if self._account.wait(wait):
-                raise CannotScore("cancelled", "the monitor was closed while the budget's ledger could not be reached")
-            wait = min(2 * wait, _LONGEST_WAIT)
-            if not self._taken["calls"]:
-                self._at = self._account.clock()  # it starts now
 
 
 def _prompt_tokens(request: LLMRequest) -> int:

@@ -2,29 +2,27 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from hashlib import blake2b
-from typing import Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 from ragstone.errors import CannotScore, describe, secrets_of, without_keys
 from ragstone.judge import LLM, Embedder, LLMReply, LLMRequest, Meter
 from ragstone.judging.flow import Request, needed, of_draw
 from ragstone.judging.prompt import tokens
 from ragstone.keys import judge_key, reply_key
-from ragstone.limits.limiter import ConcurrencyLimiter, RateLimiter, pushback, statuses
+from ragstone.limits.limiter import ConcurrencyLimiter, read_refusal
 from ragstone.limits.timeouts import Stopwatch, in_daemon, within
 from ragstone.outcome import known_sum
 
-T = TypeVar("T")
 _TRIES = 6
 _LONGEST_WAIT = 600.0
 _REMEMBERED = 4096
-_WAYS_OUT = {
-    401: "check the API key",
-    403: "check what the API key may use",
-    404: "check the address and the model's name",
-}
+
+A = TypeVar("A")
+Kind = Literal["judge", "embedder"]
 
 
 class Replies(Protocol):
@@ -75,22 +73,17 @@ class RequestGate:
         replies: Replies | None = None,
         own_loop: bool = False,
     ) -> None:
-        self._judges = ConcurrencyLimiter(
-            max_concurrency,
-            None if requests_per_minute is None else RateLimiter(requests_per_minute),
-            None if tokens_per_minute is None else RateLimiter(tokens_per_minute),
-        )
+        self._judges = ConcurrencyLimiter(max_concurrency, requests_per_minute, tokens_per_minute)
         self._embedders = ConcurrencyLimiter(max_concurrency)
         self._counts_tokens = tokens_per_minute is not None
         self._call_timeout = call_timeout
         self._share_replies = share_replies
         self._replies = replies
         self._own_loop = own_loop
-        self._judge_keys: dict[int, tuple[LLM, str]] = {}  # by id; each is held, so that no other gets its id
+        self._models: dict[tuple[str, int], _Model] = {}
         self._recent: dict[bytes, LLMReply] = {}
         self._pending: dict[bytes, asyncio.Future[None]] = {}
         self._mean_output = 0.0
-        self._standings: dict[tuple[str, int], _Standing] = {}
         self.llm_calls = 0
         self.input_tokens: int | None = 0
         self.output_tokens: int | None = 0
@@ -102,18 +95,16 @@ class RequestGate:
 
     def refusal(self, llm: LLM, embedder: Embedder | None) -> str | None:
         """Return why a judge or an embedder is not asked any more; None if both are."""
-        for key in (("judge", id(llm)), ("embedder", id(embedder))):
-            if key in self._standings and (refusal := self._standings[key].refusal) is not None:
-                return refusal
-        return None
+        models = (self._models.get(("judge", id(llm))), self._models.get(("embedder", id(embedder))))
+        return next((model.refusal for model in models if model is not None and model.refusal is not None), None)
 
     def refusals(self) -> list[str]:
         """Return why judges and embedders are not asked any more."""
-        return [standing.refusal for standing in self._standings.values() if standing.refusal is not None]
+        return [model.refusal for model in self._models.values() if model.refusal is not None]
 
     def forget_refusals(self) -> None:
         """Ask all of them again, in a new run."""
-        self._standings.clear()
+        self._models.clear()
 
     def close(self) -> None:
         """Let no further call begin; those in flight end, then whoever waits gets `GateClosed`."""
@@ -150,14 +141,19 @@ class RequestGate:
             Exception: What the provider raised.
         """
         if not isinstance(request, LLMRequest):
-            return await self._embed(needed(embedder), request.texts, watch)
+            embedder = needed(embedder)
+            model = self._model("embedder", embedder)
+            embed = partial(model.call, embedder.embed, embedder.aembed, request.texts)
+            return await self._ask(model, embed, 0.0, watch)
+        judge = self._model("judge", llm)
+        ask = partial(judge.call, llm.generate, llm.agenerate, of_draw(request, draw))
+        cost = tokens(request.system, request.user) + self._mean_output if self._counts_tokens else 0.0
         if not self._share_replies:
-            return await self._ask(llm, request, draw, watch)
-        judge = self._key_of(llm)
-        key = _run_key(request, judge, draw)
+            return await self._ask(judge, ask, cost, watch)
+        key = _run_key(request, judge.key, draw)
         while (pending := self._pending.get(key)) is not None:
             await asyncio.shield(pending)
-        kept_as = "" if self._replies is None else reply_key(request, judge, draw)
+        kept_as = "" if self._replies is None else reply_key(request, judge.key, draw)
         known = self._known(key, kept_as)
         if known is not None:
             if meter is not None:
@@ -165,7 +161,7 @@ class RequestGate:
             return replace(known, input_tokens=0, output_tokens=0)  # paid for once
         pending = self._pending[key] = asyncio.get_running_loop().create_future()
         try:
-            reply = await self._ask(llm, request, draw, watch)
+            reply = await self._ask(judge, ask, cost, watch)
             if isinstance(reply, LLMReply) and type(reply.text) is str:  # else the driver says so
                 self._remember(key, reply)
                 if self._replies is not None:
@@ -186,44 +182,21 @@ class RequestGate:
         if len(self._recent) > _REMEMBERED:
             del self._recent[next(iter(self._recent))]
 
-    def _key_of(self, llm: LLM) -> str:
-        known = self._judge_keys.get(id(llm))
-        if known is None:
-            known = self._judge_keys[id(llm)] = llm, judge_key(llm)
-        return known[1]
+    def _model(self, kind: Kind, model: LLM | Embedder) -> "_Model":
+        known = self._models.get((kind, id(model)))
+        return known or self._models.setdefault((kind, id(model)), _Model(kind, model, in_threads=self._own_loop))
 
-    async def _ask(self, llm: LLM, request: LLMRequest, draw: int, watch: Stopwatch | None) -> object:
-        request = of_draw(request, draw)
-        cost = tokens(request.system, request.user) + self._mean_output if self._counts_tokens else 0.0
-        ask: Callable[[], Awaitable[object]] = partial(llm.agenerate, request)
-        if self._own_loop and getattr(type(llm), "one_loop", False):
-            ask = partial(in_daemon, partial(llm.generate, request))
-        reply = await self._through(self._judges, llm, ask, cost, watch)
-        self._count(reply, cost)
-        return reply
-
-    async def _embed(self, embedder: Embedder, texts: tuple[str, ...], watch: Stopwatch | None) -> object:
-        embed: Callable[[], Awaitable[object]] = partial(embedder.aembed, texts)
-        if self._own_loop and getattr(type(embedder), "one_loop", False):
-            embed = partial(in_daemon, partial(embedder.embed, texts))
-        return await self._through(self._embedders, embedder, embed, 0.0, watch)
-
-    async def _through(
-        self,
-        limiter: ConcurrencyLimiter,
-        model: LLM | Embedder,
-        call: Callable[[], Awaitable[T]],
-        cost: float,
-        watch: Stopwatch | None,
-    ) -> T:
-        kind = "judge" if limiter is self._judges else "embedder"
-        standing = self._standings.setdefault((kind, id(model)), _Standing(kind, model))
+    async def _ask(
+        self, model: "_Model", call: Callable[[], Awaitable[object]], cost: float, watch: Stopwatch | None
+    ) -> object:
+        """Make a call, again where the provider says "slow down"."""
+        limiter = self._judges if model.kind == "judge" else self._embedders
         for left in reversed(range(_TRIES)):
             generation = await limiter.enter(cost, again=left < _TRIES - 1)
             try:
-                reply = await standing.calling(partial(self._made, call, kind, model, watch))
+                reply = await model.watched(partial(self._made, model, call, watch))
             except Exception as error:
-                wait = pushback(error)
+                wait = read_refusal(error).wait
                 if wait is None or limiter.hopeless:
                     raise
                 if not left or wait > _LONGEST_WAIT:
@@ -232,30 +205,21 @@ class RequestGate:
                 limiter.refused(generation, wait)
             else:
                 limiter.succeeded()
+                self._count(reply, cost)
                 return reply
             finally:
                 limiter.leave()
         raise AssertionError("the last try returns or raises")
 
-    async def _made(
-        self, call: Callable[[], Awaitable[T]], kind: str, model: LLM | Embedder, watch: Stopwatch | None
-    ) -> T:
-        if kind == "judge":
-            self.llm_calls += 1
-        if watch is not None:
-            watch.start()
-        try:
-            if self._call_timeout is None:
-                return await call()
-            late = f"the {kind} {model.model!r} did not reply within {self._call_timeout:g} s (call_timeout)"
+    async def _made(self, model: "_Model", call: Callable[[], Awaitable[object]], watch: Stopwatch | None) -> object:
+        self.llm_calls += model.kind == "judge"
+        late = f"the {model.kind} {model.name!r} did not reply within {self._call_timeout or 0:g} s (call_timeout)"
+        with watch or nullcontext():
             return await within(self._call_timeout, call(), late)
-        finally:
-            if watch is not None:
-                watch.stop()
 
     def _count(self, reply: object, estimated: float) -> None:
         if not isinstance(reply, LLMReply):
-            return  # the driver says so
+            return  # vectors, or the driver says so
         self.input_tokens = known_sum(self.input_tokens, reply.input_tokens)
         self.output_tokens = known_sum(self.output_tokens, reply.output_tokens)
         if self._counts_tokens and reply.input_tokens is not None and reply.output_tokens is not None:
@@ -270,16 +234,23 @@ def _run_key(request: LLMRequest, judge: str, draw: int) -> bytes:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-class _Standing:
-    """Whether one judge or embedder is asked: no more, once all of its first calls were refused by 401, 403 or 404.
+class _Model:
+    """A judge or an embedder, and whether it is asked: no more, once all of its first calls were refused for good.
 
     The first calls are those in flight together. One that was refused keeps its place until the others have ended or
     one was answered: a provider's moderation says 403 of one sample, too.
+
+    Args:
+        kind: What it is.
+        model: The object, which is held: no other gets its id.
+        in_threads: Whether its sync half is called if its class says `one_loop`.
     """
 
-    def __init__(self, kind: str, model: LLM | Embedder) -> None:
-        self._kind = kind
-        self._model = model  # held, so that no other object gets its id
+    def __init__(self, kind: Kind, model: LLM | Embedder, *, in_threads: bool) -> None:
+        self.kind = kind
+        self.name = model.model
+        self._model = model
+        self._in_threads = in_threads and getattr(type(model), "one_loop", False)
         self._answered = False
         self._in_flight = 0
         self._refused = 0
@@ -287,7 +258,18 @@ class _Standing:
         self._settled = asyncio.Event()
         self.refusal: str | None = None
 
-    async def calling(self, call: Callable[[], Awaitable[T]]) -> T:
+    @cached_property
+    def key(self) -> str:
+        """What tells its replies from those of others."""
+        return judge_key(self._model)
+
+    def call(
+        self, sync: Callable[[A], object], asynchronous: Callable[[A], Awaitable[object]], argument: A
+    ) -> Awaitable[object]:
+        """Call the half that suits the event loop."""
+        return in_daemon(partial(sync, argument)) if self._in_threads else asynchronous(argument)
+
+    async def watched(self, call: Callable[[], Awaitable[object]]) -> object:
         """Make a call, and learn from how it ends."""
         if self.refusal is not None:
             raise CannotScore("judge_error", f"not asked: {self.refusal}")
@@ -295,10 +277,15 @@ class _Standing:
         try:
             reply = await call()
         except Exception as error:
-            ways_out = [_WAYS_OUT[status] for status in statuses(error) if status in _WAYS_OUT]
-            if ways_out and not self._answered:
-                self._why = self._why or self._reason(error, ways_out[0])
-                await self._until_settled()
+            way_out = read_refusal(error).way_out
+            if way_out is not None and not self._answered:
+                self._why = self._why or self._reason(error, way_out)
+                self._refused += 1
+                self._settle()
+                try:
+                    await self._settled.wait()
+                finally:
+                    self._refused -= 1
             raise
         else:
             self._answered = True
@@ -308,14 +295,6 @@ class _Standing:
             self._in_flight -= 1
             self._settle()
 
-    async def _until_settled(self) -> None:
-        self._refused += 1
-        self._settle()
-        try:
-            await self._settled.wait()
-        finally:
-            self._refused -= 1
-
     def _settle(self) -> None:
         if self._refused and self._refused == self._in_flight and not self._answered:
             self.refusal = self._why
@@ -323,5 +302,5 @@ class _Standing:
 
     def _reason(self, error: Exception, way_out: str) -> str:
         model, keys = self._model, secrets_of(self._model)
-        shown = repr(model.model) if type(model).__repr__ is object.__repr__ else without_keys(repr(model)[:200], keys)
-        return f"the {self._kind} {shown} refused the first call: {way_out} ({describe(error, keys, 300)})"
+        shown = repr(self.name) if type(model).__repr__ is object.__repr__ else without_keys(repr(model)[:200], keys)
+        return f"the {self.kind} {shown} refused the first call: {way_out} ({describe(error, keys, 300)})"

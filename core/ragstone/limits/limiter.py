@@ -4,11 +4,17 @@ import asyncio
 import random
 import time
 from collections import deque
-from collections.abc import Iterator
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
+from typing import NamedTuple
 
 _LONGEST_BACK_OFF = 60.0
 _SLOW_DOWN = frozenset({429, 500, 502, 503, 504, 529})
+_WAYS_OUT = {
+    401: "check the API key",
+    403: "check what the API key may use",
+    404: "check the address and the model's name",
+}
 _STATUS_NAMES = ("status_code", "http_status", "status", "code")
 # A quota that is used up comes back tomorrow or with a payment, not with patience.
 _NO_QUOTA = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
@@ -66,8 +72,8 @@ class ConcurrencyLimiter:
 
     Args:
         most: Calls in flight at most.
-        calls: Their rate.
-        tokens: The rate of their tokens.
+        calls_per_minute: Their rate; None: no limit.
+        tokens_per_minute: The rate of their tokens; None: no limit.
 
     Attributes:
         limit: Calls in flight at most, as of now.
@@ -75,10 +81,12 @@ class ConcurrencyLimiter:
         hopeless: Whether the last call that was tried again and again was refused to the end.
     """
 
-    def __init__(self, most: int, calls: RateLimiter | None = None, tokens: RateLimiter | None = None) -> None:
+    def __init__(
+        self, most: int, calls_per_minute: float | None = None, tokens_per_minute: float | None = None
+    ) -> None:
         self._most = most
-        self._calls = calls
-        self._tokens = tokens
+        self._calls = None if calls_per_minute is None else RateLimiter(calls_per_minute)
+        self._tokens = None if tokens_per_minute is None else RateLimiter(tokens_per_minute)
         self._waiting: deque[tuple[asyncio.Future[int], float]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._paused_until = 0.0
@@ -100,12 +108,9 @@ class ConcurrencyLimiter:
         Raises:
             GateClosed: It is closed, and nothing is in flight any more.
         """
-        if not self._waiting and self._let_in(tokens):
-            return self._generation
-        if self._closed and not self.in_flight:
-            raise GateClosed
         turn: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         (self._waiting.appendleft if again else self._waiting.append)((turn, tokens))
+        self._let_in()
         try:
             return await turn
         except asyncio.CancelledError:
@@ -116,10 +121,7 @@ class ConcurrencyLimiter:
     def leave(self) -> None:
         """Say that a call has ended, however it did."""
         self.in_flight -= 1
-        if self._closed:
-            self._turn_away()
-        elif self._waiting:
-            self._let_more_in()
+        self._let_in()
 
     def succeeded(self) -> None:
         """Say that a call was answered."""
@@ -154,115 +156,105 @@ class ConcurrencyLimiter:
         Not sooner: the other calls of its round may be in flight, and would be called off with it.
         """
         self._closed = True
-        if self._timer is not None:
-            self._timer.cancel()
-        self._turn_away()
+        self._let_in()
 
-    def _let_in(self, tokens: float) -> bool:
-        if self._closed or self.in_flight >= self.limit:
-            return False
-        if self._calls or self._tokens or self._paused_until:
-            loop = asyncio.get_running_loop()
-            now = loop.time()
-            amounts = [(self._calls, 1.0), (self._tokens, tokens)]
-            waits = [rate.wait(amount, now) for rate, amount in amounts if rate is not None]
-            if (wait := max(0.0, self._paused_until - now, *waits)) > 0.0:
-                if self._timer is None:
-                    self._timer = loop.call_later(wait, self._timer_rang)
-                return False
-            for rate, amount in amounts:
-                if rate is not None:
-                    rate.take(amount, now)
-        self.in_flight += 1
-        return True
-
-    def _let_more_in(self) -> None:
+    def _let_in(self) -> None:
+        """Let in those whose turn it is, or turn them away."""
         while self._waiting:
             turn, tokens = self._waiting[0]
-            if not turn.done():
-                if not self._let_in(tokens):
+            if not turn.done():  # not called off
+                if self.in_flight if self._closed else not self._has_room(tokens):
                     return
-                turn.set_result(self._generation)
+                if self._closed:
+                    turn.set_exception(GateClosed())
+                else:
+                    self.in_flight += 1
+                    turn.set_result(self._generation)
             self._waiting.popleft()
 
-    def _timer_rang(self) -> None:
+    def _has_room(self, tokens: float) -> bool:
+        """Take a call's share of the rates, or say when to look again."""
+        if self.in_flight >= self.limit:
+            return False
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        shares = [(rate, share) for rate, share in ((self._calls, 1.0), (self._tokens, tokens)) if rate is not None]
+        wait = max([self._paused_until - now, *(rate.wait(share, now) for rate, share in shares)])
+        if wait > 0.0:
+            if self._timer is None:
+                self._timer = loop.call_later(wait, self._look_again)
+            return False
+        for rate, share in shares:
+            rate.take(share, now)
+        return True
+
+    def _look_again(self) -> None:
         self._timer = None
-        self._let_more_in()
-
-    def _turn_away(self) -> None:
-        if not self.in_flight:
-            for turn, _ in self._waiting:
-                if not turn.done():
-                    turn.set_exception(GateClosed())
-            self._waiting.clear()
+        self._let_in()
 
 
-def pushback(error: BaseException) -> float | None:
-    """Return for how many seconds a provider said "slow down" by an exception: 0 where it named no time, else None.
+class Refusal(NamedTuple):
+    """What a provider says by an exception.
 
-    Read are, also of the exception that it was raised from, a status of 429, 500, 502, 503, 504 or 529 under the names
-    that clients give it, here or in `response`; a number `retry_after`; and the headers retry-after-ms and
-    Retry-After, in seconds or as a date.
+    Attributes:
+        wait: The seconds for which it says "slow down"; 0 where it names no time, None where it does not say so.
+        way_out: What to do about a refusal for good, 401, 403 or 404; None where it is none.
+    """
+
+    wait: float | None = None
+    way_out: str | None = None
+
+
+def read_refusal(error: BaseException) -> Refusal:
+    """Return what an exception, or one that it was raised from, says of later calls.
+
+    Read are a status (429, 500, 502, 503, 504 or 529 say "slow down") under the names that clients give it, here or in
+    `response`; a number `retry_after`; and the headers retry-after-ms and Retry-After, in seconds or as a date.
 
     Example:
         >>> class TooMany(Exception):
         ...     status_code, retry_after = 429, 2
-        >>> pushback(TooMany()), pushback(ValueError()) is None
+        >>> read_refusal(TooMany()).wait, read_refusal(ValueError()).wait is None
         (2.0, True)
     """
-    for each in _causes(error):
-        if str(getattr(each, "code", None)) in _NO_QUOTA:
-            return None
-        seconds = _seconds(getattr(each, "retry_after", None))
-        if seconds is None and not _SLOW_DOWN.isdisjoint(_own_statuses(each)):
-            seconds = _in_headers(getattr(each, "response", None)) or 0.0
-        if seconds is not None:
-            return seconds
-    return None
-
-
-def statuses(error: BaseException) -> list[int]:
-    """Return the HTTP statuses that an exception, or one that it was raised from, names."""
-    return [status for each in _causes(error) for status in _own_statuses(each)]
-
-
-def _own_statuses(error: BaseException) -> list[int]:
-    sources = (error, getattr(error, "response", None))
-    values = [getattr(source, name, None) for source in sources for name in _STATUS_NAMES]
-    return [value for value in values if isinstance(value, int)]
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an exception, the one that it was raised from, and so on."""
+    wait: float | None = None
+    way_out: str | None = None
+    cause: BaseException | None = error
     seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        yield error
-        error = error.__cause__
+    while cause is not None and id(cause) not in seen and wait is None:
+        seen.add(id(cause))
+        response = getattr(cause, "response", None)
+        values = [getattr(source, name, None) for source in (cause, response) for name in _STATUS_NAMES]
+        statuses = {value for value in values if isinstance(value, int)}
+        way_out = way_out or next((_WAYS_OUT[status] for status in statuses & _WAYS_OUT.keys()), None)
+        if str(getattr(cause, "code", None)) in _NO_QUOTA:
+            break
+        wait = _seconds(getattr(cause, "retry_after", None))
+        if wait is None and statuses & _SLOW_DOWN:
+            wait = _in_headers(response)
+        cause = cause.__cause__
+    return Refusal(wait, way_out)
 
 
-def _in_headers(response: object) -> float | None:
+def _in_headers(response: object) -> float:
     get = getattr(getattr(response, "headers", None), "get", None)
     if not callable(get):
-        return None
+        return 0.0
     milliseconds = _seconds(get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000
     value: object = get("retry-after") or get("Retry-After")  # a plain dict minds the case
     seconds = _seconds(value)
     if seconds is None and isinstance(value, str):
-        try:
-            seconds = max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-        except (TypeError, ValueError, OverflowError):
-            return None
-    return seconds
+        with suppress(TypeError, ValueError, OverflowError):
+            return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    return seconds or 0.0
 
 
 def _seconds(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
-    try:
+    with suppress(ValueError, OverflowError):
         seconds = float(value)
-    except (ValueError, OverflowError):
-        return None
-    return seconds if 0 <= seconds < float("inf") else None
+        return seconds if 0 <= seconds < float("inf") else None
+    return None

@@ -4,9 +4,9 @@ import asyncio
 import contextvars
 import threading
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
 from contextlib import suppress
-from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 T = TypeVar("T")
 
@@ -31,16 +31,14 @@ class Stopwatch:
         self._timer: asyncio.TimerHandle | None = None
         self.over = False
 
-    def start(self) -> None:
-        """Say that a call is in flight."""
+    def __enter__(self) -> None:
         self._calls += 1
         if self._calls == 1:
             loop = asyncio.get_running_loop()
             self._since = loop.time()
             self._timer = loop.call_later(max(0.0, self._left), self._ring)
 
-    def stop(self) -> None:
-        """Say that a call is not in flight any more."""
+    def __exit__(self, *_: object) -> None:
         self._calls -= 1
         if not self._calls and self._timer is not None:
             self._timer.cancel()
@@ -52,7 +50,7 @@ class Stopwatch:
             self._task.cancel()
 
 
-async def within(seconds: float, call: Awaitable[T], late: str) -> T:
+async def within(seconds: float | None, call: Awaitable[T], late: str) -> T:
     """Await a call for so many seconds at most.
 
     Not `asyncio.wait_for`, which, before Python 3.12, can swallow a cancellation that comes as the call ends.
@@ -60,6 +58,8 @@ async def within(seconds: float, call: Awaitable[T], late: str) -> T:
     Raises:
         TimeoutError: It took longer; the message is `late`.
     """
+    if seconds is None:
+        return await call
     task = asyncio.ensure_future(call)
     try:
         await asyncio.wait((task,), timeout=seconds)
@@ -73,25 +73,26 @@ async def within(seconds: float, call: Awaitable[T], late: str) -> T:
     raise TimeoutError(late)
 
 
-async def in_daemon(call: Callable[[], T]) -> T:
-    """Await a blocking call, made in a daemon thread of its own: one that hangs keeps no interpreter from ending."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[T] = loop.create_future()
-
-    def settle(how: Callable[[Any], None], what: object) -> None:
-        if not done.done():  # it was called off meanwhile
-            how(what)
+def daemon(call: Callable[[], T], name: str = "ragstone-call") -> Future[T]:
+    """Make a blocking call in a daemon thread of its own: one that hangs keeps no interpreter from ending."""
+    done: Future[T] = Future()
+    done.set_running_or_notify_cancel()  # who waits may go, the call runs on
+    context = contextvars.copy_context()
 
     def work() -> None:
         try:
-            ended = partial(settle, done.set_result, call())
+            result = context.run(call)
         except StopIteration:  # which no future carries
-            ended = partial(settle, done.set_exception, RuntimeError("the call raised StopIteration"))
+            done.set_exception(RuntimeError("the call raised StopIteration"))
         except BaseException as error:
-            ended = partial(settle, done.set_exception, error)
-        with suppress(RuntimeError):  # the loop is closed, nobody waits
-            loop.call_soon_threadsafe(ended)
+            done.set_exception(error)
+        else:
+            done.set_result(result)
 
-    context = contextvars.copy_context()
-    threading.Thread(target=context.run, args=(work,), name="ragstone-call", daemon=True).start()
-    return await done
+    threading.Thread(target=work, name=name, daemon=True).start()
+    return done
+
+
+async def in_daemon(call: Callable[[], T]) -> T:
+    """Await a blocking call that `daemon` makes."""
+    return await asyncio.wrap_future(daemon(call))

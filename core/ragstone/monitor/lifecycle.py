@@ -202,7 +202,7 @@ class Pipeline:
     def _end(self, timeout: float) -> None:
         left = self.workers.stop()
         if self.shared.account is not None:
-            self.shared.account.close()
+            self.shared.account.closed.set()
         self.shared.ended.set()  # before the queue is emptied: who puts something in later looks whether it is set
         left += self._queue.drain()
         self._wake()
@@ -247,7 +247,7 @@ class Pipeline:
         """Return the counters."""
         stats = self.shared.counters.stats({name: delivery.stats() for name, delivery in self._deliveries.items()})
         account = self.shared.account
-        waiting = 0 if account is None else min(stats.pending, account.waiting)
+        waiting = 0 if account is None else min(stats.pending, len(account.waiting))
         reasons = {**stats.reasons, "pending": {"ledger": waiting}} if waiting else stats.reasons
         return replace(stats, in_hand=self.workers.in_hand(), queued_bytes=self.intake.waiting_bytes(), reasons=reasons)
 

@@ -1,11 +1,9 @@
 """The threads that judge: one evaluation at a time, from a task to a record."""
 
 import contextvars
-import math
 import threading
 import time
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import cast
 
 from ragstone.errors import CannotScore, score_safely, unscored
@@ -31,16 +29,11 @@ class _Evaluation:
         self.task = task
         self.choice = task.todo[0]
         self.started = time.monotonic()
+        self.meter = Meter()
 
-    @contextmanager
-    def untimed(self) -> Generator[None, None, None]:
-        """Do not count the block's time: it is not the judge's."""
-        used = time.monotonic() - self.started
-        self.started = math.inf
-        try:
-            yield
-        finally:
-            self.started = time.monotonic() - used
+    def seconds(self) -> float:
+        """Return how long it takes, without the time spent with the budget's ledger."""
+        return time.monotonic() - self.started - (self.meter.waited if isinstance(self.meter, BudgetMeter) else 0.0)
 
 
 class Workers:
@@ -105,7 +98,10 @@ class Workers:
         """Give up evaluations that take too long, and start threads in place of those that hang in them."""
         timeout = self._settings.timeout
         for evaluation in self._evaluations.copy():
-            if time.monotonic() - evaluation.started > timeout and self._ends(evaluation):
+            account = self._shared.account
+            if account is not None and evaluation.meter in account.waiting:
+                continue
+            if evaluation.seconds() > timeout and self._ends(evaluation):
                 self._count(alive=-1, lost=1)
                 detail = f"the judge did not answer within {timeout:g} s (the monitor's timeout)"
                 error = CannotScore("timeout", detail)
@@ -153,9 +149,8 @@ class Workers:
             self._evaluations.add(evaluation)
             if self._is_stopped() and self._ends(evaluation):  # since `stop` looked at what is being made
                 break
-            with evaluation.untimed():
-                _settle(meter)  # of the metric before
-            outcome, meter = self._evaluate(evaluation)
+            _settle(meter)  # of the metric before
+            outcome, meter = self._evaluate(evaluation), evaluation.meter
             if not self._ends(evaluation):
                 self._count(lost=-1)  # so that another one may be started, where too many hung
                 _settle(meter)
@@ -183,13 +178,13 @@ class Workers:
     def _metric(self, choice: Choice) -> Metric:
         return self._settings.metrics[choice.metric, choice.version]
 
-    def _evaluate(self, evaluation: _Evaluation) -> tuple[Outcome, Meter]:
+    def _evaluate(self, evaluation: _Evaluation) -> Outcome:
         """Score a sample by one metric, blocking. Raises nothing."""
-        metric, account, meter = self._metric(evaluation.choice), self._shared.account, Meter()
+        metric, account = self._metric(evaluation.choice), self._shared.account
         try:
             if account is not None:
-                meter = BudgetMeter(account, evaluation.choice[:2], evaluation.untimed)
-            outcome = cast("object", score_safely(metric, evaluation.task.sample, meter))
+                evaluation.meter = BudgetMeter(account, evaluation.choice[:2])
+            outcome = cast("object", score_safely(metric, evaluation.task.sample, evaluation.meter))
         except Exception as error:  # ours: an exception of a judge or a metric is an outcome already
             self._shared.counters.failed("evaluation", error)
             detail = f"{type(error).__name__} was raised inside the monitor; the log of ragstone.monitor says more"
@@ -197,9 +192,9 @@ class Workers:
             detail = f"{type(error).__name__} was raised in the judge"
         else:
             if isinstance(outcome, Outcome):
-                return outcome, meter
+                return outcome
             detail = f"the metric returned {type(outcome).__name__}, which is no outcome"  # one of the user's own
-        return unscored(metric, CannotScore("cancelled", detail), meter), meter
+        return unscored(metric, CannotScore("cancelled", detail), evaluation.meter)
 
     def _note(self, evaluation: _Evaluation, outcome: Outcome, meter: Meter | None) -> None:
         """Note in the task what came of an evaluation."""
