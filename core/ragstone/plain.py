@@ -121,19 +121,19 @@ def to_plain(value: object, other: Callable[[object], object] | None = None) -> 
 
 
 def _plain(value: object, other: Callable[[object], object] | None, depth: int) -> object:
-    kind = type(value).__name__
+    kind = type(value)
+    if value is None or kind in (str, bool) or (kind is float and math.isfinite(cast("float", value))):
+        return value  # most values are of these kinds, and the checks below take much longer
     try:
-        if value is None or isinstance(value, bool):
-            return value
         if isinstance(value, str):
             return str.__str__(value)
-        if isinstance(value, _SIMPLE):
-            return _number_or_text(value)
-        if depth and isinstance(value, Mapping):
-            items = cast("Mapping[object, object]", value).items()
-            return {_name(key, depth): _plain(item, other, depth - 1) for key, item in items}
         if depth and isinstance(value, (list, tuple)):
             return [_plain(item, other, depth - 1) for item in cast("list[object]", value)]
+        if depth and isinstance(value, (dict, Mapping)):
+            items = cast("Mapping[object, object]", value).items()
+            return {_name(key, depth): _plain(item, other, depth - 1) for key, item in items}
+        if isinstance(value, _SIMPLE):
+            return _number_or_text(value)
         if depth and isinstance(value, Set):  # in one order, whatever the hashes of this process
             return sorted((_plain(item, other, depth - 1) for item in cast("Set[object]", value)), key=json.dumps)
         if other is not None:
@@ -143,7 +143,7 @@ def _plain(value: object, other: Callable[[object], object] | None, depth: int) 
     except Exception:  # an object of the app's that fails when it is looked into
         if other is not None:
             raise
-    return f"<{kind}>"
+    return f"<{kind.__name__}>"
 
 
 _SIMPLE = (Real, Decimal, date, time, UUID, PurePath, Enum)
@@ -175,6 +175,8 @@ def _number_or_text(value: Real | Decimal | date | time | UUID | PurePath | Enum
 
 
 def _name(key: object, depth: int) -> str:
+    if type(key) is str:
+        return key
     plain = _plain(key, None, depth)
     return plain if isinstance(plain, str) else json.dumps(plain)
 
