@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from ragstone_llama_index.legacy import MonitorCallbackHandler
     from ragstone_llama_index.llm import LlamaIndexLLM
     from ragstone_llama_index.query_engine import aevaluate_query_engine, evaluate_query_engine
+    from ragstone_llama_index.shared_model import JUDGE_TAG
     from ragstone_llama_index.spans import instrument, uninstrument
-    from ragstone_llama_index.tracing import JUDGE_TAG
 
 __all__ = [
     "JUDGE_TAG",
@@ -42,7 +42,7 @@ if not TYPE_CHECKING:  # else a checker would take any name for one that there i
     _MODULES |= dict.fromkeys(("aevaluate_query_engine", "evaluate_query_engine"), "query_engine")
     _MODULES |= dict.fromkeys(("instrument", "uninstrument"), "spans")
     _MODULES |= {"LlamaIndexEmbedder": "embedder", "LlamaIndexLLM": "llm"}
-    _MODULES |= {"JUDGE_TAG": "tracing", "MonitorCallbackHandler": "legacy"}
+    _MODULES |= {"JUDGE_TAG": "shared_model", "MonitorCallbackHandler": "legacy"}
 
     def __getattr__(name: str) -> object:
         if name not in _MODULES:

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.evaluation import BaseEvaluator, EvaluationResult
@@ -23,7 +23,7 @@ from ragstone.registry import make_metric, metric_class
 from ragstone.sample import Sample, SampleField, first_problem
 from ragstone_llama_index.embedder import LlamaIndexEmbedder
 from ragstone_llama_index.llm import LlamaIndexLLM
-from ragstone_llama_index.responses import Answer, AnyResponse, Mode, aread_response, check_mode, read_response
+from ragstone_llama_index.responses import AnyResponse, Mode, aread_response, check_mode, read_response
 
 _IN_BOTH = ("metric", "version", "usage", "suspected")  # of an outcome and of a result alike
 _ARGUMENTS: dict[str, str] = {"user_input": "query", "retrieved_contexts": "contexts", "response": "response"}
@@ -90,15 +90,13 @@ class MetricEvaluator(BaseEvaluator):
     a reply that cannot be used, an app that answered nothing) is a result with `invalid_result=True`: a raised
     exception would have `BatchEvalRunner` retry for eight seconds and then lose the whole batch.
 
-    The sync methods use the judge's sync half, in threads, and work inside a running event loop; the async methods
-    use the running loop. `get_prompts` shows the metric's instructions to the judge, by step, and `update_prompts`
-    replaces them, which changes the metric's version. The fence around the data and the form of the reply stay.
+    The sync methods work inside a running event loop; the async methods use it. `get_prompts` shows the metric's
+    instructions to the judge, by step, and `update_prompts` replaces them, which changes the metric's version.
 
     Args:
         metric: What to score by: a name, such as "context_relevancy" or "my_pkg:Polite", or a `ragstone.Metric` of
-            yours, which has its judge and its options already. Of "alignment_coverage" the original is the contexts,
-            unlike the metric's own default: a query is a question. For an app that is given the original as its
-            query, pass `source="user_input"`.
+            yours, which has its judge and its options already. Of "alignment_coverage" the original is the contexts:
+            `source` is "retrieved_contexts" unless you pass another.
         llm: The judge of a metric by name: a LlamaIndex LLM, a ragstone LLM, or the name of one, such as "local";
             None: `Settings.llm`, as it is when a call is made.
         embed_model: The embedder of a metric that has one: LlamaIndex', ragstone's or a name; None: where the metric
@@ -134,11 +132,7 @@ class MetricEvaluator(BaseEvaluator):
         if isinstance(metric, str):
             self._metric = _metric_of(metric, llm, embed_model, options)
             return
-        if not isinstance(cast("object", metric), Metric):
-            raise TypeError(
-                f'metric: is {_kind(metric)}; pass a name, such as "context_relevancy", or a metric, such as '
-                "ragstone.ContextRelevancy(llm=...)"
-            )
+        _check_metric(metric)
         if llm is not None or embed_model is not None or options:
             raise TypeError(f"metric: {metric.name} was made with a judge and options; pass it alone, or its name")
         self._metric = metric
@@ -187,9 +181,9 @@ class MetricEvaluator(BaseEvaluator):
         """
         if response is None:
             return self.evaluate(query=query, **kwargs)
-        self._need_query(query)
-        sample, failed = self._answered(query, read_response(response, self._mode))
-        return MetricResult.of(failed or score_safely(self._metric, sample), sample)
+        self._need("user_input", query)
+        sample, problem = read_response(query, response, self._mode)
+        return MetricResult.of(self._unanswered(problem) or score_safely(self._metric, sample), sample)
 
     async def aevaluate_response(
         self,
@@ -200,30 +194,29 @@ class MetricEvaluator(BaseEvaluator):
         """Score what a query engine, chat engine or agent returned; otherwise as `evaluate_response`."""
         if response is None:
             return await self.aevaluate(query=query, **kwargs)
-        self._need_query(query)
-        sample, failed = self._answered(query, await aread_response(response, self._mode))
-        return MetricResult.of(failed or await ascore_safely(self._metric, sample), sample)
+        self._need("user_input", query)
+        sample, problem = await aread_response(query, response, self._mode)
+        return MetricResult.of(self._unanswered(problem) or await ascore_safely(self._metric, sample), sample)
 
     def _sample(self, query: str | None, response: str | None, contexts: Sequence[str] | None) -> Sample:
         fields: dict[SampleField, object] = {"user_input": query, "retrieved_contexts": contexts, "response": response}
-        for field in self._metric.required_fields:
-            if fields[field] is None:
-                raise ValueError(f"{_ARGUMENTS[field]}: is missing; {self._metric.name} needs it")
+        for field, value in fields.items():
+            self._need(field, value)
         try:
             return Sample.model_validate(fields)
         except ValidationError as error:
             raise ValueError(first_problem(error, _ARGUMENTS)) from None
 
-    def _need_query(self, query: str | None) -> None:
-        if query is None and "user_input" in self._metric.required_fields:
-            raise ValueError(f"query: is missing; {self._metric.name} needs it")
+    def _need(self, field: SampleField, value: object) -> None:
+        if value is None and field in self._metric.required_fields:
+            raise ValueError(f"{_ARGUMENTS[field]}: is missing; {self._metric.name} needs it")
 
-    def _answered(self, query: str | None, answer: Answer) -> tuple[Sample, Outcome | None]:
-        """Return the sample that an app's answer makes, and why it cannot be scored where that is known."""
-        sample = answer.sample(query)
-        if answer.problem is None or "response" not in self._metric.required_fields:
-            return sample, None
-        return sample, no_response(self._metric, answer.problem)
+    def _unanswered(self, problem: str | None) -> Unscored | None:
+        """Return the outcome on a response that could not be had, of a metric that looks at it."""
+        if problem is None or "response" not in self._metric.required_fields:
+            return None
+        name, version, detail = self._metric.name, self._metric.version, f"response: {problem}"
+        return Unscored(metric=name, reason="missing_input", detail=detail, version=version)
 
     def _get_prompts(self) -> PromptDictType:
         return {
@@ -254,8 +247,13 @@ def _metric_of(
     return make_metric(name, options, judge, embed_model)
 
 
-def _kind(thing: object) -> str:
-    return f"the class {thing.__name__}" if isinstance(thing, type) else type(thing).__name__
+def _check_metric(metric: object) -> None:
+    if not isinstance(metric, Metric):
+        kind = f"the class {metric.__name__}" if isinstance(metric, type) else type(metric).__name__
+        raise TypeError(
+            f'metric: is {kind}; pass a name, such as "context_relevancy", or a metric, such as '
+            "ragstone.ContextRelevancy(llm=...)"
+        )
 
 
 def _text(step: str, prompt: object) -> str:
@@ -267,8 +265,3 @@ def _text(step: str, prompt: object) -> str:
     if isinstance(prompt, str):
         return prompt
     raise TypeError(f"{step}: is {type(prompt).__name__}; pass a PromptTemplate")
-
-
-def no_response(metric: Metric, problem: str) -> Unscored:
-    """Return the outcome on a response that could not be had."""
-    return Unscored(metric=metric.name, reason="missing_input", detail=f"response: {problem}", version=metric.version)

@@ -21,17 +21,10 @@ class MonitorCallbackHandler(BaseCallbackHandler):
     """Has a monitor score what an app answers, as a handler of a `CallbackManager`.
 
     Prefer `instrument`: LlamaIndex means to retire callbacks, and they show less. A sample is made of each outermost
-    QUERY event and, for chat engines, which have none, of each SYNTHESIZE event. The sample's `id` is the event's;
-    everything else is as with `instrument`, but for this:
-
-    - Query engines of your own make no sample, unless they use a response synthesizer.
-    - `CondenseQuestionChatEngine` shows the condensed question, not the user's; `SimpleChatEngine` shows nothing.
-    - An agent's tools that are query engines make a sample each, with the tool's input as the question.
-    - Calls within threads that do not copy the context are runs of their own.
-
-    Only what is built after the handler was put in place calls it: set `Settings.callback_manager` before the index
-    is built. While `instrument` has the same monitor, this handler is silent: one answer is one sample. Nothing ever
-    raises into the app: what fails in here is counted as `stats().errors["llama_index"]`.
+    QUERY event and, for chat engines, which have none, of each SYNTHESIZE event; its `id` is the event's. What else
+    differs stands in docs/llama_index.md. Only what is built after the handler was put in place calls it. While
+    `instrument` has the same monitor, this handler is silent. Nothing ever raises into the app: what fails in here is
+    counted as `stats().errors["llama_index"]`.
 
     Args:
         monitor: Takes the samples.
@@ -69,7 +62,7 @@ class MonitorCallbackHandler(BaseCallbackHandler):
         **kwargs: Any,  # noqa: ANN401, ARG002 - as BaseCallbackHandler has it
     ) -> str:
         """Open an event of a run under way, or begin one."""
-        with self._recorder.guard:
+        with self._recorder.guard():
             parent = self._recorder.runs.get(parent_id)
             if parent is not None:
                 self._recorder.runs.start(event_id, parent)
@@ -89,7 +82,7 @@ class MonitorCallbackHandler(BaseCallbackHandler):
         **kwargs: Any,  # noqa: ANN401, ARG002 - as BaseCallbackHandler has it
     ) -> None:
         """Close an event, and take the answer if it began a run."""
-        with self._recorder.guard:
+        with self._recorder.guard():
             # Events stay until their run ends: after an exception that was caught, LlamaIndex takes one that has ended
             # for the parent of what comes next.
             run = self._recorder.runs.get(event_id)

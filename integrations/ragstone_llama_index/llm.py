@@ -17,9 +17,7 @@ from ragstone.judging.adapting import is_constrained, read_reply, spelled_out, w
 from ragstone.metrics.base import check_count, check_option
 from ragstone.plain import as_count, as_dict, as_list
 from ragstone_llama_index.shared_model import SharedModel, defined_by
-from ragstone_llama_index.tracing import suppress_tracing
 
-_APPS_OWN = ("system_prompt", "output_parser")  # fields of the object that the judge does not use
 _INPUT = ("prompt_tokens", "input_tokens", "prompt_token_count")
 _OUTPUT = ("completion_tokens", "output_tokens", "candidates_token_count")
 
@@ -28,16 +26,15 @@ class LlamaIndexLLM(SharedModel[LLM]):
     """A LlamaIndex LLM as a judge.
 
     It is asked by `chat` or `complete`, with the schema of the reply in the prompt and without the object's own
-    `system_prompt`. Temperature, `max_tokens`, log-probabilities and all else are the object's own. The app sees
-    nothing of the judge (see `JUDGE_TAG`), and the object is never changed: calls go to a shallow copy of it.
-    `generate` uses its sync half; `agenerate` awaits it on one event loop only, the same each time. On any other loop,
-    and for models whose async half only calls the sync one (`CustomLLM`), it is called from threads.
+    `system_prompt`; every other setting is the object's own. The object is never changed, and the app sees nothing of
+    the judge (see `JUDGE_TAG`). docs/llama_index.md says which event loop or thread a call is made on.
 
     Args:
         llm: The model; None: `Settings.llm`, as it is when a call is made.
         asking: "together" for capable models; "one_by_one" for small ones, of about 8B parameters or less.
         structured: True asks by LlamaIndex' `structured_predict`, which says nothing of tokens.
-        in_threads: True: always the sync half, in threads; False: always the async half; None: as said above.
+        in_threads: Where `agenerate` runs: True: always the sync half, in threads; False: always the async half; None:
+            the async half on one event loop, the same each time, and threads on any other or where it only blocks.
         max_input_tokens: The longest prompt that the model takes, for metrics to keep within; None: what its
             `metadata` says, and unknown where that is but LlamaIndex' default of 3,900 or leaves no room.
         trace: True lets the app's callbacks and tracers see the judge's calls, still tagged as such.
@@ -55,6 +52,14 @@ class LlamaIndexLLM(SharedModel[LLM]):
         LlamaIndexLLM('MockLLM')
     """
 
+    _setting = "llm"
+    _kind = LLM
+    _wanted = (
+        "LLM; pass an object of llama_index.core.llms or of a llama-index-llms-... package, such as "
+        'OpenAI("gpt-5-mini")'
+    )
+    _apps_own = ("system_prompt", "output_parser")
+
     def __init__(
         self,
         llm: LLM | None = None,
@@ -65,26 +70,18 @@ class LlamaIndexLLM(SharedModel[LLM]):
         max_input_tokens: int | None = None,
         trace: bool = False,
     ) -> None:
-        if not isinstance(cast("object", llm), LLM | None):
-            raise TypeError(
-                f"llm: {type(llm).__name__} is no LlamaIndex LLM; pass an object of llama_index.core.llms or of a "
-                'llama-index-llms-... package, such as OpenAI("gpt-5-mini"), or None for Settings.llm'
-            )
         check_option("asking", asking, ("together", "one_by_one"))
         if max_input_tokens is not None:
             check_count("max_input_tokens", max_input_tokens)
         self.asking: Asking = asking
         self._max_input_tokens = max_input_tokens
         self._structured = structured
-        super().__init__(llm, "llm", changes=dict.fromkeys(_APPS_OWN), in_threads=in_threads, trace=trace)
+        super().__init__(llm, in_threads=in_threads, trace=trace)
 
     @property
     def identity(self) -> dict[str, object]:
         """What makes this judge, for journals: the model object's settings, without keys."""
-        identity = super().identity
-        settings = as_dict(identity["settings"])
-        own = {name: value for name, value in settings.items() if name not in _APPS_OWN}
-        return {**identity, "structured": self._structured, "settings": own}
+        return {**super().identity, "structured": self._structured}
 
     @property
     def max_input_tokens(self) -> int | None:
@@ -103,8 +100,7 @@ class LlamaIndexLLM(SharedModel[LLM]):
 
     def generate(self, request: LLMRequest, /) -> LLMReply:
         """Answer one request by the model's sync half, blocking the calling thread. Raises what the model raises."""
-        llm = self._copy()
-        with suppress_tracing(trace=self._trace):
+        with self._hidden() as llm:
             if self._structured and is_constrained(request):
                 try:
                     return _from_form(llm.structured_predict(_form(request), _template(llm, request)))
@@ -116,10 +112,9 @@ class LlamaIndexLLM(SharedModel[LLM]):
 
     async def agenerate(self, request: LLMRequest, /) -> LLMReply:
         """Answer one request by the model's async half on the running event loop, or by its sync half in a thread."""
-        llm = self._copy()
-        if not self._is_awaited_here(llm):
+        if not self._is_awaited_here():
             return await self._in_thread(lambda: self.generate(request))
-        with suppress_tracing(trace=self._trace):
+        with self._hidden() as llm:
             if self._structured and is_constrained(request):
                 try:
                     return _from_form(await llm.astructured_predict(_form(request), _template(llm, request)))
@@ -179,16 +174,15 @@ def _from_form(answer: BaseModel | ValueError) -> LLMReply:
 
 def to_reply(response: ChatResponse | CompletionResponse, request: LLMRequest) -> LLMReply:
     """Return a model's answer as a reply, with its token counts and, where it has some, log-probabilities."""
-    message = response.message if isinstance(response, ChatResponse) else None
-    text = response.text if isinstance(response, CompletionResponse) else response.message.content
+    message = response.message if isinstance(response, ChatResponse) else ChatMessage(response.text)
     choice = next(iter(as_list(_member(response.raw, "choices"))), None)  # of a chat completion
     raw_message = _member(choice, "message")
     input_tokens, output_tokens = _token_counts(response, message)
     return read_reply(
-        text or "",
+        message.content or "",
         request,
-        tool_calls=[] if message is None else _tool_calls(message),
-        reasoning="" if message is None else _reasoning(message, raw_message),
+        tool_calls=_tool_calls(message),
+        reasoning=_reasoning(message, raw_message),
         ended=[word for place in (response.raw, choice, raw_message) for word in why_it_ended(partial(_member, place))],
         input_tokens=input_tokens,
         output_tokens=output_tokens,
@@ -202,13 +196,8 @@ def _member(thing: object, name: str) -> object:
     return values.get(name) if values else getattr(thing, name, None)
 
 
-def _token_counts(
-    response: ChatResponse | CompletionResponse, message: ChatMessage | None
-) -> tuple[int | None, int | None]:
-    """Return the tokens of prompt and answer as the provider counted them; None for what it does not say.
-
-    They are read from the answer itself: `TokenCountingHandler` counts a call of many models two or three times.
-    """
+def _token_counts(response: ChatResponse | CompletionResponse, message: ChatMessage) -> tuple[int | None, int | None]:
+    """Return the tokens of prompt and answer as the provider counted them; None for what it does not say."""
     usages = [_member(response.raw, name) for name in ("usage", "usage_metadata")]
     for usage in [*usages, *(_member(place, "additional_kwargs") for place in (response, message))]:
         counts = _first_count(usage, _INPUT), _first_count(usage, _OUTPUT)

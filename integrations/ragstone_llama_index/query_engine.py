@@ -2,11 +2,11 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import aclosing
 from contextvars import copy_context
-from typing import cast
+from typing import Literal
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -18,9 +18,10 @@ from ragstone import Report, aevaluate, evaluate
 from ragstone.errors import describe
 from ragstone.judge import Embedder
 from ragstone.metrics import Metric
-from ragstone.sample import Row
+from ragstone.metrics.base import check_members
+from ragstone.sample import Row, Sample
 from ragstone_llama_index.evaluator import MetricEvaluator
-from ragstone_llama_index.responses import Answer, Mode, aread_response, check_mode, read_response
+from ragstone_llama_index.responses import Mode, aread_response, check_mode, read_response
 
 _AHEAD = 4  # times max_concurrency: questions that are asked before the first of them is scored, at most
 
@@ -39,16 +40,15 @@ def evaluate_query_engine(
     """Put each question to a query engine and score its answer by each metric, by `ragstone.evaluate`.
 
     What the engine or a judge raises touches no other question. Without an answer, a metric that looks at it is
-    `Unscored("missing_input")` with the engine's error. Works in threads, by the sync halves of engine and judges, and
-    so inside a running event loop too.
+    `Unscored("missing_input")` with the engine's error. Works in threads, so inside a running event loop too.
 
     Args:
         engine: The app.
         questions: What to ask.
         metrics: What to score by: metrics, evaluators, or names such as "context_relevancy"; no two of one name. An
             `AlignmentCoverage` that you make wants `source="retrieved_contexts"`: a question is no original.
-        llm: The judge of metrics by name, and `embed_model` their embedder; see `MetricEvaluator`.
-        embed_model: See `llm`.
+        llm: The judge of metrics by name; see `MetricEvaluator`.
+        embed_model: The embedder of metrics by name.
         max_concurrency: Questions under way at most, and calls to judges at most, of all metrics together.
         progress: Whether to show a bar; None: on a terminal and in a notebook.
         metadata_mode: Which metadata of source nodes stand in the contexts; see `MetricEvaluator`.
@@ -76,14 +76,10 @@ def evaluate_query_engine(
         0.5
     """
     _check(engine, questions)
-    mode = check_mode(metadata_mode)
-    return evaluate(
-        _rows(engine, questions, mode, max_concurrency),
-        _metrics(metrics, llm, embed_model),
-        max_concurrency=max_concurrency,
-        progress="auto" if progress is None else progress,
-        total=len(questions),
-    )
+    rows = _rows(engine, questions, check_mode(metadata_mode), max_concurrency)
+    made = _metrics(metrics, llm, embed_model)
+    bar: bool | Literal["auto"] = "auto" if progress is None else progress
+    return evaluate(rows, made, max_concurrency=max_concurrency, progress=bar, total=len(questions))
 
 
 async def aevaluate_query_engine(
@@ -99,14 +95,10 @@ async def aevaluate_query_engine(
 ) -> Report:
     """Put each question to a query engine on the running event loop; otherwise as `evaluate_query_engine`."""
     _check(engine, questions)
+    made = _metrics(metrics, llm, embed_model)
+    bar: bool | Literal["auto"] = "auto" if progress is None else progress
     async with aclosing(_arows(engine, questions, check_mode(metadata_mode), max_concurrency)) as rows:
-        return await aevaluate(
-            rows,
-            _metrics(metrics, llm, embed_model),
-            max_concurrency=max_concurrency,
-            progress="auto" if progress is None else progress,
-            total=len(questions),
-        )
+        return await aevaluate(rows, made, max_concurrency=max_concurrency, progress=bar, total=len(questions))
 
 
 def _rows(
@@ -116,9 +108,9 @@ def _rows(
 
     def ask(line: int, question: str) -> Row:
         try:
-            return _row(line, question, read_response(engine.query(question), mode))
+            return Row(line, *read_response(question, engine.query(question), mode))
         except Exception as error:
-            return _row(line, question, _failed(error))
+            return _failed(line, question, error)
 
     pool = ThreadPoolExecutor(most, thread_name_prefix="ragstone-questions")
     asked: deque[Future[Row]] = deque()
@@ -142,9 +134,9 @@ async def _arows(
     async def ask(line: int, question: str) -> Row:
         async with slots:
             try:
-                return _row(line, question, await aread_response(await engine.aquery(question), mode))
+                return Row(line, *await aread_response(question, await engine.aquery(question), mode))
             except Exception as error:
-                return _row(line, question, _failed(error))
+                return _failed(line, question, error)
 
     asked: deque[asyncio.Task[Row]] = deque()
     try:
@@ -162,20 +154,15 @@ async def _arows(
         await asyncio.gather(*asked, return_exceptions=True)
 
 
-def _row(line: int, question: str, answer: Answer) -> Row:
-    return Row(line, answer.sample(question), answer.problem)
+def _failed(line: int, question: str, error: Exception) -> Row:
+    return Row(line, Sample(user_input=question), f"the query engine failed ({describe(error)})")
 
 
-def _failed(error: Exception) -> Answer:
-    return Answer(None, (), f"the query engine failed ({describe(error)})")
-
-
-def _check(engine: object, questions: object) -> None:
-    if not (callable(getattr(engine, "query", None)) and callable(getattr(engine, "aquery", None))):
-        raise TypeError(f"engine: {type(engine).__name__} has no query and aquery; pass a query engine")
-    if isinstance(questions, str) or not isinstance(questions, Sequence):
-        raise TypeError(f"questions: is {type(questions).__name__}; pass a list of texts")
-    for i, question in enumerate(cast("Sequence[object]", questions)):
+def _check(engine: object, questions: Iterable[object]) -> None:
+    check_members("engine", engine, ("query", "aquery"), "pass a query engine")
+    if isinstance(questions, str):
+        raise TypeError("questions: is str; pass a list of texts")
+    for i, question in enumerate(questions):
         if not isinstance(question, str):
             raise TypeError(f"questions[{i}]: is {type(question).__name__}, not text (str)")
 
@@ -185,7 +172,7 @@ def _metrics(
     llm: LLM | ragstone.LLM | str | None,
     embed_model: BaseEmbedding | Embedder | str | None,
 ) -> Sequence[Metric]:
-    if isinstance(metrics, str) or not isinstance(cast("object", metrics), Sequence):
+    if isinstance(metrics, str | Metric | MetricEvaluator):
         raise TypeError(f"metrics: is one {type(metrics).__name__}; pass a list of metrics")
     made = [MetricEvaluator(metric, llm, embed_model) if isinstance(metric, str) else metric for metric in metrics]
     return [metric.metric if isinstance(metric, MetricEvaluator) else metric for metric in made]

@@ -1,9 +1,10 @@
 """From what happens in an app to samples: used by the handler of spans and by that of legacy callbacks alike."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from llama_index.core.base.llms.types import ChatResponse
 from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
@@ -14,7 +15,7 @@ from ragstone.errors import describe
 from ragstone.monitor.run_tree import OpenSample, Run, RunTree
 from ragstone.sample import Sample
 from ragstone_llama_index.responses import Mode, check_mode, contexts_of, text_of, texts_of
-from ragstone_llama_index.streaming import StreamListener, alisten, known_text, listen
+from ragstone_llama_index.streaming import alisten, known_text, listen
 
 if TYPE_CHECKING:
     from ragstone.monitor import Monitor
@@ -23,6 +24,7 @@ _SOURCE = "llama_index"  # under which the monitor counts what fails in here
 _CALLED_OFF = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
 _PIECES = "_ragstone_pieces"  # the attribute by which a chat's response remembers what was streamed
 _WAITING = "_ragstone_waiting"  # and the one with what waits for its end, by the recorder
+_Streamed = StreamingResponse | AsyncStreamingResponse | StreamingAgentChatResponse
 _Contexts = tuple[str, ...]
 
 
@@ -38,21 +40,6 @@ class AppSample(OpenSample):
     error: BaseException | None = None  # what was raised last beneath the root
 
 
-class _Guard:
-    """A context out of which nothing is raised into the app."""
-
-    def __init__(self, broke: Callable[[Exception], None]) -> None:
-        self._broke = broke
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
-        if isinstance(error, Exception):
-            self._broke(error)
-        return isinstance(error, Exception)
-
-
 class Recorder:
     """Makes one sample of each run, or tells the monitor why there is none.
 
@@ -65,7 +52,6 @@ class Recorder:
         self.monitor = monitor
         self.mode = check_mode(mode)
         self.runs = RunTree[AppSample]()
-        self.guard = _Guard(self._broke)
 
     def __deepcopy__(self, memo: object) -> "Recorder":
         return self  # LlamaIndex' objects may be copied with all that they hold; the runs under way are the same
@@ -73,8 +59,13 @@ class Recorder:
     def __reduce__(self) -> tuple[object, ...]:
         return Recorder, (self.monitor, self.mode)
 
-    def _broke(self, error: Exception) -> None:
-        self.monitor.failed(_SOURCE, error)
+    @contextmanager
+    def guard(self) -> Generator[None, None, None]:
+        """Let nothing that is raised in here out into the app."""
+        try:
+            yield
+        except Exception as error:
+            self.monitor.failed(_SOURCE, error)
 
     def begin(self, id_: str, sample: AppSample | None) -> None:
         """Open a root; None: what happens beneath it is of no interest."""
@@ -102,12 +93,22 @@ class Recorder:
     def answered(self, sample: AppSample, answer: object) -> None:
         """Take what a run answered; where that is a stream, when it has been read."""
         contexts = contexts_of(answer, lambda: self.contexts(sample), self.mode)
-        if isinstance(answer, (StreamingResponse, AsyncStreamingResponse)):
-            self._listen(answer, sample, contexts)
-        elif isinstance(answer, StreamingAgentChatResponse):
-            self._await(answer, sample, contexts)
-        else:
+        if not isinstance(answer, _Streamed):
             self._submit(sample, contexts, text_of(answer))
+        elif not isinstance(answer, StreamingAgentChatResponse):
+            known = known_text(answer)
+            if known is None:
+                self._listen(answer, sample, contexts, "".join)
+            elif known.text is None:  # the engine itself has begun to read it
+                self.monitor.skip("abandoned")
+            else:
+                self._submit(sample, contexts, known.text)
+        elif not answer.is_writing_to_memory:  # some chat engines of 0.13 and 0.14 leave the reading to the app
+            self._listen(answer, sample, contexts, lambda pieces: "".join(pieces).strip())
+        else:
+            vars(answer).setdefault(_WAITING, {})[self] = sample, contexts
+            if answer.is_done or answer.exception is not None:  # the thread that writes had ended before
+                self.written(answer, answer.exception)
 
     def failed(self, sample: AppSample, error: BaseException | None, contexts: Iterable[str] | None = None) -> None:
         """Take what a run raised: its failure is a sample, unless it was called off."""
@@ -118,11 +119,10 @@ class Recorder:
         self._submit(sample, tuple(dict.fromkeys(self.contexts(sample) if contexts is None else contexts)), None)
 
     def writing(self, response: StreamingAgentChatResponse) -> None:
-        """Listen to a chat's stream that LlamaIndex is about to read into its memory."""
+        """Listen to a chat's stream that LlamaIndex is about to read into its memory: early versions keep no text."""
         if _PIECES not in vars(response):
-            listener = StreamListener(ended=_ignore, broke=_ignore, keep=_delta)
-            vars(response)[_PIECES] = listener.pieces
-            _listen_to_chat(response, listener)
+            pieces = vars(response)[_PIECES] = list[Any]()
+            _listen_to(response, pieces, lambda _: None)
 
     def written(self, response: StreamingAgentChatResponse, error: BaseException | None = None) -> None:
         """Take a chat's answer that was streamed into its history, whether the app reads it or not."""
@@ -130,12 +130,12 @@ class Recorder:
         if self not in waiting:
             return
         sample, contexts = waiting.pop(self)
-        if error is None:
-            self._submit(sample, contexts, _written_text(response))
-        else:
+        if error is not None:
             self.failed(sample, error, contexts)
+        else:
+            self._submit(sample, contexts, "".join(vars(response).get(_PIECES, ())).strip() or response.response)
 
-    def _submit(self, sample: AppSample, contexts: _Contexts, response: str | None) -> None:
+    def _submit(self, sample: AppSample, contexts: _Contexts, response: object) -> None:
         if sample.question is None:
             self.monitor.skip("no_question")
             return
@@ -144,70 +144,40 @@ class Recorder:
                 id=sample.id,
                 user_input=sample.question,
                 retrieved_contexts=contexts,
-                response=response,
+                response=response if isinstance(response, str) else None,
                 metadata=sample.metadata,
             )
         )
 
     def _listen(
-        self, response: StreamingResponse | AsyncStreamingResponse, sample: AppSample, contexts: _Contexts
+        self, response: _Streamed, sample: AppSample, contexts: _Contexts, join: Callable[[list[Any]], str]
     ) -> None:
-        known = known_text(response)
-        if known is not None:  # the engine itself has read it
-            if known.text is None:
-                self.monitor.skip("abandoned")
-            else:
-                self._submit(sample, contexts, cast("str", known.text))
-            return
-        listener = self._listener(sample, contexts, "".join)
-        if isinstance(response, StreamingResponse):
-            response.response_gen = listen(response.response_gen, listener)
-        else:
-            response.response_gen = alisten(response.response_gen, listener)
+        """Submit what the app reads of a stream, and let nothing out into it."""
+        pieces: list[Any] = []
 
-    def _await(self, response: StreamingAgentChatResponse, sample: AppSample, contexts: _Contexts) -> None:
-        if not response.is_writing_to_memory:  # some chat engines of 0.13 and 0.14 leave the reading to the app
-            listener = self._listener(sample, contexts, lambda pieces: "".join(pieces).strip())
-            listener.keep = _delta
-            _listen_to_chat(response, listener)
-            return
-        vars(response).setdefault(_WAITING, {})[self] = sample, contexts
-        if response.is_done or response.exception is not None:  # the thread that writes had ended before
-            self.written(response, response.exception)
-
-    def _listener(self, sample: AppSample, contexts: _Contexts, join: Callable[[list[Any]], str]) -> StreamListener:
-        """Return one that submits what the app reads, and lets nothing out into the app's stream."""
-
-        def ended(pieces: list[Any]) -> None:
-            with self.guard:
-                self._submit(sample, contexts, join(pieces))
-
-        def broke(error: BaseException) -> None:
-            with self.guard:
-                if isinstance(error, GeneratorExit):
+        def ended(error: BaseException | None) -> None:
+            with self.guard():
+                if error is None:
+                    self._submit(sample, contexts, join(pieces))
+                elif isinstance(error, GeneratorExit):
                     self.monitor.skip("abandoned")
                 else:
                     self.failed(sample, error, contexts)
 
-        return StreamListener(ended, broke)
+        _listen_to(response, pieces, ended)
 
 
-def _listen_to_chat(response: StreamingAgentChatResponse, listener: StreamListener) -> None:
-    if response.chat_stream is not None:
-        response.chat_stream = listen(response.chat_stream, listener)
-    if response.achat_stream is not None:
-        response.achat_stream = alisten(response.achat_stream, listener)
+def _listen_to(response: _Streamed, pieces: list[Any], ended: Callable[[BaseException | None], object]) -> None:
+    """Replace a response's stream by one that adds the text of each piece to a list."""
 
+    def take(piece: object) -> None:
+        pieces.append((piece.delta or "") if isinstance(piece, ChatResponse) else piece)
 
-def _written_text(response: StreamingAgentChatResponse) -> str:
-    """Return what was written; early versions keep it nowhere."""
-    pieces: list[Any] = vars(response).get(_PIECES, [])
-    return "".join(pieces).strip() or response.response
-
-
-def _ignore(_: object) -> None:
-    pass
-
-
-def _delta(piece: object) -> str:
-    return (piece.delta or "") if isinstance(piece, ChatResponse) else ""
+    if isinstance(response, StreamingResponse):
+        response.response_gen = listen(response.response_gen, take, ended)
+    elif isinstance(response, AsyncStreamingResponse):
+        response.response_gen = alisten(response.response_gen, take, ended)
+    elif response.chat_stream is not None:
+        response.chat_stream = listen(response.chat_stream, take, ended)
+    elif response.achat_stream is not None:
+        response.achat_stream = alisten(response.achat_stream, take, ended)

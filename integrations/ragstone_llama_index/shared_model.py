@@ -1,25 +1,32 @@
-"""A silent copy of the app's model, awaited on one event loop only."""
+"""A silent copy of the app's model: what a judge asks it is hidden from the app, and awaited on one event loop only."""
 
 import asyncio
+import sys
 import threading
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from typing import ClassVar, Generic, Literal, TypeVar
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
+from llama_index.core.callbacks import CallbackManager
+from llama_index_instrumentation.dispatcher import active_instrument_tags, instrument_tags
+from llama_index_instrumentation.span import active_span_id
 from pydantic import BaseModel
 
 from ragstone.bridge import Bridge
 from ragstone.errors import secrets_in
 from ragstone.identity import settings_of
 from ragstone.plain import as_dict
-from ragstone_llama_index.tracing import SilentCallbacks
 
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
 
+JUDGE_TAG = "ragstone:judge"
+"""Stands in the tags of every event and span of a judge, so that handlers can tell it from the app's."""
+
 _THREADS = 64  # as many calls at once as ragstone.BaseLLM makes
+_LOCK = threading.Lock()
 
 
 class SharedModel(ABC, Generic[M]):
@@ -29,31 +36,27 @@ class SharedModel(ABC, Generic[M]):
     changed. A client keeps connections of the event loop that it was awaited on, and fails the app when it is awaited
     on another. So each object has one home loop, whoever shares it: the loop that ran when it was first shared, else
     the first that awaits it. Any other loop gets a thread and the object's sync half.
-
-    `setting` is its name in `Settings`; `changes` are fields that the copy has otherwise.
     """
 
     one_loop: ClassVar[bool] = True  # `ragstone.evaluate`, which has a loop of its own, calls the sync half
+    _setting: ClassVar[Literal["llm", "embed_model"]]
+    _kind: ClassVar[type[BaseModel]]
+    _wanted: ClassVar[str]  # the kind in words, and what to pass
+    _apps_own: ClassVar[tuple[str, ...]]  # fields of the object that the copy does not have
 
-    def __init__(
-        self,
-        model: M | None,
-        setting: Literal["llm", "embed_model"],
-        *,
-        changes: Mapping[str, object],
-        in_threads: bool | None,
-        trace: bool,
-    ) -> None:
-        self._given = model
-        self._setting = setting
+    def __init__(self, model: M | None, *, in_threads: bool | None, trace: bool) -> None:
+        if not isinstance(model, self._kind | None):
+            raise TypeError(
+                f"{self._setting}: {type(model).__name__} is no LlamaIndex {self._wanted}, or None for "
+                f"Settings.{self._setting}"
+            )
+        self._model = model
         self._trace = trace
-        self._changes = {**changes, **({} if trace else {"callback_manager": SilentCallbacks()})}
         self._in_threads = in_threads
-        self._lock = threading.Lock()
         if model is not None:
             _home_of(model)
         self._copied: tuple[M, M] | None = None
-        self._bridge: Bridge | None = None
+        self._bridge = Bridge(_THREADS)
 
     @property
     def model(self) -> str:
@@ -73,7 +76,8 @@ class SharedModel(ABC, Generic[M]):
     def identity(self) -> dict[str, object]:
         """What makes this judge or embedder, for journals: the model object's settings, without keys."""
         settings = as_dict(settings_of(self._original()))
-        return {"class": type(self).__qualname__, "model": self.model, "settings": settings}
+        used = {name: value for name, value in settings.items() if name not in self._apps_own}
+        return {"class": type(self).__qualname__, "model": self.model, "settings": used}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.model!r})"
@@ -92,32 +96,38 @@ class SharedModel(ABC, Generic[M]):
 
         # Not through its property, which gives the object another callback manager and makes a default one.
         setting: M | None = getattr(Settings, f"_{self._setting}", None)
-        return setting if self._given is None else self._given
+        return setting if self._model is None else self._model
 
-    def _copy(self) -> M:
-        """Return the copy to call. It is a ValueError if `Settings` has no object either."""
-        original = self._original()
-        if original is None:
-            original = self._default()
-        with self._lock:
+    @contextmanager
+    def _hidden(self) -> Generator[M, None, None]:
+        """Lend the copy to call, and hide the calls from the app. ValueError: `Settings` has no object either."""
+        original = self._original() or self._default()
+        with _LOCK:
             if self._copied is None or self._copied[0] is not original:
-                self._copied = original, original.model_copy(update=self._changes)
-            return self._copied[1]
+                silent = {} if self._trace else {"callback_manager": _SilentCallbacks()}
+                self._copied = original, original.model_copy(update={**dict.fromkeys(self._apps_own), **silent})
+            copy = self._copied[1]
+        with _suppress_tracing(trace=self._trace):
+            yield copy
 
-    def _is_awaited_here(self, copy: M) -> bool:
+    def _is_awaited_here(self) -> bool:
         """Whether the copy may be awaited on the running loop."""
         if self._in_threads is not None:
             return not self._in_threads
-        original = self._original()
-        return original is not None and not self._only_calls_sync(copy) and _is_home(original)
+        original = self._original() or self._default()
+        if self._only_calls_sync(original):
+            return False
+        home, running = _home_of(original), asyncio.get_running_loop()
+        with _LOCK:
+            if not home:
+                home.append(weakref.ref(running))
+            return home[0]() is running
 
     async def _in_thread(self, call: Callable[[], T]) -> T:
         """Await a blocking call, made in a thread."""
-        with self._lock:
-            if self._bridge is None or self._bridge.forked:
-                self._bridge = Bridge(_THREADS)
-            bridge = self._bridge
-        return await bridge.in_thread(call)
+        if self._bridge.forked:
+            self._bridge = Bridge(_THREADS)
+        return await self._bridge.in_thread(call)
 
     def _default(self) -> M:
         from llama_index.core import Settings
@@ -135,30 +145,52 @@ class SharedModel(ABC, Generic[M]):
 
 # The home loop of each model object by its id, as models can be neither hashed nor marked; an empty list: none yet.
 # A loop that is gone stays the home: its connections may be left.
-_HOMES: dict[int, tuple["weakref.ref[BaseModel]", "list[weakref.ref[asyncio.AbstractEventLoop]]"]] = {}
-_LOCK = threading.RLock()  # a model may go while it is held
+_HOMES: dict[int, "list[weakref.ref[asyncio.AbstractEventLoop]]"] = {}
 
 
 def _home_of(model: BaseModel) -> "list[weakref.ref[asyncio.AbstractEventLoop]]":
-    key = id(model)
     with _LOCK:
-        if key not in _HOMES or _HOMES[key][0]() is not model:
-            home: list[weakref.ref[asyncio.AbstractEventLoop]] = []
+        if id(model) not in _HOMES:
+            _HOMES[id(model)] = []
+            weakref.finalize(model, _HOMES.pop, id(model), None)
             with suppress(RuntimeError):  # none runs yet: the first that awaits it is the home
-                home.append(weakref.ref(asyncio.get_running_loop()))
-            _HOMES[key] = weakref.ref(model, lambda _: _HOMES.pop(key, None)), home
-        return _HOMES[key][1]
-
-
-def _is_home(model: BaseModel) -> bool:
-    running = asyncio.get_running_loop()
-    with _LOCK:
-        home = _home_of(model)
-        if not home:
-            home.append(weakref.ref(running))
-        return home[0]() is running
+                _HOMES[id(model)].append(weakref.ref(asyncio.get_running_loop()))
+        return _HOMES[id(model)]
 
 
 def defined_by(model: object, method: str) -> type:
     """Return the class that defines a method; the methods themselves are wrapped anew at each access."""
     return next(kind for kind in type(model).__mro__ if method in vars(kind))
+
+
+@contextmanager
+def _suppress_tracing(*, trace: bool) -> Generator[None, None, None]:
+    """Tag the calls that are made in here as a judge's; without `trace`, hide them from the app's tracers too."""
+    with ExitStack() as undo:
+        undo.enter_context(instrument_tags({**active_instrument_tags.get(), JUDGE_TAG: True}))  # the app's tags stay
+        if not trace:
+            undo.callback(active_span_id.reset, active_span_id.set(None))
+            telemetry: Any = sys.modules.get("opentelemetry.context")  # where nobody has loaded it, nobody traces
+            if telemetry is not None:
+                context = telemetry.set_value("suppress_instrumentation", True)  # what older instrumentations heed
+                key = getattr(telemetry, "_SUPPRESS_INSTRUMENTATION_KEY", None)
+                context = context if key is None else telemetry.set_value(key, True, context)
+                undo.callback(telemetry.detach, telemetry.attach(context))
+        yield
+
+
+class _SilentCallbacks(CallbackManager):
+    """A manager without handlers. `CallbackManager([])` would take the global one and keep every event."""
+
+    def __init__(self) -> None:
+        self.handlers = []
+        self._trace_map = {}
+
+    def on_event_start(self, *args: Any, **kwargs: Any) -> str:  # noqa: ANN401, ARG002 - as CallbackManager has it
+        """Tell nobody."""
+        return ""
+
+    def on_event_end(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
+        """Tell nobody."""
+
+    start_trace = end_trace = on_event_end

@@ -26,7 +26,7 @@ from ragstone.monitor.run_tree import Run
 from ragstone.plain import as_dict
 from ragstone_llama_index.recorder import AppSample, Recorder
 from ragstone_llama_index.responses import Mode, answer_in, contexts_of, nodes_in, texts_of
-from ragstone_llama_index.tracing import JUDGE_TAG
+from ragstone_llama_index.shared_model import JUDGE_TAG
 
 if TYPE_CHECKING:
     from ragstone.monitor import Monitor
@@ -35,18 +35,15 @@ Where = Callable[[object, str], bool]
 """Whether calls of an object, by a name such as "RetrieverQueryEngine.query", are to be scored."""
 
 _Kind = Literal["entry", "retrieval", "synthesis", "writing"]
-_ENTRY: _Kind = "entry"
-_KINDS: dict[str, tuple[type, _Kind]] = {
-    **dict.fromkeys(("query", "aquery"), (BaseQueryEngine, _ENTRY)),
-    **dict.fromkeys(("chat", "achat", "stream_chat", "astream_chat"), (BaseChatEngine, _ENTRY)),
-    "run": (Workflow, "entry"),  # all agents are workflows
-    "retrieve": (BaseRetriever, "retrieval"),
-    "aretrieve": (BaseRetriever, "retrieval"),
-    "synthesize": (BaseSynthesizer, "synthesis"),
-    "asynthesize": (BaseSynthesizer, "synthesis"),
-    "write_response_to_history": (StreamingAgentChatResponse, "writing"),
-    "awrite_response_to_history": (StreamingAgentChatResponse, "writing"),
-}
+_KINDS: tuple[tuple[_Kind, type, str], ...] = (
+    ("entry", BaseQueryEngine, "query aquery"),
+    ("entry", BaseChatEngine, "chat achat stream_chat astream_chat"),
+    ("entry", Workflow, "run"),  # all agents are workflows
+    ("retrieval", BaseRetriever, "retrieve aretrieve"),
+    ("synthesis", BaseSynthesizer, "synthesize asynthesize"),
+    ("writing", StreamingAgentChatResponse, "write_response_to_history awrite_response_to_history"),
+)
+_BY_NAME: dict[str, tuple[_Kind, type]] = {name: (kind, cls) for kind, cls, names in _KINDS for name in names.split()}
 _UUID = 36  # characters: a span's id is "RetrieverQueryEngine.query-" and a UUID
 _TAG_TYPES = (str, int, float, bool)
 _QUESTIONS = ("user_msg", "query", "question", "message", "input")  # of a workflow's start event, in this order
@@ -56,22 +53,17 @@ _CHANGING = threading.Lock()
 def instrument(monitor: "Monitor", *, where: Where | None = None, metadata_mode: Mode = MetadataMode.NONE) -> None:
     """Have a monitor score what query engines, chat engines, agents and workflows of this process answer.
 
-    A sample is made of each outermost call, whatever happens beneath it: `query` and `aquery` of a query engine, the
-    four `chat` methods of a chat engine, `run` of an agent or another workflow. Bare retrievers and models make none,
-    nor do ragstone's judges. `docs/llama_index.md` says where question, contexts and answer are taken from. `id` is
-    the UUID of the call's span, `metadata["name"]` is such as "RetrieverQueryEngine.query", `metadata["tags"]` what
-    stands in LlamaIndex' `instrument_tags` as text, number or bool, and `metadata["error"]` what the app raised.
-
-    What makes no sample is counted: `monitor.skip` is called with "no_question", "abandoned" (a stream left half-read),
-    "cancelled", or "never_ended" (no event for an hour, or the oldest of more than 2,000 under way). Nothing ever
-    raises into the app: what fails in here is counted as `stats().errors["llama_index"]`.
+    A sample is made of each outermost call, whatever happens beneath it; docs/llama_index.md says of which, and where
+    question, contexts and answer are taken from. What makes no sample is counted by `monitor.skip`: "no_question",
+    "abandoned" (a stream left half-read), "cancelled", or "never_ended" (no event for an hour, or the oldest of more
+    than 2,000 under way). Nothing ever raises into the app: what fails in here is counted as
+    `stats().errors["llama_index"]`.
 
     Args:
         monitor: Takes the samples. A second call with the same monitor only changes the options.
         where: Says by an object and a name ("RetrieverQueryEngine.query") whether its calls are to be scored, together
             with all beneath them; None: all. Called on the app's thread; where it raises, the call is left alone.
-        metadata_mode: Which metadata of nodes stand in the contexts; see `MetricEvaluator`. Scores of different modes
-            cannot be compared: use the same one here and offline.
+        metadata_mode: Which metadata of nodes stand in the contexts; see `MetricEvaluator`.
 
     Raises:
         TypeError: `monitor` is no monitor, or `where` is no function.
@@ -91,7 +83,7 @@ def instrument(monitor: "Monitor", *, where: Where | None = None, metadata_mode:
         Who wrote Emma? ('Jane Austen did.',)
         >>> uninstrument(monitor)
     """
-    if where is not None and not callable(cast("object", where)):
+    if not callable(where or bool):
         raise TypeError(f"where: is {type(where).__name__}; pass a function of an object and a name, or None")
     handler = MonitorSpanHandler(Recorder(monitor, metadata_mode), where)
     with _CHANGING:
@@ -152,7 +144,7 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
         **kwargs: Any,  # noqa: ANN401, ARG002
     ) -> None:
         """Open a span of a run under way, or begin one."""
-        with self.recorder.guard:
+        with self.recorder.guard():
             if tags is None:  # workflows do not pass them
                 tags = active_instrument_tags.get()
             if JUDGE_TAG in tags:
@@ -177,11 +169,9 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
         **kwargs: Any,  # noqa: ANN401, ARG002
     ) -> None:
         """Close a span, and take the answer if it began a run."""
-        with self.recorder.guard:
+        with self.recorder.guard():
             run, sample = self.recorder.runs.end(id_)
             kind = _kind(id_, instance)
-            if kind is None:
-                return
             if kind == "writing":
                 self.recorder.written(instance)
             if sample is not None:
@@ -198,7 +188,7 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
         **kwargs: Any,  # noqa: ANN401, ARG002
     ) -> None:
         """Close a span that was left by an exception. What a call retrieved before it failed still counts."""
-        with self.recorder.guard:
+        with self.recorder.guard():
             run, sample = self.recorder.runs.end(id_)
             kind = _kind(id_, instance)
             if kind == "writing" and err is not None:
@@ -212,16 +202,16 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
         self, id_: str, bound_args: inspect.BoundArguments, instance: object, tags: dict[str, Any]
     ) -> AppSample | None:
         name = id_[: -_UUID - 1]
+        wanted = self.where is None
         if self.where is not None:
-            wanted = False
-            with self.recorder.guard:  # the user's function; what it cannot decide is left alone
+            with self.recorder.guard():  # the user's function; what it cannot decide is left alone
                 wanted = self.where(instance, name)
-            if not wanted:
-                return None
-        question = (question_of_run if isinstance(instance, Workflow) else question_of)(bound_args)
+        if not wanted:
+            return None
         kept = {
             key: value for key, value in tags.items() if isinstance(value, _TAG_TYPES) and key[:11] != "llamaindex."
         }
+        question = (question_of_run if isinstance(instance, Workflow) else question_of)(bound_args)
         return AppSample(question, {"name": name, "tags": kept}, id=id_[-_UUID:])
 
     def _take_answer(self, sample: AppSample, instance: object, result: object) -> None:
@@ -234,7 +224,7 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
         else:
             self.recorder.failed(sample, sample.error)
 
-    def _take_contexts(self, sample: AppSample, run: Run[AppSample], kind: _Kind, result: object) -> None:
+    def _take_contexts(self, sample: AppSample, run: Run[AppSample], kind: _Kind | None, result: object) -> None:
         """Take what a call within a run returned: the outermost retriever, an inner engine after its reranking."""
         mode = self.recorder.mode
         if kind == "retrieval":
@@ -253,8 +243,8 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
 
 def _kind(id_: str, instance: object) -> _Kind | None:
     """Return what a call is to us; the name first, for most are nothing and instances take longer to look at."""
-    known = _KINDS.get(id_[id_.rfind(".") + 1 : -_UUID - 1])
-    return known[1] if known is not None and isinstance(instance, known[0]) else None
+    known = _BY_NAME.get(id_[id_.rfind(".") + 1 : -_UUID - 1])
+    return known[0] if known is not None and isinstance(instance, known[1]) else None
 
 
 def _is_beside(parent: Run[AppSample], parent_id: str | None) -> bool:

@@ -6,10 +6,10 @@ import inspect
 import sys
 import threading
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from types import AsyncGeneratorType, GeneratorType
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
 
@@ -20,51 +20,37 @@ _READING = "_ragstone_reading"  # the attribute by which a response remembers ho
 _READ_BEFORE = "its stream was read before, and the response kept no text; evaluated first, it stays readable"
 _LOOKING = threading.RLock()  # held while a stream is looked at and replaced, never while it is read
 
-
-@dataclass(slots=True)
-class StreamListener:
-    """Listener for one stream. None of its functions may raise."""
-
-    ended: Callable[[list[Any]], None]  # is called with all pieces when the stream has been read to its end
-    broke: Callable[[BaseException], None]  # with what the stream raised, `GeneratorExit` where the app left it
-    keep: Callable[[object], object] = lambda piece: piece
-    pieces: list[Any] = field(default_factory=list[Any])
+Ended = Callable[[BaseException | None], object]
+"""Is called with what a stream raised, `GeneratorExit` where the app left it, or None at its end. It may not raise."""
 
 
-def listen(stream: Iterable[_T], listener: StreamListener) -> Generator[_T, None, None]:
+def listen(stream: Iterable[_T], take: Callable[[_T], object], ended: Ended) -> Generator[_T, None, None]:
     """Return a stream that passes each piece on as it comes; one that is never read holds nothing but itself."""
     try:
         for piece in stream:
-            listener.pieces.append(listener.keep(piece))
+            take(piece)
             yield piece
-    except GeneratorExit as left:
-        listener.broke(left)
+    except BaseException as error:
+        ended(error)
         close = getattr(stream, "close", None)
-        if callable(close):  # the app closes what it takes for the stream itself
+        if isinstance(error, GeneratorExit) and callable(close):  # the app closes what it takes for the stream itself
             close()
         raise
-    except BaseException as error:
-        listener.broke(error)
-        raise
-    listener.ended(listener.pieces)
+    ended(None)
 
 
-async def alisten(stream: AsyncIterable[_T], listener: StreamListener) -> AsyncGenerator[_T, None]:
+async def alisten(stream: AsyncIterable[_T], take: Callable[[_T], object], ended: Ended) -> AsyncGenerator[_T, None]:
     """Return an async stream that passes each piece on as it comes."""
     try:
         async for piece in stream:
-            listener.pieces.append(listener.keep(piece))
+            take(piece)
             yield piece
-    except GeneratorExit as left:
-        listener.broke(left)
-        close = getattr(stream, "aclose", None)
-        if callable(close) and inspect.isawaitable(closing := close()):
-            await closing
-        raise
     except BaseException as error:
-        listener.broke(error)
+        ended(error)
+        if isinstance(error, GeneratorExit) and isinstance(stream, AsyncGenerator):
+            await stream.aclose()
         raise
-    listener.ended(listener.pieces)
+    ended(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +94,7 @@ def read_stream(response: StreamingResponse) -> StreamText:
 
 
 async def aread_stream(response: AsyncStreamingResponse) -> StreamText:
-    """Read an async stream to its end on the running loop; it is read on even if the first who asked gives up.
+    """Read an async stream to its end on the running loop.
 
     Raises:
         ValueError: Another event loop is reading it.
@@ -117,11 +103,9 @@ async def aread_stream(response: AsyncStreamingResponse) -> StreamText:
         if (known := known_text(response)) is not None:
             return known
         if _READING not in vars(response):
-            vars(response)[_READING] = started = _AsyncStream(response)
-            response.response_gen = started.reader()
+            vars(response)[_READING] = begun = _AsyncStream(response)
+            response.response_gen = begun.reader()
     shared: _AsyncStream = vars(response)[_READING]
-    if shared.is_elsewhere():
-        raise ValueError("response: its stream is being read on another event loop")
     return await shared.read()
 
 
@@ -157,7 +141,7 @@ class _SyncStream(_SharedStream):
 
     def reader(self) -> Generator[str, None, None]:
         at = 0
-        while at < len(self.pieces) or self._read_on(at):
+        while self._has(at):
             yield self.pieces[at]
             at += 1
         if self.error is not None:
@@ -165,69 +149,69 @@ class _SyncStream(_SharedStream):
 
     def read(self) -> StreamText:
         while self.result is None:
-            self._read_on(len(self.pieces))
+            self._has(len(self.pieces))
         return self.result
 
-    def _read_on(self, at: int) -> bool:
-        """Return whether there is a piece at a place."""
+    def _has(self, at: int) -> bool:
+        """Return whether there is a piece at a place, once that is known."""
+        if at < len(self.pieces):  # does not wait for who reads the next
+            return True
         with self._lock:
             if at == len(self.pieces) and self.result is None:
                 try:
                     self.pieces.append(next(self._source))
                 except StopIteration:
                     self.end(None)
-                except Exception as error:
-                    self.end(error)
-                except BaseException:  # this thread's own matter
-                    self.end(RuntimeError("reading it was interrupted"))
-                    raise
+                except BaseException as error:
+                    self.end(error if isinstance(error, Exception) else RuntimeError("reading it was interrupted"))
+                    if not isinstance(error, Exception):  # this thread's own matter
+                        raise
             return at < len(self.pieces)
 
 
 class _AsyncStream(_SharedStream):
-    """A task of its own reads the source: whoever gives up waiting for a piece does not take it from others."""
+    """Each piece is read by a task of its own: whoever gives up waiting for it does not take it from others."""
 
     def __init__(self, response: AsyncStreamingResponse) -> None:
         super().__init__(response)
-        self._more = asyncio.Event()
+        self._source = aiter(response.response_gen)
         self._loop = asyncio.get_running_loop()
-        self._task = self._loop.create_task(self._read_all(response.response_gen))
-        self._task.add_done_callback(self._ended)  # is called even if the task is cancelled before it runs
-
-    def is_elsewhere(self) -> bool:
-        return self._loop is not asyncio.get_running_loop()
+        self._next: asyncio.Future[str] | None = None
 
     async def reader(self) -> AsyncGenerator[str, None]:
         at = 0
-        while at < len(self.pieces) or self.result is None:
-            if at < len(self.pieces):
-                yield self.pieces[at]
-                at += 1
-            elif self.is_elsewhere():  # waiting could last forever; str(response) holds up the loop that reads
-                self.response.response_txt = None
-                cast("AsyncStreamingResponse", self.response).response_gen = self.reader()
-                raise RuntimeError("the response's stream is being read on another event loop; read it there, or later")
-            else:
-                await self._more.wait()
+        while await self._has(at):
+            yield self.pieces[at]
+            at += 1
         if self.error is not None:
             raise self.error
 
     async def read(self) -> StreamText:
-        await asyncio.wait([self._task])
-        return cast("StreamText", self.result)
+        while self.result is None:
+            await self._has(len(self.pieces))
+        return self.result
 
-    async def _read_all(self, source: AsyncIterable[str]) -> None:
-        async for piece in source:
-            self.pieces.append(piece)
-            self._wake()
+    async def _has(self, at: int) -> bool:
+        """Return whether there is a piece at a place, once that is known."""
+        while at == len(self.pieces) and self.result is None:
+            if self._next is not None and self._next.done():
+                self._take(self._next)
+            elif self._loop is not asyncio.get_running_loop():  # waiting could last forever
+                self.response.response_txt = None  # str(response) puts there what it has read so far
+                cast("AsyncStreamingResponse", self.response).response_gen = self.reader()
+                raise ValueError("response: its stream is being read on another event loop; read it there, or later")
+            else:
+                self._next = self._next or asyncio.ensure_future(anext(self._source))
+                await asyncio.wait([self._next])
+        return at < len(self.pieces)
 
-    def _ended(self, task: "asyncio.Task[None]") -> None:
-        self.end(RuntimeError("reading it was cancelled") if task.cancelled() else task.exception())
-        self._wake()
-
-    def _wake(self) -> None:
-        self._more.set()
-        self._more = asyncio.Event()
+    def _take(self, task: "asyncio.Future[str]") -> None:
+        self._next = None
+        error = RuntimeError("reading it was cancelled") if task.cancelled() else task.exception()
+        if error is None:
+            self.pieces.append(task.result())
+        else:
+            self.end(None if isinstance(error, StopAsyncIteration) else error)
 
 
 def _is_begun(stream: object) -> bool:

@@ -5,6 +5,7 @@ import json
 import threading
 import time
 from collections import Counter
+from types import SimpleNamespace
 
 from llama_index.core import MockEmbedding, VectorStoreIndex
 from llama_index.core.base.llms.generic_utils import astream_completion_response_to_chat_response
@@ -14,11 +15,12 @@ from llama_index.core.llms.callbacks import llm_chat_callback, llm_completion_ca
 from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.llms.llm import ToolSelection
 from llama_index.core.memory import ChatMemoryBuffer
-from llama_index.core.schema import TextNode
+from llama_index.core.schema import MetadataMode, TextNode
 from llama_index_instrumentation import root_dispatcher
 from pydantic import PrivateAttr
 
 from ragstone_llama_index.recorder import Recorder
+from ragstone_llama_index.responses import aread_response, read_response
 from ragstone_llama_index.spans import MonitorSpanHandler
 
 from ..support.waiting import soon  # noqa: TID252
@@ -65,6 +67,19 @@ def kept_by_handlers():
 def recorder_of(handler):
     (found,) = [value for value in vars(handler).values() if isinstance(value, Recorder)]
     return found
+
+
+def read(response):
+    """(text, contexts, problem) of a response, read as an evaluator does."""
+    return _answer(*read_response(None, response, MetadataMode.NONE))
+
+
+async def aread(response):
+    return _answer(*await aread_response(None, response, MetadataMode.NONE))
+
+
+def _answer(sample, problem):
+    return SimpleNamespace(text=sample.response, contexts=sample.retrieved_contexts, problem=problem)
 
 
 class Speaking(CustomLLM):

@@ -201,7 +201,7 @@ def test_what_it_cannot_be_called_with_is_refused_at_once():
     two = [ContextRelevancy(llm=FakeLLM(truth)), ContextRelevancy(llm=FakeLLM(truth), granularity="chunk")]
     for change, error, message in (
         ({"metrics": two}, ValueError, "metrics: holds two of the name 'context_relevancy'"),
-        ({"engine": None}, TypeError, "engine: NoneType has no query and aquery; pass a query engine"),
+        ({"engine": None}, TypeError, "engine: NoneType has no query, aquery; pass a query engine"),
         ({"questions": "Why?"}, TypeError, "questions: is str; pass a list of texts"),
         ({"metrics": ContextRelevancy(llm=FakeLLM(truth))}, TypeError, "metrics: is one ContextRelevancy; pass a list"),
         ({"metrics": []}, ValueError, "metrics: is empty"),

@@ -12,16 +12,15 @@ from llama_index.core.base.response.schema import (
     StreamingResponse,
 )
 from llama_index.core.chat_engine.types import AgentChatResponse, StreamingAgentChatResponse
-from llama_index.core.schema import ImageNode, MetadataMode, NodeWithScore, TextNode
+from llama_index.core.schema import ImageNode, NodeWithScore, TextNode
 from llama_index.core.tools import QueryEngineTool
 from pydantic import BaseModel
 
 from ragstone.testing import FakeLLM
 from ragstone_llama_index import MetricEvaluator
-from ragstone_llama_index.responses import aread_response, read_response
 
 from .models import truth
-from .monitored import Speaking, engine, index, memory
+from .monitored import Speaking, aread, engine, index, memory, read
 
 TEXTS = ("Jane Austen wrote Emma.", "It came out in 1815.")
 NODES = [NodeWithScore(node=TextNode(text=text)) for text in TEXTS]
@@ -42,14 +41,6 @@ def broken():
     raise ConnectionError("gone")
 
 
-def read(response):
-    return read_response(response, MetadataMode.NONE)
-
-
-def aread(response):
-    return asyncio.run(aread_response(response, MetadataMode.NONE))
-
-
 RETURNED = {
     "PydanticResponse": (lambda: PydanticResponse(Author(name="Jane"), NODES), '{"name":"Jane"}'),
     "StreamingResponse": (lambda: StreamingResponse(iter(PIECES), NODES), "Jane Austen."),
@@ -62,12 +53,12 @@ RETURNED = {
 @pytest.mark.parametrize("name", RETURNED)
 def test_text_and_contexts(name):
     make, text = RETURNED[name]
-    for answer in (read(make()), aread(make())):
+    for answer in (read(make()), asyncio.run(aread(make()))):
         assert (answer.text, answer.contexts, answer.problem) == (text, TEXTS, None)
 
 
 def test_what_is_no_response_is_refused_and_a_chat_still_streaming_is_no_answer():
-    for way in (read, aread):
+    for way in (read, lambda response: asyncio.run(aread(response))):
         with pytest.raises(TypeError, match="response: is str; "):
             way("Jane Austen.")
     response = StreamingAgentChatResponse(response="", source_nodes=NODES)
