@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal, ParamSpec, TypeVar, get_args
 
 from pydantic import ValidationError
@@ -63,12 +62,7 @@ _WAYS_OUT: Mapping[SampleField, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """What an evaluator is called with, as LangSmith names it.
-
-    `reference_outputs` is read only where `fields` says so. `context` is what was retrieved, where the caller has it
-    apart. `retrieved` is what each of a run's retrievers returned; it counts where neither context nor outputs hold
-    contexts.
-    """
+    """What an evaluator is called with, as LangSmith names it. `retrieved` is what a run's retrievers returned."""
 
     inputs: object = None
     outputs: object = None
@@ -116,11 +110,12 @@ class Extraction:
         values: dict[SampleField, str | list[str]] = {}
         problems: dict[SampleField, Unreadable] = {}
         for field in FIELDS:
-            value = _attempt(self._field, field, arguments, keys.get(field))
-            if isinstance(value, Unreadable):
-                problems[field] = value
-            elif value is not None:
-                values[field] = value
+            try:
+                value = self._field(field, arguments, keys.get(field))
+            except Unreadable as problem:
+                problems[field] = problem
+            else:
+                values |= {} if value is None else {field: value}
         wrong_keys: list[SampleField] = [field for field in problems if field in keys]
         if not wrong_keys and not self.metric.source_chosen:
             _fill_source(values, self.metric.source_field)
@@ -154,14 +149,6 @@ class Extraction:
             names = (*FIELD_NAMES[field], *originals)
             texts = find_contexts(arguments.inputs, "inputs", names=names, tools=self.retriever_tools)
         return texts
-
-
-def _attempt(read: Callable[P, T], *args: P.args, **options: P.kwargs) -> T | Unreadable:
-    """Return what a function reads, or the `Unreadable` that it raises."""
-    try:
-        return read(*args, **options)
-    except Unreadable as problem:
-        return problem
 
 
 def _fill_source(values: dict[SampleField, str | list[str]], source: SampleField | None) -> None:
@@ -260,15 +247,18 @@ def find_question(inputs: object, outputs: object, originals: Sequence[str] = ()
     own, *others = FIELD_NAMES["user_input"]
     names = (own, *originals, *others)
     problem: Unreadable | None = None
-    for read in (
-        partial(find_text, "user_input", inputs, "inputs", names=names, lone=False),
-        partial(find_text, "user_input", outputs, "outputs", own=False),
-        partial(find_text, "user_input", inputs, "inputs", names=names),
+    for where, value, options in (
+        ("inputs", inputs, {"lone": False, "names": names}),
+        ("outputs", outputs, {"own": False}),
+        ("inputs", inputs, {"names": names}),
     ):
-        text = _attempt(read)
-        if isinstance(text, str):
-            return text
-        problem = problem or text
+        try:
+            text = find_text("user_input", value, where, **options)
+        except Unreadable as error:
+            problem = problem or error
+        else:
+            if text is not None:
+                return text
     if problem is not None:
         raise problem
     return None
@@ -388,8 +378,10 @@ def retrieved_texts(retrieved: Sequence[object]) -> list[str]:
 
 def if_readable(read: Callable[P, T | None], *args: P.args, **options: P.kwargs) -> T | None:
     """Return what a function reads; None where it raises `Unreadable`."""
-    value = _attempt(read, *args, **options)
-    return None if isinstance(value, Unreadable) else value
+    try:
+        return read(*args, **options)
+    except Unreadable:
+        return None
 
 
 def waits_for_tools(outputs: object, resumable: bool) -> bool:

@@ -3,17 +3,17 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from langchain_core.callbacks.base import BaseCallbackHandler
 
 from ragstone.metrics.base import check_members
 from ragstone_langchain.messages import kind
+from ragstone_langchain.recorder import Extract, Kind, Recorder, Where
 
 if TYPE_CHECKING:
     from ragstone.monitor import Monitor
-    from ragstone_langchain.recorder import Extract, Kind, Where
 
 
 def check_monitoring(monitor: object, retriever_tools: Collection[str]) -> None:
@@ -37,43 +37,19 @@ class MonitorHandler(BaseCallbackHandler):
         handler = MonitorHandler(monitor)
         chain.invoke(question, config={"callbacks": [handler]})
 
-    One handler serves all threads, tasks and chains. It may be given in the config, bound by
-    `chain.with_config(callbacks=[handler])`, set as a classic chain's own `callbacks`, or be everywhere in the
-    process by `everywhere()`; given twice it counts once. Its methods take microseconds and never raise: an error of
-    its own is counted by `monitor.failed`.
-
-    What becomes a sample, with the run's id as its `id`:
-
-    - A chain run that is inside of no other chain, model or retriever run that this handler hears of. Runs of models
-      and retrievers by themselves, and everything below a run of ragstone's own judges, give none. (On Python 3.10
-      LangChain's `with_fallbacks` does not tell what it runs by `ainvoke` where that belongs: each chain is a sample.)
-    - The question is taken from the run's inputs (for a stream as they stand at its end), else from its outputs, as
-      for a graph that is resumed. The answer is taken from the outputs. Both as `RagEvaluator` finds them.
-    - The contexts are the first of these that there are: what the app named by
-      `dispatch_custom_event("ragstone.contexts", documents)` (several times: all of it); Documents or texts under a
-      usual name in the outputs; what the outermost retrievers and tools returned, each text once; Documents that a
-      step passed on, where no retriever was run; what else stands under a usual name. Documents that the app drops
-      from what a retriever returned, and does not return itself, are not known to be dropped: name the rest. What was
-      found in a chain that failed counts only where the whole run failed: not beside what its fallback found.
-    - A run that failed is a sample without response and with `metadata["error"]`. The metadata also holds the run's
-      `name`, `tags` and what JSON can hold of its metadata, such as `thread_id`.
-
-    No sample but counted by `monitor.skip`: "cancelled"; "abandoned" (a stream that was closed early: parts of it were
-    still running at its end); "interrupted" (a graph that waits to be resumed; the resumed run is the sample; of a
-    thread's graph that ends with a message that calls tools it is assumed, text or none);
-    "never_ended" (given up after an hour without any event, or as the quietest of 2,000 that are open); "declined"
-    (`extract` returned None); "nothing_found".
+    One handler serves all threads, tasks and chains: in the config, bound by `chain.with_config(callbacks=[handler])`,
+    or in the whole process by `everywhere()`. Given twice it counts once. Its methods take microseconds and never
+    raise: an error of its own is counted by `monitor.failed`. A sample's `id` is the run's. What becomes a sample,
+    where its texts come from and what is counted as skipped: see docs/langchain.md.
 
     Args:
         monitor: Takes the samples: a `ragstone.monitor.Monitor`.
-        extract: A function of a run's inputs, outputs (None where it failed) and the texts of the documents that
-            were found in it. It returns the sample, a mapping of its fields, or None for no sample, and is asked
-            instead of everything above; it runs in the app's thread. Where it raises, there is no sample.
-        where: A function of a run's name, tags and metadata that says whether it is to be a sample. Runs inside of
-            one for which it says no are asked about as well, so that a part of an app can be monitored. Tags and
-            metadata are inherited, so that it is the topmost run that counts; names are not.
-        retriever_tools: Names of an agent's tools whose text is a context, where no retriever is run and no Documents
-            are kept as the artifact.
+        extract: A function of a run's inputs, outputs (None where it failed) and the texts that were retrieved in it.
+            It returns the sample, a mapping of its fields, or None for no sample, and runs in the app's thread.
+        where: A function of a run's name, tags and metadata that says whether it is to be a sample; the runs inside
+            of one for which it says no are asked about as well.
+        retriever_tools: Names of tools whose text is a context, where no retriever is run and no Documents are kept
+            as the artifact.
 
     Raises:
         TypeError: The monitor is none, `extract` or `where` is no function, or `retriever_tools` is one text.
@@ -101,34 +77,23 @@ class MonitorHandler(BaseCallbackHandler):
         self,
         monitor: "Monitor",
         *,
-        extract: "Extract | None" = None,
-        where: "Where | None" = None,
+        extract: Extract | None = None,
+        where: Where | None = None,
         retriever_tools: Collection[str] = (),
     ) -> None:
-        for name, function in (("extract", extract), ("where", where)):
-            if function is not None and not callable(cast("object", function)):
+        functions: dict[str, object] = {"extract": extract, "where": where}
+        for name, function in functions.items():
+            if function is not None and not callable(function):
                 raise TypeError(f"{name}: is {kind(function)}; pass a function")
         check_monitoring(monitor, retriever_tools)
         self.monitor = monitor
-        from ragstone_langchain.recorder import Recorder  # loads the monitor, of which evaluators need nothing
-
-        self._options = (extract, where, frozenset(retriever_tools))
-        self._recorder = Recorder(monitor, *self._options)
+        self._recorder = Recorder(monitor, extract, where, frozenset(retriever_tools))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.monitor!r})"
 
     def __deepcopy__(self, memo: dict[int, object]) -> "MonitorHandler":
         return self  # configs are deep-copied; a copy would hear of the same runs once more
-
-    def __getstate__(self) -> dict[str, object]:
-        return {name: value for name, value in vars(self).items() if name != "_recorder"}
-
-    def __setstate__(self, state: dict[str, object]) -> None:
-        from ragstone_langchain.recorder import Recorder
-
-        vars(self).update(state)
-        self._recorder = Recorder(self.monitor, *self._options)
 
     def everywhere(self) -> ExitStack:
         """Hear of every run in this process from now on, on all threads, with no config to pass.
@@ -150,8 +115,8 @@ class MonitorHandler(BaseCallbackHandler):
         if any(variable.get() is self for variable, *_ in _configure_hooks):
             return installed
         # By its default, and not by being set, a variable is the same on every thread.
-        variable: ContextVar[MonitorHandler | None] = ContextVar("ragstone_monitor", default=self)
-        register_configure_hook(cast("ContextVar[Any | None]", variable), inheritable=True)
+        variable: ContextVar[Any] = ContextVar("ragstone_monitor", default=self)
+        register_configure_hook(variable, inheritable=True)
         (hook,) = (hook for hook in _configure_hooks if hook[0] is variable)
         installed.callback(_configure_hooks.remove, hook)
         return installed
@@ -161,78 +126,57 @@ class MonitorHandler(BaseCallbackHandler):
         run = self._recorder.runs.get(run_id.int, ended=True)
         return run is not None and run.root.sample is not None
 
-    def _safely(self, step: Callable[..., None], *args: object) -> None:
-        safely(self.monitor, step, *args)
-
     # LangChain's events, by its names for them; of what comes with each, what is not read here is not named.
 
     def on_chain_start(
-        self,
-        serialized: Mapping[str, object] | None,
-        inputs: object,
-        *,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        tags: Sequence[str] | None = None,
-        metadata: Mapping[str, object] | None = None,
-        **others: object,
+        self, serialized: Mapping[str, object] | None, inputs: object, *, run_id: UUID, **event: object
     ) -> None:
         """Begin a chain, and a sample where none is open above."""
-        kind: Kind = "step" if others.get("run_type") in ("prompt", "parser") else "chain"
-        name = str(others.get("name") or (serialized or {}).get("name") or "")
-        self._safely(self._recorder.begin, kind, run_id, parent_run_id, tags, metadata, name, inputs)
+        what: Kind = "step" if event.get("run_type") in ("prompt", "parser") else "chain"
+        name = str(event.get("name") or (serialized or {}).get("name") or "")
+        safely(self.monitor, self._recorder.begin, what, run_id, event, name, inputs)
 
-    def on_tool_start(self, *_: object, run_id: UUID, **event: Any) -> None:  # noqa: ANN401 - as LangChain has it
+    def on_tool_start(self, *_: object, run_id: UUID, **event: object) -> None:
         """Begin a tool."""
-        self._begin("tool", run_id, **event)
+        safely(self.monitor, self._recorder.begin, "tool", run_id, event)
 
-    def on_retriever_start(self, *_: object, run_id: UUID, **event: Any) -> None:  # noqa: ANN401
+    def on_retriever_start(self, *_: object, run_id: UUID, **event: object) -> None:
         """Begin a retriever."""
-        self._begin("retriever", run_id, **event)
+        safely(self.monitor, self._recorder.begin, "retriever", run_id, event)
 
-    def on_llm_start(self, *_: object, run_id: UUID, **event: Any) -> None:  # noqa: ANN401
+    def on_llm_start(self, *_: object, run_id: UUID, **event: object) -> None:
         """Begin a model."""
-        self._begin("model", run_id, **event)
+        safely(self.monitor, self._recorder.begin, "model", run_id, event)
 
     on_chat_model_start = on_llm_start
 
-    def _begin(
-        self,
-        kind: "Kind",
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        tags: Sequence[str] | None = None,
-        **_others: object,
-    ) -> None:
-        self._safely(self._recorder.begin, kind, run_id, parent_run_id, tags)
-
-    def on_chain_end(self, outputs: object, *, run_id: UUID, **others: object) -> None:
+    def on_chain_end(self, outputs: object, *, run_id: UUID, **event: object) -> None:
         """End a chain, and submit the sample that it is."""
-        self._safely(self._recorder.end_chain, run_id, outputs, others.get("inputs"))
+        safely(self.monitor, self._recorder.end_chain, run_id, outputs, event.get("inputs"))
 
-    def on_chain_error(self, error: BaseException, *, run_id: UUID, **others: object) -> None:
+    def on_chain_error(self, error: BaseException, *, run_id: UUID, **event: object) -> None:
         """End a chain that failed, was cancelled or interrupted."""
-        self._safely(self._recorder.fail_chain, run_id, error, others.get("inputs"))
+        safely(self.monitor, self._recorder.fail_chain, run_id, error, event.get("inputs"))
 
-    def on_retriever_end(self, documents: Sequence[object], *, run_id: UUID, **_others: object) -> None:
+    def on_retriever_end(self, documents: Sequence[object], *, run_id: UUID, **_event: object) -> None:
         """End a retriever, and keep the texts of what it returned."""
-        self._safely(self._recorder.end_retriever, run_id, documents)
+        safely(self.monitor, self._recorder.end_retriever, run_id, documents)
 
-    def on_tool_end(self, output: object, *, run_id: UUID, **others: object) -> None:
+    def on_tool_end(self, output: object, *, run_id: UUID, **event: object) -> None:
         """End a tool, and keep the texts of the Documents that it returned."""
-        self._safely(self._recorder.end_tool, run_id, output, others.get("name"))
+        safely(self.monitor, self._recorder.end_tool, run_id, output, event.get("name"))
 
-    def on_llm_end(self, *_: object, run_id: UUID, **_others: object) -> None:
+    def on_llm_end(self, *_: object, run_id: UUID, **_event: object) -> None:
         """End a model."""
-        self._safely(self._recorder.end, run_id)
+        safely(self.monitor, self._recorder.end, run_id)
 
-    def on_llm_error(self, error: BaseException, *, run_id: UUID, **_others: object) -> None:
+    def on_llm_error(self, error: BaseException, *, run_id: UUID, **_event: object) -> None:
         """End a model, a retriever or a tool that failed or was interrupted."""
-        self._safely(self._recorder.end, run_id, error)
+        safely(self.monitor, self._recorder.end, run_id, error)
 
     on_retriever_error = on_llm_error
     on_tool_error = on_llm_error
 
-    def on_custom_event(self, name: str, data: object, *, run_id: UUID, **_others: object) -> None:
+    def on_custom_event(self, name: str, data: object, *, run_id: UUID, **_event: object) -> None:
         """Take the contexts that the app names itself."""
-        self._safely(self._recorder.collect_named, run_id, name, data)
+        safely(self.monitor, self._recorder.collect_named, run_id, name, data)

@@ -2,10 +2,11 @@
 
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import TYPE_CHECKING, Literal, TypeGuard, cast
 
+from langchain_core.documents import Document
 from pydantic import BaseModel
 
 from ragstone.plain import as_dict, as_list
@@ -46,11 +47,6 @@ def is_list(value: object) -> TypeGuard[Sequence[object]]:
     return isinstance(value, (list, tuple))
 
 
-def as_items(value: object) -> Sequence[object]:
-    """Return a list or tuple as it is; of anything else, nothing."""
-    return value if is_list(value) else ()
-
-
 def as_mapping(value: object) -> Mapping[object, object] | None:
     """Return a mapping, that of a serialised object's fields where it is one; None for anything else."""
     if not is_mapping(value):
@@ -65,7 +61,7 @@ def as_mapping(value: object) -> Mapping[object, object] | None:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What matters of a message here. `calls` are the names of the tools that it asks for, by the call's id.
+    """What matters of a message here. `calls` are the tools that it asks for, as their providers write that.
 
     A tool's message has the tool's name (in some formats only by the call, `call_id`, that it answers), the artifact
     that the tool kept beside its text, and whether the tool failed, so that the text is an error's.
@@ -74,11 +70,11 @@ class Message:
     role: Role
     text: str
     calls_tools: bool = False
-    name: str | None = None
+    calls: Sequence[object] = ()
+    name: object = None
+    call_id: object = None
     artifact: object = None
     failed: bool = False
-    call_id: str | None = None
-    calls: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def is_answer(self) -> bool:
@@ -97,14 +93,18 @@ def _text(content: object) -> str | None:
         return content
     if content is None:  # a chat API's message that only calls tools
         return ""
-    if not is_list(content) or isinstance(content, tuple):
+    if not isinstance(content, list):
         return None
-    pieces = [as_dict(block).get("text") if _type(block) == "text" else block for block in content]
+    pieces = [as_dict(block).get("text") if _type(block) == "text" else block for block in as_list(content)]
     return "".join(piece for piece in pieces if isinstance(piece, str))
 
 
 def _type(block: object) -> object:
     return as_dict(block).get("type")
+
+
+def _role(word: object) -> Role | None:
+    return _ROLES.get(word) if isinstance(word, str) else None
 
 
 def read_message(value: object) -> Message | None:
@@ -114,54 +114,39 @@ def read_message(value: object) -> Message | None:
         >>> read_message(("user", "Why?")) == read_message({"role": "user", "content": "Why?"})
         True
     """
-    mapping = as_mapping(value)
-    if mapping is not None:
-        return _from_mapping(mapping)
+    if isinstance(value, str):
+        return None
+    parts = as_mapping(value)
+    if parts is not None:
+        return _from_parts(parts)
     if is_list(value):
-        role = _role(value[0]) if len(value) == 2 else None
-        text = _text(value[1]) if role else None
-        return Message(role, text) if role and text is not None else None
+        return _from_parts({"role": value[0], "content": value[1]}) if len(value) == 2 else None
     from langchain_core.messages import BaseMessage  # most of langchain-core's import time
 
     if not isinstance(value, BaseMessage):
         return None
-    return _from_mapping({name: getattr(value, name, None) for name in _PARTS}) or Message("other", text_of(value))
+    return _from_parts({name: getattr(value, name, None) for name in _PARTS}) or Message("other", text_of(value))
 
 
-def _from_mapping(value: Mapping[object, object]) -> Message | None:
-    role = _role(value.get("role")) or _role(value.get("type"))
-    text = _text(value["content"]) if role and "content" in value else None
+def _from_parts(parts: Mapping[object, object]) -> Message | None:
+    role = _role(parts.get("role")) or _role(parts.get("type"))
+    text = _text(parts["content"]) if role and "content" in parts else None
     if role is None or text is None:
         return None
-    calls = value.get("tool_calls") or as_dict(value.get("additional_kwargs")).get("tool_calls")
-    name, call_id = value.get("name"), value.get("tool_call_id")
+    calls = parts.get("tool_calls") or as_dict(parts.get("additional_kwargs")).get("tool_calls")
     return Message(
         role=role,
         text=text,
-        calls_tools=role == "ai" and bool(calls or any(_type(b) in _TOOL_BLOCKS for b in as_list(value["content"]))),
-        name=name if isinstance(name, str) else None,
-        artifact=value.get("artifact"),
-        failed=value.get("status") == "error",
-        call_id=call_id if isinstance(call_id, str) else None,
-        calls=_names_by_id(calls),
+        calls_tools=role == "ai" and bool(calls or any(_type(b) in _TOOL_BLOCKS for b in as_list(parts["content"]))),
+        calls=as_list(calls),
+        name=parts.get("name"),
+        call_id=parts.get("tool_call_id"),
+        artifact=parts.get("artifact"),
+        failed=parts.get("status") == "error",
     )
 
 
-def _names_by_id(calls: object) -> dict[str, str]:
-    """Return the tools that calls name, in LangChain's form or a chat API's."""
-    names: dict[str, str] = {}
-    for call in map(as_dict, as_list(calls)):
-        name, number = call.get("name") or as_dict(call.get("function")).get("name"), call.get("id")
-        if isinstance(name, str) and isinstance(number, str):
-            names[number] = name
-    return names
-
-
-def _role(word: object) -> Role | None:
-    return _ROLES.get(word) if isinstance(word, str) else None
-
-
-def read_messages(value: object, *, named: bool = False) -> tuple[Message, ...]:
+def read_messages(value: object, *, named: bool = False) -> Sequence[Message]:
     """Return the last turn of the conversation that `value` is, from the last human message on; empty if it is none.
 
     What came before costs nothing and is not looked at. A message by itself is a turn. With `named` the value stands
@@ -172,20 +157,20 @@ def read_messages(value: object, *, named: bool = False) -> tuple[Message, ...]:
         >>> [message.text for message in turn]
         ['Why?', 'So.']
     """
-    one = Message("human", value) if named and isinstance(value, str) else read_message(value)
-    if one is not None:
+    if (one := _read_item(value, named)) is not None:
         return (one,)
     turn: list[Message] = []
-    for item in reversed(as_items(value)):
-        message = Message("human", item) if named and isinstance(item, str) else read_message(item)
-        if message is None:
+    for item in reversed(value) if is_list(value) else ():
+        if (message := _read_item(item, named)) is None:
             return ()
         turn.append(message)
         if message.role == "human":
             break
-    turn.reverse()
-    names: dict[str | None, str] = {call: name for message in turn for call, name in message.calls.items()}
-    return tuple(message if message.name else replace(message, name=names.get(message.call_id)) for message in turn)
+    return turn[::-1]
+
+
+def _read_item(value: object, named: bool) -> Message | None:
+    return Message("human", value) if named and isinstance(value, str) else read_message(value)
 
 
 def question_in(turn: Sequence[Message]) -> str | None:
@@ -208,15 +193,18 @@ def tool_texts(turn: Sequence[Message], retriever_tools: Collection[str] = ()) -
     A tool retrieves if its artifact holds Documents or if it is in `retriever_tools`; then its message's text counts
     where it has no artifact. A tool that failed retrieved nothing.
     """
+    calls = [as_dict(call) for message in turn for call in message.calls] if retriever_tools else []
+    names = {str(call.get("id")): call.get("name") or as_dict(call.get("function")).get("name") for call in calls}
     retrieved: list[str] | None = None
     for message in turn:
         if message.role != "tool" or message.failed:
             continue
-        items = [message.artifact] if is_document(message.artifact) else as_items(message.artifact)
+        artifact = message.artifact
+        items = [artifact] if is_document(artifact) else artifact if is_list(artifact) else ()
         texts = [context_text(item, "a tool's artifact") for item in items if is_document(item)]
-        if message.name in retriever_tools:
-            empty = not items and is_list(message.artifact)
-            texts = texts if texts or empty else [message.text]
+        name = message.name or names.get(str(message.call_id))
+        if isinstance(name, str) and name in retriever_tools:
+            texts = texts if texts or (is_list(artifact) and not artifact) else [message.text]
         elif not texts:
             continue
         retrieved = [*(retrieved or ()), *texts]
@@ -228,33 +216,27 @@ _NO_DOCUMENT = object()
 
 def _content(value: object) -> object:
     """Return the content of a document, or of a pair of a document and its score."""
-    pair = as_items(value)
-    if len(pair) == 2 and isinstance(pair[1], Real):
-        value = pair[0]
+    if is_list(value) and len(value) == 2 and isinstance(value[1], Real):
+        value = value[0]
+    if isinstance(value, Document):
+        return value.page_content
     mapping = as_mapping(value)
-    if mapping is not None:
-        return mapping.get("page_content", _NO_DOCUMENT)
-    from langchain_core.documents import Document  # not needed where nothing but text is passed
-
-    return cast("object", value.page_content) if isinstance(value, Document) else _NO_DOCUMENT
+    return _NO_DOCUMENT if mapping is None else mapping.get("page_content", _NO_DOCUMENT)
 
 
 def is_document(value: object) -> bool:
     """Say whether a value is a document (an object, or a mapping with "page_content"), or one with its score."""
-    return not isinstance(value, str) and _content(value) is not _NO_DOCUMENT
+    return _content(value) is not _NO_DOCUMENT
 
 
 def are_documents(value: object) -> bool:
     """Say whether a value is a document or a list of nothing but documents, at least one."""
-    items = as_items(value)
-    return is_document(value) or (bool(items) and all(map(is_document, items)))
+    return is_document(value) or (is_list(value) and bool(value) and all(map(is_document, value)))
 
 
 def context_text(value: object, where: str) -> str:
     """Return the text of one context: a text, a document, or a document with its score; else raise Unreadable."""
-    if isinstance(value, str):
-        return value
-    content = _content(value)
+    content = value if isinstance(value, str) else _content(value)
     if content is _NO_DOCUMENT:
         raise Unreadable(f"{where} is {kind(value)}, not text or a Document")
     if not isinstance(content, str):
@@ -286,7 +268,7 @@ def entries_of(value: object) -> dict[str, object] | None:
 
     None counts as absent. Messages and Documents, whose "name" or "id" is no one's question, have no entries.
     """
-    if read_message(value) is not None or is_document(value):
+    if is_list(value) or read_message(value) is not None or is_document(value):
         return None
     entries = as_mapping(value)
     if isinstance(value, BaseModel):
@@ -309,8 +291,6 @@ def kind(value: object) -> str:
     entries = value if is_mapping(value) else entries_of(value)
     if entries is None:
         return name
-    keys = list(entries)
-    if not keys:
-        return f"an empty {name}"
-    shown = ", ".join(repr(key[:40]) if isinstance(key, str) else type(key).__name__ for key in keys[:_MOST_KEYS])
-    return f"{name} with {shown}" + (", ..." if len(keys) > _MOST_KEYS else "")
+    keys = [repr(key[:40]) if isinstance(key, str) else type(key).__name__ for key in entries]
+    shown = ", ".join(keys[:_MOST_KEYS]) + (", ..." if len(keys) > _MOST_KEYS else "")
+    return f"{name} with {shown}" if shown else f"an empty {name}"

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
 from ragstone.errors import describe
@@ -74,21 +74,14 @@ class Recorder:
         self._retriever_tools = retriever_tools
         self.runs = RunTree[LiveRun]()
 
-    def begin(
-        self,
-        kind: Kind,
-        run_id: UUID,
-        parent_run_id: UUID | None,
-        tags: Sequence[str] | None,
-        metadata: Mapping[str, object] | None = None,
-        name: str = "",
-        inputs: object = None,
-    ) -> None:
+    def __reduce__(self) -> tuple[object, ...]:  # without what is open
+        return type(self), (self._monitor, self._extract, self._where, self._retriever_tools)
+
+    def begin(self, kind: Kind, run_id: UUID, event: Mapping[str, Any], name: str = "", inputs: object = None) -> None:
         """Follow a run that starts."""
         runs, key = self.runs, run_id.int  # Python hashes numbers faster than ids
-        if runs.get(key) is not None:
-            return  # the handler was given twice
-        parent = self._parent_in_context() if parent_run_id is None else runs.get(parent_run_id.int, ended=True)
+        tags, parent_id = event.get("tags"), event.get("parent_run_id")
+        parent = self._parent_in_context() if parent_id is None else runs.get(parent_id.int, ended=True)
         within = None if parent is None or parent.root.over else parent
         sample: LiveRun | None = None
         transparent = False
@@ -97,16 +90,17 @@ class Recorder:
         elif parent is not None and not parent.root.transparent:
             pass  # a part of what it is in; what is still started below a sample that has ended is part of none
         elif kind == "chain":
-            run = LiveRun(run_id=run_id, name=name, tags=tuple(tags or ()), metadata=dict(metadata or {}))
+            if runs.get(key) is not None:
+                return  # the handler was given twice
+            run = LiveRun(run_id=run_id, name=name, tags=tuple(tags or ()), metadata=dict(event.get("metadata") or {}))
             try:
-                chosen = self._where is None or self._where(name, run.tags, run.metadata)
+                transparent = self._where is not None and not self._where(name, run.tags, run.metadata)
             except Exception as error:
                 self._monitor.failed("langchain", error)
                 within = None  # a tree of no interest, lest the function be asked, and fail, for each run below
             else:
-                sample = self._sample(run, inputs) if chosen else None
-                within = None if chosen else within
-                transparent = not chosen
+                if not transparent:
+                    within, sample = None, self._sample(run, inputs)
         elif kind in ("model", "retriever"):
             within = None  # the chains in it, such as one that words a query, are no samples either
         else:
@@ -146,13 +140,14 @@ class Recorder:
             self._submit(sample, streamed, outputs)
 
     def _collect_passed(self, run: Run[LiveRun] | None, outputs: object) -> None:
-        sample = run.root.sample if run is not None else None
-        if run is None or sample is None or any(above.kind == "retriever" for above in run.lineage()):
+        sample = run.root.sample if run is not None and not isinstance(outputs, str) else None
+        if run is None or sample is None:
             return
-        if not any(texts and not searched.in_vain for searched, texts in sample.items("search")):
-            texts = documents_passed(outputs)
-            if texts:
-                self.runs.collect(run, "step", texts)
+        if any(texts and not searched.in_vain for searched, texts in sample.items("search")):
+            return
+        texts = documents_passed(outputs)
+        if texts and not any(above.kind == "retriever" for above in run.lineage()):
+            self.runs.collect(run, "step", texts)
 
     def fail_chain(self, run_id: UUID, error: BaseException, streamed: object) -> None:
         """Close a chain that failed, was cancelled or interrupted."""

@@ -4,6 +4,7 @@ import itertools
 import os
 import threading
 import time
+import weakref
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -97,6 +98,19 @@ class Run(Generic[S]):
         return self is not other and any(run is other for run in self.lineage())
 
 
+_TREES: "weakref.WeakSet[RunTree[Any]]" = weakref.WeakSet()
+
+
+def _forget_all() -> None:
+    """Start afresh in a forked child: a thread that is not in it may hold a lock."""
+    for tree in _TREES:
+        tree.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_all)
+
+
 class RunTree(Generic[S]):
     """The open runs of one process by key, shared by all threads and tasks. A forked child starts with none.
 
@@ -116,6 +130,7 @@ class RunTree(Generic[S]):
 
     def __init__(self) -> None:
         self.forget()
+        _TREES.add(self)
 
     def forget(self) -> None:
         """Start afresh, with no run open."""
@@ -126,19 +141,13 @@ class RunTree(Generic[S]):
         self._ended: dict[Hashable, Run[S]] = {}
         self._ended_before: dict[Hashable, Run[S]] = {}
         self._numbers = itertools.count()
-        self._process = os.getpid()
-
-    def _held(self) -> threading.RLock:
-        if self._process != os.getpid():  # forked: a thread that is not in this process may hold the old lock
-            self.forget()
-        return self._lock
 
     def __len__(self) -> int:
         return len(self._open)
 
     def get(self, key: Hashable, *, ended: bool = False) -> Run[S] | None:
         """Return a run that is open or, with `ended`, one that has ended lately."""
-        with self._held():
+        with self._lock:
             run = self._open.get(key)
             return run if run or not ended else self._ended.get(key) or self._ended_before.get(key)
 
@@ -156,7 +165,7 @@ class RunTree(Generic[S]):
         Returns:
             The samples of roots that were given up to make room.
         """
-        with self._held():
+        with self._lock:
             if key in self._open:
                 return []
             root = Root(key, sample, transparent) if parent is None else parent.root
@@ -176,7 +185,7 @@ class RunTree(Generic[S]):
             The run, and its sample if it was the root of one. Both are None if it is not open: it has ended already,
             was given up, or began before anybody listened.
         """
-        with self._held():
+        with self._lock:
             run = self._close(key)
             if run is None:
                 return None, None
@@ -197,7 +206,7 @@ class RunTree(Generic[S]):
         Nothing is added to a sample that is complete. Of each source the last `MOST_COLLECTED` items are kept, and the
         number returned is then higher by one.
         """
-        with self._held():
+        with self._lock:
             if run.root.sample is None:
                 return 0
             items = run.root.sample.collected.setdefault(source, [])
@@ -208,7 +217,7 @@ class RunTree(Generic[S]):
 
     def discard(self, within: Run[S], *sources: str) -> None:
         """Drop what was collected inside of a run, which has chosen from it or replaced it."""
-        with self._held():
+        with self._lock:
             collected = {} if within.root.sample is None else within.root.sample.collected
             for source in sources:
                 collected[source] = [item for item in collected.get(source, ()) if not item[0].is_inside(within)]
