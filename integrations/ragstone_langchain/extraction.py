@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, ParamSpec, TypeVar, get_args
 
 from pydantic import ValidationError
@@ -110,12 +111,11 @@ class Extraction:
         values: dict[SampleField, str | list[str]] = {}
         problems: dict[SampleField, Unreadable] = {}
         for field in FIELDS:
-            try:
-                value = self._field(field, arguments, keys.get(field))
-            except Unreadable as problem:
-                problems[field] = problem
-            else:
-                values |= {} if value is None else {field: value}
+            value = _attempt(self._field, field, arguments, keys.get(field))
+            if isinstance(value, Unreadable):
+                problems[field] = value
+            elif value is not None:
+                values[field] = value
         wrong_keys: list[SampleField] = [field for field in problems if field in keys]
         if not wrong_keys and not self.metric.source_chosen:
             _fill_source(values, self.metric.source_field)
@@ -247,21 +247,32 @@ def find_question(inputs: object, outputs: object, originals: Sequence[str] = ()
     own, *others = FIELD_NAMES["user_input"]
     names = (own, *originals, *others)
     problem: Unreadable | None = None
-    for where, value, options in (
-        ("inputs", inputs, {"lone": False, "names": names}),
-        ("outputs", outputs, {"own": False}),
-        ("inputs", inputs, {"names": names}),
+    for read in (
+        partial(find_text, "user_input", inputs, "inputs", names=names, lone=False),
+        partial(find_text, "user_input", outputs, "outputs", own=False),
+        partial(find_text, "user_input", inputs, "inputs", names=names),
     ):
-        try:
-            text = find_text("user_input", value, where, **options)
-        except Unreadable as error:
-            problem = problem or error
-        else:
-            if text is not None:
-                return text
+        text = _attempt(read)
+        if isinstance(text, str):
+            return text
+        problem = problem or text
     if problem is not None:
         raise problem
     return None
+
+
+def _attempt(read: Callable[P, T], *args: P.args, **options: P.kwargs) -> T | Unreadable:
+    """Return what a function reads, or the `Unreadable` that it raises."""
+    try:
+        return read(*args, **options)
+    except Unreadable as problem:
+        return problem
+
+
+def if_readable(read: Callable[P, T | None], *args: P.args, **options: P.kwargs) -> T | None:
+    """Return what a function reads; None where it raises `Unreadable`."""
+    value = _attempt(read, *args, **options)
+    return None if isinstance(value, Unreadable) else value
 
 
 def find_text(
@@ -374,14 +385,6 @@ def retrieved_texts(retrieved: Sequence[object]) -> list[str]:
     names = ("documents", "output")
     each = (find_contexts(one, f"retriever run {i}", own=True, names=names) for i, one in enumerate(retrieved, 1))
     return once_each(text for texts in each for text in texts or ())
-
-
-def if_readable(read: Callable[P, T | None], *args: P.args, **options: P.kwargs) -> T | None:
-    """Return what a function reads; None where it raises `Unreadable`."""
-    try:
-        return read(*args, **options)
-    except Unreadable:
-        return None
 
 
 def waits_for_tools(outputs: object, resumable: bool) -> bool:

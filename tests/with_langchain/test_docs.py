@@ -22,8 +22,9 @@ def blocks() -> list[str]:
 
 
 @pytest.mark.filterwarnings("ignore:'upload_results' parameter is in beta")
-def test_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("LANGSMITH_TRACING", "false")
+    monkeypatch.chdir(tmp_path)  # the monitor's database
     question, answer = "Who wrote Emma?", "Jane Austen did."
     documents = [Document("Jane Austen wrote Emma. It rained.")]
     state = {"question": question, "answer": answer, "context": documents}
