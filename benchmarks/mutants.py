@@ -52,7 +52,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("context_id_twice", "if len(set(ids)) != len(ids):", "if len(set(ids)) > len(ids):"),
         ("context_batches", "if i > first and size + own > room:", "if i > first and size > room:"),
         ("context_joined", 'sentence.choice == passage.choice == "yes"', 'sentence.choice == "yes"'),
-        ("context_best_of_chunk", "max(best.get(sentence.chunk, 0.0), probability or 0.0)", "probability or 0.0"),
+        ("context_best_of_chunk", "max(best.get(sentence.chunk, 0.0), answer.p", "max(0.0, answer.p"),
         ("context_against_best", 'one["yes"] * best["no"], one["no"] * best["yes"]', 'one["yes"], one["no"]'),
     ],
     ("core/ragstone/metrics/response_relevancy.py", "core/test_response_relevancy.py core/test_bad_replies.py"): [

@@ -204,7 +204,7 @@ def answer_logprobs(logprobs: object, answer: str) -> object:
     texts = [token if isinstance(token := position.get("token"), str) else "" for position in positions]
     thoughts = find_thoughts("".join(texts))
     first, at = 0, 0
-    while thoughts is not None and first < len(texts) and at < thoughts.end:
+    while thoughts is not None and first < len(texts) and at < thoughts[0]:
         at += len(texts[first])
         first += 1
     spelled = _bare(_SPECIAL_TOKEN.sub("", "".join(texts[first:])), _TOKEN_AROUND + "".join(STOPS))

@@ -75,6 +75,8 @@ def ask(request: LLMRequest, parse: Callable[[LLMReply], T]) -> Flow[T]:
 def _answer(reply: LLMReply, request: LLMRequest) -> LLMReply:
     """Return the reply without what stands around its answer."""
     text, thought = bare_answer(reply.text, request.choices)
+    if text == reply.text and not thought:
+        return reply
     # probabilities that come with thoughts may be those of the thoughts' first word
     return replace(reply, text=text, probabilities=None if thought else reply.probabilities)
 

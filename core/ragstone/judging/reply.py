@@ -283,21 +283,17 @@ def bare_answer(text: str, choices: Sequence[str] | None = None) -> tuple[str, b
         >>> bare_answer("**Yes.**", ("yes", "no"))
         ('yes', False)
     """
-    thoughts = None if is_answer(text, choices) else find_thoughts(text)
+    thoughts = None if _MARK.search(text) is None or is_answer(text, choices) else find_thoughts(text)
     if thoughts is None:
         return _unwrapped(text, choices), False
-    if any(is_answer(piece, choices) for piece in thoughts.outside):
+    end, outside = thoughts
+    if any(is_answer(piece, choices) for piece in outside):
         return text, False
-    return _unwrapped(bare_message(text[thoughts.end :]).strip(), choices), True
+    return _unwrapped(_bare_message(text[end:]).strip(), choices), True
 
 
 def is_answer(text: str, choices: Sequence[str] | None = None) -> bool:
-    """Return whether a text is one of the choices, or one JSON value, and nothing else.
-
-    Example:
-        >>> is_answer("Yes!", ("yes", "no")), is_answer('{"ids": []} or so')
-        (True, False)
-    """
+    """Return whether a text is one of the choices, or one JSON value, and nothing else."""
     bare = _unwrapped(text, choices)
     if choices is not None:
         return bare in choices
@@ -309,12 +305,7 @@ def is_answer(text: str, choices: Sequence[str] | None = None) -> bool:
 
 
 def is_same_answer(one: str, other: str, choices: Sequence[str] | None = None) -> bool:
-    """Return whether two texts are answers of the same value, however each is written.
-
-    Example:
-        >>> is_same_answer('{"id": 1, "ok": true}', '{"ok":true,"id":1}'), is_same_answer('{"ok": 1}', '{"ok": true}')
-        (True, False)
-    """
+    """Return whether two texts are answers of the same value, however each is written; 1 is not true."""
     if not (is_answer(one, choices) and is_answer(other, choices)):
         return False
     values = [_unwrapped(text, choices) for text in (one, other)]
@@ -325,34 +316,16 @@ def is_same_answer(one: str, other: str, choices: Sequence[str] | None = None) -
 
 def _unwrapped(text: str, choices: Sequence[str] | None) -> str:
     """Return a text without a byte-order mark and a fence around it; the choice that it is, if it is one."""
-    if text[:1] == _BYTE_ORDER_MARK or text.lstrip()[:1] == _BYTE_ORDER_MARK:
-        text = text.lstrip().lstrip(_BYTE_ORDER_MARK)
-    bare = unfence(text)
+    bare = text.lstrip()
+    bare = unfence(bare.lstrip(_BYTE_ORDER_MARK) if bare.startswith(_BYTE_ORDER_MARK) else text)
     return bare if choices is None else choose(bare, choices)
 
 
-@dataclass(frozen=True, slots=True)
-class Thoughts:
-    """The thoughts in a text.
+def find_thoughts(text: str) -> tuple[int, list[str]] | None:
+    """Return where the thoughts in a text end, and the texts before that outside of them; None where they do not end.
 
-    Attributes:
-        end: Where the last of them ends, and the answer begins.
-        outside: The texts before that place that stand in no thought.
-    """
-
-    end: int
-    outside: tuple[str, ...]
-
-
-def find_thoughts(text: str) -> Thoughts | None:
-    """Return the thoughts in a text, in linear time; None where there are none, or the last does not end.
-
-    A mark inside a string of a text that begins like JSON is none: the judge quotes it from what it read.
-
-    Example:
-        >>> find_thoughts("<think>Hm.</think>Well.</think>yes")
-        Thoughts(end=31, outside=('', 'Well.'))
-        >>> find_thoughts('{"sentences": ["It ends with </think>.')
+    A mark inside a string of a text that begins like JSON is none: the judge quotes it from what it read. The time is
+    linear in the text.
     """
     marks = list(_MARK.finditer(text))
     thinking = bool(marks) and not marks[0]["opening"]  # the chat template may have opened them, unseen
@@ -366,19 +339,14 @@ def find_thoughts(text: str) -> Thoughts | None:
         if begins_as_json and in_string:
             continue
         if not thinking:
-            outside.append(bare_message(text[start : mark.start()]))
+            outside.append(_bare_message(text[start : mark.start()]))
         start, thinking = mark.end(), mark["opening"] is not None
         begins_as_json, in_string = _JSON.match(text, start) is not None, False
-    return Thoughts(start, tuple(outside)) if start and not thinking else None
+    return (start, outside) if start and not thinking else None
 
 
-def bare_message(text: str) -> str:
-    """Return a message of gpt-oss without the marks at its end; any other text as it is.
-
-    Example:
-        >>> bare_message("yes<|return|>")
-        'yes'
-    """
+def _bare_message(text: str) -> str:
+    """Return a message of gpt-oss without the marks at its end; any other text as it is."""
     stop = end = len(text)
     while stop:
         if text[stop - 1].isspace():
@@ -391,14 +359,9 @@ def bare_message(text: str) -> str:
 
 
 def choose(text: str, choices: Sequence[str]) -> str:
-    """Return the choice that `text` is; `text` itself if it is none.
-
-    Case does not matter, nor quotes and Markdown emphasis around it, nor one full stop or exclamation mark.
-
-    Example:
-        >>> choose('**"Yes."**', ("yes", "no")), choose("Yes, but", ("yes", "no"))
-        ('yes', 'Yes, but')
-    """
+    """Return the choice that `text` is, in any case, with quotes, emphasis or one full stop; `text` if it is none."""
+    if text in choices:
+        return text
     bare = _unquoted(text)
     if bare.endswith(STOPS):
         bare = _unquoted(bare[:-1])
@@ -456,7 +419,8 @@ def parse_choice(text: str, choices: Iterable[str]) -> str:
         ('yes', 'no')
     """
     options = tuple(choices)
+    bare = text.strip()
     for option in options:
-        if text.strip() in (option, f'"{option}"'):
+        if bare in (option, f'"{option}"'):
             return option
     raise BadReply(f"it is not exactly one of: {', '.join(options)}")

@@ -7,19 +7,17 @@ from typing import ClassVar, Literal, cast
 from ragstone.errors import CannotScore
 from ragstone.judging.flow import Flow, both
 from ragstone.judging.reply import TEXT, Answer, distinct, listing, record
-from ragstone.metrics.base import Metric, check_count, check_option
+from ragstone.metrics.base import check_count, check_option
 from ragstone.metrics.items import (
+    SplittingMetric,
     ask_closed,
-    check_claims,
     check_questions,
     expected_share,
     list_claims,
-    sentences_of,
     verdicts_of,
 )
 from ragstone.outcome import Score
 from ragstone.sample import Sample, SampleField
-from ragstone.text import Splitter, split_sentences
 
 CoverageRule = Literal["both_yes", "agreement"]
 SourceField = Literal["user_input", "retrieved_contexts"]
@@ -86,33 +84,26 @@ def expected_coverage(on_source: Sequence[Answer], on_summary: Sequence[Answer],
 
 
 @dataclass(frozen=True, kw_only=True)
-class AlignmentCoverage(Metric):
+class AlignmentCoverage(SplittingMetric):
     """The lower of a summary's truth to its original and its coverage of it; higher is better.
 
-    The original is `user_input` (or `retrieved_contexts` joined by newlines), the summary is `response`. Round
-    1: the judge lists the summary's claims and, unless they are given, makes `n_questions` closed questions on
-    the original. Round 2: each claim is checked against the original itself, and each question is answered on
-    the original and on the summary.
+    The original is `user_input` (or `retrieved_contexts` joined by newlines), the summary is `response`. The judge
+    lists the summary's claims and, unless they are given, makes `n_questions` closed questions on the original. Each
+    claim is checked against the original itself, and each question is answered on the original and on the summary.
 
         alignment = claims supported / claims
         coverage  = questions answered yes on both / questions answered yes on the original    ("both_yes")
                   = questions answered the same on both / questions                            ("agreement")
         score = min(alignment, coverage)
 
-    Needs `user_input` (or `retrieved_contexts`) and `response`. Costs 5 judge calls in 2 rounds, 4 with
-    `assessment_questions`; asked one by one, round 2 has one call per claim and two per question.
-
     Args:
-        llm: The judge.
+        llm: The judge. See `Metric` for the options that all metrics share; `threshold` is 0.5 by default.
         source: The field that holds the original, "user_input" (the default) or "retrieved_contexts".
         assessment_questions: Closed questions to use instead of generated ones.
         n_questions: How many to generate, at least 1.
         coverage_rule: "both_yes" (DeepEval's code) or "agreement" (one page of its documentation).
-        language: Of the original, for splitting it into the sentences that verdicts point to. None: by its script
-            (`ragstone.text.language_of`); name it for languages in Latin letters other than English, and Cyrillic.
+        language: Of the original, for splitting it; None: by its script.
         splitter: Another sentence splitter.
-        threshold: 0.5 by default. See `Metric`; likewise `asking`, `scoring`, `max_input_tokens`, `max_characters`,
-            `instructions`.
 
     Returns:
         A score within [0, 1]. Breakdown: `alignment`, `coverage`, and `alignment_expected`,
@@ -153,8 +144,6 @@ class AlignmentCoverage(Metric):
     assessment_questions: Sequence[str] | None = None
     n_questions: int = 5
     coverage_rule: CoverageRule = "both_yes"
-    language: str | None = None
-    splitter: Splitter = split_sentences
     threshold: float | None = 0.5
 
     def __post_init__(self) -> None:
@@ -164,8 +153,6 @@ class AlignmentCoverage(Metric):
         check_count("n_questions", self.n_questions)
         questions = check_questions("assessment_questions", self.assessment_questions)
         object.__setattr__(self, "assessment_questions", questions)
-        if self.language not in (None, "en"):
-            self.splitter("", self.language)  # an unknown language is refused here, not at the first sample
 
     @property
     def required_fields(self) -> Sequence[SampleField]:
@@ -193,9 +180,8 @@ class AlignmentCoverage(Metric):
             claims, questions = (yield from finding), tuple(self.assessment_questions)
         if not claims:
             raise CannotScore("undefined", "alignment: the judge found no claim in response (0 of 0)")
-        sentences = sentences_of(sample, self.source, self.splitter, self.language)
         checks, (on_source, on_summary) = yield from both(
-            check_claims(self, _VERDICTS, claims, "original", original, sentences),
+            self.check_claims(_VERDICTS, claims, "original", sample, self.source),
             both(
                 ask_closed(self, "source_answers", _ANSWER, "text", original, questions, _ANSWERS),
                 ask_closed(self, "summary_answers", _ANSWER, "text", summary, questions, _ANSWERS),
@@ -211,7 +197,7 @@ class AlignmentCoverage(Metric):
             )
         breakdown = {"alignment": supported / len(claims), "coverage": covered / asked}
         result = min(breakdown.values())
-        alignment_expected = expected_share([check.probability("supported") for check in checks])
+        alignment_expected = expected_share(checks, "supported")
         coverage_expected = expected_coverage(on_source, on_summary, self.coverage_rule)
         if alignment_expected is not None and coverage_expected is not None:
             breakdown |= {"alignment_expected": alignment_expected, "coverage_expected": coverage_expected}

@@ -4,7 +4,7 @@ import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Protocol, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast, get_args
 
 from ragstone.errors import CannotScore
 from ragstone.judge import LLM, Asking, Embedder, LLMReply, LLMRequest, Meter
@@ -16,6 +16,9 @@ from ragstone.outcome import Outcome, Score, Unscored, UnscoredReason, Verdict
 from ragstone.registry import RegistryError, make_embedder, make_llm
 from ragstone.sample import Sample, SampleField
 
+if TYPE_CHECKING:
+    from ragstone.labels.calibration import Calibration
+
 Scoring = Literal["count", "expected"]
 CalibratedItem = Literal["sentence", "noncommittal", "score"]
 T = TypeVar("T")
@@ -25,59 +28,12 @@ T = TypeVar("T")
 _OFFLOAD_CHARACTERS = 2_000
 DEFAULT_MAX_INPUT_TOKENS = 100_000
 DEFAULT_MAX_CHARACTERS = 2_000_000
-_AN_LLM = (
-    "pass a ragstone LLM, such as OpenAICompatible of ragstone.clients, LocalLLM of ragstone.local, "
-    "LangChainLLM of ragstone_langchain or LlamaIndexLLM of ragstone_llama_index; "
-    "ragstone.BaseLLM makes one of a class with generate or agenerate"
-)
-_AN_EMBEDDER = (
-    "pass a ragstone Embedder, such as OpenAICompatible of ragstone.clients, LocalEmbedder of ragstone.local, "
-    "LangChainEmbedder of ragstone_langchain or LlamaIndexEmbedder of ragstone_llama_index; "
-    "ragstone.BaseEmbedder makes one of a class with embed or aembed"
+_INSTEAD = (
+    "pass a ragstone {0}, such as OpenAICompatible of ragstone.clients, Local{0} of ragstone.local, "
+    "LangChain{0} of ragstone_langchain or LlamaIndex{0} of ragstone_llama_index; "
+    "ragstone.Base{0} makes one of a class with {1} or a{1}"
 )
 _BLANK = "\u115f\u1160\u2800\u3164\uffa0"  # fillers of Hangul and the empty Braille cell: letters and a symbol by name
-
-
-class Calibrating(Protocol):
-    """What maps a judge's probabilities to shares of yes, or a score to another: `ragstone.labels.Calibration`."""
-
-    @property
-    def digest(self) -> str:
-        """What stands for it in the metric's version."""
-        ...
-
-    @property
-    def item(self) -> CalibratedItem:
-        """What it maps."""
-        ...
-
-    @property
-    def one_by_one(self) -> bool:
-        """Whether it is of a judge that is asked one item per call."""
-        ...
-
-    @property
-    def embeds(self) -> bool:
-        """Whether it looks at cosines."""
-        ...
-
-    def check(self, metric: "Metric", /) -> None:
-        """Refuse a metric that it is not of."""
-        ...
-
-    def ask(self, request: LLMRequest, answer: Callable[[LLMRequest], Flow[Answer]], /) -> Flow[Answer]:
-        """Ask for one of the request's choices, once or for votes."""
-        ...
-
-    def answers(
-        self, answers: Sequence[Answer], cosines: Sequence[float] | None = None, contexts: Sequence[int] | None = None
-    ) -> list[Answer]:
-        """Return one sample's answers as it has them."""
-        ...
-
-    def score(self, value: float, reason: str, /) -> tuple[float, dict[str, float], str]:
-        """Return a score's value as it has it, what it adds to the breakdown, and the reason."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,38 +41,31 @@ class Metric(ABC):
     """A configured scorer. Immutable, holds nothing of any sample, safe to share between threads and tasks.
 
     To write your own, subclass it, set the class attributes and define `_flow`: a generator that yields
-    rounds of requests (through `ask`, `each`, `both` and `embed` of `ragstone.judging`) and returns
-    `self._score(...)`. Everything else, sync and async, re-asks, usage and checks, comes with it.
+    rounds of requests (through `ask_choice`, `ask_json`, and `each`, `both` and `embed` of `ragstone.judging`) and
+    returns `self._score(...)`. Everything else, sync and async, re-asks, usage and checks, comes with it.
 
     Args:
         llm: The judge, or its name: "local", "openai:MODEL", the URL of a server (see `ragstone.registry`).
         threshold: `Score.passed` says whether the value reaches it; None: no verdict on passing.
-        asking: "together": all items in one call; "one_by_one": one item per call with the probability of
-            each choice, which small models need; "auto": what the judge says suits it.
+        asking: "together": all items in one call; "one_by_one": one item per call; "auto": what suits the judge.
         scoring: "count": hard verdicts, the published definition; "expected": the mean of the judge's
-            probabilities in their place (needs "one_by_one" and a judge with log-probabilities). Both are in
-            the breakdown whenever there are probabilities.
+            probabilities in their place, which only "one_by_one" gives.
         max_input_tokens: Longest prompt, in estimated tokens; None takes the judge's own limit, or 100,000.
-            A sample that needs a longer one is `Unscored("over_budget")` before anything is spent.
-        max_characters: Longest sample, all its texts together; None: no limit. A longer one is
-            `Unscored("over_budget")` before it is read, split or shown to the judge.
-        instructions: Other instructions to the judge, by step (a key of `prompts`). What is said of the data and of
-            the form of the reply stays. They make the version "VERSION+DIGEST".
+        max_characters: Longest sample, all its texts together; None: no limit.
+        instructions: Other instructions to the judge, by step (a key of `prompts`); the version names them.
         calibration: What `ragstone calibrate` fitted for this metric and judge (`ragstone.labels.Calibration.load`);
-            it is refused for any other. It makes the version "VERSION+cal:DIGEST".
+            it is refused for any other. The version names it.
 
     Attributes:
         name: The metric's name.
         version: Changes with its prompts.
-        prompts: The instructions of each step, a step being the part of the task behind the metric's name. A metric
-            of your own that names none has none to replace.
+        prompts: The instructions of each step, a step being the part of the task behind the metric's name.
         bounds: Least and greatest possible value.
         higher_is_better: The direction.
         needs_embedder: Whether a field `embedder` that holds None is filled: with what goes with the judge.
         calibrated_items: The items, beside the score, whose probabilities the metric lets a calibration map.
 
     Example:
-        >>> from ragstone.judging import ask
         >>> from ragstone.testing import FakeLLM
         >>> class Politeness(Metric):
         ...     name, version, required_fields = "politeness", "1", ("response",)
@@ -144,7 +93,7 @@ class Metric(ABC):
     max_input_tokens: int | None = None
     max_characters: int | None = DEFAULT_MAX_CHARACTERS
     instructions: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
-    calibration: Calibrating | None = None
+    calibration: "Calibration | None" = None
 
     def __post_init__(self) -> None:
         for fact in ("name", "version"):
@@ -160,10 +109,10 @@ class Metric(ABC):
         low, high = self.bounds
         if self.threshold is not None:
             check_number("threshold", self.threshold, low, high)
-        for limit in ("max_input_tokens", "max_characters"):
-            if getattr(self, limit) is not None:
-                check_count(limit, getattr(self, limit))
-        object.__setattr__(self, "instructions", check_instructions(self.instructions, self.prompts))
+        for limit, most in (("max_input_tokens", self.max_input_tokens), ("max_characters", self.max_characters)):
+            if most is not None:
+                check_count(limit, most)
+        object.__setattr__(self, "instructions", _check_instructions(self.instructions, self.prompts))
         if changed := {step: text for step, text in self.instructions.items() if text != self.prompts[step]}:
             object.__setattr__(self, "version", f"{type(self).version}+{digest(changed)}")
         if self.calibration is not None:
@@ -180,24 +129,25 @@ class Metric(ABC):
 
     def _resolve(self) -> None:
         """Put the objects in place of the names of judge and embedder."""
-        named = self.llm
-        if isinstance(named, str):
-            try:
+        named, embedder = self.llm, self.judge_embedder
+        role = "llm"
+        try:
+            if isinstance(named, str):
                 object.__setattr__(self, "llm", make_llm(named))
-            except RegistryError as error:
-                raise RegistryError(f"llm: {error}") from error
-        check_members("llm", self.llm, ("model", "asking", "generate", "agenerate"), _AN_LLM)
-        if (placed := self.judge_embedder) is None and not self.needs_embedder:
-            return
-        if placed is None or isinstance(placed, str):
-            try:
-                placed = make_embedder(placed, named)
-            except RegistryError as error:
-                raise RegistryError(f"embedder: {error}") from error
-            object.__setattr__(self, "embedder", placed)
-        check_members("embedder", placed, ("model", "embed", "aembed"), _AN_EMBEDDER)
+            check_members(
+                "llm", self.llm, ("model", "asking", "generate", "agenerate"), _INSTEAD.format("LLM", "generate")
+            )
+            if embedder is None and not self.needs_embedder:
+                return
+            role = "embedder"
+            if embedder is None or isinstance(embedder, str):
+                embedder = make_embedder(embedder, named)
+                object.__setattr__(self, "embedder", embedder)
+            check_members("embedder", embedder, ("model", "embed", "aembed"), _INSTEAD.format("Embedder", "embed"))
+        except RegistryError as error:
+            raise RegistryError(f"{role}: {error}") from error
 
-    def calibration_of(self, item: CalibratedItem) -> Calibrating | None:
+    def calibration_of(self, item: CalibratedItem) -> "Calibration | None":
         """Return the calibration, where it is of this item."""
         return self.calibration if self.calibration is not None and self.calibration.item == item else None
 
@@ -269,20 +219,18 @@ class Metric(ABC):
                 f"the sample has {size:,} characters, the limit is {self.max_characters:,} (max_characters); "
                 "shorten its texts or raise the limit",
             )
-        outcome = yield from self._outcome(sample)
-        signs = suspected(sample, self.required_fields)  # at the end: what is called off does not pay for it
-        return outcome.model_copy(update={"suspected": signs}) if signs else outcome
-
-    def _outcome(self, sample: Sample) -> Flow[Outcome]:
+        outcome: Outcome
         try:
-            for field in self.required_fields:
-                self._require(sample, field)
-            flow = cast("object", self._flow(sample))
+            for name in self.required_fields:
+                self._require(sample, name)
+            flow: object = self._flow(sample)
             if not isinstance(flow, Generator):
                 raise TypeError(f"{type(self).__name__}._flow must be a generator: it asks by `yield from ask(...)`")
-            return (yield from cast("Flow[Score]", flow))
+            outcome = yield from cast("Flow[Score]", flow)
         except CannotScore as cannot:
-            return self._unscored(cannot.reason, cannot.detail)
+            outcome = self._unscored(cannot.reason, cannot.detail)
+        signs = suspected(sample, self.required_fields)  # at the end: what is called off does not pay for it
+        return outcome.model_copy(update={"suspected": signs}) if signs else outcome
 
     @abstractmethod
     def _flow(self, sample: Sample) -> Flow[Score]:
@@ -377,25 +325,14 @@ class Metric(ABC):
         Raises:
             CannotScore: "undefined" when `scoring="expected"` and the judge gives no probabilities.
         """
-        if self.calibration is None:
-            answer = yield from self._answer(request)
-        else:
-            answer = yield from self.calibration.ask(request, self._answer)
+        asked = _answer(request) if self.calibration is None else self.calibration.ask(request, _answer)
+        answer = yield from asked
         if self.scoring == "expected" and answer.probabilities is None:
             raise CannotScore(
                 "undefined",
                 f"scoring='expected' needs probabilities; the judge {self.judge.model!r} gave none for {request.task}",
             )
         return answer
-
-    @staticmethod
-    def _answer(request: LLMRequest) -> Flow[Answer]:
-        choices = request.choices or ()
-
-        def read(reply: LLMReply) -> Answer:
-            return Answer(parse_choice(reply.text, choices), _distribution(reply.probabilities, choices))
-
-        return ask(request, read)
 
     def ask_json(
         self,
@@ -414,16 +351,16 @@ class Metric(ABC):
         """Ask for a JSON value of a schema: it is sent to the judge, checks the reply and writes the example.
 
         Args:
-            step: As for `request`; likewise `instructions`, `data`, `temperature`, `sample_index`, `fill`.
+            step: As for `request`; likewise `instructions`, `data`, `schema`, `temperature`, `sample_index`, `fill`.
             instructions: The metric's own.
             data: What came from the app, by name.
             task: What to do, in short; the form of the reply is said behind it.
             schema: Of the reply (`ragstone.judging.record`, `listing`, ...).
             read: Makes the result of the reply's value; raises `BadReply` for what the schema cannot say.
-            names: What stands for texts in the example, by key, as for `ragstone.judging.reply.bare_json`.
-            temperature: Above 0 where several different draws are wanted.
+            names: What stands for texts in the example, by key; "TEXT" where it is not named.
+            temperature: Above 0 for different draws.
             sample_index: Which draw it is.
-            fill: What stands for each {NAME} in the instructions.
+            fill: For each {NAME} in the instructions.
 
         Raises:
             CannotScore: "over_budget", or "judge_unparseable" when the second reply cannot be read either.
@@ -476,60 +413,46 @@ def _visible(text: str) -> bool:
     return any(unicodedata.category(character)[0] not in "ZC" and character not in _BLANK for character in text)
 
 
-def _distribution(probabilities: Mapping[str, float] | None, choices: tuple[str, ...]) -> Mapping[str, float] | None:
-    if probabilities is not None and (
-        set(probabilities) != set(choices) or not all(0.0 <= p <= 1.0 for p in probabilities.values())
-    ):
-        raise BadReply("the probabilities are not those of the choices")
-    return probabilities
+def _answer(request: LLMRequest) -> Flow[Answer]:
+    choices = request.choices or ()
+
+    def read(reply: LLMReply) -> Answer:
+        choice, probabilities = parse_choice(reply.text, choices), reply.probabilities
+        if probabilities is not None and (
+            set(probabilities) != set(choices) or not all(0.0 <= p <= 1.0 for p in probabilities.values())
+        ):
+            raise BadReply("the probabilities are not those of the choices")
+        return Answer(choice, probabilities)
+
+    return ask(request, read)
 
 
 def check_option(name: str, value: object, allowed: Sequence[str]) -> None:
-    """Refuse a value that is none of the allowed words.
-
-    Raises:
-        ValueError: Names the option, the value and the words.
-    """
+    """Refuse a value that is none of the allowed words, with a ValueError."""
     if value not in allowed:
         raise ValueError(f"{name}: {value!r} is not one of {', '.join(map(repr, allowed))}")
 
 
 def check_count(name: str, value: object) -> None:
-    """Refuse what is no whole number of at least 1.
-
-    Raises:
-        ValueError: Names the option and the value.
-    """
+    """Refuse what is no whole number of at least 1, with a ValueError."""
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise ValueError(f"{name}: {value!r} is not a whole number of at least 1")
 
 
 def check_number(name: str, value: object, least: float, most: float) -> None:
-    """Refuse what is no number within the bounds, both included.
-
-    Raises:
-        ValueError: Names the option, the value and the bounds.
-    """
+    """Refuse what is no number within the bounds, both included, with a ValueError."""
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not least <= value <= most:
         raise ValueError(f"{name}: {value!r} is not a number from {least:g} to {most:g}")
 
 
 def check_flag(name: str, value: object) -> None:
-    """Refuse what is neither True nor False.
-
-    Raises:
-        ValueError: Names the option and the value.
-    """
+    """Refuse what is neither True nor False, with a ValueError."""
     if not isinstance(value, bool):
         raise ValueError(f"{name}: {value!r} is not True or False")
 
 
 def check_members(name: str, value: object, members: Sequence[str], instead: str) -> None:
-    """Refuse an object that lacks one of the members, or is a class in place of an object.
-
-    Raises:
-        TypeError: Names what is missing, and what to pass instead.
-    """
+    """Refuse an object that lacks one of the members, or is a class in place of an object, with a TypeError."""
     kind = type(value).__name__
     if isinstance(value, type):
         raise TypeError(f"{name}: is the class {value.__name__}, not an object of it: write {value.__name__}(...)")
@@ -537,13 +460,8 @@ def check_members(name: str, value: object, members: Sequence[str], instead: str
         raise TypeError(f"{name}: {kind} has no {', '.join(missing)}; {instead}")
 
 
-def check_instructions(instructions: object, prompts: Mapping[str, str]) -> dict[str, str]:
-    """Return a copy of the instructions that a user gave, by step.
-
-    Raises:
-        TypeError: They are no mapping, or one is no text.
-        ValueError: A step is unknown, or an instruction is blank.
-    """
+def _check_instructions(instructions: object, prompts: Mapping[str, str]) -> dict[str, str]:
+    """Return a copy of the instructions that a user gave, by step; refuse unknown steps and what is no text."""
     if not isinstance(instructions, Mapping):
         raise TypeError(f"instructions: is {type(instructions).__name__}; pass a mapping from step to text")
     checked: dict[str, str] = {}

@@ -11,11 +11,11 @@ from ragstone.judge import Embedder
 from ragstone.judging.flow import Flow, both, each, embed
 from ragstone.judging.prompt import one_line, sendable, tokens
 from ragstone.judging.reply import TEXT, Answer, BadReply, listing, record, whole
-from ragstone.metrics.base import CalibratedItem, Metric, check_option
-from ragstone.metrics.items import by_odds, cosines_to_first, expected_share, listed, sentences_of
+from ragstone.metrics.base import CalibratedItem, check_option
+from ragstone.metrics.items import SplittingMetric, by_odds, cosines_to_first, expected_share, listed, sentences_of
 from ragstone.outcome import Evidence, Score, Verdict
 from ragstone.sample import Sample, SampleField
-from ragstone.text import Splitter, language_of, split_sentences
+from ragstone.text import language_of
 
 _CHOOSE = (
     "Choose from retrieved sentences those that are needed to answer a question: the fewest that together hold the "
@@ -65,8 +65,16 @@ def joined(sentence: Answer, passage: Answer) -> Answer:
     return by_odds(*(sentence.probabilities[word] * passage.probabilities[word] for word in ("yes", "no")))
 
 
+def best_of_chunks(sentences: Sequence[Evidence], answers: Sequence[Answer]) -> Mapping[int | None, float]:
+    """Return the highest probability of yes among the sentences of each chunk."""
+    best: dict[int | None, float] = {}
+    for sentence, answer in zip(sentences, answers, strict=True):
+        best[sentence.chunk] = max(best.get(sentence.chunk, 0.0), answer.probability("yes") or 0.0)
+    return best
+
+
 @dataclass(frozen=True, kw_only=True)
-class ContextRelevancy(Metric):
+class ContextRelevancy(SplittingMetric):
     """Share of the retrieved sentences that the question needs; higher is better.
 
         score = relevant sentences / all sentences                        (granularity="sentence")
@@ -75,26 +83,22 @@ class ContextRelevancy(Metric):
     The contexts are split into sentences first; the judge names the ones that are needed to answer
     `user_input`. A low score means padding: retrieval that brings more than the answer takes.
 
-    Needs `user_input` and `retrieved_contexts`. Costs 1 judge call while the sentences fit `max_input_tokens`,
-    else as many as there are batches, in one round. Asked one by one, each sentence and each context has a call, all
-    in one round: a sentence is relevant when its odds of being needed times its context's odds of holding the answer
-    are above 1 (without probabilities: when both are answered yes). Where none of several contexts is likely to hold
-    the answer by itself, their odds are taken relative to the best one's: it may take two of them together.
+    Asked one by one, the judge says of each sentence whether it is needed and of each context whether it holds the
+    answer: a sentence is relevant when the odds of the two, multiplied, are above 1 (without probabilities: when both
+    are answered yes). Where none of several contexts is likely to hold the answer by itself, their odds are taken
+    relative to the best one's: it may take two of them together.
 
     Args:
-        llm: The judge.
+        llm: The judge. See `Metric` for the options that all metrics share. With `scoring="expected"` a chunk counts
+            with its most probable sentence.
         selection: "ids": the judge returns the sentences' numbers. "verbatim", the older way: it copies
             them or says "Insufficient Information"; copies are matched to the sentences (white space, case,
             quotes, composed and wide forms folded; equal sentences all match), and unmatched ones are reported,
             not counted. Asked one by one, each sentence gets a yes or no and this option has no effect.
         granularity: What is counted; both are in the breakdown.
-        language: Of the contexts, for splitting. None: by the script of each (`ragstone.text.language_of`), which
-            is enough for English and for scripts other than Latin and Cyrillic; name it for German, Spanish, Russian.
+        language: Of the contexts, for splitting them; None: by their script.
         splitter: Another sentence splitter.
         embedder: Only asked, once per sample, where `calibration` looks at the sentences' cosines.
-        threshold: See `Metric`; likewise `asking`, `scoring`, `max_input_tokens`, `max_characters`,
-            `instructions`, `calibration` (of sentences or of the score). With `scoring="expected"` a chunk counts with
-            its most probable sentence.
 
     Returns:
         A score within [0, 1]. Breakdown: `sentence`, `chunk`; `sentence_expected`, `chunk_expected` where
@@ -126,16 +130,12 @@ class ContextRelevancy(Metric):
 
     selection: Literal["ids", "verbatim"] = "ids"
     granularity: Literal["sentence", "chunk"] = "sentence"
-    language: str | None = None
-    splitter: Splitter = split_sentences
     embedder: Embedder | str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_option("selection", self.selection, ("ids", "verbatim"))
         check_option("granularity", self.granularity, ("sentence", "chunk"))
-        if self.language not in (None, "en"):
-            self.splitter("", self.language)  # an unknown language is refused here, not at the first sample
 
     @property
     def required_fields(self) -> Sequence[SampleField]:
@@ -147,161 +147,139 @@ class ContextRelevancy(Metric):
         sentences = sentences_of(sample, "retrieved_contexts", self.splitter, self.language)
         if not sentences:
             raise CannotScore("undefined", "retrieved_contexts: the splitter found no sentence (0 of 0)")
-        probabilities: Sequence[float | None] = [None] * len(sentences)
+        more: dict[str, float] = {}
         unmatched: list[str] = []
-        uncalibrated: Mapping[str, float] = {}
         if self.asks_one_by_one:
-            answers, uncalibrated = yield from self._each_sentence(question, sentences, sample)
-            relevant = {i for i, answer in enumerate(answers) if answer.choice == "yes"}
-            probabilities = [answer.probability("yes") for answer in answers]
-        elif self.selection == "ids":
-            relevant = yield from self._by_ids(question, sentences)
+            answers = yield from self._each_sentence(question, sentences, sample, more)
         else:
-            relevant, unmatched = yield from self._by_copies(question, sentences, sample)
+            batches = list(self._batches(question, sentences))
+            if self.selection == "ids":
+                chosen = set[int]().union(*(yield from each([self._ids(question, *batch) for batch in batches])))
+            else:
+                copies = yield from each([self._copies(question, batch, sample) for _, batch in batches])
+                chosen, unmatched = self._matched([text for batch in copies for text in batch], sentences)
+                more["unmatched"] = float(len(unmatched))
+            answers = [Answer("yes" if i in chosen else "no") for i in range(len(sentences))]
 
         chunks = len(sample.retrieved_contexts)
-        hit = {sentences[i].chunk for i in relevant}
+        relevant = [answer.choice == "yes" for answer in answers]
+        hit = {sentence.chunk for sentence, needed in zip(sentences, relevant, strict=True) if needed}
         spared = hit if self.granularity == "chunk" else set[int | None]()
-        breakdown = {"sentence": len(relevant) / len(sentences), "chunk": len(hit) / chunks, **uncalibrated}
-        if self.selection == "verbatim" and not self.asks_one_by_one:
-            breakdown["unmatched"] = float(len(unmatched))
+        breakdown = {"sentence": sum(relevant) / len(sentences), "chunk": len(hit) / chunks, **more}
         value = breakdown[self.granularity]
-        expected = expected_share(probabilities)
-        if expected is not None:
+        if (expected := expected_share(answers, "yes")) is not None:
             breakdown["sentence_expected"] = expected
-            breakdown["chunk_expected"] = sum(_best(sentences, probabilities).values()) / chunks
+            breakdown["chunk_expected"] = sum(best_of_chunks(sentences, answers).values()) / chunks
             value = breakdown[f"{self.granularity}_expected"] if self.scoring == "expected" else value
+        verdicts = [
+            Verdict(
+                id=str(i),
+                kind="sentence",
+                text=sentence.text,
+                verdict="relevant" if needed else "irrelevant",
+                probability=answer.probability("yes"),
+                evidence=(sentence,),
+                lowers_score=not needed and sentence.chunk not in spared,
+            )
+            for i, (sentence, needed, answer) in enumerate(zip(sentences, relevant, answers, strict=True), 1)
+        ]
+        verdicts += [
+            Verdict(id=str(i), kind="copy", text=text, verdict="unmatched") for i, text in enumerate(unmatched, 1)
+        ]
         return self._score(
             value,
-            f"{len(relevant)} of {len(sentences)} sentences in {len(hit)} of {chunks} contexts are needed to answer."
+            f"{sum(relevant)} of {len(sentences)} sentences in {len(hit)} of {chunks} contexts are needed to answer."
             + (f" {len(unmatched)} copied text(s) are not in the contexts and do not count." if unmatched else ""),
             breakdown=breakdown,
-            verdicts=[
-                *(
-                    Verdict(
-                        id=str(i + 1),
-                        kind="sentence",
-                        text=sentence.text,
-                        verdict="relevant" if i in relevant else "irrelevant",
-                        probability=probabilities[i],
-                        evidence=(sentence,),
-                        lowers_score=i not in relevant and sentence.chunk not in spared,
-                    )
-                    for i, sentence in enumerate(sentences)
-                ),
-                *(
-                    Verdict(id=str(i), kind="copy", text=text, verdict="unmatched")
-                    for i, text in enumerate(unmatched, 1)
-                ),
-            ],
+            verdicts=verdicts,
         )
 
-    def _by_ids(self, question: str, sentences: Sequence[Evidence]) -> Flow[set[int]]:
+    def _ids(self, question: str, first: int, batch: Sequence[Evidence]) -> Flow[set[int]]:
         def read(ids: Sequence[int]) -> set[int]:
             if len(set(ids)) != len(ids):
                 raise BadReply("an id stands twice")
             return {i - 1 for i in ids}
 
-        def choose(first: int, batch: Sequence[Evidence]) -> Flow[set[int]]:
-            return self.ask_json(
-                "sentences",
-                _CHOOSE,
-                {"question": question, "sentences": listed(batch, first)},
-                "List the numbers of the sentences needed to answer the question, none if the answer is not there.",
-                record(ids=listing(whole(first, first + len(batch) - 1))),
-                lambda value: read(value["ids"]),
-            )
+        return self.ask_json(
+            "sentences",
+            _CHOOSE,
+            {"question": question, "sentences": listed(batch, first)},
+            "List the numbers of the sentences needed to answer the question, none if the answer is not there.",
+            record(ids=listing(whole(first, first + len(batch) - 1))),
+            lambda value: read(value["ids"]),
+        )
 
-        chosen = yield from each([choose(first, batch) for first, batch in self._batches(question, sentences)])
-        return set[int]().union(*chosen)
+    def _copies(self, question: str, batch: Sequence[Evidence], sample: Sample) -> Flow[list[str]]:
+        return self.ask_json(
+            "copies",
+            _COPY,
+            {"question": question, "context": _passages(batch, sample)},
+            "Extract the sentences required to answer the question.",
+            record(sentences=listing(TEXT)),
+            lambda value: value["sentences"],
+        )
 
-    def _by_copies(
-        self, question: str, sentences: Sequence[Evidence], sample: Sample
-    ) -> Flow[tuple[set[int], list[str]]]:
-        def copy(batch: Sequence[Evidence]) -> Flow[list[str]]:
-            return self.ask_json(
-                "copies",
-                _COPY,
-                {"question": question, "context": _passages(batch, sample)},
-                "Extract the sentences required to answer the question.",
-                record(sentences=listing(TEXT)),
-                lambda value: value["sentences"],
-            )
-
-        copies = yield from each([copy(batch) for _, batch in self._batches(question, sentences)])
+    def _matched(self, copies: Sequence[str], sentences: Sequence[Evidence]) -> tuple[set[int], list[str]]:
+        """Return the places of the sentences that were copied, and the copies that are none of them."""
         places: dict[str, set[int]] = {}
         for i, sentence in enumerate(sentences):
             places.setdefault(_folded(sentence.text), set()).add(i)
-        relevant: set[int] = set()
+        chosen: set[int] = set()
         unmatched: dict[str, None] = {}
-        for text in (text for batch in copies for text in batch):
+        for text in copies:
             folded = _folded(text)
             if folded in places:
-                relevant |= places[folded]
-                continue
-            if folded.strip("'.\u3002 ") == _PHRASE:
-                continue
-            for piece, _, _ in self.splitter(text, self.language or language_of(text)):
-                if same := places.get(_folded(piece)):
-                    relevant |= same
-                else:
-                    unmatched[piece.strip()] = None
-        return relevant, list(unmatched)
+                chosen |= places[folded]
+            elif folded.strip("'.\u3002 ") != _PHRASE:
+                for piece, _, _ in self.splitter(text, self.language or language_of(text)):
+                    if same := places.get(_folded(piece)):
+                        chosen |= same
+                    else:
+                        unmatched[piece.strip()] = None
+        return chosen, list(unmatched)
 
     def _each_sentence(
-        self, question: str, sentences: Sequence[Evidence], sample: Sample
-    ) -> Flow[tuple[list[Answer], Mapping[str, float]]]:
-        """Ask of each sentence: the answers, and the share of yes before a calibration, where there is one."""
+        self, question: str, sentences: Sequence[Evidence], sample: Sample, more: dict[str, float]
+    ) -> Flow[list[Answer]]:
+        """Ask of each sentence and of each passage; put the share of yes before a calibration into `more`."""
         room = self._limit - _PROMPT_OVERHEAD - tokens(question)
-        texts = [sentence.text for sentence in sentences]
-        asking = self._of_passages(question, texts, [_around(i, sentences, sample, room) for i in range(len(texts))])
+        members: dict[str, list[int]] = {}  # of a passage, whose prompts follow one another: its beginning is read once
+        for i in range(len(sentences)):
+            members.setdefault(_around(i, sentences, sample, room), []).append(i)
+        asking = each([self._of_passage(question, text, sentences, own) for text, own in members.items()])
         calibration = self.calibration_of("sentence")
-        if calibration is None:
-            return (yield from asking), {}
         cosines: list[float] | None = None
-        if calibration.embeds:
-            answers, vectors = yield from both(asking, embed([question, *texts]))
+        if calibration is not None and calibration.embeds:
+            texts = [sentence.text for sentence in sentences]
+            asked, vectors = yield from both(asking, embed([question, *texts]))
             cosines = cosines_to_first(vectors, len(texts))
         else:
-            answers = yield from asking
-        share = sum(answer.choice == "yes" for answer in answers) / len(texts)
-        chunks = [sentence.chunk or 0 for sentence in sentences]
-        return calibration.answers(answers, cosines, chunks), {"sentence_uncalibrated": share}
-
-    def _of_passages(self, question: str, sentences: Sequence[str], passages: Sequence[str]) -> Flow[list[Answer]]:
-        """Ask of each sentence and of each passage, one after the other, so that their beginning is read once."""
-        places: dict[str, list[int]] = {}
-        for i, passage in enumerate(passages):
-            places.setdefault(passage, []).append(i)
-
-        def of_passage(passage: str, members: Sequence[int]) -> Flow[tuple[Answer, list[Answer]]]:
-            data = {"passage": passage, "question": question}
-            return both(
-                self._needed("passage", data, "Does the passage hold the answer to the question?"),
-                each(
-                    [
-                        self._needed(
-                            "sentence",
-                            {**data, "sentence": sentences[i]},
-                            "Is this sentence of the passage needed to answer the question?",
-                        )
-                        for i in members
-                    ]
-                ),
-            )
-
-        answers = yield from each([of_passage(passage, members) for passage, members in places.items()])
-        wholes = against_best([whole for whole, _ in answers])
+            asked = yield from asking
+        wholes = against_best([of_passage for of_passage, _ in asked])
         decided = {
-            i: joined(answer, whole)
-            for whole, members, (_, parts) in zip(wholes, places.values(), answers, strict=True)
-            for i, answer in zip(members, parts, strict=True)
+            i: joined(answer, of_passage)
+            for of_passage, own, (_, answers) in zip(wholes, members.values(), asked, strict=True)
+            for i, answer in zip(own, answers, strict=True)
         }
-        return [decided[i] for i in range(len(sentences))]
+        answers = [decided[i] for i in range(len(sentences))]
+        if calibration is None:
+            return answers
+        more["sentence_uncalibrated"] = sum(answer.choice == "yes" for answer in answers) / len(answers)
+        return calibration.answers(answers, cosines, [sentence.chunk or 0 for sentence in sentences])
 
-    def _needed(self, step: str, data: Mapping[str, str], reminder: str) -> Flow[Answer]:
+    def _of_passage(
+        self, question: str, passage: str, sentences: Sequence[Evidence], members: Sequence[int]
+    ) -> Flow[tuple[Answer, list[Answer]]]:
+        data = {"passage": passage, "question": question}
+        task = "Is this sentence of the passage needed to answer the question?"
+        return both(
+            self._needed("passage", data, "Does the passage hold the answer to the question?"),
+            each([self._needed("sentence", {**data, "sentence": sentences[i].text}, task) for i in members]),
+        )
+
+    def _needed(self, step: str, data: Mapping[str, str], task: str) -> Flow[Answer]:
         words = ("yes", "no")
-        return self.ask_choice(self.choice(step, _NEEDED, data, f"{reminder} Reply with one word: yes or no.", words))
+        return self.ask_choice(self.choice(step, _NEEDED, data, f"{task} Reply with one word: yes or no.", words))
 
     def _batches(self, question: str, sentences: Sequence[Evidence]) -> Iterator[tuple[int, Sequence[Evidence]]]:
         """Cut the numbered sentences into runs that fit a prompt: (number of the first, the run)."""
@@ -346,13 +324,6 @@ def _around(i: int, sentences: Sequence[Evidence], sample: Sample, room: int) ->
             first, last = min(first, at), max(last, at)
             at += step
     return chunk[sentences[first].start : sentences[last].end]
-
-
-def _best(sentences: Sequence[Evidence], probabilities: Sequence[float | None]) -> Mapping[int | None, float]:
-    best: dict[int | None, float] = {}
-    for sentence, probability in zip(sentences, probabilities, strict=True):
-        best[sentence.chunk] = max(best.get(sentence.chunk, 0.0), probability or 0.0)
-    return best
 
 
 def _folded(text: str) -> str:

@@ -6,11 +6,9 @@ from typing import ClassVar
 
 from ragstone.errors import CannotScore
 from ragstone.judging.flow import Flow
-from ragstone.metrics.base import Metric
-from ragstone.metrics.items import check_claims, expected_share, list_claims, sentences_of, verdicts_of
+from ragstone.metrics.items import SplittingMetric, expected_share, list_claims, verdicts_of
 from ragstone.outcome import Score
 from ragstone.sample import Sample, SampleField
-from ragstone.text import Splitter, split_sentences
 
 _CLAIMS = (
     "List the factual claims that a response makes: every one, each short and understandable on its own, in the "
@@ -23,7 +21,7 @@ _VERDICTS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Faithfulness(Metric):
+class Faithfulness(SplittingMetric):
     """Share of the response's claims that the retrieved contexts support; higher is better.
 
         score = claims supported by the contexts / claims of the response
@@ -31,14 +29,10 @@ class Faithfulness(Metric):
     The judge lists the claims, then checks each against the contexts alone: a true claim that they do not hold is not
     supported. The score says nothing of whether the response answers the question (see `ResponseRelevancy`).
 
-    Needs `retrieved_contexts` and `response`. Costs 2 judge calls, one after the other; asked one by one, 1 and one
-    for each claim.
-
     Args:
-        llm: The judge.
-        language: Of the contexts, for splitting; see `AlignmentCoverage`. Likewise `splitter`.
+        llm: The judge. See `Metric` for the options that all metrics share.
+        language: Of the contexts, for splitting them; None: by their script.
         splitter: Another sentence splitter.
-        threshold: See `Metric`; likewise `asking`, `scoring`, `max_input_tokens`, `max_characters`, `instructions`.
 
     Returns:
         A score within [0, 1]. Breakdown: `supported` and `claims` (counts), and `expected` (the mean probability of
@@ -65,14 +59,6 @@ class Faithfulness(Metric):
     version: ClassVar[str] = "1"
     prompts: ClassVar[Mapping[str, str]] = {"claims": _CLAIMS, "verdicts": _VERDICTS, "verdict": _VERDICTS}
 
-    language: str | None = None
-    splitter: Splitter = split_sentences
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.language not in (None, "en"):
-            self.splitter("", self.language)  # an unknown language is refused here, not at the first sample
-
     @property
     def required_fields(self) -> Sequence[SampleField]:
         """What was retrieved and what was answered."""
@@ -83,14 +69,11 @@ class Faithfulness(Metric):
         claims = yield from list_claims(self, _CLAIMS, "response", sample.response or "")
         if not claims:
             raise CannotScore("undefined", "the judge found no claim in response (0 of 0)")
-        sentences = sentences_of(sample, "retrieved_contexts", self.splitter, self.language)
-        context = "\n".join(sample.retrieved_contexts)
-        checks = yield from check_claims(self, _VERDICTS, claims, "context", context, sentences)
+        checks = yield from self.check_claims(_VERDICTS, claims, "context", sample, "retrieved_contexts")
         supported = sum(check.choice == "supported" for check in checks)
         breakdown = {"supported": float(supported), "claims": float(len(claims))}
         value = supported / len(claims)
-        expected = expected_share([check.probability("supported") for check in checks])
-        if expected is not None:
+        if (expected := expected_share(checks, "supported")) is not None:
             breakdown["expected"] = expected
             value = expected if self.scoring == "expected" else value
         return self._score(

@@ -1,4 +1,4 @@
-"""What metrics share: lists of items put to the judge, together or one by one, and the arithmetic on the answers."""
+"""What metrics share: the arithmetic on answers, and lists of items put to the judge, together or one by one."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from ragstone.judging.reply import TEXT, Answer, distinct, keyed, listing, one_o
 from ragstone.metrics.base import Metric
 from ragstone.outcome import Evidence, Verdict
 from ragstone.sample import Sample, SampleField
-from ragstone.text import Splitter, language_of
+from ragstone.text import Splitter, language_of, split_sentences
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,13 +20,15 @@ if TYPE_CHECKING:
 CLAIM_WORDS = ("supported", "contradicted", "not_in_source")
 
 
-def expected_share(probabilities: Sequence[float | None]) -> float | None:
-    """Return the mean of the probabilities; None when one is missing or there are none.
+def expected_share(answers: Sequence[Answer], good: str) -> float | None:
+    """Return the mean probability of the answer `good`; None when one is missing or there are none.
 
     Example:
-        >>> expected_share([0.5, 1.0]), expected_share([0.5, None])
+        >>> graded, plain = Answer("yes", {"yes": 0.75, "no": 0.25}), Answer("yes")
+        >>> expected_share([graded, graded], "yes"), expected_share([graded, plain], "yes")
         (0.75, None)
     """
+    probabilities = [answer.probability(good) for answer in answers]
     known = [p for p in probabilities if p is not None]
     return sum(known) / len(known) if known and len(known) == len(probabilities) else None
 
@@ -71,81 +73,6 @@ def cosines_to_first(vectors: "NDArray[np.float32]", n: int) -> list[float]:
     return [max(-1.0, min(1.0, float(cosine))) for cosine in unit[1:] @ unit[0]]
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """One way of asking about items.
-
-    Attributes:
-        step: The step of the metric's prompts.
-        data: What the judge reads beside the items, by name.
-        task: What to do, in short, said behind the data.
-    """
-
-    step: str
-    data: Mapping[str, str]
-    task: str
-
-
-def judge_items(
-    metric: Metric,
-    kind: str,
-    items: Sequence[str],
-    words: tuple[str, ...],
-    instructions: str,
-    *,
-    alone: Ask,
-    together: Ask,
-    sentences: Sequence[Evidence] | None = None,
-    reply: str = "answers",
-) -> Flow[list[Answer]]:
-    """Ask about each item: in one call for all, or in one call each where the judge is asked one by one.
-
-    Args:
-        metric: Whose judge is asked.
-        kind: What an item is called in the prompt ("question"; all of them "questions").
-        items: At least one.
-        words: Of which each answer is one.
-        instructions: What stands in both steps.
-        alone: How it asks about one item.
-        together: How it asks about all.
-        sentences: What the judge points to by number, when it is asked about all in one call.
-        reply: The key of the answers in that reply.
-
-    Returns:
-        One answer per item, in order.
-    """
-    if metric.asks_one_by_one:
-        spoken = f"{', '.join(words[:-1])} or {words[-1]}"
-        task = f"{alone.task} Reply with one word: {spoken}."
-        data = [{**alone.data, kind: item} for item in items]
-        choices = [metric.choice(alone.step, instructions, each_data, task, words) for each_data in data]
-        return (yield from each([metric.ask_choice(choice) for choice in choices]))
-    ids = [str(i) for i in range(1, len(items) + 1)]
-    word = one_of(words)
-    one = record(evidence=listing(whole(1, len(sentences))), verdict=word) if sentences is not None else word
-
-    def read(answers: Mapping[str, Any]) -> list[Answer]:
-        if sentences is None:
-            return [Answer(answers[i]) for i in ids]
-        return [Answer(answers[i]["verdict"], evidence=_pointed(sentences, answers[i]["evidence"])) for i in ids]
-
-    return (
-        yield from metric.ask_json(
-            together.step,
-            instructions,
-            {**together.data, f"{kind}s": numbered(items)},
-            together.task,
-            record(**{reply: keyed(dict.fromkeys(ids, one))}),
-            lambda value: read(value[reply]),
-            names={reply: "ANSWER"} if sentences is None else None,
-        )
-    )
-
-
-def _pointed(sentences: Sequence[Evidence], numbers: Sequence[int]) -> tuple[Evidence, ...]:
-    return tuple(sentences[number - 1] for number in sorted(set(numbers)))
-
-
 def verdicts_of(
     kind: str, items: Sequence[str], answers: Sequence[Answer], good: str, lowers: Sequence[bool] | None = None
 ) -> list[Verdict]:
@@ -165,6 +92,59 @@ def verdicts_of(
     ]
 
 
+def ask_alone(
+    metric: Metric,
+    step: str,
+    instructions: str,
+    data: Mapping[str, str],
+    kind: str,
+    items: Sequence[str],
+    words: tuple[str, ...],
+    task: str,
+) -> Flow[list[Answer]]:
+    """Ask about each item, which the prompt calls `kind`, in a call of its own."""
+    task = f"{task} Reply with one word: {', '.join(words[:-1])} or {words[-1]}."
+    return each(
+        [metric.ask_choice(metric.choice(step, instructions, {**data, kind: item}, task, words)) for item in items]
+    )
+
+
+def ask_together(
+    metric: Metric,
+    step: str,
+    instructions: str,
+    data: Mapping[str, str],
+    kind: str,
+    items: Sequence[str],
+    words: tuple[str, ...],
+    task: str,
+    *,
+    sentences: Sequence[Evidence] | None = None,
+    reply: str = "answers",
+) -> Flow[list[Answer]]:
+    """Ask about all items, which the prompt calls `kind`, in one call; the judge may point to sentences by number."""
+    ids = [str(i) for i in range(1, len(items) + 1)]
+    word = one_of(words)
+    one = word if sentences is None else record(evidence=listing(whole(1, len(sentences))), verdict=word)
+
+    def read(value: Mapping[str, Any]) -> list[Answer]:
+        answers = [value[reply][i] for i in ids]
+        if sentences is None:
+            return [Answer(answer) for answer in answers]
+        shown = [tuple(sentences[number - 1] for number in sorted(set(answer["evidence"]))) for answer in answers]
+        return [Answer(answer["verdict"], evidence=places) for answer, places in zip(answers, shown, strict=True)]
+
+    return metric.ask_json(
+        step,
+        instructions,
+        {**data, f"{kind}s": numbered(items)},
+        task,
+        record(**{reply: keyed(dict.fromkeys(ids, one))}),
+        read,
+        names={reply: "ANSWER"} if sentences is None else None,
+    )
+
+
 def ask_closed(
     metric: Metric,
     step: str,
@@ -181,10 +161,10 @@ def ask_closed(
         f"Answer the question from the {name} alone.",
         f"Answer each of the {len(questions)} questions from the {name} alone",
     )
-    together = Ask(step, {name: text}, f"{every}: {', '.join(words[:-1])} or {words[-1]}.")
-    return judge_items(
-        metric, "question", questions, words, instructions, alone=Ask(step, {name: text}, one), together=together
-    )
+    if metric.asks_one_by_one:
+        return ask_alone(metric, step, instructions, {name: text}, "question", questions, words, one)
+    task = f"{every}: {', '.join(words[:-1])} or {words[-1]}."
+    return ask_together(metric, step, instructions, {name: text}, "question", questions, words, task)
 
 
 def list_claims(metric: Metric, instructions: str, name: str, text: str) -> Flow[tuple[str, ...]]:
@@ -199,26 +179,46 @@ def list_claims(metric: Metric, instructions: str, name: str, text: str) -> Flow
     )
 
 
-def check_claims(
-    metric: Metric, instructions: str, claims: Sequence[str], name: str, text: str, sentences: Sequence[Evidence]
-) -> Flow[list[Answer]]:
-    """Have each claim checked against a text that is called `name`, of which these are the sentences."""
-    return judge_items(
-        metric,
-        "claim",
-        claims,
-        CLAIM_WORDS,
-        instructions,
-        alone=Ask("verdict", {name: text}, f"Is the claim supported by the {name}?"),
-        together=Ask(
+@dataclass(frozen=True, kw_only=True)
+class SplittingMetric(Metric):
+    """A metric whose verdicts point to the sentences of a text.
+
+    Args:
+        language: Of the text, for splitting it. None: by its script (`ragstone.text.language_of`), which is enough for
+            English and for scripts other than Latin and Cyrillic.
+        splitter: Another sentence splitter.
+    """
+
+    language: str | None = None
+    splitter: Splitter = split_sentences
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.language not in (None, "en"):
+            self.splitter("", self.language)  # an unknown language is refused here, not at the first sample
+
+    def check_claims(
+        self, instructions: str, claims: Sequence[str], name: str, sample: Sample, field: SampleField
+    ) -> Flow[list[Answer]]:
+        """Have each claim checked against the texts of a field, which are called `name`."""
+        if self.asks_one_by_one:
+            data = {name: "\n".join(sample.texts(field))}
+            task = f"Is the claim supported by the {name}?"
+            return ask_alone(self, "verdict", instructions, data, "claim", claims, CLAIM_WORDS, task)
+        sentences = sentences_of(sample, field, self.splitter, self.language)
+        return ask_together(
+            self,
             "verdicts",
+            instructions,
             {name: listed(sentences)},
+            "claim",
+            claims,
+            CLAIM_WORDS,
             f"Check each of the {len(claims)} claims. "
             f"evidence: numbers of the {name}'s sentences that show it, [] if none.",
-        ),
-        sentences=sentences,
-        reply="verdicts",
-    )
+            sentences=sentences,
+            reply="verdicts",
+        )
 
 
 def sentences_of(sample: Sample, field: SampleField, splitter: Splitter, language: str | None) -> list[Evidence]:
@@ -241,27 +241,18 @@ def sentences_of(sample: Sample, field: SampleField, splitter: Splitter, languag
 
 def listed(sentences: Sequence[Evidence], first: int = 1) -> str:
     """Return the sentences as numbered lines, with a blank line between chunks."""
-    blocks: list[list[str]] = []
-    last: object = blocks  # equal to no chunk
+    blocks: dict[int | None, list[str]] = {}
     for sentence in sentences:
-        if sentence.chunk != last:
-            blocks.append([])
-            last = sentence.chunk
-        blocks[-1].append(sentence.text)
+        blocks.setdefault(sentence.chunk, []).append(sentence.text)
     lines: list[str] = []
-    for block in blocks:
+    for block in blocks.values():
         lines.append(numbered(block, first))
         first += len(block)
     return "\n\n".join(lines)
 
 
 def check_questions(name: str, questions: Iterable[str] | None) -> tuple[str, ...] | None:
-    """Return questions that a user gave as a tuple, None for None.
-
-    Raises:
-        TypeError: It is one text, or something in it is no text.
-        ValueError: It is empty, or a question is blank.
-    """
+    """Return a user's questions as a tuple, None for None; refuse an empty list, a blank question, what is no text."""
     if questions is None:
         return None
     if isinstance(questions, str):

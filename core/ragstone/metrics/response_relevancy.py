@@ -1,20 +1,19 @@
 """ResponseRelevancy: whether the response answers the question that was asked."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal
 
 from ragstone.judge import Embedder
 from ragstone.judging.flow import Flow, both, each, embed
-from ragstone.judging.reply import FLAG, TEXT, Answer, BadReply, Schema, distinct, listing, record
+from ragstone.judging.reply import FLAG, TEXT, Answer, BadReply, distinct, listing, record
 from ragstone.metrics.base import CalibratedItem, Metric, check_count, check_flag, check_option
 from ragstone.metrics.items import ask_closed, by_odds, cosines_to_first, expected_share, verdicts_of
 from ragstone.outcome import Score, Verdict
 from ragstone.sample import Sample, SampleField
 from ragstone.text.naming import language_name
 
-T = TypeVar("T")
 NoncommittalRule = Literal["all", "any", "majority", "off"]
 
 DRAW_TEMPERATURE = 0.7  # where N draws of one prompt are wanted to differ
@@ -100,18 +99,11 @@ class ResponseRelevancy(Metric):
     its own, which see question and response in either order; the mean of their log-odds decides.
 
     The score hardly tells a complete response from one that leaves half of the question open. `parts=True` adds a
-    reading that does: the judge splits the question into its parts and says of each whether the response answers it,
-
-        parts = parts answered / parts
-
-    which stands in the breakdown and does not enter the score.
-
-    Needs `user_input` and `response`. Costs 1 judge call and 1 embedding call of N+1 texts (N judge calls
-    with `sampling="n_calls"`; 3 judge calls when asked one by one), and with `parts` 2 judge calls more, one after
-    the other (1 and one for each part when asked one by one).
+    reading that does: parts of the question answered / parts. It stands in the breakdown and does not enter the score.
 
     Args:
-        llm: The judge.
+        llm: The judge. See `Metric` for the options that all metrics share. With `scoring="expected"` c is 1 minus the
+            judge's probability that the response is noncommittal.
         embedder: Places question and generated questions. None: the one of the judge's provider, where the judge is
             named or embeds.
         strictness: N, the number of generated questions, at least 1.
@@ -120,9 +112,6 @@ class ResponseRelevancy(Metric):
         noncommittal: The share of questions flagged noncommittal that makes the score 0: "all" (ragas since
             0.3.6), "any" (before), "majority" (more than half), "off" (never).
         parts: Whether to say as well which parts of the question the response answers.
-        threshold: See `Metric`; likewise `asking`, `scoring`, `max_input_tokens`, `max_characters`,
-            `instructions`, `calibration` (of "noncommittal" or of the score). With `scoring="expected"` c is 1 minus
-            the judge's probability that the response is noncommittal.
 
     Returns:
         A score within [-1, 1] (unrelated texts are near 0; below 0 is rare). Breakdown: `cosine_1` to
@@ -177,28 +166,27 @@ class ResponseRelevancy(Metric):
         user_input, response = sample.user_input or "", sample.response or ""
         if not self.parts:
             return (yield from self._by_questions(user_input, response))
-        score, parts = yield from both(
+        score, (parts, answers) = yield from both(
             self._by_questions(user_input, response), self._answered_parts(user_input, response)
         )
-        share = {"parts": sum(part.verdict == "yes" for part in parts) / len(parts)}
-        expected = expected_share([part.probability for part in parts])
-        if expected is not None:
+        share = {"parts": sum(answer.choice == "yes" for answer in answers) / len(parts)}
+        if (expected := expected_share(answers, "yes")) is not None:
             share["parts_expected"] = expected
-        return score.model_copy(update={"breakdown": score.breakdown | share, "verdicts": (*score.verdicts, *parts)})
+        verdicts = (*score.verdicts, *verdicts_of("part", parts, answers, "yes", [False] * len(parts)))
+        return score.model_copy(update={"breakdown": score.breakdown | share, "verdicts": verdicts})
 
     def _by_questions(self, user_input: str, response: str) -> Flow[Score]:
         evasive: Answer | None = None
         uncalibrated: dict[str, float] = {}
-        # Compared by cosine with the user's own words, so its language matters more than the judge's ease with it.
-        written = write_in(response, user_input)
+        asking = self._questions(user_input, response)
         if self.asks_one_by_one:
-            texts, evasive = yield from both(self._questions(response, written), self._evades(user_input, response))
+            questions, evasive = yield from both(asking, self._evades(user_input, response))
             if (calibration := self.calibration_of("noncommittal")) is not None:
                 uncalibrated["noncommittal_uncalibrated"] = float(evasive.choice == "yes")
                 (evasive,) = calibration.answers([evasive])
-            questions = [(text, evasive.choice == "yes") for text in texts]
+            questions = [(text, evasive.choice == "yes") for text, _ in questions]
         else:
-            questions = yield from self._flagged_questions(response, written)
+            questions = yield from asking
         vectors = yield from embed([user_input, *(text for text, _ in questions)])
         cosines = cosines_to_first(vectors, len(questions))
         flagged = sum(flag for _, flag in questions)
@@ -231,40 +219,39 @@ class ResponseRelevancy(Metric):
             ],
         )
 
-    def _questions(self, response: str, written: str) -> Flow[list[str]]:
-        return self._draws(response, written, TEXT, "", _texts)
-
-    def _flagged_questions(self, response: str, written: str) -> Flow[list[tuple[str, bool]]]:
-        def read(questions: Sequence[Mapping[str, Any]]) -> list[tuple[str, bool]]:
-            flags = [question["noncommittal"] for question in questions]
-            return list(zip(_texts([question["question"] for question in questions]), flags, strict=True))
-
-        return self._draws(response, written, record(question=TEXT, noncommittal=FLAG), _FLAG, read)
-
-    def _draws(
-        self, response: str, written: str, one: Schema, flag: str, read: Callable[[list[Any]], list[T]]
-    ) -> Flow[list[T]]:
-        """Ask for the questions: for all in one call, or for one in each of several."""
+    def _questions(self, user_input: str, response: str) -> Flow[list[tuple[str, bool]]]:
+        """Ask for the questions, each with whether it is flagged noncommittal: all in one call, or one in each call."""
         calls, n = (1, self.strictness) if self.sampling == "one_call" else (self.strictness, 1)
         what = "one question" if n == 1 else f"{n} different questions"
+        flagged = not self.asks_one_by_one
+        one = record(question=TEXT, noncommittal=FLAG) if flagged else TEXT
+        # Compared by cosine with the user's own words, so its language matters more than the judge's ease with it.
+        task = f"Write {what} that this response answers, in its language.{write_in(response, user_input)}"
 
-        def draw(index: int) -> Flow[list[T]]:
-            return self.ask_json(
+        def read(value: Mapping[str, Any]) -> list[tuple[str, bool]]:
+            items: list[Any] = value["questions"]
+            pairs = [(item["question"], item["noncommittal"]) if flagged else (item, False) for item in items]
+            if not all(question.strip() for question, _ in pairs):
+                raise BadReply("a question is blank")
+            return pairs
+
+        draws = [
+            self.ask_json(
                 "questions",
                 _INSTRUCTIONS,
                 {"response": response},
-                f"Write {what} that this response answers, in its language.{written}",
+                task,
                 record(questions=listing(one, n, n)),
-                lambda value: read(value["questions"]),
+                read,
                 temperature=DRAW_TEMPERATURE if self.sampling == "n_calls" else 0.0,
                 sample_index=index,
-                fill={"what": what, "flag": flag},
+                fill={"what": what, "flag": _FLAG if flagged else ""},
             )
+            for index in range(calls)
+        ]
+        return [question for questions in (yield from each(draws)) for question in questions]
 
-        draws = yield from each([draw(index) for index in range(calls)])
-        return [question for questions in draws for question in questions]
-
-    def _answered_parts(self, user_input: str, response: str) -> Flow[list[Verdict]]:
+    def _answered_parts(self, user_input: str, response: str) -> Flow[tuple[tuple[str, ...], list[Answer]]]:
         parts = yield from self.ask_json(
             "parts",
             _PARTS,
@@ -278,8 +265,7 @@ class ResponseRelevancy(Metric):
             "Does the response answer the question?",
             f"Say of each of the {len(parts)} questions whether the response answers it",
         )
-        answers = yield from ask_closed(self, "answered", _ANSWERED, "response", response, parts, tasks=tasks)
-        return verdicts_of("part", parts, answers, "yes", [False] * len(parts))
+        return parts, (yield from ask_closed(self, "answered", _ANSWERED, "response", response, parts, tasks=tasks))
 
     def _evades(self, user_input: str, response: str) -> Flow[Answer]:
         """Ask whether the response is noncommittal, in both orders: a small judge leans on what comes last."""
@@ -292,9 +278,3 @@ class ResponseRelevancy(Metric):
             ]
         )
         return refusal(first, last)
-
-
-def _texts(questions: Sequence[str]) -> list[str]:
-    if not all(question.strip() for question in questions):
-        raise BadReply("a question is blank")
-    return list(questions)

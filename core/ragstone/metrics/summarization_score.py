@@ -23,9 +23,6 @@ _ANSWER = (
     "Answer closed questions from a summary alone. yes: the summary says so. no: it says otherwise or does not say."
 )
 
-_ITEM = record(keyphrase=TEXT, question=TEXT)
-_ITEMS = record(items=listing(_ITEM, 0, _MOST_QUESTIONS))
-
 
 def conciseness(summary_characters: int, source_characters: int) -> float:
     """Return 1 - min(|s|, |S|) / (|S| + 1e-10): 0 for a copy or anything longer, towards 1 for shorter.
@@ -50,17 +47,12 @@ class SummarizationScore(Metric):
 
     A verbatim copy has conciseness 0 and so scores at most 1 - coeff; an empty summary is not scored.
 
-    Needs `retrieved_contexts` and `response`. Costs 2 judge calls in 2 rounds, 1 with `questions` given; one
-    call per question in the second round when asked one by one.
-
     Args:
-        llm: The judge.
+        llm: The judge. See `Metric` for the options that all metrics share.
         length_penalty: False leaves conciseness out: the score is qa.
         coeff: The weight within [0, 1], 0.5 by default.
         coeff_weights: What `coeff` weighs: "conciseness" (ragas' code) or "qa" (one page of its documentation).
         questions: Closed questions to put to the summary, instead of generated ones.
-        threshold: See `Metric`; likewise `asking`, `scoring`, `max_input_tokens`, `max_characters`,
-            `instructions`.
 
     Returns:
         A score within [0, 1]. Breakdown: `qa`, `conciseness`, and `qa_expected` where there are
@@ -114,8 +106,7 @@ class SummarizationScore(Metric):
         kept = sum(answer.choice == "yes" for answer in answers)
         breakdown = {"qa": kept / len(questions), "conciseness": conciseness(len(summary), len(source))}
         qa = breakdown["qa"]
-        expected = expected_share([answer.probability("yes") for answer in answers])
-        if expected is not None:
+        if (expected := expected_share(answers, "yes")) is not None:
             breakdown["qa_expected"] = expected
             qa = expected if self.scoring == "expected" else qa
         value = qa
@@ -137,7 +128,7 @@ class SummarizationScore(Metric):
             {"text": source},
             f"List at most {_MOST_QUESTIONS} keyphrases of this text, most important first, each with its yes/no "
             "question; the right answer is yes.",
-            _ITEMS,
+            record(items=listing(record(keyphrase=TEXT, question=TEXT), 0, _MOST_QUESTIONS)),
             lambda value: distinct([item["question"] for item in value["items"]], "question"),
             names={"question": "QUESTION"},
         )
