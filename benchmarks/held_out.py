@@ -17,12 +17,13 @@ from pathlib import Path
 from statistics import mean
 
 import click
+import numpy as np
 
 from ragstone import ContextRelevancy
 from ragstone.cli.options import EMBEDDER_HELP, JUDGE_HELP, make_embedder, make_llm, parse_keys
 from ragstone.labels import CalibrationError
 from ragstone.labels.calibration import WITH_EMBEDDER, WITHOUT_EMBEDDER, Signal
-from ragstone.labels.fit import Labelled, changed, f1, find
+from ragstone.labels.fit import Labelled, changed, cross_fit, f1
 from ragstone.labels.label_rows import LABELS, read_labels
 from ragstone.labels.make import gather, prepared
 
@@ -41,16 +42,16 @@ def held_out(samples: Sequence[Labelled], signals: Sequence[Signal], labels: int
     for seed in range(splits):
         kept, rest = drawn([sample.group for sample in samples], labels, seed)
         try:
-            found = find([samples[i] for i in kept], "sentence", signals, seed=seed)
+            result = cross_fit([samples[i] for i in kept], "sentence", signals, seed=seed)
         except CalibrationError as error:
             refused[str(error)] += 1
             continue
         fitted_on.append(len(kept))
-        limit = 0.5 if found.threshold is None else found.threshold
+        limit = 0.5 if result.threshold is None else result.threshold
         gained = 0.0
         for i in rest:
-            was = f1([p >= 0.5 for p in samples[i].judged], samples[i].labels)
-            now = f1([p >= limit for p in found.fitted.apply(samples[i])], samples[i].labels)
+            was = float(f1(np.array(samples[i].judged) >= 0.5, samples[i].labels))
+            now = float(f1(samples[i].mapped(result.fitted) >= limit, samples[i].labels))
             before.setdefault(i, []).append(was)
             after.setdefault(i, []).append(now)
             gained += now - was
@@ -102,21 +103,21 @@ def main(
     metric = ContextRelevancy(llm=llm)
     try:
         with file.open("rb") as lines:
-            given = read_labels(lines, metric, {}, parse_keys("--map", "LABEL", maps, (*LABELS, "sentences")))
-        if given.item != "sentence":
-            raise click.UsageError(f"{file}: its labels are of {given.item}, not of sentences")
+            labelled = read_labels(lines, metric, {}, parse_keys("--map", "LABEL", maps, (*LABELS, "sentences")))
+        if labelled.item != "sentence":
+            raise click.UsageError(f"{file}: its labels are of {labelled.item}, not of sentences")
         beside = make_embedder(embedder, judge, llm, max_concurrency=1) if embedder else None
-        gathered = gather(prepared(metric, given), given, beside, max_concurrency=1, journal=journal)
-        for reason, count in gathered.unscored.items():
+        samples, unscored = gather(prepared(metric, labelled), labelled, beside, max_concurrency=1, journal=journal)
+        for reason, count in unscored.items():
             click.echo(f"unscored, left out: {count} {reason}", err=True)
-        if not 0 < labels < len(gathered.samples):
-            rows = len(gathered.samples)
+        if not 0 < labels < len(samples):
+            rows = len(samples)
             raise click.UsageError(f"--labels {labels}: there are {rows} scored rows, and some must be held out")
         signals = WITH_EMBEDDER if beside is not None else WITHOUT_EMBEDDER["sentence"]
-        found = held_out(gathered.samples, signals, labels, splits)
+        figures = held_out(samples, signals, labels, splits)
     except CalibrationError as error:
         raise click.ClickException(str(error)) from None
-    click.echo(json.dumps({**found, "unscored": dict(gathered.unscored)}, indent=2))
+    click.echo(json.dumps({**figures, "unscored": unscored}, indent=2))
 
 
 if __name__ == "__main__":

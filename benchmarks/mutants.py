@@ -294,13 +294,13 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
     ],
     # Calibration, many machines
     ("core/ragstone/labels/fit.py", "labels/test_fitting.py"): [
-        ("calibration_f1", "return 2.0 * sum(label", "return sum(label"),
-        ("calibration_f1_of_none", "return float(not taken)", "return 0.0"),
+        ("calibration_f1", "2.0 * (chosen @", "(chosen @"),
+        ("calibration_f1_of_none", "np.asarray(taken == 0, np.float64)", "np.zeros(taken.shape)"),
         ("calibration_needed", "(width / wanted) ** 2", "(width / wanted)"),
     ],
     ("core/ragstone/labels/label_rows.py", "labels/test_labels.py"): [
-        ("calibration_label", "or not 0 <= value <= 1:", "or not value <= 1:"),
-        ("calibration_places", "labels[first[context] + sentence]", "labels[sentence]"),
+        ("calibration_label", "and 0 <= value <= 1:", "and value <= 1:"),
+        ("calibration_places", "(context, sentence) in relevant", "(0, sentence) in relevant"),
     ],
     ("core/ragstone/labels/calibration.py", "../core/ragstone/labels/calibration.py"): [
         ("calibration_votes", "(len(answers) + 1.0)", "len(answers)"),

@@ -127,6 +127,8 @@ def first_problem(error: ValidationError, names: Mapping[str, str] | None = None
         'contexts[1]: is int, not text (str)'
     """
     first = error.errors(include_url=False, include_input=False)[0]
+    message = first["msg"].removeprefix("Value error, ")
+    if not first["loc"]:  # it is about the whole
+        return message
     name, *at = map(str, first["loc"])
-    where = f"{(names or {}).get(name, name)}{''.join(f'[{i}]' for i in at)}"
-    return f"{where}: {first['msg'].removeprefix('Value error, ')}"
+    return f"{(names or {}).get(name, name)}{''.join(f'[{i}]' for i in at)}: {message}"

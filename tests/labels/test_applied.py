@@ -65,7 +65,7 @@ def test_cosines_come_through_the_flow():
     [
         ({"judge": "another"}, "judge: made with 'another', this has 'scripted'"),
         ({"item": "noncommittal"}, "noncommittal, which context_relevancy does not ask"),
-        (FUSED, "embedder: made with 'fake-8', this has none; pass embedder="),
+        (FUSED, "embedder: made with 'fake-8', this has None"),
         ({"item": "score", "weights": {"score": 1.0}}, "granularity: made with None, this has 'sentence'"),
     ],
 )
@@ -76,7 +76,7 @@ def test_it_is_refused_for_another_metric(changed, said):
 
 
 def test_it_is_refused_for_other_ways():
-    with pytest.raises(CalibrationError, match="asks 'together'"):
+    with pytest.raises(CalibrationError, match="asking one by one: made with True, this has False"):
         relevancy(calibration=calibration(), asking="together")
     with pytest.raises(CalibrationError, match="version: made with"):
         relevancy(calibration=calibration(), instructions={"sentence": "Is it needed?"})

@@ -125,6 +125,6 @@ def test_score_refuses_a_calibration_of_something_else(run, file, tmp_path):
     done = run("score", file, "--metric", "summarization_score", "--calibration", out)
     assert (done.exit_code, "add --metric context_relevancy" in done.output) == (2, True)
     done = run("score", file, *RELEVANCY, "--calibration", out, "--asking", "together")
-    assert (done.exit_code, "asking: made 'one_by_one'" in done.output) == (2, True)
+    assert (done.exit_code, "asking one by one: made with True" in done.output) == (2, True)
     done = run("score", file, *RELEVANCY, "--calibration", file)
     assert (done.exit_code, "calibration" in done.output) == (2, True)

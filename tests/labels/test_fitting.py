@@ -2,11 +2,12 @@
 
 import random
 
+import numpy as np
 import pytest
 
 from ragstone.labels import CalibrationError
 from ragstone.labels.calibration import sigmoid
-from ragstone.labels.fit import Labelled, accuracy, changed, f1, find, folds, samples_needed, squared_error
+from ragstone.labels.fit import Labelled, accuracy, changed, cross_fit, f1, folds, samples_needed, squared_error
 
 WITH = ("judge", "cosine", "cosine_gap")
 
@@ -25,14 +26,14 @@ def rows(n, seed=0, *, slope=3.0, shift=1.0, items=6):
 
 @pytest.mark.parametrize("method", ["platt", "isotonic"])
 def test_it_mends_a_judge_who_says_yes_too_readily(method):
-    found = find(rows(100), "sentence", ("judge",), method=method)
-    f1_, error = found.agreement
+    result = cross_fit(rows(100), "sentence", ("judge",), method=method)
+    f1_, error = result.agreement
     assert f1_.difference.low > 0.0
     assert error.difference.high < 0.0
     assert f1_.before.value < f1_.after.value
-    assert not found.warnings
-    assert found.method == method
-    assert all(weight > 0.0 for weight in found.fitted.weights.values())
+    assert not result.warnings
+    assert result.method == method
+    assert all(weight > 0.0 for weight in result.fitted.weights.values())
 
 
 @pytest.mark.parametrize("most", [10])
@@ -47,7 +48,7 @@ def test_a_group_is_never_on_both_sides(most):
 
 
 def memorable(copies):
-    """Noise labels. Each question stands there `copies` times, told from the others by its cosine alone."""
+    """Noise labels. Each question stands there `copies` times, warning from the others by its cosine alone."""
     chance = random.Random(5)
     made = []
     for i in range(40):
@@ -61,8 +62,8 @@ def test_copies_of_a_question_do_not_leak():
     # Isotonic steps learn by heart: with copies on both sides they would seem to agree with labels that are noise.
     grouped = [labelled for _, labelled in memorable(4)]
     apart = [Labelled(f"{name} {i}", each.judged, each.labels) for i, (name, each) in enumerate(memorable(4))]
-    honest = find(grouped, "score", ("score",), method="isotonic").agreement[1].after
-    leaky = find(apart, "score", ("score",), method="isotonic").agreement[1].after
+    honest = cross_fit(grouped, "score", ("score",), method="isotonic").agreement[1].after
+    leaky = cross_fit(apart, "score", ("score",), method="isotonic").agreement[1].after
     assert honest.value >= 0.24  # no better than always saying 1/2
     assert leaky.value < 0.22  # so the test can see a leak
 
@@ -70,31 +71,31 @@ def test_copies_of_a_question_do_not_leak():
 def test_noise_is_not_sold_as_agreement():
     chance = random.Random(2)
     noise = [Labelled(f"q{i}", [chance.random()], [float(chance.random() < 0.5)]) for i in range(80)]
-    found = find(noise, "noncommittal", ("judge",))
-    assert found.agreement[0].difference.low <= 0.0
-    assert any("helps" in told or "worse" in told for told in found.warnings)
+    result = cross_fit(noise, "noncommittal", ("judge",))
+    assert result.agreement[0].difference.low <= 0.0
+    assert any("helps" in warning or "worse" in warning for warning in result.warnings)
 
 
 def test_labels_that_are_too_few_or_alike_are_refused():
     one = [Labelled("q", each.judged, each.labels) for each in rows(30)]
     alike = [Labelled(each.group, each.judged, [1.0] * 6) for each in rows(30)]
-    for made, said in (
+    for made, message in (
         (rows(0), "too few"),
         (rows(4), "too few"),
         (one, "in 1 independent"),
         (alike, "all 180 are yes"),
     ):
-        with pytest.raises(CalibrationError, match=said):
-            find(made, "sentence", ("judge",))
+        with pytest.raises(CalibrationError, match=message):
+            cross_fit(made, "sentence", ("judge",))
 
 
 def test_a_judge_who_says_always_the_same_leaves_the_share_of_yes():
     same = [Labelled(each.group, [0.7] * 6, each.labels) for each in rows(30)]
-    found = find(same, "sentence", ("judge",))
-    assert found.fitted.weights == {}
+    result = cross_fit(same, "sentence", ("judge",))
+    assert result.fitted.weights == {}
     share = sum(sum(each.labels) for each in same) / 180
-    assert found.fitted.apply(same[0]) == pytest.approx([share] * 6, abs=0.01)
-    assert any("the judge says nothing" in told for told in found.warnings)
+    assert same[0].mapped(result.fitted) == pytest.approx([share] * 6, abs=0.01)
+    assert any("the judge says nothing" in warning for warning in result.warnings)
 
 
 def test_cosines_help_where_the_judge_knows_nothing():
@@ -104,16 +105,16 @@ def test_cosines_help_where_the_judge_knows_nothing():
         cosines = [chance.random() for _ in range(6)]
         labels = [float(chance.random() < sigmoid(8 * (c - 0.6))) for c in cosines]
         made.append(Labelled(f"q{i}", [chance.random() for _ in cosines], labels, cosines))
-    alone, fused = (find(made, "sentence", signals).agreement[0].after.value for signals in (("judge",), WITH))
+    alone, fused = (cross_fit(made, "sentence", signals).agreement[0].after.value for signals in (("judge",), WITH))
     assert fused > alone + 0.1
 
 
 def test_f1_by_hand():
-    assert f1([True, False, True], [1.0, 1.0, 0.0]) == pytest.approx(0.5)
-    assert f1([False, False], [1.0, 0.0]) == 0.0
-    assert f1([False, False], [0.0, 0.0]) == 1.0
-    assert f1([True, False], [0.0, 0.0]) == 0.0
-    assert accuracy([True, False], [1.0, 1.0]) == 0.5
+    assert f1(np.array([True, False, True]), [1.0, 1.0, 0.0]) == pytest.approx(0.5)
+    both = np.array([[False, False], [True, False]])
+    assert f1(both, [1.0, 0.0]).tolist() == [0.0, 1.0]
+    assert f1(both, [0.0, 0.0]).tolist() == [1.0, 0.0]
+    assert accuracy(both, [1.0, 1.0]).tolist() == [0.0, 0.5]
     assert squared_error([0.5], [1.0]) == 0.25
     assert (samples_needed(39, 0.2, 0.05), samples_needed(39, 0.0, 0.05)) == (624, 39)
 

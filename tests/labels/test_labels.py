@@ -96,7 +96,7 @@ def test_responses():
         ({"labels": [True]}, "labels: 1 for 3 sentences"),
         ({"labels": [True, "no", False]}, r'labels\[1\]: "no" is not true or false'),
         ({"relevant": [[0, 2]]}, "no sentence 2 in context 0 .from 0., which has 2"),
-        ({"relevant": [[-1, 0]]}, "no sentence 0 in context -1"),
+        ({"relevant": [[-1, 0]]}, r"relevant\[0\]\[0\]: Input should be greater than or equal to 0"),
         ({"relevant": [], "labels": [0, 0, 0]}, "one of them, not both"),
         (
             {"labels": [0] * 3, "sentences": [["It rains.", "Ann did."], ["Bob did."]]},

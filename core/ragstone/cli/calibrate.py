@@ -31,8 +31,8 @@ from ragstone.text.plain import printable, text_table
 
 if TYPE_CHECKING:
     from ragstone.labels.calibration import Calibration, Figure
+    from ragstone.labels.fit import FitResult
     from ragstone.labels.label_rows import Labels
-    from ragstone.labels.make import Made
 
 _LABELS = ("labels", "relevant", "noncommittal", "score", "sentences")
 
@@ -143,7 +143,7 @@ def calibrate(
         beside = None
         if embedder is not None and isinstance(metric, ContextRelevancy) and labels.item == "sentence":
             beside = make_embedder(embedder, llm, metric.judge, max_concurrency=concurrency)
-        made = make(
+        calibration, fit, unscored = make(
             metric,
             labels,
             beside,
@@ -157,8 +157,10 @@ def calibrate(
         raise NotThere("\n".join(printable(line, 200) for line in str(error).splitlines())) from None
     except JournalError as error:
         raise NotThere(f"--journal {error}") from error
-    _show(made, labels, width)  # before it is saved: it was paid for, whatever becomes of the file
-    _save(made.calibration, out)
+    _show(calibration, fit, labels, width)  # before it is saved: it was paid for, whatever becomes of the file
+    for reason, count in unscored.items():
+        click.echo(f"unscored, left out: {count} {printable(reason, 160)}", err=True)
+    _save(calibration, out)
 
 
 def _save(calibration: "Calibration", out: str) -> None:
@@ -169,8 +171,7 @@ def _save(calibration: "Calibration", out: str) -> None:
     click.echo(f"written: {json.dumps(out)} ({calibration.digest})")
 
 
-def _show(made: "Made", labels: "Labels", width: float) -> None:
-    calibration, fit = made.calibration, made.found
+def _show(calibration: "Calibration", fit: "FitResult", labels: "Labels", width: float) -> None:
     rows = [
         (change.name, *(_figure(each) for each in (change.before, change.after, change.difference)))
         for change in fit.agreement
@@ -186,8 +187,6 @@ def _show(made: "Made", labels: "Labels", width: float) -> None:
     click.echo(
         f"samples needed for an interval {width:g} wide ({first.name}, now {first.after.width:.2g}): {fit.needed:,}"
     )
-    for reason, count in made.unscored.items():
-        click.echo(f"unscored, left out: {count} {printable(reason, 160)}", err=True)
     if labels.skipped:
         click.echo(f"{labels.skipped} line(s) have null for a label and were left out", err=True)
     for warning in fit.warnings:

@@ -3,23 +3,26 @@
 import importlib
 import math
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from types import ModuleType
 from typing import TYPE_CHECKING, Literal
 
-from ragstone.labels.calibration import CalibrationError, Change, Figure, Signal, columns, mapped, sigmoid
+import numpy as np
+
+from ragstone.labels.calibration import CalibrationError, Change, Figure, ProbabilityMap, Signal, columns, sigmoid
 from ragstone.metrics.base import CalibratedItem
+from ragstone.reporting.statistics import bootstrap_interval
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
+
+    Numbers = NDArray[np.float64]
+    Flags = NDArray[np.bool_]
 
 Method = Literal["platt", "isotonic"]
 
 _NOTHING = 1e-6  # a spread that is rounding: to divide by it would make a weight of it
-_DRAWS = 2_000
 _OUTER = 10
 _INNER = 5
 _MANY = 1_000  # labels from which on isotonic steps are steadier than they are coarse
@@ -40,10 +43,6 @@ class Labelled:
         labels: 1 for yes, 0 for no, of each item; for a score any number from 0 to 1.
         cosines: Of each item with the question, where they are wanted.
         contexts: In which context each item stands, where cosines are wanted.
-
-    Example:
-        >>> Labelled("Who wrote Emma?", [0.25, 0.75], [0.0, 1.0]).cosines is None
-        True
     """
 
     group: str
@@ -52,28 +51,13 @@ class Labelled:
     cosines: Sequence[float] | None = None
     contexts: Sequence[int] | None = None
 
-
-@dataclass(frozen=True, slots=True)
-class Fitted:
-    """A map as it was fitted; the arithmetic is `Calibration`'s.
-
-    Attributes:
-        weights: By signal, none below 0.
-        intercept: Added.
-        knots: For "isotonic".
-    """
-
-    weights: Mapping[Signal, float]
-    intercept: float
-    knots: tuple[tuple[float, float], ...] = ()
-
-    def apply(self, sample: Labelled) -> list[float]:
-        """Return the probability of each of a sample's items."""
-        return mapped(self.weights, self.intercept, self.knots, sample.judged, sample.cosines, sample.contexts)
+    def mapped(self, fitted: ProbabilityMap) -> "Numbers":
+        """Return each item's calibrated probability."""
+        return np.array(fitted.apply(self.judged, self.cosines, self.contexts))
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FitResult:
     """What came of the labels.
 
     Attributes:
@@ -85,7 +69,7 @@ class Found:
         warnings: What to know before it is used.
     """
 
-    fitted: Fitted
+    fitted: ProbabilityMap
     method: Method
     threshold: float | None
     agreement: tuple[Change, ...]
@@ -93,56 +77,68 @@ class Found:
     warnings: tuple[str, ...]
 
 
-def find(
+def cross_fit(
     samples: Sequence[Labelled],
     item: CalibratedItem,
     signals: Sequence[Signal],
     *,
     method: Literal["auto"] | Method = "auto",
     width: float = 0.1,
-    folds_at_most: int = _OUTER,
     seed: int = 0,
-) -> Found:
+) -> FitResult:
     """Fit, choose the threshold, and say how well the result agrees with labels that it has not seen."""
-    _check(samples, item)
-    labels = [label for sample in samples for label in sample.labels]
-    binary = all(label in (0.0, 1.0) for label in labels)
-    chosen: Method = method if method != "auto" else "isotonic" if len(labels) >= _MANY else "platt"
-    measure = f1 if item == "sentence" else accuracy
+    labels = np.concatenate([each.labels for each in samples]) if samples else np.array([])
     groups = [sample.group for sample in samples]
+    _check(labels, len(set(groups)), item)
+    binary = bool(np.isin(labels, (0.0, 1.0)).all())
+    chosen: Method = method if method != "auto" else "isotonic" if len(labels) >= _MANY else "platt"
+    name, measure = ("sentence F1", f1) if item == "sentence" else ("accuracy", accuracy)
 
-    after: list[list[float]] = [[] for _ in samples]
-    decided: list[list[bool]] = [[] for _ in samples]
-    for train, test in folds(groups, folds_at_most, seed):
+    after: dict[int, Numbers] = {}
+    decided: dict[int, Flags] = {}
+    for train, test in folds(groups, _OUTER, seed):
         kept = [samples[i] for i in train]
         fitted = fit(kept, signals, chosen)
         limit = best_threshold(_unseen(kept, signals, chosen, seed), kept, measure) if binary else 0.5
         for i in test:
-            after[i] = fitted.apply(samples[i])
-            decided[i] = [p >= limit for p in after[i]]
+            after[i] = samples[i].mapped(fitted)
+            decided[i] = after[i] >= limit
 
-    threshold = best_threshold(after, samples, measure) if binary else None
-    agreement = _agreement(samples, after, decided if binary else None, item, seed)
+    unseen = [after[i] for i in range(len(samples))]
+    if binary:
+        was = [float(measure(np.array(sample.judged) >= 0.5, sample.labels)) for sample in samples]
+        now = [float(measure(decided[i], sample.labels)) for i, sample in enumerate(samples)]
+    else:
+        name = "1 - mean distance"
+        was = [closeness(sample.judged, sample.labels) for sample in samples]
+        now = [closeness(p, sample.labels) for p, sample in zip(unseen, samples, strict=True)]
+    errors = [squared_error(sample.judged, sample.labels) for sample in samples]
+    errors_now = [squared_error(p, sample.labels) for p, sample in zip(unseen, samples, strict=True)]
+    first = changed(name, was, now, groups, seed)
     fitted = fit(samples, signals, chosen)
-    needed = samples_needed(len(samples), agreement[0].after.width, width)
-    warnings = tuple(_warnings(samples, signals, fitted, agreement[0]))
-    return Found(fitted, chosen, threshold, agreement, needed, warnings)
+    return FitResult(
+        fitted=fitted,
+        method=chosen,
+        threshold=best_threshold(unseen, samples, measure) if binary else None,
+        agreement=(first, changed("squared error", errors, errors_now, groups, seed)),
+        needed=samples_needed(len(samples), first.after.width, width),
+        warnings=tuple(_warnings(labels, len(set(groups)), first, judge_counts=bool(fitted.weights.get(signals[0])))),
+    )
 
 
-def _unseen(samples: Sequence[Labelled], signals: Sequence[Signal], method: Method, seed: int) -> list[list[float]]:
+def _unseen(samples: Sequence[Labelled], signals: Sequence[Signal], method: Method, seed: int) -> "list[Numbers]":
     """Return each sample's probabilities by a fit without its group."""
-    found: list[list[float]] = [[] for _ in samples]
+    mapped: dict[int, Numbers] = {}
     for train, test in folds([sample.group for sample in samples], _INNER, seed + 1):
         fitted = fit([samples[i] for i in train], signals, method)
-        for i in test:
-            found[i] = fitted.apply(samples[i])
-    return found
+        mapped |= {i: samples[i].mapped(fitted) for i in test}
+    return [mapped[i] for i in range(len(samples))]
 
 
 def best_threshold(
-    probabilities: Sequence[Sequence[float]],
+    probabilities: "Sequence[Numbers]",
     samples: Sequence[Labelled],
-    measure: Callable[[Sequence[bool], Sequence[float]], float],
+    measure: "Callable[[Flags, Sequence[float]], Numbers]",
 ) -> float:
     """Return the threshold with the best mean over samples, taken from the middle of where the mean is high.
 
@@ -150,88 +146,44 @@ def best_threshold(
     neighbours (5 % on either side) are averaged first: a peak that a few labels make is no optimum.
 
     Example:
-        >>> best_threshold([[0.2, 0.8]], [Labelled("a", [0.2, 0.8], [0.0, 1.0])], f1)
+        >>> best_threshold([np.array([0.2, 0.8])], [Labelled("a", [0.2, 0.8], [0.0, 1.0])], f1)
         0.5
     """
-    values = sorted({p for sample in probabilities for p in sample})
-    ends = [0.0, *values, 1.0]
-    cuts = [(a + b) / 2.0 for a, b in pairwise(ends)]
+    ends = np.array([0.0, *np.unique(np.concatenate(probabilities)), 1.0])
+    cuts = (ends[:-1] + ends[1:]) / 2.0
     if len(cuts) > _CANDIDATES:
-        cuts = [cuts[round(i * (len(cuts) - 1) / (_CANDIDATES - 1))] for i in range(_CANDIDATES)]
-    means = [
-        math.fsum(
-            measure([p >= cut for p in found], sample.labels)
-            for found, sample in zip(probabilities, samples, strict=True)
-        )
-        / len(samples)
-        for cut in cuts
-    ]
+        cuts = cuts[np.linspace(0, len(cuts) - 1, _CANDIDATES).round().astype(int)]
+    pairs = zip(probabilities, samples, strict=True)
+    means = np.mean([measure(p >= cuts[:, None], sample.labels) for p, sample in pairs], axis=0)
     reach = len(cuts) // 20
-    smooth = [
-        math.fsum(means[min(max(j, 0), len(means) - 1)] for j in range(i - reach, i + reach + 1))
-        for i in range(len(means))
-    ]
-    top = max(smooth)
-    best = [cut for cut, mean in zip(cuts, smooth, strict=True) if mean >= top - 1e-12]
-    return best[len(best) // 2]
+    smooth = np.convolve(np.pad(means, reach, mode="edge"), np.ones(2 * reach + 1), mode="valid")
+    best = cuts[smooth >= smooth.max() - 1e-12]
+    return float(best[len(best) // 2])
 
 
-def _agreement(
-    samples: Sequence[Labelled],
-    after: Sequence[Sequence[float]],
-    decided: Sequence[Sequence[bool]] | None,
-    item: CalibratedItem,
-    seed: int,
-) -> tuple[Change, ...]:
-    groups = [sample.group for sample in samples]
-    pairs = list(zip(samples, after, strict=True))
-    found: list[Change] = []
-    if decided is not None:
-        name, measure = ("sentence F1", f1) if item == "sentence" else ("accuracy", accuracy)
-        was = [measure([p >= 0.5 for p in sample.judged], sample.labels) for sample in samples]
-        now = [measure(yes, sample.labels) for sample, yes in zip(samples, decided, strict=True)]
-        found.append(changed(name, was, now, groups, seed))
-    else:
-        was = [closeness(sample.judged, sample.labels) for sample in samples]
-        now = [closeness(p, sample.labels) for sample, p in pairs]
-        found.append(changed("1 - mean distance", was, now, groups, seed))
-    was = [squared_error(sample.judged, sample.labels) for sample in samples]
-    now = [squared_error(p, sample.labels) for sample, p in pairs]
-    found.append(changed("squared error", was, now, groups, seed))
-    return tuple(found)
-
-
-def _check(samples: Sequence[Labelled], item: CalibratedItem) -> None:
-    labels = [label for sample in samples for label in sample.labels]
-    groups = len({sample.group for sample in samples})
+def _check(labels: "Numbers", groups: int, item: CalibratedItem) -> None:
     if len(labels) < _LEAST_LABELS or groups < _LEAST_GROUPS:
         raise CalibrationError(
             f"labels: {len(labels)} in {groups} independent samples are too few; at least {_LEAST_LABELS} in "
             f"{_LEAST_GROUPS} are needed to fit anything, and 30 samples or more for it to be worth it"
         )
     if len(set(labels)) == 1:
-        word = {0.0: "no", 1.0: "yes"}.get(labels[0], f"{labels[0]:g}") if item != "score" else f"{labels[0]:g}"
+        word = f"{labels[0]:g}" if item == "score" else "yes" if labels[0] else "no"
         raise CalibrationError(f"labels: all {len(labels)} are {word}; both kinds are needed to tell them apart")
 
 
-def _warnings(samples: Sequence[Labelled], signals: Sequence[Signal], fitted: Fitted, first: Change) -> list[str]:
-    warnings: list[str] = []
-    groups = len({sample.group for sample in samples})
+def _warnings(labels: "Numbers", groups: int, first: Change, *, judge_counts: bool) -> Iterator[str]:
     if groups < _FEW_GROUPS:
-        warnings.append(f"{groups} independent samples are few: {_FEW_GROUPS} or more give a map that holds elsewhere")
-    labels = [label for sample in samples for label in sample.labels]
-    if set(labels) <= {0.0, 1.0} and (fewest := min(labels.count(0.0), labels.count(1.0))) < _FEW_OF_ONE:
-        warnings.append(f"only {fewest} labels are {'yes' if labels.count(1.0) == fewest else 'no'}")
-    if not fitted.weights.get(signals[0]):
-        warnings.append("the judge says nothing of these labels, or the opposite: the weight of its word is 0")
-    if first.difference.low <= 0.0:
-        worse = first.difference.high < 0.0
-        warnings.append(
-            f"calibration made {first.name} worse on samples that it had not seen: do not use it"
-            if worse
-            else f"these labels do not show that calibration helps: the difference in {first.name} may be 0"
-        )
-    return warnings
+        yield f"{groups} independent samples are few: {_FEW_GROUPS} or more give a map that holds elsewhere"
+    fewest, word = min((int((labels == value).sum()), word) for value, word in ((0.0, "no"), (1.0, "yes")))
+    if np.isin(labels, (0.0, 1.0)).all() and fewest < _FEW_OF_ONE:
+        yield f"only {fewest} labels are {word}"
+    if not judge_counts:
+        yield "the judge says nothing of these labels, or the opposite: the weight of its word is 0"
+    if first.difference.high < 0.0:
+        yield f"calibration made {first.name} worse on samples that it had not seen: do not use it"
+    elif first.difference.low <= 0.0:
+        yield f"these labels do not show that calibration helps: the difference in {first.name} may be 0"
 
 
 def folds(groups: Sequence[str], most: int, seed: int = 0) -> Iterator[tuple[list[int], list[int]]]:
@@ -251,12 +203,7 @@ def folds(groups: Sequence[str], most: int, seed: int = 0) -> Iterator[tuple[lis
 
 
 def load_sklearn(name: str) -> ModuleType:
-    """Import a module of scikit-learn.
-
-    Example:
-        >>> load_sklearn("isotonic").__name__
-        'sklearn.isotonic'
-    """
+    """Import a module of scikit-learn."""
     try:
         return importlib.import_module(f"sklearn.{name}")
     except ImportError as error:
@@ -264,146 +211,85 @@ def load_sklearn(name: str) -> ModuleType:
         raise ImportError(message, name="sklearn") from error
 
 
-def fit(samples: Sequence[Labelled], signals: Sequence[Signal], method: Method) -> Fitted:
+def fit(samples: Sequence[Labelled], signals: Sequence[Signal], method: Method) -> ProbabilityMap:
     """Fit a map to all items of the samples.
 
     Logistic regression on standardised signals with an L2 penalty (C = 1), which holds few labels in check. A signal
     whose weight comes out below 0 runs against the labels: it is left out and the rest fitted again, so that the map
     rises with every signal. "isotonic" puts scikit-learn's isotonic steps behind it.
     """
-    import numpy as np
-
-    labels = np.concatenate([np.asarray(sample.labels, dtype=np.float64) for sample in samples])
-    by_signal = [columns(signals, sample.judged, sample.cosines, sample.contexts) for sample in samples]
-    values: dict[Signal, NDArray[np.float64]] = {
-        name: np.concatenate([np.asarray(sample[i], dtype=np.float64) for sample in by_signal])
-        for i, name in enumerate(signals)
-    }
-    weights, intercept = _rising(values, labels)
-    if method == "platt":
-        return Fitted(weights, intercept)
-    z = sum((weights[name] * values[name] for name in weights), np.full(len(labels), intercept))
-    return Fitted(weights, intercept, _steps(np.asarray([sigmoid(float(x)) for x in z]), labels))
-
-
-def _rising(
-    values: "Mapping[Signal, NDArray[np.float64]]", labels: "NDArray[np.float64]"
-) -> tuple[dict[Signal, float], float]:
-    names: list[Signal] = [name for name, column in values.items() if float(column.max() - column.min()) > _NOTHING]
-    while names and 0.0 < labels.mean() < 1.0:
-        kept: dict[Signal, NDArray[np.float64]] = {name: values[name] for name in names}
-        weights, intercept = _logistic(kept, labels)
-        worst = min(weights, key=weights.__getitem__)
-        if weights[worst] >= 0.0:
-            return weights, intercept
-        names.remove(worst)
-    n = len(labels)
-    share = (float(labels.sum()) + 0.5) / (n + 1.0)  # nothing to go by: the share of yes, never quite 0 or 1
-    return {}, math.log(share / (1.0 - share))
+    labels = np.concatenate([sample.labels for sample in samples])
+    values = np.concatenate([columns(signals, each.judged, each.cosines, each.contexts) for each in samples], axis=1)
+    # With nothing to go by: the share of yes, never quite 0 or 1.
+    share = (float(labels.sum()) + 0.5) / (len(labels) + 1.0)
+    weights, intercept = np.array([]), math.log(share / (1.0 - share))
+    kept = [i for i in range(len(signals)) if np.ptp(values[i]) > _NOTHING] if 0.0 < labels.mean() < 1.0 else []
+    while kept:
+        fitted, at_zero = _logistic(values[kept], labels)
+        if fitted.min() >= 0.0:
+            weights, intercept = fitted, at_zero
+            break
+        del kept[int(fitted.argmin())]
+    knots = _steps(sigmoid(intercept + weights @ values[kept]), labels) if method == "isotonic" else ()
+    by_signal = {signals[i]: weight for i, weight in zip(kept, weights.tolist(), strict=True)}
+    return ProbabilityMap(weights=by_signal, intercept=intercept, knots=knots)
 
 
-def _logistic(
-    values: "Mapping[Signal, NDArray[np.float64]]", labels: "NDArray[np.float64]"
-) -> tuple[dict[Signal, float], float]:
-    import numpy as np
-
-    raw = np.stack(list(values.values()), axis=1)
-    middle, spread = raw.mean(axis=0), raw.std(axis=0)
-    x = (raw - middle) / spread
+def _logistic(values: "Numbers", labels: "Numbers") -> "tuple[Numbers, float]":
+    middle, spread = values.mean(axis=1), values.std(axis=1)
+    x = ((values.T - middle) / spread).repeat(2, axis=0)
     # A label between 0 and 1 is that much of a yes, and for the rest a no.
+    yes = np.tile([1.0, 0.0], len(labels))
+    share = np.stack([labels, 1.0 - labels], axis=1).ravel()
     model = load_sklearn("linear_model").LogisticRegression(C=1.0, solver="newton-cholesky")
-    yes = np.concatenate([np.ones(len(labels)), np.zeros(len(labels))])
-    share = np.concatenate([labels, 1.0 - labels])
-    kept = share > 0.0
-    model.fit(np.concatenate([x, x])[kept], yes[kept], sample_weight=share[kept])
-    scaled = np.asarray(model.coef_, dtype=np.float64)[0] / spread
-    intercept = float(np.asarray(model.intercept_, dtype=np.float64)[0] - (scaled * middle).sum())
-    return {name: float(weight) for name, weight in zip(values, scaled, strict=True)}, intercept
+    model.fit(x[share > 0.0], yes[share > 0.0], sample_weight=share[share > 0.0])
+    weights = np.asarray(model.coef_, np.float64)[0] / spread
+    return weights, float(model.intercept_[0] - weights @ middle)
 
 
-def _steps(p: "NDArray[np.float64]", labels: "NDArray[np.float64]") -> tuple[tuple[float, float], ...]:
+def _steps(p: "Numbers", labels: "Numbers") -> tuple[tuple[float, float], ...]:
     model = load_sklearn("isotonic").IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
     model.fit(p, labels)
-    knots: list[tuple[float, float]] = []
-    for x, y in zip(model.X_thresholds_.tolist(), model.y_thresholds_.tolist(), strict=True):
-        if not knots or x > knots[-1][0]:
-            knots.append((min(max(x, 0.0), 1.0), min(max(y, 0.0), 1.0)))
-    return tuple(knots)
+    x, first = np.unique(np.asarray(model.X_thresholds_, np.float64), return_index=True)
+    y = np.asarray(model.y_thresholds_, np.float64)[first].clip(0.0, 1.0)
+    return tuple(zip(x.tolist(), y.tolist(), strict=True))
 
 
-def f1(chosen: Sequence[bool], labels: Sequence[float]) -> float:
-    """Return F1 of one sample: 2 * hits / (chosen + wanted); with nothing wanted, 1 when nothing is chosen, else 0.
-
-    Example:
-        >>> f1([True, True], [1.0, 0.0]), f1([False], [0.0]), f1([True], [0.0])
-        (0.6666666666666666, 1.0, 0.0)
-    """
-    wanted, taken = sum(labels), sum(chosen)
+def f1(chosen: "Flags", labels: Sequence[float]) -> "Numbers":
+    """F1 along the last axis: 2 * hits / (chosen + wanted); with nothing wanted, 1 when nothing is chosen, else 0."""
+    wanted, taken = sum(labels), chosen.sum(axis=-1)
     if not wanted:
-        return float(not taken)
-    return 2.0 * sum(label for label, yes in zip(labels, chosen, strict=True) if yes) / (wanted + taken)
+        return np.asarray(taken == 0, np.float64)
+    return np.asarray(2.0 * (chosen @ np.asarray(labels)) / (wanted + taken))
 
 
-def accuracy(chosen: Sequence[bool], labels: Sequence[float]) -> float:
-    """Return the share of items on which decision and label are the same.
-
-    Example:
-        >>> accuracy([True, True], [1.0, 0.0])
-        0.5
-    """
-    return sum(yes == (label > 0.5) for yes, label in zip(chosen, labels, strict=True)) / len(labels)
+def accuracy(chosen: "Flags", labels: Sequence[float]) -> "Numbers":
+    """Return the share of items, along the last axis, on which decision and label are the same."""
+    return np.asarray((chosen == (np.asarray(labels) > 0.5)).mean(axis=-1))
 
 
-def closeness(probabilities: Sequence[float], labels: Sequence[float]) -> float:
-    """Return 1 minus the mean distance of numbers from their labels.
-
-    Example:
-        >>> closeness([0.75], [0.5])
-        0.75
-    """
-    return 1.0 - sum(abs(p - label) for p, label in zip(probabilities, labels, strict=True)) / len(labels)
+def closeness(probabilities: "Sequence[float] | Numbers", labels: Sequence[float]) -> float:
+    """Return 1 minus the mean distance of numbers from their labels."""
+    return 1.0 - float(np.abs(np.subtract(probabilities, labels)).mean())
 
 
-def squared_error(probabilities: Sequence[float], labels: Sequence[float]) -> float:
-    """Return the mean squared distance (for yes and no: the Brier score; lower is better).
-
-    Example:
-        >>> squared_error([0.5, 1.0], [1.0, 1.0])
-        0.125
-    """
-    return sum((p - label) ** 2 for p, label in zip(probabilities, labels, strict=True)) / len(labels)
+def squared_error(probabilities: "Sequence[float] | Numbers", labels: Sequence[float]) -> float:
+    """Return the mean squared distance (for yes and no: the Brier score; lower is better)."""
+    return float(np.square(np.subtract(probabilities, labels)).mean())
 
 
 def changed(name: str, before: Sequence[float], after: Sequence[float], groups: Sequence[str], seed: int = 0) -> Change:
-    """Return the means over samples, before and after, with 95 % intervals by a bootstrap over whole groups.
+    """Return the means over samples, before and after, with 95 % intervals by a bootstrap over whole groups."""
 
-    Example:
-        >>> changed("accuracy", [0.0, 1.0], [1.0, 1.0], ["a", "b"]).difference.value
-        0.5
-    """
-    import numpy as np
+    def figure(values: "Numbers") -> Figure:
+        mean = float(values.mean())
+        low, high = bootstrap_interval(values, groups, seed=seed) or (mean, mean)
+        return Figure(value=mean, low=low, high=high)
 
-    names = {group: i for i, group in enumerate(dict.fromkeys(groups))}
-    member = np.asarray([names[group] for group in groups])
-    sizes = np.bincount(member, minlength=len(names)).astype(np.float64)
-    drawn = np.random.default_rng(seed).integers(0, len(names), size=(_DRAWS, len(names)))
-    totals = sizes[drawn].sum(axis=1)
-
-    def figure(values: "NDArray[np.float64]") -> Figure:
-        sums = np.bincount(member, weights=values, minlength=len(names))
-        means = sums[drawn].sum(axis=1) / totals
-        low, high = np.quantile(means, [0.025, 0.975])
-        return Figure(value=float(values.mean()), low=float(low), high=float(high))
-
-    first, second = np.asarray(before, dtype=np.float64), np.asarray(after, dtype=np.float64)
+    first, second = np.array(before, np.float64), np.array(after, np.float64)
     return Change(name=name, before=figure(first), after=figure(second), difference=figure(second - first))
 
 
 def samples_needed(samples: int, width: float, wanted: float) -> int:
-    """Return how many samples an interval of the wanted width takes: width falls with the root of their number.
-
-    Example:
-        >>> samples_needed(30, 0.2, 0.1), samples_needed(30, 0.1, 0.2)
-        (120, 30)
-    """
+    """Return how many samples an interval of the wanted width takes: width falls with the root of their number."""
     return samples if width <= wanted else math.ceil(round(samples * (width / wanted) ** 2, 6))

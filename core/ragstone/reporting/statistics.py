@@ -132,25 +132,31 @@ def t_quantile(freedom: int) -> float:
     return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
 
 
-def bootstrap_interval(values: "Numbers") -> tuple[float, float] | None:
+def bootstrap_interval(
+    values: "Numbers", groups: "Sequence[str] | None" = None, *, seed: int = _SEED
+) -> tuple[float, float] | None:
     """Return the 95 % percentile bootstrap interval of the mean; None for fewer than two values.
 
     The values are drawn with replacement, as many as there are, 2,000 times over; the interval holds the middle 95 % of
-    the means. With fewer than some twenty values it is narrower than it should be.
+    the means. With fewer than some twenty values it is narrower than it should be. Where values belong to groups, whole
+    groups are drawn, as many as there are.
 
     Example:
         >>> low, high = bootstrap_interval(np.array([0.0, 1.0] * 50))
         >>> round(low, 1), round(high, 1)
         (0.4, 0.6)
     """
-    n = len(values)
-    if n < 2:
+    if len(values) < 2:
         return None
-    rng = np.random.default_rng(_SEED)
+    places = {group: i for i, group in enumerate(dict.fromkeys(groups or ()))}
+    member = np.array([places[group] for group in groups]) if groups else np.arange(len(values))
+    sizes, sums = np.bincount(member).astype(np.float64), np.bincount(member, weights=values)
+    n = len(sizes)
+    rng = np.random.default_rng(seed)
     means = np.empty(_RESAMPLES)
     for part in _chunks(_RESAMPLES, n):
         draws = rng.integers(0, n, size=(part.stop - part.start, n), dtype=np.uint32)
-        means[part] = values[draws].mean(axis=1)
+        means[part] = sums[draws].sum(axis=1) / sizes[draws].sum(axis=1)
     low, high = np.quantile(means, (0.025, 0.975))
     least, greatest = float(values.min()), float(values.max())  # rounding may not take a mean beyond its values
     return min(max(float(low), least), greatest), max(min(float(high), greatest), least)
