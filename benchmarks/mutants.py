@@ -192,10 +192,10 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("read_since", "submitted_at >= :since", "scored_at >= :since"),
         ("read_damaged", "damaged += 1", "damaged += 0"),
     ],
-    ("core/ragstone/batch/provider/step.py", "batch/test_provider_batch.py"): [
-        ("provider_payer", "state.payer == evaluation.key and key not", "key not"),
+    ("core/ragstone/batch/provider.py", "batch/test_provider_batch.py"): [
+        ("provider_payer", "asked.payer == evaluation.key and key not", "key not"),
         ("provider_asked_twice", "if key in wanted:", "if key == '':"),
-        ("provider_not_run", 'answer.error.get("code") in _NOT_RUN', 'answer.error.get("code") == ""'),
+        ("provider_not_run", 'error.get("code") in _NOT_RUN', 'error.get("code") == ""'),
     ],
     # Monitor
     ("core/ragstone/limits/budget.py", "monitor/test_budget.py"): [

@@ -8,7 +8,7 @@ import pytest
 
 from ragstone import ContextRelevancy, ResponseRelevancy, SummarizationScore, Unscored
 from ragstone.batch.evaluate import evaluate
-from ragstone.batch.provider import EmbedderError, FolderError, ProviderBatch
+from ragstone.batch.provider import FolderError, ProviderBatch
 from ragstone.clients import OpenAICompatible
 from ragstone.testing import FakeEmbedder, FakeLLM
 
@@ -119,7 +119,7 @@ def test_replies_that_cannot_be_used_are_asked_for_again_in_the_next_batch(serve
 # --- what goes wrong with single requests
 
 
-def test_a_request_that_fails_is_asked_once_more(serve, batch, client):
+def test_a_request_that_fails_is_asked_again_and_no_more_than_three_times(serve, batch, client):
     seen = Counter()
 
     def reply(body):
@@ -135,7 +135,7 @@ def test_a_request_that_fails_is_asked_once_more(serve, batch, client):
     failed = outcomes(report)[1]
     assert failed.reason == "judge_error"
     assert "context_relevancy.sentences: status 500: The model fell over." in failed.detail
-    assert sorted(seen.values()) == [1, 1, 2, 2]
+    assert sorted(seen.values()) == [1, 1, 2, 3]
 
 
 def test_strange_lines_are_left_out(serve, batch, client):
@@ -342,13 +342,13 @@ def test_one_process_at_a_time(serve, batch, client):
         run.start(rows(1), context_relevancy(server, client))
 
 
-def test_a_newer_folder_is_refused(serve, batch, client):
+def test_another_version_s_folder_is_refused(serve, batch, client):
     server = serve()
     run = batch(server)
     run.start(rows(1), context_relevancy(server, client))
     path = run._folder / "state.json"
-    path.write_text(path.read_text().replace('"version":2', '"version":9'))
-    with pytest.raises(FolderError, match="newer ragstone"):
+    path.write_text(path.read_text().replace('"version":3', '"version":9'))
+    with pytest.raises(FolderError, match="another version of ragstone"):
         run.step()
 
 
@@ -378,8 +378,7 @@ def test_an_embedder_that_is_down(serve, batch, client):
     embedder = Flaky()
     metrics = [ResponseRelevancy(llm=client(server), embedder=embedder)]
     run = batch(server)
-    with pytest.raises(EmbedderError, match="run again when it is back"):
-        run.run(rows(40), metrics)
+    assert {outcome.reason for outcome in outcomes(run.run(rows(40), metrics))} == {"judge_error"}
     embedder.down = False
     assert scored(batch(server).run(rows(40), metrics)) == [True] * 40
     assert set(server.ran.values()) == {1}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.batch.provider.batch import ProviderBatch
+from ragstone.batch.provider import ProviderBatch
 from ragstone.clients import OpenAICompatible
 
 from ..support.batch_server import CLOSE, BatchServer  # noqa: TID252 - under importlib mode tests are no package
@@ -21,7 +21,7 @@ SCRIPT = """
 import json, sys
 sys.path[:0] = json.loads(sys.argv[1])
 from ragstone import AlignmentCoverage, ContextRelevancy, ResponseRelevancy, SummarizationScore
-from ragstone.batch.provider.batch import ProviderBatch
+from ragstone.batch.provider import ProviderBatch
 from ragstone.clients import OpenAICompatible
 
 url, model, folder, samples = sys.argv[2:6]

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ragstone import BaseLLM, ContextRelevancy, LLMReply, LLMRequest, Sample, Score
-from ragstone.batch.provider.step import read_answers
+from ragstone.clients.chat import read_completion
 from ragstone.judging.adapting import read_reply
 from ragstone.judging.reply import bare_answer
 
@@ -167,6 +167,4 @@ def test_a_cut_off_reply_with_thoughts_is_not_read_as_they_may_quote_the_mark():
 
 def test_the_answers_of_a_batch_are_read_likewise():
     body = {"choices": [{"message": {"content": "Hm.</think>**Yes**"}}]}
-    line = json.dumps({"custom_id": "k", "response": {"status_code": 200, "body": body}})
-    (answered,) = read_answers(line.encode())
-    assert answered.reply(YES_NO).text == "yes"
+    assert read_completion(body, CHOICE).text == "yes"

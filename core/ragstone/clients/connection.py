@@ -25,7 +25,7 @@ Client = TypeVar("Client", "openai.OpenAI", "openai.AsyncOpenAI")
 class Call:
     """One HTTP call, with the arguments that the `openai` package's method takes."""
 
-    endpoint: Literal["chat", "embeddings", "models", "upload", "download", "begin_batch", "batch", "batches"]
+    endpoint: Literal["chat", "embeddings", "models"]
     arguments: dict[str, Any]
 
 
@@ -86,6 +86,16 @@ class Connection:
                         step = partial(flow.send, answer.http_response.content)
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]
+
+    def call(self, ask: "Callable[[openai.OpenAI], T]", *, once: bool = False) -> T:
+        """Have the package's client asked, blocking the calling thread; `once`: without retries."""
+        with self._slots:
+            client = self._open()
+            try:
+                return ask(_once(client) if once else client)
+            except load_openai().APIError as error:
+                self._explained(error)
+                raise
 
     async def arun(self, flow: "Flow[T]") -> T:
         """Run `flow` on the running event loop."""
@@ -215,20 +225,10 @@ def _method(client: "openai.OpenAI | openai.AsyncOpenAI", call: Call) -> Callabl
         return client.chat.completions.with_raw_response.create
     if call.endpoint == "embeddings":
         return client.embeddings.with_raw_response.create
-    if call.endpoint == "models":
-        return client.models.with_raw_response.list
-    if call.endpoint == "upload":
-        return client.files.with_raw_response.create
-    if call.endpoint == "download":
-        return client.files.with_raw_response.content
-    if call.endpoint == "begin_batch":
-        return _once(client).batches.with_raw_response.create
-    if call.endpoint == "batch":
-        return client.batches.with_raw_response.retrieve
-    return client.batches.with_raw_response.list
+    return client.models.with_raw_response.list
 
 
-def _once(client: "openai.OpenAI | openai.AsyncOpenAI") -> "openai.OpenAI | openai.AsyncOpenAI":
+def _once(client: "openai.OpenAI") -> "openai.OpenAI":
     """Return the client without retries, for what must not happen twice where only the answer got lost."""
     once = client.with_options(max_retries=0)
     once.organization = client.organization  # which the copy takes from the environment where there is none
