@@ -23,13 +23,11 @@ from ragstone.clients.compatible import OpenAICompatible
 from ragstone.clients.connection import load_openai
 from ragstone.errors import LONGEST, CannotScore, describe, unscored, without_keys
 from ragstone.judge import LLMReply, LLMRequest, Meter
-from ragstone.judging.drivers import advance, needed
-from ragstone.judging.flow import EmbedRequest, of_draw
-from ragstone.judging.values import as_count, as_dict
+from ragstone.judging.flow import EmbedRequest, advance, needed, of_draw
 from ragstone.keys import judge_key, metric_key, outcome_key, reply_key, sample_key
-from ragstone.metrics.base import Metric
-from ragstone.metrics.options import check_count, check_number
+from ragstone.metrics.base import Metric, check_count, check_number
 from ragstone.outcome import Outcome
+from ragstone.plain import as_count, as_dict
 from ragstone.registry import make_llm
 from ragstone.reporting.report import Report
 from ragstone.sample import BadLine, Row
@@ -447,10 +445,9 @@ class _Step:
         with closing(metric.flow(evaluation.row.sample)) as flow:
             replies: tuple[object, ...] | None = None
             while True:
-                done, value = advance(flow, replies)
-                if done:
-                    outcome: Outcome = value.model_copy(update={"usage": meter.usage()})
-                    return outcome
+                value = advance(flow, replies)
+                if not isinstance(value, tuple):
+                    return value.model_copy(update={"usage": meter.usage()})
                 keys = [reply_key(each, self._judge, draw) if isinstance(each, LLMRequest) else "" for each in value]
                 kept: dict[str, LLMReply | None] = {key: self._journal.reply(key) for key in keys if key}
                 asks = {key: request for key, request in zip(keys, value, strict=True) if key and kept[key] is None}
