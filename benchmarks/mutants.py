@@ -193,7 +193,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("read_damaged", "damaged += 1", "damaged += 0"),
     ],
     ("core/ragstone/batch/provider.py", "batch/test_provider_batch.py"): [
-        ("provider_payer", "asked.payer == evaluation.key and key not", "key not"),
+        ("provider_payer", "asked.payer == payer and key not", "key not"),
         ("provider_asked_twice", "if key in wanted:", "if key == '':"),
         ("provider_not_run", 'error.get("code") in _NOT_RUN', 'error.get("code") == ""'),
     ],

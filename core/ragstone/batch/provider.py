@@ -22,7 +22,7 @@ from ragstone.clients.chat import ChatCall, Droppable, read_completion
 from ragstone.clients.compatible import OpenAICompatible
 from ragstone.clients.connection import load_openai
 from ragstone.errors import LONGEST, CannotScore, describe, unscored, without_keys
-from ragstone.judge import LLMReply, LLMRequest, Meter
+from ragstone.judge import LLMRequest, Meter
 from ragstone.judging.flow import EmbedRequest, advance, needed, of_draw
 from ragstone.keys import judge_key, metric_key, outcome_key, reply_key, sample_key
 from ragstone.metrics.base import Metric, check_count, check_number
@@ -429,36 +429,37 @@ class _Step:
 
     def _follow(self, evaluation: _Evaluation, meter: Meter) -> _Progress:
         """Run a flow from its start until a reply is missing."""
-        _, metric, draw, _ = evaluation
+        _, metric, draw, payer = evaluation
         counted: set[str] = set()
 
-        def answer(request: LLMRequest | EmbedRequest, key: str) -> object:
+        def answer(request: LLMRequest | EmbedRequest) -> object:
             if isinstance(request, EmbedRequest):
                 return needed(metric.judge_embedder).embed(request.texts)
-            reply, asked = kept[key], self.state.requests.get(key)
-            if reply is None or (asked is not None and asked.payer == evaluation.key and key not in counted):
+            key = reply_key(request, self._judge, draw)
+            asked = self.state.requests.get(key)
+            if asked is not None and asked.payer == payer and key not in counted:
                 counted.add(key)
-                return reply
+                return kept[key]
             meter.spared()
-            return replace(reply, input_tokens=0, output_tokens=0)
+            return replace(kept[key], input_tokens=0, output_tokens=0)
 
         with closing(metric.flow(evaluation.row.sample)) as flow:
             replies: tuple[object, ...] | None = None
             while True:
-                value = advance(flow, replies)
-                if not isinstance(value, tuple):
-                    return value.model_copy(update={"usage": meter.usage()})
-                keys = [reply_key(each, self._judge, draw) if isinstance(each, LLMRequest) else "" for each in value]
-                kept: dict[str, LLMReply | None] = {key: self._journal.reply(key) for key in keys if key}
-                asks = {key: request for key, request in zip(keys, value, strict=True) if key and kept[key] is None}
-                for key, request in asks.items():
+                round_ = advance(flow, replies)
+                if not isinstance(round_, tuple):
+                    return round_.model_copy(update={"usage": meter.usage()})
+                requests = {reply_key(r, self._judge, draw): r for r in round_ if isinstance(r, LLMRequest)}
+                kept = {key: reply for key in requests if (reply := self._journal.reply(key)) is not None}
+                missing = {key: of_draw(requests[key], draw) for key in requests if key not in kept}
+                for key, request in missing.items():
                     asked = self.state.requests.get(key)
                     if asked is not None and (self._hopeless or asked.times >= _MOST_ASKED):
                         raise CannotScore("judge_error", f"{request.task}: {asked.problem}")
-                if asks:
-                    return {key: of_draw(request, draw) for key, request in asks.items()}
-                meter.asking(value)
-                replies = tuple([answer(request, key) for request, key in zip(value, keys, strict=True)])
+                if missing:
+                    return missing
+                meter.asking(round_)
+                replies = tuple([answer(request) for request in round_])
                 meter.answered(replies)
 
     # --- requests of a round
