@@ -231,7 +231,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("accounting_remaining", "self.pending() + spooled + self._cut", "self.pending() + spooled"),
         ("accounting_cut", 'self.settle("dropped", "closed", evaluations)', 'self.settle("dropped", "closed", 1)'),
     ],
-    ("core/ragstone/monitor/task.py", "monitor/test_submit.py"): [
+    ("core/ragstone/monitor/pipeline.py", "monitor/test_submit.py"): [
         ("recent_older", "if key in self._older or key in self._newer:", "if key in self._newer:"),
     ],
     ("core/ragstone/monitor/sampling.py", "monitor/test_sampling.py"): [
@@ -253,7 +253,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
     ("core/ragstone/monitor/delivery.py", "monitor/test_delivery.py"): [
         ("delivery_strikes", "_STRIKES = 3", "_STRIKES = 1"),
         ("delivery_lost", "item.row is None for item", "item.row is not None for item"),
-        ("delivery_order", "extendleft(reversed(left))", "extend(reversed(left))"),
+        ("delivery_order", "extendleft(reversed(batch))", "extend(reversed(batch))"),
         ("delivery_full", "self._items.popleft()\n                    self._items.append(item)", "pass"),
     ],
     # Sinks

@@ -122,7 +122,7 @@ def adds_up(stats: Stats) -> bool:
 def ours(monitor: Monitor) -> list[threading.Thread]:
     """The threads of a monitor that run."""
     pipeline = monitor._pipeline
-    owners = [pipeline, pipeline.workers, *pipeline._deliveries.values()]
+    owners = [pipeline, pipeline.workers, *pipeline.deliveries.values()]
     running = [thread for thread in threading.enumerate() if thread.name.startswith("ragstone-")]
     return [thread for thread in running if any(_target_of(thread) is one for one in owners)]
 

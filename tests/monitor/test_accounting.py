@@ -130,7 +130,7 @@ def test_a_fault_of_the_monitors_own_is_counted_and_not_the_judges(caplog: pytes
         def clock(self, _: Any) -> None: ...
 
     with live(sinks=(sink := Kept())) as monitor:
-        monitor._pipeline.shared.account = Faulty(Budget(), MemoryLedger())
+        monitor._pipeline.workers.account = Faulty(Budget(), MemoryLedger())
         monitor.submit(sample(1))
     assert monitor.stats().reasons == {"unscored": {"cancelled": 1}}
     assert monitor.stats().errors == {"evaluation": 1}

@@ -34,7 +34,7 @@ def budgeted(budget: Budget, metrics: Any, clock: Clock | None = None, **options
     """A monitor with an account and a ledger that can be looked into."""
     ledger = MemoryLedger()
     monitor = live(metrics, budget=budget, **options)
-    monitor._pipeline.shared.account = Account(budget, ledger, clock or time.time)
+    monitor._pipeline.workers.account = Account(budget, ledger, clock or time.time)
     return monitor, ledger
 
 
@@ -227,7 +227,7 @@ def unreachable(ledger: Unreachable, **options: Any) -> tuple[Monitor, Kept, Fak
     """A monitor with that account and a metric of two rounds."""
     llm, budget, sink = FakeLLM(yes), Budget(calls_per_day=1_000), Kept()
     monitor = live(rounds(llm, 1, 1), budget=budget, sinks=sink, workers=2, **options)
-    monitor._pipeline.shared.account = Account(budget, ledger)
+    monitor._pipeline.workers.account = Account(budget, ledger)
     return monitor, sink, llm
 
 
@@ -272,7 +272,7 @@ def test_an_account_that_hangs_holds_up_no_outcome() -> None:
     llm = FakeLLM(lambda _: LLMReply("yes", input_tokens=9_000, output_tokens=5))
     budget, sink = Budget(tokens_per_day=10**9), Kept()
     monitor = live(rounds(llm, 1), budget=budget, sinks=sink, workers=1)
-    monitor._pipeline.shared.account = Account(budget, ledger)
+    monitor._pipeline.workers.account = Account(budget, ledger)
     monitor.submit(sample(1))
     soon(lambda: sink.ids)
     free.set()

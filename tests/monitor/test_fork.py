@@ -161,7 +161,7 @@ def test_a_pickled_monitor_has_the_same_options_and_a_queue_of_its_own(tmp_path:
     monitor.submit(sample("parent", metadata={"error": "e"}))
     other: Monitor = pickle.loads(pickle.dumps(monitor))
     assert other is not monitor
-    for name in ("max_queue", "when_full", "workers", "redact", "timeout", "store_text", "outbox"):
+    for name in ("max_queue", "when_full", "workers", "redact", "timeout", "store_text"):
         assert getattr(other._settings, name) == getattr(monitor._settings, name)
     for i in range(4):
         other.submit(sample(i, metadata={"error": "e"}))

@@ -82,7 +82,7 @@ def test_a_queue_that_is_full_in_bytes(when_full: Any, ids: list[int], tmp_path:
             monitor.submit(sample(i, retrieved_contexts=["Here."], metadata={"page": [TEXT]}))
         soon(lambda: 200_000 < monitor.stats().queued_bytes < 202_000)
         if when_full == "spool":  # what is not written yet counts as much again
-            soon(lambda: monitor._pipeline._queue.__len__() == 2)
+            soon(lambda: len(monitor._pipeline.queue) == 2)
         monitor.submit(sample("huge", retrieved_contexts=[TEXT] * 3))
         assert monitor.stats().reasons == {"dropped": {"too_large": 1}}
         others = threading.Thread(target=lambda: [monitor.submit(sample(i, response=TEXT)) for i in (3, 4)])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.monitor import outbox_worker
+from ragstone.monitor import outbox_pipeline
 
 from ..support.waiting import soon  # noqa: TID252
 from .live_app import (
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.usefixtures("own_folder")
 def impatient(monkeypatch):
     """The outbox is given up, and tried again, sooner than in earnest."""
     monkeypatch.setattr("ragstone.store.outbox._PATIENCE", 0.2)
-    monkeypatch.setattr(outbox_worker, "_SECONDS_AFTER_FAILURE", 0.05)
+    monkeypatch.setattr(outbox_pipeline, "_SECONDS_AFTER_FAILURE", 0.05)
 
 
 @contextmanager
@@ -66,8 +66,8 @@ def test_locked_for_a_while(impatient):
 
 def test_locked_when_the_judge_fails(impatient, monkeypatch):
     """What the file has is tried again later; what it never had is an outcome, as without an outbox."""
-    monkeypatch.setattr(outbox_worker, "_FIRST_WAIT", 0.01)
-    monkeypatch.setattr(outbox_worker, "_SECONDS_BETWEEN_LOOKS", 0.01)
+    monkeypatch.setattr(outbox_pipeline, "_FIRST_WAIT", 0.01)
+    monkeypatch.setattr(outbox_pipeline, "_SECONDS_BETWEEN_LOOKS", 0.01)
     gate, down = threading.Event(), [True]
 
     def fails(request):
@@ -78,7 +78,7 @@ def test_locked_when_the_judge_fails(impatient, monkeypatch):
     kept(monitor, range(20))
     with locked():
         submit(monitor, range(20, 40))
-        soon(lambda: not monitor._pipeline._outbox.waiting_bytes())
+        soon(lambda: not monitor._pipeline._arrivals)
         gate.set()
         soon(lambda: len(results("unscored")) == 20)
         assert results("unscored") == list(range(20, 40))
@@ -151,8 +151,8 @@ def test_submit_does_not_wait_for_the_file():
     """While the file is held, and so its worker: what is submitted only stands in a queue."""
     monitor = live()
     monitor._pipeline.start()
-    with monitor._pipeline._outbox._lock:
+    with monitor._pipeline._turn:
         submit(monitor, range(500))
-        assert len(monitor._pipeline._outbox.arrivals) == 500
+        assert len(monitor._pipeline._arrivals) == 500
     assert monitor.close()
     assert results() == list(range(500))

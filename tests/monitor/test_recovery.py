@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from ragstone.monitor import Budget, outbox_worker, worker
+from ragstone.monitor import Budget, outbox_pipeline, worker
 
 from ..support.waiting import soon  # noqa: TID252
 from .kit import Second
@@ -35,9 +35,9 @@ pytestmark = pytest.mark.usefixtures("own_folder")
 @pytest.fixture
 def due_at_once(monkeypatch):
     """What was put off is due at once."""
-    monkeypatch.setattr(outbox_worker, "_FIRST_WAIT", 0.01)
-    monkeypatch.setattr(outbox_worker, "_LONGEST_WAIT", 0.02)
-    monkeypatch.setattr(outbox_worker, "_SECONDS_BETWEEN_LOOKS", 0.01)
+    monkeypatch.setattr(outbox_pipeline, "_FIRST_WAIT", 0.01)
+    monkeypatch.setattr(outbox_pipeline, "_LONGEST_WAIT", 0.02)
+    monkeypatch.setattr(outbox_pipeline, "_SECONDS_BETWEEN_LOOKS", 0.01)
     monkeypatch.setattr("ragstone.monitor.delivery._LONGEST_WAIT", 0.05)
 
 
@@ -57,7 +57,7 @@ def test_it_waits_longer_each_time(monkeypatch):
     """30 s, twice that, and so on up to an hour; eleven tries."""
     now, waits = 1_000_000.0, []
     monkeypatch.setattr("ragstone.store.outbox.time.time", lambda: now)
-    monkeypatch.setattr(outbox_worker, "_SECONDS_BETWEEN_LOOKS", 0.005)
+    monkeypatch.setattr(outbox_pipeline, "_SECONDS_BETWEEN_LOOKS", 0.005)
     monitor = live(reply=Fickle())
     monitor.submit(sample(1))
     for attempt in range(1, worker.MOST_ATTEMPTS):
@@ -157,7 +157,7 @@ def test_what_is_left_is_taken_up_at_the_start_with_no_new_sample(entered):
 
 
 def test_more_than_memory_holds_while_a_sink_is_down(due_at_once, monkeypatch):
-    monkeypatch.setattr(outbox_worker, "MOST_WAITING", 50)
+    monkeypatch.setattr(outbox_pipeline, "MOST_WAITING", 50)
     monkeypatch.setattr("ragstone.monitor.delivery.MOST_WAITING", 50)
     sink = Down(RESULTS)
     monitor = live(sinks=sink)

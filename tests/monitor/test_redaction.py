@@ -46,10 +46,10 @@ def test_every_text_is_redacted_before_it_goes_anywhere(caplog: pytest.LogCaptur
     ):
         monitor.pause()
         monitor.submit(secretive())
-        queued = monitor._pipeline._queue.get(block=False)
+        queued = monitor._pipeline.queue.get(block=False)
         assert queued is not None
         assert SECRET not in repr(queued)
-        monitor._pipeline._queue.put(queued)
+        monitor._pipeline.queue.put(queued)
         monitor.resume()
     record = sink.only()
     for place in (str(prompts), encode(record), caplog.text, repr(monitor.stats())):

@@ -37,7 +37,7 @@ def test_they_wait_on_disk_not_in_memory():
     try:
         for i in range(150):  # 15 MB
             monitor.submit(sample(i, metadata={"large": f"{i} {large}"}))
-            soon(lambda: not monitor._pipeline._outbox.busy())
+            soon(lambda: not monitor._pipeline._busy())
         soon(lambda: len(waiting()) == 150)
         held, _ = tracemalloc.get_traced_memory()
     finally:
@@ -52,10 +52,10 @@ def test_they_wait_on_disk_not_in_memory():
 
 
 def test_a_burst_beyond_what_may_wait_to_be_written_is_counted(monkeypatch):
-    monkeypatch.setattr("ragstone.monitor.intake._UNWRITTEN", 20)
+    monkeypatch.setattr("ragstone.monitor.outbox_pipeline._UNWRITTEN", 20)
     monitor = live(when_full="spool", max_queue=10)
     monitor._pipeline.start()
-    with monitor._pipeline._outbox._lock:  # the disk is slow
+    with monitor._pipeline._turn:  # the disk is slow
         submit(monitor, range(100))
         assert monitor.stats().reasons["dropped"] == {"queue_full": 80}
     monitor.close()
@@ -128,8 +128,8 @@ hear()
 
 def test_what_a_killed_process_had_is_adopted_by_one_that_lives(monkeypatch):
     """Samples and outcomes both, without a restart of the living one."""
-    monkeypatch.setattr("ragstone.monitor.outbox_worker._SECONDS_BETWEEN_ADOPTIONS", 0.05)
-    monkeypatch.setattr("ragstone.monitor.outbox_worker._SECONDS_BETWEEN_LOOKS", 0.05)
+    monkeypatch.setattr("ragstone.monitor.outbox_pipeline._SECONDS_BETWEEN_ADOPTIONS", 0.05)
+    monkeypatch.setattr("ragstone.monitor.outbox_pipeline._SECONDS_BETWEEN_LOOKS", 0.05)
     monitor = live()
     submit(monitor, [0])
     assert monitor.flush()
@@ -206,7 +206,7 @@ if not child:
     kept(monitor, range(100, 120))
     soon(lambda: os.path.exists("closed"))
     submit(monitor, range(120, 140))
-    soon(lambda: not monitor._pipeline._outbox.busy() and monitor.stats().pending == 40)
+    soon(lambda: not monitor._pipeline._busy() and monitor.stats().pending == 40)
     time.sleep(0.2)
     open("written", "w").close()
     hear()

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from ragstone import ContextRelevancy, Monitor, Sample
-from ragstone.monitor.task import DedupCache
+from ragstone.monitor.pipeline import DedupCache
 from ragstone.sinks import CallableSink
 
 from ..support.waiting import soon  # noqa: TID252

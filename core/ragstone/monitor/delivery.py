@@ -1,32 +1,47 @@
 """Bringing outcomes to one sink: a thread of its own, in batches, again and again until the sink takes them."""
 
+import contextvars
 import threading
-from collections import Counter, deque
+import time
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
 
 from ragstone.errors import describe
 from ragstone.monitor.counters import Counters, SinkStats
-from ragstone.monitor.worker import start_thread
 from ragstone.store.base import Health, Sink
 from ragstone.store.record import Record
 
 MOST_WAITING = 10_000
 _BATCH = 200
+_SECONDS_BETWEEN_BATCHES = 0.05  # a busy monitor hands over many outcomes at once, not one by one
 _STRIKES = 3
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 30.0
 
 
-class Item(NamedTuple):
-    """An outcome for the sink, and its row in the outbox; None without one."""
+@dataclass(slots=True, eq=False)
+class Item:
+    """An outcome for a sink.
+
+    Attributes:
+        row: Its row in the outbox; None without one.
+        record: The outcome.
+        strikes: How often the sink refused it alone and had taken others since the last time.
+        written: How many outcomes the sink had taken when it last refused this one alone.
+    """
 
     row: int | None
     record: Record
+    strikes: int = 0
+    written: int = -1
 
 
 class Delivery:
     """What waits for one sink, and the thread that hands it over; only this thread calls the sink.
+
+    A batch that the sink refuses is handed over again in small parts, so that one record that it cannot take is soon
+    alone. Such a record waits behind the others; after three refusals between which others were taken it is lost.
 
     Args:
         sink: The sink.
@@ -46,7 +61,6 @@ class Delivery:
         self._items: deque[Item] = deque()
         self._in_hand = 0
         self._health: Health | None = None
-        self._refusals: Counter[tuple[str, str, str]] = Counter()
         self._written = self._failures = self._lost = 0
         self._cut = 0  # those of the lost that only the end kept from the sink
         self._last_error = ""
@@ -58,7 +72,7 @@ class Delivery:
         if self._thread is None:
             self._thread = start_thread(self._run, f"ragstone-sink-{self.sink.name}")
 
-    def put(self, items: Sequence[Item]) -> None:
+    def put(self, items: Iterable[Item]) -> None:
         """Hand over outcomes. Beyond 10,000, those with a row wait in the outbox, the oldest of the others are lost."""
         with self._changed:
             for item in items:
@@ -121,23 +135,32 @@ class Delivery:
     # --- on its thread ----------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        wait = _FIRST_WAIT
-        while not self._wait(lambda: bool(self._items or self._health is not None)):
-            if self._round():
-                wait = _FIRST_WAIT
-            else:
-                self._wait(lambda: False, wait)
+        size, wait, failures, wrote_at = _BATCH, _FIRST_WAIT, 0, 0.0
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: bool(self._stopping or self._items or self._health))
+            if not self._stopping:
+                time.sleep(max(0.0, wrote_at + _SECONDS_BETWEEN_BATCHES - time.monotonic()))
+            with self._changed:
+                stopping, health, self._health = self._stopping, self._health, None
+                batch = [self._items.popleft() for _ in range(min(size, len(self._items)))]
+                self._in_hand = len(batch)
+            if health is not None:
+                self._try(partial(self.sink.health, health))
+            wrote_at = time.monotonic()
+            if batch and self._try(partial(self.sink.write, [item.record for item in batch])):
+                self._took(batch)
+                size, wait, failures = min(2 * size, _BATCH), _FIRST_WAIT, 0
+            elif batch:
+                self._put_back(batch)
+                size, failures = 1, failures + stopping
+                with self._changed:
+                    self._changed.wait_for(lambda: self._stopping, wait)
                 wait = min(wait * 2, _LONGEST_WAIT)
-        while self._round() and self.waiting():
-            pass
+            if stopping and (not batch or failures > _STRIKES):
+                break
         self._give_up()
         self._try(self.sink.close)
-
-    def _wait(self, condition: Callable[[], bool], seconds: float | None = None) -> bool:
-        """Wait until a condition is true, or for so long, or until `stop`; return whether it is to stop."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._stopping or condition(), seconds)
-            return self._stopping
 
     def _try(self, call: Callable[[], object]) -> bool:
         """Return whether the sink did it. A function of the user's may raise anything; this thread lives on."""
@@ -151,62 +174,33 @@ class Delivery:
             return False
         return True
 
-    def _round(self) -> bool:
-        """Hand over the health and a batch; return False when the sink took nothing of the batch."""
-        with self._changed:
-            health, self._health = self._health, None
-        if health is not None:
-            self._try(lambda: self.sink.health(health))
-        with self._changed:
-            batch = [self._items.popleft() for _ in range(min(_BATCH, len(self._items)))]
-            self._in_hand = len(batch)
-        return not batch or self._hand_over(batch)
-
-    def _hand_over(self, batch: list[Item]) -> bool:
-        taken, refused, left = batch, list[Item](), list[Item]()
-        if not self._try(lambda: self.sink.write([item.record for item in batch])):
-            taken, refused, left = self._one_by_one(batch) if len(batch) > 1 else ([], batch, [])
-        if taken:
-            refused = [item for item in refused if not self._is_given_up(item)]
-        for item in taken if self._refusals else ():
-            self._refusals.pop(item.record.key, None)
-        rows = [item.row for item in taken if item.row is not None]
+    def _took(self, batch: Sequence[Item]) -> None:
+        rows = [item.row for item in batch if item.row is not None]
         if rows:
             self._delivered(rows)  # before nothing waits any more, or the outbox would hand them over again
         with self._changed:
-            self._written += len(taken)
-            self._items.extendleft(reversed(left))
-            self._items.extend(refused)  # behind the others, which these would keep from the sink
+            self._written += len(batch)
             self._in_hand = 0
-        return bool(taken)
 
-    def _one_by_one(self, batch: list[Item]) -> tuple[list[Item], list[Item], list[Item]]:
-        """Find the records that the sink refuses; return those that it took, these, and those that were not tried."""
-        taken: list[Item] = []
-        refused: list[Item] = []
-        for place, item in enumerate(batch):
-            if len(refused) >= _STRIKES and not taken:  # it is the sink, not a record
-                return taken, refused, batch[place:]
-            written = self._try(partial(self.sink.write, [item.record]))
-            (taken if written else refused).append(item)
-        return taken, refused, []
-
-    def _is_given_up(self, item: Item) -> bool:
-        """Give up a record that the sink refused three times while it took others."""
-        key = item.record.key
-        self._refusals[key] += 1
-        if self._refusals[key] < _STRIKES:
-            return False
-        del self._refusals[key]
+    def _put_back(self, batch: Sequence[Item]) -> None:
         with self._changed:
+            self._in_hand = 0
+            if len(batch) > 1:
+                self._items.extendleft(reversed(batch))
+                return
+            (item,) = batch
+            if self._written > item.written:
+                item.strikes, item.written = item.strikes + 1, self._written
+            if item.strikes < _STRIKES:
+                self._items.append(item)
+                return
             self._lost += 1
-        if item.row is not None:
-            self._delivered([item.row])
-        return True
+            if item.row is not None:
+                self._delivered([item.row])
 
 
-def deliver(deliveries: Iterable[Delivery], records: Sequence[Record]) -> None:
-    """Hand outcomes that no outbox has to every sink."""
-    items = [Item(None, record) for record in records]
-    for delivery in deliveries:
-        delivery.put(items)
+def start_thread(work: Callable[[], None], name: str) -> threading.Thread:
+    """Start a daemon thread with nothing of the app's context: no trace, no callbacks."""
+    thread = threading.Thread(target=contextvars.Context().run, args=(work,), name=name, daemon=True)
+    thread.start()
+    return thread

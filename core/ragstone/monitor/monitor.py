@@ -1,22 +1,26 @@
 """Scoring live traffic off the request path."""
 
+import math
 import os
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from ragstone.limits.budget import Budget
-from ragstone.metrics.base import Metric, check_flag
+from ragstone.metrics.base import Metric, check_count, check_flag, check_number, check_option
 from ragstone.monitor.counters import FlushResult, Stats
-from ragstone.monitor.lifecycle import Pipeline
+from ragstone.monitor.pipeline import Pipeline
 from ragstone.monitor.redaction import Redact
-from ragstone.monitor.sampling import Predicate, Sampling
-from ragstone.monitor.settings import Settings, WhenFull, check_type, metrics_by_key, named_sinks, outbox_path
+from ragstone.monitor.sampling import Predicate, Sampling, check_function
+from ragstone.monitor.worker import Settings, WhenFull
 from ragstone.sample import Sample
 from ragstone.store.base import Sink
 from ragstone.text import _pysbd
+
+K = TypeVar("K")
+T = TypeVar("T")
 
 
 class Monitor:
@@ -91,32 +95,45 @@ class Monitor:
         timeout: float = 300.0,
     ) -> None:
         self._options = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
-        by_key = metrics_by_key(metrics)
-        check_flag("correlated", correlated)
-        check_type("seed", seed, (str, int), "text or a whole number")
-        sampling = Sampling(
-            list(by_key.values()),
-            rate=sample_rate,
-            where=where,
-            always=always,
-            seed=str(seed),
-            correlated=correlated,
-        )
+        for name, number in (("max_queue", max_queue), ("max_queue_bytes", max_queue_bytes), ("workers", workers)):
+            check_count(name, number)
+        for name, flag in (("correlated", correlated), ("store_text", store_text)):
+            check_flag(name, flag)
+        check_option("when_full", when_full, ("drop_newest", "drop_oldest", "spool", "block"))
+        check_number("timeout", timeout, 0.001, math.inf)
+        _check_type("seed", seed, (str, int), "text or a whole number")
+        _check_type("budget", budget, (Budget, type(None)), "ragstone.monitor.Budget(...)")
+        check_function("redact", redact)
+        by_key = _by_key("metrics", metrics, Metric, _metric_key, "metrics, such as ContextRelevancy(llm=...)")
+        if not by_key:
+            raise ValueError("metrics: is empty; pass metrics, such as ContextRelevancy(llm=...)")
+        if sinks is None:
+            from ragstone.store.sqlite import SQLiteSink
+
+            sinks = SQLiteSink()
+        by_name = _by_key("sinks", sinks, Sink, _sink_name, "sinks of ragstone.sinks, such as SQLiteSink(PATH)")
         self._settings = Settings(
             metrics=by_key,
-            sinks=named_sinks(sinks),
-            sampling=sampling,
+            sinks=list(by_name.values()),
+            sampling=Sampling(list(by_key.values()), sample_rate, where, always, str(seed), correlated=correlated),
             max_queue=max_queue,
             max_queue_bytes=max_queue_bytes,
             when_full=when_full,
             workers=workers,
             budget=budget,
             redact=redact,
-            outbox=outbox_path(outbox),
             store_text=store_text,
             timeout=timeout,
         )
+        self._outbox = _outbox_path(outbox)
         self._pipelines: dict[int, Pipeline] = {}
+        self._new_pipeline: Callable[[], Pipeline] = partial(Pipeline, self._settings)
+        if self._outbox is not None:
+            from ragstone.monitor.outbox_pipeline import OutboxPipeline  # loads sqlite3
+
+            self._new_pipeline = partial(OutboxPipeline, self._settings, self._outbox)
+        elif when_full == "spool":
+            raise ValueError('when_full="spool" needs a file to spool to: outbox="PATH"')
         _pysbd.load()  # imported late, in a thread of ours, a fork meanwhile would leave it half-imported
 
     @property
@@ -124,12 +141,12 @@ class Monitor:
         """Return this process's part. One of before a fork stays, untouched: what it holds open is the parent's."""
         pid = os.getpid()
         pipeline = self._pipelines.get(pid)
-        return pipeline if pipeline is not None else self._pipelines.setdefault(pid, Pipeline(self._settings))
+        return pipeline if pipeline is not None else self._pipelines.setdefault(pid, self._new_pipeline())
 
     @property
     def outbox(self) -> Path | None:
         """The file to which samples are written ahead; None without one."""
-        return self._settings.outbox
+        return self._outbox
 
     def submit(self, sample: Sample) -> None:
         """Take a sample to be scored. Returns at once; raises nothing.
@@ -137,17 +154,17 @@ class Monitor:
         A sample whose `id` was submitted lately is a duplicate. One without an id gets one.
         """
         try:
-            self._pipeline.intake.take(sample)
+            self._pipeline.submit(sample)
         except Exception as error:  # never the app's trouble
             self.failed("submit", error)
 
     def skip(self, reason: str) -> None:
         """Count a run of the app that gave no sample, for handlers; `stats().skipped` has it by reason."""
-        self._pipeline.shared.counters.skip(reason)
+        self._pipeline.counters.skip(reason)
 
     def failed(self, place: str, error: BaseException) -> None:
         """Count an exception in code that stands between the app and us, and log it at most once a minute."""
-        self._pipeline.intake.failed(place, error)
+        self._pipeline.failed(place, error)
 
     def flush(self, timeout: float | None = None, *, put_off: bool = False) -> FlushResult:
         """Wait until every sample is scored and every sink has its outcomes, blocking.
@@ -206,9 +223,7 @@ class Monitor:
         self._pipeline.take_up()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __copy__(self) -> "Monitor":
@@ -223,3 +238,43 @@ class Monitor:
 
 def _with_options(options: dict[str, Any]) -> Monitor:
     return Monitor(**options)
+
+
+def _check_type(name: str, value: object, types: tuple[type, ...], instead: str) -> None:
+    if isinstance(value, type):
+        raise TypeError(f"{name}: is the class {value.__name__}, not an object of it: write {value.__name__}(...)")
+    if not isinstance(value, types):
+        raise TypeError(f"{name}: is {type(value).__name__}; pass {instead}")
+
+
+def _by_key(name: str, items: T | Sequence[T], kind: type[Any], key: Callable[[T], K], instead: str) -> dict[K, T]:
+    """Return one or several things by what tells them apart; refuse what is none, and two alike."""
+    _check_type(name, items, (kind, Iterable), instead)
+    by_key: dict[K, T] = {}
+    for item in cast("Iterable[T]", [items] if isinstance(items, kind) else items):
+        if not isinstance(item, kind):
+            raise TypeError(f"{name}: holds {type(item).__name__}; pass {instead}")
+        if key(item) in by_key:
+            raise ValueError(f"{name}: two are called {key(item)!r}; their outcomes could not be told apart")
+        by_key[key(item)] = item
+    return by_key
+
+
+def _metric_key(metric: Metric) -> tuple[str, str]:
+    return metric.name, metric.version
+
+
+def _sink_name(sink: Sink) -> str:
+    return sink.name
+
+
+def _outbox_path(outbox: str | os.PathLike[str] | None) -> Path | None:
+    _check_type("outbox", outbox, (str, os.PathLike, type(None)), "the path of a file")
+    if outbox is None:
+        return None
+    path = Path(outbox)
+    if path.is_dir():
+        raise ValueError(f"outbox: {path} is a folder; name a file in it")
+    if not path.absolute().parent.is_dir():
+        raise ValueError(f"outbox: {path}: there is no folder {path.absolute().parent}")
+    return path.absolute()

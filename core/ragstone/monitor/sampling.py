@@ -33,11 +33,11 @@ class Sampling:
     def __init__(
         self,
         metrics: Sequence[Metric],
-        *,
         rate: float | Mapping[str, float] = 1.0,
         where: Predicate | None = None,
         always: Sequence[str | Predicate] = (),
         seed: str = "",
+        *,
         correlated: bool = True,
     ) -> None:
         names = {metric.name for metric in metrics}

@@ -1,25 +1,128 @@
-"""The threads that judge: one evaluation at a time, from a task to a record."""
+"""The threads that judge: one evaluation at a time, from a task in the queue to its records."""
 
-import contextvars
 import threading
 import time
-from collections.abc import Callable
-from typing import cast
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
+from sys import getsizeof
+from typing import Literal, cast
 
 from ragstone.errors import CannotScore, score_safely, unscored
 from ragstone.judge import Meter
-from ragstone.limits.budget import BudgetMeter
+from ragstone.limits.budget import Account, Budget, BudgetMeter
 from ragstone.metrics.base import Metric
-from ragstone.monitor.redaction import storable
-from ragstone.monitor.task import Shared, Task
+from ragstone.monitor.counters import Counters, Status
+from ragstone.monitor.delivery import start_thread
+from ragstone.monitor.redaction import Redact, storable
+from ragstone.monitor.sampling import Sampling
 from ragstone.outcome import Outcome, Score
-from ragstone.store.pending import Choice
+from ragstone.store.base import Sink
+from ragstone.store.pending import Choice, Pending
 from ragstone.store.record import Record
+
+WhenFull = Literal["drop_newest", "drop_oldest", "spool", "block"]
 
 MOST_ATTEMPTS = 11
 
 # Threads that hang are replaced, but no more of them than this per worker: then judging stands still.
 _LOST_PER_WORKER = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The options of a `Monitor`, checked: the same in every process."""
+
+    metrics: Mapping[tuple[str, str], Metric]
+    sinks: Sequence[Sink]
+    sampling: Sampling
+    max_queue: int
+    max_queue_bytes: int
+    when_full: WhenFull
+    workers: int
+    budget: Budget | None
+    redact: Redact | None
+    store_text: bool
+    timeout: float
+
+
+@dataclass(slots=True)
+class Task(Pending):
+    """A sample, the metrics that are still to score it, and what came of the others.
+
+    Attributes:
+        records: The outcomes so far.
+        retries: The metrics whose judge failed, to be tried again later.
+        settled: What the evaluations are to be counted as once the task is handed on, with the reason.
+        foreign: The metrics that another monitor is to score it by.
+        saved: Whether the outbox has it.
+        size: The bytes that the sample's texts and metadata take in memory.
+    """
+
+    records: list[Record] = field(default_factory=list[Record])
+    retries: list[Choice] = field(default_factory=list[Choice])
+    settled: list[tuple[Status, str]] = field(default_factory=list[tuple[Status, str]])
+    foreign: list[Choice] = field(default_factory=list[Choice])
+    saved: bool = False
+    size: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        sample = self.sample
+        texts = sample.user_input, sample.response, *sample.retrieved_contexts
+        self.size = sum(map(getsizeof, texts)) + _size(sample.metadata)
+
+
+def _size(value: object) -> int:
+    """Return the bytes that a plain value takes, but for the containers themselves."""
+    if isinstance(value, Mapping):
+        return sum(getsizeof(key) + _size(item) for key, item in cast("Mapping[str, object]", value).items())
+    if isinstance(value, (list, tuple)):
+        return sum(map(_size, cast("list[object]", value)))
+    return getsizeof(value)
+
+
+class TaskQueue:
+    """Tasks that wait, first in, first out, and their bytes. Any thread and any signal handler may use it."""
+
+    def __init__(self) -> None:
+        self._tasks: SimpleQueue[Task | None] = SimpleQueue()
+        self._lock = threading.RLock()  # re-entrant: a signal handler may submit while we count
+        self.bytes = 0
+
+    def __len__(self) -> int:
+        return self._tasks.qsize()
+
+    def put(self, task: Task) -> None:
+        """Add a task."""
+        with self._lock:
+            self.bytes += task.size
+        self._tasks.put(task)
+
+    def get(self, *, block: bool = True) -> Task | None:
+        """Take out the oldest; None ends the thread that takes it.
+
+        Raises:
+            Empty: There is none and it is not to be waited for.
+        """
+        task = self._tasks.get(block)
+        if task is not None:
+            with self._lock:
+                self.bytes -= task.size
+        return task
+
+    def drain(self, most: int | None = None) -> list[Task]:
+        """Take out the oldest, those that wait now, and at most so many."""
+        tasks: list[Task | None] = []
+        with suppress(Empty):
+            tasks.extend(self.get(block=False) for _ in range(len(self) if most is None else min(most, len(self))))
+        self.end(tasks.count(None))
+        return [task for task in tasks if task is not None]
+
+    def end(self, threads: int) -> None:
+        """End so many of the threads that take tasks, once the queue is empty."""
+        for _ in range(threads):
+            self._tasks.put(None)
 
 
 class _Evaluation:
@@ -29,49 +132,53 @@ class _Evaluation:
         self.task = task
         self.choice = task.todo[0]
         self.started = time.monotonic()
-        self.meter = Meter()
-
-    def seconds(self) -> float:
-        """Return how long it takes, without the time spent with the budget's ledger."""
-        return time.monotonic() - self.started - (self.meter.waited if isinstance(self.meter, BudgetMeter) else 0.0)
+        self.meter: Meter | BudgetMeter = Meter()
 
 
 class Workers:
     """Threads that take tasks from the queue and score them, one evaluation at a time.
 
     Args:
-        shared: What the pipeline shares.
+        settings: The monitor's.
+        counters: Count faults of our own.
+        queue: Where the tasks wait.
         done: Called with a task that has nothing left to do.
         late: Called with a task that a thread had in hand when it was stopped.
+
+    Attributes:
+        account: The budget's, once the threads run.
     """
 
-    def __init__(self, shared: Shared, *, done: Callable[[Task], None], late: Callable[[Task], None]) -> None:
-        self._shared = shared
-        self._settings = shared.settings
+    def __init__(
+        self,
+        settings: Settings,
+        counters: Counters,
+        queue: TaskQueue,
+        *,
+        done: Callable[[Task], None],
+        late: Callable[[Task], None],
+    ) -> None:
+        self.account: Account | None = None
+        self._settings = settings
+        self._counters = counters
+        self._queue = queue
         self._done = done
         self._late = late
         self._allowed = threading.Event()
         self._allowed.set()
+        self._stopped = threading.Event()
+        self._alive = 0  # threads that take tasks
         self._evaluations: set[_Evaluation] = set()
-        self._lock = threading.Lock()
-        self._alive = self._lost = 0  # threads that take tasks, and those that hang
-        self._settling = 0
-        self._stopped = False
+        self._hanging: set[_Evaluation] = set()
+        self._unsettled: set[Meter] = set()
 
     def start(self) -> None:
         """Start the threads that are missing, unless too many hang; RuntimeError where no more can be had."""
         number = self._settings.workers
-        while not self._stopped and self._alive < number and self._lost <= number * _LOST_PER_WORKER:
-            self._count(alive=1)
-            try:
-                start_thread(self._run, "ragstone-judge")
-            except BaseException:
-                self._count(alive=-1)
-                raise
-
-    def _count(self, *, alive: int = 0, lost: int = 0, settling: int = 0) -> None:
-        with self._lock:
-            self._alive, self._lost, self._settling = self._alive + alive, self._lost + lost, self._settling + settling
+        most = number * _LOST_PER_WORKER
+        while not self._stopped.is_set() and self._alive < number and len(self._hanging) <= most:
+            start_thread(self._run, "ragstone-judge")
+            self._alive += 1
 
     def pause(self) -> None:
         """Take no further task; what is being judged goes on."""
@@ -92,21 +199,25 @@ class Workers:
 
     def settling(self) -> bool:
         """Whether a thread settles the cost of what it has handed on."""
-        return self._settling > 0
+        return bool(self._unsettled)
 
     def check_timeouts(self) -> None:
         """Give up evaluations that take too long, and start threads in place of those that hang in them."""
-        timeout = self._settings.timeout
+        timeout, waiting = self._settings.timeout, set[Meter]() if self.account is None else self.account.waiting
         for evaluation in self._evaluations.copy():
-            account = self._shared.account
-            if account is not None and evaluation.meter in account.waiting:
+            meter = evaluation.meter
+            waited = meter.waited if isinstance(meter, BudgetMeter) else 0.0
+            if time.monotonic() - evaluation.started - waited <= timeout or meter in waiting:
                 continue
-            if evaluation.seconds() > timeout and self._ends(evaluation):
-                self._count(alive=-1, lost=1)
-                detail = f"the judge did not answer within {timeout:g} s (the monitor's timeout)"
-                error = CannotScore("timeout", detail)
-                self._note(evaluation, unscored(self._metric(evaluation.choice), error, Meter()), None)
-                self._hand_on(evaluation.task)
+            self._hanging.add(evaluation)
+            if not self._ends(evaluation):
+                self._hanging.discard(evaluation)
+                continue
+            self._alive -= 1
+            error = CannotScore("timeout", f"the judge did not answer within {timeout:g} s (the monitor's timeout)")
+            outcome = unscored(self._metric(evaluation.choice), error, Meter())
+            self._note(evaluation.task, evaluation.choice, outcome)
+            self._hand_on(evaluation.task)
         self.start()
 
     def _ends(self, evaluation: _Evaluation) -> bool:
@@ -119,19 +230,16 @@ class Workers:
 
     def stop(self) -> list[Task]:
         """Take no further task, and return those that were being judged: what their threads find out is too late."""
-        self._stopped = True
+        self._stopped.set()
         self._allowed.set()
+        if self.account is not None:
+            self.account.closed.set()
         return [evaluation.task for evaluation in self._evaluations.copy() if self._ends(evaluation)]
-
-    def release(self) -> None:
-        """Let the threads that wait for a task end."""
-        for _ in range(self._settings.workers):
-            self._shared.queue.put(None)
 
     def _run(self) -> None:
         while True:
             self._allowed.wait()
-            task = self._shared.queue.get()
+            task = self._queue.get()
             if task is None:
                 return
             self._allowed.wait()
@@ -139,37 +247,39 @@ class Workers:
                 if not self._work_on(task):
                     return
             except BaseException as error:  # ours, not the judge's: the thread lives on
-                self._shared.counters.failed("worker", error)
+                self._counters.failed("worker", error)
 
     def _work_on(self, task: Task) -> bool:
         """Do all that is left to do in a task; False when it took so long that the task was given to others."""
-        meter: Meter | None = None
-        while task.todo and not self._stopped:
+        meter = Meter()
+        while task.todo and not self._stopped.is_set():
             evaluation = _Evaluation(task)
             self._evaluations.add(evaluation)
-            if self._is_stopped() and self._ends(evaluation):  # since `stop` looked at what is being made
+            if self._stopped.is_set() and self._ends(evaluation):  # since `stop` looked at what is being made
                 break
-            _settle(meter)  # of the metric before
-            outcome, meter = self._evaluate(evaluation), evaluation.meter
+            self._settle(meter)  # of the metric before
+            outcome = self._evaluate(evaluation)
+            meter = evaluation.meter
             if not self._ends(evaluation):
-                self._count(lost=-1)  # so that another one may be started, where too many hung
-                _settle(meter)
+                self._hanging.discard(evaluation)  # another thread may be started, where too many hung
+                self._settle(meter)
                 return False
-            self._note(evaluation, outcome, meter)
-        self._count(settling=1)  # before it is handed on, after which nobody waits for it
+            self._note(task, evaluation.choice, outcome, meter)
+        self._unsettled.add(meter)  # before it is handed on, after which nobody waits for it
         try:
             self._hand_on(task)
-            _settle(meter)
         finally:
-            self._count(settling=-1)
+            self._settle(meter)
         return True
 
-    def _is_stopped(self) -> bool:
-        return self._stopped  # by another thread, meanwhile
+    def _settle(self, meter: Meter) -> None:
+        if isinstance(meter, BudgetMeter):
+            meter.settle()
+        self._unsettled.discard(meter)
 
     def _hand_on(self, task: Task) -> None:
         if task.todo:
-            (self._late if self._stopped else self._shared.queue.put)(task)
+            (self._late if self._stopped.is_set() else self._queue.put)(task)
         else:
             self._done(task)
 
@@ -180,13 +290,13 @@ class Workers:
 
     def _evaluate(self, evaluation: _Evaluation) -> Outcome:
         """Score a sample by one metric, blocking. Raises nothing."""
-        metric, account = self._metric(evaluation.choice), self._shared.account
+        metric = self._metric(evaluation.choice)
         try:
-            if account is not None:
-                evaluation.meter = BudgetMeter(account, evaluation.choice[:2])
+            if self.account is not None:
+                evaluation.meter = BudgetMeter(self.account, evaluation.choice[:2])
             outcome = cast("object", score_safely(metric, evaluation.task.sample, evaluation.meter))
         except Exception as error:  # ours: an exception of a judge or a metric is an outcome already
-            self._shared.counters.failed("evaluation", error)
+            self._counters.failed("evaluation", error)
             detail = f"{type(error).__name__} was raised inside the monitor; the log of ragstone.monitor says more"
         except BaseException as error:  # what ends threads, raised by a judge: this one lives on
             detail = f"{type(error).__name__} was raised in the judge"
@@ -196,31 +306,28 @@ class Workers:
             detail = f"the metric returned {type(outcome).__name__}, which is no outcome"  # one of the user's own
         return unscored(metric, CannotScore("cancelled", detail), evaluation.meter)
 
-    def _note(self, evaluation: _Evaluation, outcome: Outcome, meter: Meter | None) -> None:
+    def _note(self, task: Task, choice: Choice, outcome: Outcome, meter: Meter | None = None) -> None:
         """Note in the task what came of an evaluation."""
-        task, choice = evaluation.task, evaluation.choice
         task.todo.remove(choice)
         limit = meter.refused_by if isinstance(meter, BudgetMeter) else None
         if limit is not None:
             task.settled.append(("over_budget", limit))
             if not outcome.usage.llm_calls:
                 return  # it has no outcome
-        try:
-            record = self._record(task, choice, outcome)
-        except Exception as error:  # a metric or judge of the user's whose name, version or model is no text
-            self._shared.counters.failed("record", error)
-            if limit is None:
-                task.settled.append(("dropped", "no_record"))
-            return
-        if limit is None and isinstance(outcome, Score):
+        elif isinstance(outcome, Score):
             task.settled.append(("scored", "scored"))
-        elif limit is None:
-            judge_failed = outcome.reason in ("judge_error", "timeout")
-            if judge_failed and self._settings.outbox is not None and task.attempts + 1 < MOST_ATTEMPTS:
-                task.retries.append((choice, record))
-                return  # counted when the outbox has it
+        elif task.saved and task.attempts + 1 < MOST_ATTEMPTS and outcome.reason in ("judge_error", "timeout"):
+            task.settled.append(("spooled", "outbox"))
+            task.retries.append(choice)
+            return
+        else:
             task.settled.append(("unscored", outcome.reason))
-        task.records.append(record)
+        try:
+            task.records.append(self._record(task, choice, outcome))
+        except Exception as error:  # a metric or judge of the user's whose name, version or model is no text
+            self._counters.failed("record", error)
+            if limit is None:
+                task.settled[-1] = "dropped", "no_record"
 
     def _record(self, task: Task, choice: Choice, outcome: Outcome) -> Record:
         store_text = self._settings.store_text
@@ -229,22 +336,9 @@ class Workers:
             outcome=storable(outcome, task.sample, store_text=store_text),
             judge=self._metric(choice).judge.model,
             submitted_at=task.submitted_at,
-            scored_at=self._settings.clock(),
+            scored_at=time.time(),
             rate=choice.rate,
             chosen_by=choice.by,
             origin=task.origin,
             sample=task.sample if store_text else None,
         )
-
-
-def _settle(meter: Meter | None) -> None:
-    if isinstance(meter, BudgetMeter):
-        meter.settle()
-
-
-def start_thread(work: Callable[[], None], name: str) -> threading.Thread:
-    """Start a daemon thread with nothing of the app's context: no trace, no callbacks."""
-    run = contextvars.Context().run
-    thread = threading.Thread(target=run, args=(work,), name=name, daemon=True)
-    thread.start()
-    return thread

@@ -1,0 +1,380 @@
+"""One process's part of a monitor: it takes samples, has them judged and delivered, and ends."""
+
+import atexit
+import os
+import secrets
+import threading
+import time
+import weakref
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from hashlib import blake2b
+from queue import Empty, SimpleQueue
+from typing import cast
+
+from ragstone.limits.budget import Account, MemoryLedger
+from ragstone.monitor.counters import STATUSES, Counters, FlushResult, Stats, Status
+from ragstone.monitor.delivery import Delivery, Item, start_thread
+from ragstone.monitor.redaction import RedactionFailed, snapshot
+from ragstone.monitor.worker import Settings, Task, TaskQueue, Workers
+from ragstone.sample import Sample
+from ragstone.store.base import Health, Sink
+from ragstone.store.record import Record
+
+LOOK = 0.01
+_TICK = 0.25
+_SECONDS_BETWEEN_REPORTS = 60.0
+_JOIN_TIMEOUT = 1.0
+_SECONDS_FOR_LAST_CALL = 1.0
+_LONG_ID = 64
+
+
+class _NotTaken(Exception):  # noqa: N818 - it is what becomes of the sample
+    def __init__(self, reason: str, status: Status = "dropped") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.status: Status = status
+
+
+class RedactedError(Exception):
+    """Stands for an exception whose text may quote what is to be redacted."""
+
+
+class DedupCache:
+    """The ids of the last samples: at least `most / 2` of them, at most `most`. Any thread may use it.
+
+    Example:
+        >>> cache = DedupCache(10)
+        >>> cache.has("a"), cache.has("a")
+        (False, True)
+    """
+
+    def __init__(self, most: int) -> None:
+        self._half = max(1, most // 2)
+        self._lock = threading.RLock()  # re-entrant: a signal handler may ask while we look
+        self._older: set[str | bytes] = set()
+        self._newer: set[str | bytes] = set()
+
+    def has(self, name: str) -> bool:
+        """Return whether an id was here lately, and remember it."""
+        key: str | bytes = name
+        if len(name) > _LONG_ID:  # ids of a megabyte must not pile up
+            key = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        with self._lock:
+            if key in self._older or key in self._newer:
+                return True
+            self._newer.add(key)
+            if len(self._newer) >= self._half:
+                self._older, self._newer = self._newer, set()
+            return False
+
+
+class Pipeline:
+    """The way of samples through one process: sampling, snapshot, queue, workers, delivery. A forked child has its own.
+
+    Attributes:
+        counters: What became of the samples.
+        queue: Where tasks wait for the threads that judge.
+        workers: These threads.
+        deliveries: What waits for the sinks, by name.
+        closed: Whether no more samples are taken.
+        ended: Set when all that was left was put away.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._pid = os.getpid()
+        self._name = f"{self._pid}-{secrets.token_hex(4)}"
+        self._started_at: float | None = None
+        self._starting = threading.Lock()
+        self._closing = threading.RLock()  # re-entrant: a signal handler may close while we close
+        self._bell: SimpleQueue[None] = SimpleQueue()
+        self._recent = DedupCache(max(10_000, 2 * settings.max_queue))
+        self._with_origin = [sink for sink in settings.sinks if type(sink).origin is not Sink.origin]
+        self.counters = Counters()
+        self.queue = TaskQueue()
+        self.workers = Workers(settings, self.counters, self.queue, done=self.done, late=self.leave)
+        self.deliveries = {sink.name: Delivery(sink, self.counters, self.delivered) for sink in settings.sinks}
+        self.closed = False
+        self.ended = threading.Event()
+
+    # --- what an outbox does otherwise ------------------------------------------------------------------------
+
+    def take_up(self) -> None:
+        """Begin with what an earlier process left."""
+
+    def put(self, task: Task) -> None:
+        """Let a new task wait."""
+        self.queue.put(task)
+
+    def waiting(self) -> int:
+        """Return how many samples wait."""
+        return len(self.queue)
+
+    def waiting_bytes(self) -> int:
+        """Return the size of the samples that wait."""
+        return self.queue.bytes
+
+    def drain(self) -> list[Task]:
+        """Take out the tasks that wait."""
+        return self.queue.drain()
+
+    def done(self, task: Task) -> None:
+        """Hand on a task that has nothing left to do, then count what came of it: that is no longer waited for."""
+        self.deliver(task.records)
+        self.settle(task)
+
+    def delivered(self, rows: list[int]) -> None:
+        """Forget what a sink has taken."""
+
+    def turn(self) -> None:
+        """Do what is to be done from time to time."""
+
+    def idle(self) -> bool:
+        """Return whether nothing is left to do."""
+        busy = self.counters.pending() or self.workers.settling()
+        return not busy and not any(delivery.waiting() for delivery in self.deliveries.values())
+
+    def put_away(self, left: list[Task]) -> None:
+        """Put down, at the end, the tasks that nobody works on any more."""
+        for task in left:
+            self.leave(task)
+
+    def leave(self, task: Task) -> None:
+        """Hand on what came of a task and count the rest as cut off by the end."""
+        self.deliver(task.records)
+        self.counters.cut_off(len(task.todo))
+        self.settle(task)
+
+    # --- taking samples, on the app's threads -----------------------------------------------------------------
+
+    def submit(self, sample: Sample) -> None:
+        """Take a sample, or count why not. O(1); raises nothing that a sample or a user's function may raise."""
+        settings, open_ = self._settings, len(self._settings.metrics)
+        self.counters.accept(open_)
+        place, reason = "submit", "no_sample"
+        try:
+            sample_id = self._id(sample)
+            place, reason = "where", "where_failed"
+            chosen = settings.sampling.choose(sample, sample_id)
+            self.counters.settle("not_sampled", "not_chosen", open_ - len(chosen))
+            open_ = len(chosen)
+            if not chosen:
+                return
+            place, reason = "snapshot", "no_snapshot"
+            kept = snapshot(sample, sample_id, settings.redact)
+            place, reason = "submit", "not_started"
+            self.start()
+            self._enqueue(Task(kept, sample_id, time.time(), chosen, self._origin()))
+        except _NotTaken as why:
+            self.counters.settle(why.status, why.reason, open_)
+        except RedactionFailed as error:
+            self.counters.failed("redact", error)
+            self.counters.settle("dropped", "redaction_failed", open_)
+        except Exception as error:
+            self.failed(place, error)
+            self.counters.settle("dropped", reason, open_)
+        except BaseException:  # Ctrl-C while we wait for room
+            self.counters.settle("dropped", "interrupted", open_)
+            raise
+
+    def failed(self, place: str, error: BaseException) -> None:
+        """Count an exception in code that saw what is not redacted yet; its text is not kept then."""
+        if self._settings.redact is not None:
+            error = RedactedError(f"{type(error).__name__}, which may quote what is to be redacted")
+        self.counters.failed(place, error)
+
+    def _id(self, sample: Sample) -> str:
+        if not isinstance(cast("object", sample), Sample) or not isinstance(cast("object", sample.id), str | None):
+            raise _NotTaken("no_sample")
+        if self.closed:
+            raise _NotTaken("closed")
+        if sample.id and self._recent.has(sample.id):
+            raise _NotTaken("same_id", "duplicate")
+        return sample.id or secrets.token_hex(16)
+
+    def _origin(self) -> Mapping[str, str]:
+        origin: dict[str, str] = {}
+        for sink in self._with_origin:
+            try:
+                origin.update(sink.origin() or {})
+            except Exception as error:  # noqa: PERF203 - one sink's trouble is not the next one's
+                self.counters.failed(f"sink {sink.name}", error)
+        return origin
+
+    def _enqueue(self, task: Task) -> None:
+        if task.size > self._settings.max_queue_bytes:
+            raise _NotTaken("too_large")
+        if self.is_full(task) and not self.makes_room(task):
+            if not self.closed:
+                raise _NotTaken("queue_full")
+            self.counters.cut_off(len(task.todo))  # it waited for room when the monitor was closed
+            return
+        self.put(task)
+        self.counters.waiting(self.waiting())
+        if self.ended.is_set():
+            for late in self.drain():
+                self.leave(late)
+
+    def is_full(self, task: Task) -> bool:
+        """Return whether a task has to wait for room."""
+        most, most_bytes = self._settings.max_queue, self._settings.max_queue_bytes
+        return self.waiting() >= most or self.waiting_bytes() + task.size > most_bytes
+
+    def makes_room(self, task: Task) -> bool:
+        """Make room for a task, by the monitor's rule; return whether there is some."""
+        if self._settings.when_full == "drop_oldest":
+            while self.is_full(task):
+                if not (oldest := self.queue.drain(1)):
+                    return False  # those that wait are on their way to the outbox
+                self.counters.settle("dropped", "queue_full", len(oldest[0].todo))
+                oldest[0].todo.clear()
+                self.done(oldest[0])
+            return True
+        while self._settings.when_full == "block" and not self.closed:
+            if not self.is_full(task):
+                return True
+            time.sleep(LOOK)
+        return False
+
+    # --- what comes of them -----------------------------------------------------------------------------------
+
+    def settle(self, task: Task) -> None:
+        """Count what came of a task that was handed on."""
+        settled, task.settled = task.settled, []
+        for status, reason in settled:
+            self.counters.settle(status, reason)
+
+    def deliver(self, records: Sequence[Record]) -> None:
+        """Hand outcomes that no outbox has to every sink."""
+        for delivery in self.deliveries.values():
+            delivery.put([Item(None, record) for record in records])
+
+    # --- start ------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start the threads, unless they run. Where no more can be had it raises, and the next call tries again."""
+        if self._started_at is not None or not self._starting.acquire(blocking=False):
+            return  # they run, or another thread is at it
+        try:
+            if self._settings.budget is not None and self.workers.account is None:
+                ledgers = (sink.ledger() for sink in self._settings.sinks)
+                ledger = next(filter(None, ledgers), None) or MemoryLedger()
+                self.workers.account = Account(self._settings.budget, ledger)
+            if self.workers.account is not None:
+                self.workers.account.failed = partial(self.counters.failed, "budget")
+            for delivery in self.deliveries.values():
+                delivery.start()
+            self.workers.start()
+            start_thread(self._maintain, "ragstone-monitor")
+            atexit.register(_at_exit, weakref.ref(self))
+            self._started_at = time.time()
+        finally:
+            self._starting.release()
+
+    def wake(self) -> None:
+        """Let the thread that maintains the rest take a turn now."""
+        if self._bell.empty():
+            self._bell.put(None)
+
+    def _maintain(self) -> None:
+        """Take turns, look for judges that hang, and report; on a thread of its own."""
+        reported = time.monotonic()
+        while not self.ended.is_set():
+            try:
+                self.turn()
+                self.workers.check_timeouts()
+                if time.monotonic() - reported >= _SECONDS_BETWEEN_REPORTS:
+                    reported = time.monotonic()
+                    self._report()
+            except Exception as error:
+                self.counters.failed("monitor", error)
+            with suppress(Empty):
+                self._bell.get(timeout=_TICK)
+
+    # --- end --------------------------------------------------------------------------------------------------
+
+    def flush(self, timeout: float | None, *, put_off: bool = False) -> FlushResult:
+        """Wait until nothing is left to do, as `Monitor.flush` says."""
+        del put_off  # there is none without an outbox
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while not self.ended.is_set() and not self.idle():
+            if self.workers.paused or (deadline is not None and time.monotonic() >= deadline):
+                break
+            time.sleep(LOOK)
+        return self._left()
+
+    def _left(self) -> FlushResult:
+        undelivered = sum(delivery.undelivered() for delivery in self.deliveries.values())
+        return FlushResult(remaining=self.counters.remaining(), undelivered=undelivered)
+
+    def close(self, timeout: float | None) -> FlushResult:
+        """Take nothing more, do what is left while there is time, and put away the rest."""
+        with self._closing:
+            if not self.closed:
+                until = None if timeout is None else time.monotonic() + timeout
+                self.closed = True
+                if self._started_at is not None:
+                    try:
+                        self.flush(timeout)
+                    finally:  # also on Ctrl-C
+                        self._end(5.0 if until is None else min(5.0, max(0.0, until - time.monotonic())))
+        return self._left()
+
+    def at_exit(self) -> None:
+        """Put down what is left: no judge can be asked any more, and no thread started."""
+        if self.closed or self._pid != os.getpid():  # a forked child runs its parent's exit hooks, too
+            return
+        self.closed = True
+        self._end(1.0)
+        if lost := self.stats().reasons.get("dropped", {}).get("closed", 0):
+            error = RuntimeError(f"{lost} evaluations were not made: call close(), or use outbox=")
+            self.counters.failed("exit", error)
+            self.counters.log()
+
+    def _end(self, timeout: float) -> None:
+        left = self.workers.stop()
+        self.ended.set()  # before the queue is emptied: who puts something in later looks whether it is set
+        self.wake()
+        self.put_away([*left, *self.queue.drain()])
+        self.queue.end(self._settings.workers)
+        until = time.monotonic() + _JOIN_TIMEOUT
+        while (self.counters.pending() or self.workers.settling()) and time.monotonic() < until:
+            time.sleep(LOOK)  # what a thread had just taken in hand comes back
+        self._report()
+        for delivery in self.deliveries.values():
+            delivery.stop()
+        until = time.monotonic() + timeout + _SECONDS_FOR_LAST_CALL
+        for delivery in self.deliveries.values():
+            delivery.join(max(0.0, until - time.monotonic()))
+        self.counters.log()
+
+    # --- counters ---------------------------------------------------------------------------------------------
+
+    def _report(self) -> None:
+        stats = self.stats()
+        health = Health(
+            process=self._name,
+            at=time.time(),
+            started_at=self._started_at or time.time(),
+            counts={name: getattr(stats, name) for name in ("samples", "accepted", *STATUSES, "pending")},
+            reasons=stats.reasons,
+            longest_queue=stats.longest_queue,
+        )
+        for delivery in self.deliveries.values():
+            delivery.report(health)
+
+    def stats(self) -> Stats:
+        """Return the counters."""
+        stats = self.counters.stats({name: delivery.stats() for name, delivery in self.deliveries.items()})
+        account = self.workers.account
+        ledger = 0 if account is None else min(stats.pending, len(account.waiting))
+        reasons = {**stats.reasons, "pending": {"ledger": ledger}} if ledger else stats.reasons
+        return replace(stats, in_hand=self.workers.in_hand(), queued_bytes=self.waiting_bytes(), reasons=reasons)
+
+
+def _at_exit(reference: "weakref.ref[Pipeline]") -> None:
+    if (pipeline := reference()) is not None:
+        pipeline.at_exit()
