@@ -62,7 +62,7 @@ class MonitorCallbackHandler(BaseCallbackHandler):
         **kwargs: Any,  # noqa: ANN401, ARG002 - as BaseCallbackHandler has it
     ) -> str:
         """Open an event of a run under way, or begin one."""
-        with self._recorder.guard():
+        with self._recorder.guard:
             parent = self._recorder.runs.get(parent_id)
             if parent is not None:
                 self._recorder.runs.start(event_id, parent)
@@ -82,7 +82,7 @@ class MonitorCallbackHandler(BaseCallbackHandler):
         **kwargs: Any,  # noqa: ANN401, ARG002 - as BaseCallbackHandler has it
     ) -> None:
         """Close an event, and take the answer if it began a run."""
-        with self._recorder.guard():
+        with self._recorder.guard:
             # Events stay until their run ends: after an exception that was caught, LlamaIndex takes one that has ended
             # for the parent of what comes next.
             run = self._recorder.runs.get(event_id)

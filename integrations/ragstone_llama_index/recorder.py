@@ -1,8 +1,7 @@
 """From what happens in an app to samples: used by the handler of spans and by that of legacy callbacks alike."""
 
 import asyncio
-from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +39,21 @@ class AppSample(OpenSample):
     error: BaseException | None = None  # what was raised last beneath the root
 
 
+class _Guard:
+    """A context out of which nothing is raised into the app. Not `contextmanager`: it is entered for each span."""
+
+    def __init__(self, monitor: "Monitor") -> None:
+        self._monitor = monitor
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
+        if isinstance(error, Exception):
+            self._monitor.failed(_SOURCE, error)
+        return isinstance(error, Exception)
+
+
 class Recorder:
     """Makes one sample of each run, or tells the monitor why there is none.
 
@@ -52,20 +66,13 @@ class Recorder:
         self.monitor = monitor
         self.mode = check_mode(mode)
         self.runs = RunTree[AppSample]()
+        self.guard = _Guard(monitor)
 
     def __deepcopy__(self, memo: object) -> "Recorder":
         return self  # LlamaIndex' objects may be copied with all that they hold; the runs under way are the same
 
     def __reduce__(self) -> tuple[object, ...]:
         return Recorder, (self.monitor, self.mode)
-
-    @contextmanager
-    def guard(self) -> Generator[None, None, None]:
-        """Let nothing that is raised in here out into the app."""
-        try:
-            yield
-        except Exception as error:
-            self.monitor.failed(_SOURCE, error)
 
     def begin(self, id_: str, sample: AppSample | None) -> None:
         """Open a root; None: what happens beneath it is of no interest."""
@@ -156,7 +163,7 @@ class Recorder:
         pieces: list[Any] = []
 
         def ended(error: BaseException | None) -> None:
-            with self.guard():
+            with self.guard:
                 if error is None:
                     self._submit(sample, contexts, join(pieces))
                 elif isinstance(error, GeneratorExit):

@@ -144,7 +144,7 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
         **kwargs: Any,  # noqa: ANN401, ARG002
     ) -> None:
         """Open a span of a run under way, or begin one."""
-        with self.recorder.guard():
+        with self.recorder.guard:
             if tags is None:  # workflows do not pass them
                 tags = active_instrument_tags.get()
             if JUDGE_TAG in tags:
@@ -169,9 +169,11 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
         **kwargs: Any,  # noqa: ANN401, ARG002
     ) -> None:
         """Close a span, and take the answer if it began a run."""
-        with self.recorder.guard():
+        with self.recorder.guard:
             run, sample = self.recorder.runs.end(id_)
             kind = _kind(id_, instance)
+            if kind is None:
+                return
             if kind == "writing":
                 self.recorder.written(instance)
             if sample is not None:
@@ -188,7 +190,7 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
         **kwargs: Any,  # noqa: ANN401, ARG002
     ) -> None:
         """Close a span that was left by an exception. What a call retrieved before it failed still counts."""
-        with self.recorder.guard():
+        with self.recorder.guard:
             run, sample = self.recorder.runs.end(id_)
             kind = _kind(id_, instance)
             if kind == "writing" and err is not None:
@@ -204,7 +206,7 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
         name = id_[: -_UUID - 1]
         wanted = self.where is None
         if self.where is not None:
-            with self.recorder.guard():  # the user's function; what it cannot decide is left alone
+            with self.recorder.guard:  # the user's function; what it cannot decide is left alone
                 wanted = self.where(instance, name)
         if not wanted:
             return None
@@ -224,7 +226,7 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
         else:
             self.recorder.failed(sample, sample.error)
 
-    def _take_contexts(self, sample: AppSample, run: Run[AppSample], kind: _Kind | None, result: object) -> None:
+    def _take_contexts(self, sample: AppSample, run: Run[AppSample], kind: _Kind, result: object) -> None:
         """Take what a call within a run returned: the outermost retriever, an inner engine after its reranking."""
         mode = self.recorder.mode
         if kind == "retrieval":
