@@ -49,9 +49,10 @@ class _Guard:
         pass
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
-        if isinstance(error, Exception):
-            self._monitor.failed(_SOURCE, error)
-        return isinstance(error, Exception)
+        if not isinstance(error, Exception):
+            return False
+        self._monitor.failed(_SOURCE, error)
+        return True
 
 
 class Recorder:

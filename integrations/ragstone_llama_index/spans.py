@@ -171,15 +171,13 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
         """Close a span, and take the answer if it began a run."""
         with self.recorder.guard:
             run, sample = self.recorder.runs.end(id_)
-            kind = _kind(id_, instance)
-            if kind is None:
-                return
+            kind = _kind(id_, instance) if run is None else run.kind
             if kind == "writing":
                 self.recorder.written(instance)
-            if sample is not None:
+            elif sample is not None:
                 self._take_answer(sample, instance, result)
-            elif run is not None and run.root.sample is not None:
-                self._take_contexts(run.root.sample, run, kind, result)
+            elif kind and run is not None and run.root.sample is not None:
+                self._take_contexts(run.root.sample, run, result)
 
     def span_drop(
         self,
@@ -192,12 +190,12 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
         """Close a span that was left by an exception. What a call retrieved before it failed still counts."""
         with self.recorder.guard:
             run, sample = self.recorder.runs.end(id_)
-            kind = _kind(id_, instance)
+            kind = _kind(id_, instance) if run is None else run.kind
             if kind == "writing" and err is not None:
                 self.recorder.written(instance, err)
-            if sample is not None:
+            elif sample is not None:
                 self.recorder.failed(sample, err)
-            elif kind is None and run is not None and run.root.sample is not None:
+            elif not kind and run is not None and run.root.sample is not None:
                 run.root.sample.error = err  # that of a workflow's step comes last
 
     def _sample(
@@ -226,14 +224,14 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
         else:
             self.recorder.failed(sample, sample.error)
 
-    def _take_contexts(self, sample: AppSample, run: Run[AppSample], kind: _Kind, result: object) -> None:
+    def _take_contexts(self, sample: AppSample, run: Run[AppSample], result: object) -> None:
         """Take what a call within a run returned: the outermost retriever, an inner engine after its reranking."""
         mode = self.recorder.mode
-        if kind == "retrieval":
+        if run.kind == "retrieval":
             self.recorder.retrieve(run, texts_of(nodes_in(result), mode))
-        elif kind == "synthesis":
+        elif run.kind == "synthesis":
             self.recorder.synthesize(run, nodes_in(result))
-        elif kind == "entry":
+        elif run.kind == "entry":
             contexts = contexts_of(answer_in(result), lambda: self.recorder.contexts(sample, run), mode)
             self.recorder.retrieve(run, contexts)
 
