@@ -1,11 +1,10 @@
 """Where a monitor's outcomes go: databases, files, OpenTelemetry, a function of yours."""
 
 from ragstone.store.base import CallableSink, Health, Sink
+from ragstone.store.database import SQLiteSink, SQLSink
 from ragstone.store.jsonl import JSONLSink
 from ragstone.store.otel import OpenTelemetrySink
 from ragstone.store.record import Record
-from ragstone.store.sql import SQLSink
-from ragstone.store.sqlite import SQLiteSink
 
 __all__ = [
     "CallableSink",

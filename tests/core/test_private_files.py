@@ -92,7 +92,7 @@ def files_of_a_provider(place):
 LEFT = """
 journal.db report.csv report.html report.json report.parquet
 outbox.db outbox.db-shm outbox.db-wal outbox.db.owners/ outbox.db.owners/OWNER
-sink.db sink.db-shm sink.db-wal sink.jsonl sql.db
+sink.db sink.db-shm sink.db-wal sink.jsonl sql.db sql.db-shm sql.db-wal
 runs/ runs/first/ runs/first/journal.db runs/first/journal.db-shm runs/first/journal.db-wal
 runs/first/requests-00001.jsonl runs/first/state.json runs/first/lock
 chunks/ chunks/WORKER.outcomes

@@ -41,23 +41,6 @@ def test_files_that_are_no_database_of_ours(tmp_path):
         with pytest.raises(ResultsError, match=r"a.db: (holds no results: |is no ragstone database: |cannot be read)"):
             report_page(path)
         assert path.read_bytes() == content
-    path.unlink()
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE TABLE outcomes (a)")
-    with pytest.raises(ResultsError, match="is no ragstone database"):
-        report_page(path)
-
-
-def versions(path, version, oldest_writer):
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("UPDATE ragstone_schema SET version = ?, oldest_writer = ?", (version, oldest_writer))
-        connection.commit()
-
-
-def test_a_newer_schema_that_this_version_cannot_read(path):
-    versions(path, 7, 5)
-    with pytest.raises(ResultsError, match=r"newer ragstone \(its schema is version 7, this one knows 1\); upgrade"):
-        report_page(path)
 
 
 def test_a_writer_at_work_is_neither_waited_for_nor_stopped(path):
@@ -88,12 +71,6 @@ def test_all_that_is_read_is_of_one_moment(tmp_path, request, kind):
     sink.close()
 
 
-def test_a_url_of_sqlite(path, tmp_path):
-    plain = path.rename(tmp_path / "a b.db")
-    for url in (f"sqlite:///{plain}", f"sqlite+pysqlite:///{tmp_path}/a%20b.db?timeout=5"):
-        assert len(list(open_results(url).records())) == 20
-
-
 def test_postgresql_says_the_same(postgres, tmp_path):
     given = list(records(40))
     url = postgres.url(postgres.new_database())
@@ -113,7 +90,7 @@ def test_postgresql_says_the_same(postgres, tmp_path):
 
 def test_a_server_that_does_not_answer():
     pytest.importorskip("psycopg")
-    with pytest.raises(ResultsError, match=r"postgresql\+psycopg://me@127.0.0.1:1/rag: cannot be read: ") as raised:
+    with pytest.raises(ResultsError, match=r"postgresql\+psycopg://me@127.0.0.1:1/rag: .* failed") as raised:
         report_page("postgresql+psycopg://me:secret@127.0.0.1:1/rag")
     assert "secret" not in str(raised.value)
 
@@ -147,13 +124,15 @@ def change(path, sql, *values):
         connection.commit()
 
 
-LOST = [("value", "high"), ("value", float("inf")), ("value", None), ("value", 1e308), ("status", "odd")]
+LOST = [
+    ("value", "high"), ("value", float("inf")), ("value", None), ("status", "odd"), ("submitted_at", 1e18),
+    ("scored_at", "noon"), ("rate", "half"), ("input_tokens", "many"), ("passed", 7), ("verdicts", "{"),
+    ("verdicts", '[{"id": 1}]'), ("judge", b"\xff"), ("verdicts", "[" * 100_000), ("breakdown", "[1]"),
+    ("breakdown", '{"a": "b", "c": NaN}'), ("suspected", "[[]]"), ("sample_id", b"\x00\xff"),
+]  # fmt: skip
 KEPT = [
-    ("submitted_at", 1e18), ("scored_at", "noon"), ("rate", 0), ("rate", "half"), ("rate", 1e-320), ("llm_calls", -3),
-    ("input_tokens", "many"), ("passed", 7), ("verdicts", "{"), ("verdicts", '[{"id": 1}]'), ("judge", b"\xff"),
-    ("verdicts", "[" * 100_000), ("breakdown", "[1]"), ("breakdown", '{"a": "b", "c": NaN}'), ("sample", "[]"),
-    ("sample", '{"response": 5}'), ("sample", '{"response": "\\ud83d \\u0000"}'), ("suspected", "[[]]"),
-    ("sample_id", b"\x00\xff"), ("detail", b"\xff\xfe"),
+    ("detail", b"\xff\xfe"), ("rate", 0), ("rate", 1e-320), ("llm_calls", -3), ("sample", "[]"), ("sample", '{"response": 5}'),
+    ("sample", '{"response": "\\ud83d \\u0000"}'),
 ]  # fmt: skip
 
 
@@ -165,9 +144,9 @@ def test_what_a_hand_has_changed_stops_nothing(tmp_path):
         change(path, f"UPDATE outcomes SET {column} = ? WHERE sample_id = ?", value, record.sample_id)
     change(path, "UPDATE health SET counts = '[', reasons = '{\"dropped\": 5}', longest_queue = 'x', started_at = 'y'")
     whole = Report.load(path)
-    summary, other = whole.aggregates()  # one has another judge
-    assert (summary.scored + 1, summary.total + other.total) == (len(KEPT), len(KEPT))
-    assert whole.notes == ("5 row(s) hold no outcome that can be read and were left out",)
+    (summary,) = whole.aggregates()
+    assert (summary.scored, summary.total) == (len(KEPT), len(KEPT))
+    assert whole.notes == (f"{len(LOST)} row(s) hold no outcome that can be read and were left out",)
     assert sum(each.n for each in summary.spread.bins()) == summary.scored
     assert 0 <= summary.mean <= 1
     assert whole.html().count("</section>") == 5

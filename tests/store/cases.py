@@ -11,7 +11,6 @@ from ragstone import Sample, Score, Unscored, Usage, Verdict
 from ragstone.plain import clean_key, restore_text
 from ragstone.sinks import CallableSink, JSONLSink, OpenTelemetrySink, Record, Sink, SQLiteSink, SQLSink
 from ragstone.store import otel as semconv
-from ragstone.store.record import decode
 
 KINDS = ("sqlite", "sql_sqlite", "postgres", "jsonl", "call", "otel")
 
@@ -29,6 +28,16 @@ class Case(NamedTuple):
     sink: Sink
     read: Callable[[], list[Kept]]
     query: Callable[[str], list[tuple]] | None = None
+    source: str = ""  # as `open_results` takes it
+
+    def execute(self, statement: str) -> None:
+        """Change a database behind the sink's back."""
+        if self.kind == "postgres":
+            with _postgres(self.source) as connection:
+                connection.execute(statement)
+        else:
+            with closing(sqlite3.connect(self.source.removeprefix("sqlite:///"))) as connection, connection:
+                connection.execute(statement)
 
     @property
     def keyed(self) -> bool:
@@ -60,23 +69,23 @@ def with_metadata(metadata: dict[str, Any]) -> Record:
 
 
 def make_case(kind: str, folder: Path, url: str | None = None) -> Case:
+    path = folder / f"{kind}.db"
     if kind == "sqlite":
-        sink: Sink = SQLiteSink(folder / "ragstone.db")
-        return _tables(kind, sink, _sqlite_query(folder / "ragstone.db"))
+        return _tables(kind, SQLiteSink(path), _sqlite_query(path), str(path))
     if kind == "sql_sqlite":
-        return _tables(kind, SQLSink(f"sqlite:///{folder / 'sql.db'}"), _sqlite_query(folder / "sql.db"))
+        return _tables(kind, SQLSink(f"sqlite:///{path}"), _sqlite_query(path), f"sqlite:///{path}")
     if kind == "postgres":
         assert url is not None
-        return _tables(kind, SQLSink(url), _postgres_query(url))
+        return _tables(kind, SQLSink(url), _postgres_query(url), url)
     if kind == "jsonl":
         return Case(kind, JSONLSink(folder / "outcomes.jsonl"), lambda: _lines(folder / "outcomes.jsonl"))
     if kind == "call":
-        found: list[Record] = []
-        return Case(kind, CallableSink(found.extend), lambda: [_kept(record) for record in found])
+        records: list[Record] = []
+        return Case(kind, CallableSink(records.extend), lambda: [_kept(record) for record in records])
     return _otel(kind)
 
 
-def _tables(kind: str, sink: Sink, query: Callable[[str], list[tuple]]) -> Case:
+def _tables(kind: str, sink: Sink, query: Callable[[str], list[tuple]], source: str) -> Case:
     def read() -> list[Kept]:
         rows = query("SELECT sample_id, reason, sample FROM outcomes ORDER BY sample_id")
         return [
@@ -84,7 +93,7 @@ def _tables(kind: str, sink: Sink, query: Callable[[str], list[tuple]]) -> Case:
             for name, reason, sample in rows
         ]
 
-    return Case(kind, sink, read, query)
+    return Case(kind, sink, read, query, source)
 
 
 def _sqlite_query(path: Path) -> Callable[[str], list[tuple]]:
@@ -97,12 +106,16 @@ def _sqlite_query(path: Path) -> Callable[[str], list[tuple]]:
 
 def _postgres_query(url: str) -> Callable[[str], list[tuple]]:
     def query(statement: str) -> list[tuple]:
-        import psycopg
-
-        with psycopg.connect(url.replace("+psycopg", "")) as connection:
+        with _postgres(url) as connection:
             return connection.execute(statement).fetchall()
 
     return query
+
+
+def _postgres(url: str) -> Any:
+    import psycopg
+
+    return psycopg.connect(url.replace("+psycopg", ""))
 
 
 def _lines(path: Path) -> list[Kept]:
@@ -113,7 +126,6 @@ def _lines(path: Path) -> list[Kept]:
         value = json.loads(line, parse_constant=_refuse)
         sample = value.get("sample")
         found.append(Kept(value["id"], value["reason"], sample and sample["metadata"]))
-        assert decode(line).sample_id == value["id"]
     return found
 
 

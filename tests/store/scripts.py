@@ -23,6 +23,32 @@ def record(sample_id, text="x"):
     return Record(sample_id=sample_id, outcome=outcome, judge="j", submitted_at=1.0, scored_at=2.0)
 """
 
+DISK = """
+import resource
+sink.write([record("before")])
+soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+size = max(path.stat().st_size for path in sink.path.parent.iterdir())
+resource.setrlimit(resource.RLIMIT_FSIZE, (size + 100_000, hard))
+batch = [record(f"run-{i}", "x" * 1000) for i in range(500)]
+for _ in range(3):
+    try:
+        sink.write(batch)
+    except Exception as error:
+        print(type(error).__name__, "room" in str(error))
+resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+sink.write([record("after")])
+"""
+
+ENDLESS = """
+ready()
+i = 0
+while True:
+    sink.write([record(f"{number}-{i}-{j}", "x" * 500) for j in range(5)])
+    i += 1
+    if i == 20:
+        print("going", flush=True)
+"""
+
 
 def start(script: str, sink: Sink, number: int = 0) -> subprocess.Popen:
     """Start a script with the sink, as it comes out of a pickle, as `sink`, and its number as `number`."""

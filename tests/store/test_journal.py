@@ -318,13 +318,10 @@ def test_who_puts_waits_when_too_much_waits(path):
         assert all(map(reading.outcome, put))
 
 
-def test_a_newer_version_is_left_alone_also_when_it_comes_while_in_use(path):
-    journal = Journal(path)
+def test_a_newer_version_is_left_alone(path):
+    Journal(path).close()
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA user_version = 3")
-    journal.put_outcome("key", score())
-    with pytest.raises(JournalError, match="made by a newer ragstone"):
-        journal.close()
     before = path.read_bytes()
     with pytest.raises(JournalError, match=r"made by a newer ragstone .*; upgrade"):
         Journal(path)

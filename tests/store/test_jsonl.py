@@ -12,8 +12,7 @@ from ragstone.store.record import decode
 
 from ..support.programs import finish  # noqa: TID252 - under importlib mode tests are no package
 from .cases import score, unscored
-from .scripts import run_together, start
-from .test_sqlite import DISK, ENDLESS
+from .scripts import DISK, ENDLESS, run_together, start
 
 
 @pytest.fixture

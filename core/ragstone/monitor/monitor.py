@@ -108,7 +108,7 @@ class Monitor:
         if not by_key:
             raise ValueError("metrics: is empty; pass metrics, such as ContextRelevancy(llm=...)")
         if sinks is None:
-            from ragstone.store.sqlite import SQLiteSink
+            from ragstone.store.database import SQLiteSink
 
             sinks = SQLiteSink()
         by_name = _by_key("sinks", sinks, Sink, _sink_name, "sinks of ragstone.sinks, such as SQLiteSink(PATH)")

@@ -15,7 +15,7 @@ from ragstone.errors import describe
 from ragstone.judge import LLMReply
 from ragstone.outcome import Outcome
 from ragstone.store.record import encode_outcome, encode_reply
-from ragstone.store.sqlite_file import Kind, MarkedFile
+from ragstone.store.sqlite_file import Kind, SqliteFile
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ _KIND = Kind(
 )
 
 
-class JournalFile(MarkedFile):
+class JournalFile(SqliteFile):
     """One way into a journal's file.
 
     Args:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragstone.store.base import Sink, SinkError
-from ragstone.store.private_files import wrong_place
+from ragstone.store.private_files import explain
 from ragstone.store.record import encode
 
 if TYPE_CHECKING:
@@ -65,14 +65,8 @@ class JSONLSink(Sink):
             with _opened(self.path) as file:
                 _append(file, lines)
         except OSError as error:
-            raise SinkError(f"{self.path}: {self._explain(error)}") from error
-
-    def _explain(self, error: OSError) -> str:
-        place = wrong_place(self.path, "outcomes.jsonl")
-        return (
-            place
-            or f"cannot be written ({error.strerror or error}); is it writable for this process, and is there room?"
-        )
+            problem = explain(self.path, f"cannot be written ({error.strerror or error})", "outcomes.jsonl")
+            raise SinkError(f"{self.path}: {problem}") from error
 
 
 @contextmanager

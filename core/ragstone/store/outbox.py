@@ -17,7 +17,7 @@ from pathlib import Path
 from ragstone.store.owner import Owner
 from ragstone.store.pending import Pending
 from ragstone.store.record import Record, decode, encode
-from ragstone.store.sqlite_file import Kind, MarkedFile
+from ragstone.store.sqlite_file import Kind, SqliteFile
 
 __all__ = ["Contents", "Outbox", "OutboxError"]
 
@@ -86,7 +86,7 @@ class Outbox:
     """
 
     def __init__(self, path: Path) -> None:
-        self._file = MarkedFile(path, _KIND, _PATIENCE, explain=False)
+        self._file = SqliteFile(path, _KIND, _PATIENCE, explain=False)
         self._current: sqlite3.Connection | None = None
         with self._file.transaction():
             pass

@@ -78,25 +78,24 @@ def make_private_folder(path: Path) -> None:
     path.mkdir(mode=0o700, exist_ok=True)
 
 
-def wrong_place(path: Path, example: str) -> str | None:
-    """Return what is wrong with where the file is, and what to do; None where it is not the place.
+def explain(path: Path, problem: str, example: str) -> str:
+    """Return why a file cannot be opened or written, and what to do.
 
     Args:
         path: The file.
+        problem: What the system says.
         example: A usual name for such a file.
 
     Example:
-        >>> print(wrong_place(Path("/no/such/folder/ragstone.db"), "ragstone.db"))
+        >>> print(explain(Path("/no/such/folder/ragstone.db"), "unable to open", "ragstone.db"))
         there is no folder /no/such/folder; make it, or name another file
     """
-    try:
+    with suppress(OSError):  # a folder above it may not be entered
         if path.is_dir():
             return f"is a folder; name a file in it, such as {path / example}"
         if not path.parent.is_dir():
             return f"there is no folder {path.parent}; make it, or name another file"
-    except OSError as error:  # a folder above it may not be entered
-        return f"cannot be reached ({error.strerror}); its folders must be open to this process"
-    return None
+    return f"{problem}; are it and its folder writable for this process, and is there room on the disk?"
 
 
 def _owner_only(path: str, flags: int) -> int:

@@ -7,26 +7,37 @@ pair, which a judge may write, stands in it as JSON's `\ud83d`.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from math import isfinite
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
+import pydantic_core
 from pydantic import Field, TypeAdapter
 
 from ragstone.judge import LLMReply
-from ragstone.outcome import Outcome, Score, Unscored
-from ragstone.plain import to_plain
+from ragstone.outcome import Outcome, Score, Unscored, Usage
+from ragstone.plain import clean_integer, clean_key, clean_real, clean_text, to_json, to_plain
 from ragstone.sample import Sample
 
 _Place = Annotated[int, Field(ge=0, lt=1 << 62)]
+_Time = Annotated[float, Field(ge=0, le=253_402_300_799)]  # the end of the year 9999: what a calendar can show
 _NOT_FINAL = frozenset({"judge_error", "timeout", "cancelled", "over_budget"})
 _DAMAGE = (AttributeError, KeyError, TypeError, RecursionError)
 _KINDS: Mapping[str, tuple[type[Score] | type[Unscored], frozenset[str]]] = {
     "scored": (Score, frozenset(Score.model_fields)),
     "unscored": (Unscored, frozenset(Unscored.model_fields)),
 }
+
+COLUMNS = {
+    "sample_id": "key", "metric": "key", "version": "key", "status": "text", "value": "real", "passed": "integer",
+    "reason": "text", "detail": "text", "breakdown": "json", "verdicts": "json", "judge": "text",
+    "submitted_at": "real", "scored_at": "real", "rate": "real", "chosen_by": "text", "llm_calls": "integer",
+    "embed_calls": "integer", "input_tokens": "integer", "output_tokens": "integer", "seconds": "real",
+    "trace_id": "text", "span_id": "text", "sample": "json", "suspected": "json",
+}  # fmt: skip
+"""The columns of a record in a database, and the kind of each. Times are in seconds since 1970 (UTC)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +72,8 @@ class Record:
     judge: str = ""
     row: _Place = 0
     draw: _Place = 0
-    submitted_at: float = 0.0
-    scored_at: float = 0.0
+    submitted_at: _Time = 0.0
+    scored_at: _Time = 0.0
     rate: float = 1.0
     chosen_by: str = "rate"
     origin: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -132,6 +143,60 @@ def record_of(values: Mapping[str, object]) -> Record:
         raise ValueError(f"no record: {type(error).__name__}: {error}") from None
 
 
+def to_row(record: Record) -> dict[str, str | float | int | None]:
+    """Return a record as a row of a database; what there is none of is NULL.
+
+    Example:
+        >>> row = to_row(Record("a", Unscored(metric="demo", reason="timeout", detail="after 30 s", version="1")))
+        >>> row["status"], row["value"], row["reason"], row["detail"]
+        ('unscored', None, 'timeout', 'after 30 s')
+    """
+    values: dict[str, Any] = {name: getattr(record, name) for name in _OPTIONAL if name in COLUMNS}
+    values |= {**dict(record.outcome), **dict(record.outcome.usage), "sample_id": record.sample_id}
+    values |= {"status": _status(record.outcome)} | {name: record.origin.get(name) for name in ("trace_id", "span_id")}
+    return {
+        name: None if values.get(name) in (None, ()) else _CELLS[kind](values[name]) for name, kind in COLUMNS.items()
+    }
+
+
+def _json_cell(value: object) -> str:
+    if not isinstance(value, Sample):  # whose metadata may be of any kind
+        with suppress(ValueError):  # half a surrogate pair
+            return pydantic_core.to_json(value).decode()
+    return to_json(value)
+
+
+_CELLS: Mapping[str, Callable[[Any], str | float | int]] = {
+    "key": clean_key,
+    "text": clean_text,
+    "json": _json_cell,
+    "real": clean_real,
+    "integer": clean_integer,
+}
+
+
+def from_row(row: Mapping[str, object], place: int) -> Record:
+    """Return the record of a database's row.
+
+    Args:
+        row: Its columns; some may be left out.
+        place: What becomes `Record.row`.
+
+    Raises:
+        ValueError: A hand has changed it.
+    """
+    try:
+        values = {
+            name: json.loads(cast("str", cell)) if COLUMNS[name] == "json" else cell
+            for name, cell in row.items()
+            if cell is not None
+        }
+    except (TypeError, RecursionError) as error:
+        raise ValueError(f"no record: {error}") from None
+    usage = {name: row[name] for name in Usage.model_fields}
+    return record_of({**values, "id": row["sample_id"], "row": place, "usage": usage})
+
+
 def encode_outcome(outcome: Outcome) -> str:
     """Return an outcome as JSON: the part of a record that a journal keeps. Never raises.
 
@@ -140,8 +205,7 @@ def encode_outcome(outcome: Outcome) -> str:
         >>> decode_outcome(encode_outcome(score)) == score
         True
     """
-    status = "scored" if isinstance(outcome, Score) else "unscored"
-    return f'{{"status":"{status}",{_outcome_json(outcome)[1:]}'
+    return f'{{"status":"{_status(outcome)}",{_outcome_json(outcome)[1:]}'
 
 
 def decode_outcome(text: str | bytes) -> Outcome:
@@ -208,6 +272,10 @@ def sample_fields(sample: Sample, *, texts: bool = True) -> dict[str, object]:
     """Return the fields of a sample that were set, or its id and metadata alone."""
     kept = sample.model_fields_set if texts else sample.model_fields_set & {"id", "metadata"}
     return {name: getattr(sample, name) for name in type(sample).model_fields if name in kept}
+
+
+def _status(outcome: Outcome) -> str:
+    return "scored" if isinstance(outcome, Score) else "unscored"
 
 
 def _outcome(values: Mapping[str, object]) -> Outcome:

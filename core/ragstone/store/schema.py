@@ -1,252 +1,100 @@
-"""The tables of a results database, how they came about, and their rows: for SQLite and every other database alike.
+"""The tables of a results database, in the SQL that SQLite and PostgreSQL both know."""
 
-A database says in `ragstone_schema` which migrations it has seen (`version`) and the lowest version whose programs may
-still write to it (`oldest_writer`). A program migrates an older database, writes to a newer one as long as that
-still takes its rows, and refuses otherwise. So programs of several versions can share one database.
-"""
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import unquote
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from ragstone.store.base import SinkError
+from ragstone.store.record import COLUMNS
+from ragstone.store.sqlite_file import Kind
 
-from ragstone.outcome import Score
-from ragstone.plain import clean_integer, clean_key, clean_real, clean_text, to_json
-from ragstone.store.base import Health, SinkError
+VERSION = 1
+"""Of the tables. A database of another version is refused."""
 
-if TYPE_CHECKING:
-    from ragstone.store.record import Record
-
-Value = str | float | int | None
-Row = Mapping[str, Value]
-Kind = Literal["key", "text", "real", "integer"]
-
-
-class Column(NamedTuple):
-    """A column: "key" is a short text that may be part of a key; `null` says that it may be empty."""
-
-    name: str
-    kind: Kind
-    null: bool = False
-
-
-class Table(NamedTuple):
-    """A table with the columns of its primary key."""
-
-    name: str
-    columns: tuple[Column, ...]
-    key: tuple[str, ...] = ()
-
-
-class Index(NamedTuple):
-    """An index."""
-
-    name: str
-    table: str
-    columns: tuple[str, ...]
-
-
-class AddColumn(NamedTuple):
-    """A column that a table gets later. It may be empty: older programs do not fill it."""
-
-    table: str
-    column: Column
-
-
-class Migration(NamedTuple):
-    """What leads from one version to the next.
-
-    Attributes:
-        steps: What is made, in order.
-        oldest_writer: The lowest version whose programs can still write afterwards.
-    """
-
-    steps: tuple[Table | Index | AddColumn, ...]
-    oldest_writer: int
-
-
-VERSIONS = Table("ragstone_schema", (Column("version", "integer"), Column("oldest_writer", "integer")))
-"""One row; made with the first migration."""
-
-OUTCOMES = Table(
-    "outcomes",
-    (
-        Column("sample_id", "key"),
-        Column("metric", "key"),
-        Column("version", "key"),
-        Column("status", "text"),  # scored, unscored
-        Column("value", "real", null=True),
-        Column("passed", "integer", null=True),  # 0, 1
-        Column("reason", "text"),
-        Column("detail", "text"),
-        Column("breakdown", "text"),  # JSON
-        Column("verdicts", "text"),  # JSON
-        Column("judge", "text"),
-        Column("submitted_at", "real"),  # seconds since 1970 (UTC), as all times here
-        Column("scored_at", "real"),
-        Column("rate", "real"),
-        Column("chosen_by", "text"),
-        Column("llm_calls", "integer"),
-        Column("embed_calls", "integer"),
-        Column("input_tokens", "integer", null=True),
-        Column("output_tokens", "integer", null=True),
-        Column("seconds", "real"),
-        Column("trace_id", "text", null=True),
-        Column("span_id", "text", null=True),
-        Column("sample", "text", null=True),  # JSON; only where texts are stored
-        Column("suspected", "text", null=True),  # JSON; only where something is
-    ),
-    key=("sample_id", "metric", "version"),
+Row = Mapping[str, str | float | int | None]
+Query = Callable[[str, Row], Iterable[tuple[Any, ...]]]
+_TYPES = {"key": "TEXT NOT NULL", "text": "TEXT", "json": "TEXT", "real": "DOUBLE PRECISION", "integer": "BIGINT"}
+_OUTCOMES = ", ".join(f"{name} {_TYPES[kind]}" for name, kind in COLUMNS.items())
+TABLES = (
+    f"CREATE TABLE outcomes ({_OUTCOMES}, PRIMARY KEY (sample_id, metric, version))",
+    "CREATE INDEX outcomes_by_time ON outcomes (metric, submitted_at)",
+    "CREATE TABLE health (process TEXT PRIMARY KEY, at DOUBLE PRECISION, started_at DOUBLE PRECISION, counts TEXT, "
+    "reasons TEXT, longest_queue BIGINT)",
+    "CREATE TABLE spending (name TEXT NOT NULL, starts_at BIGINT NOT NULL, amount DOUBLE PRECISION NOT NULL, "
+    "PRIMARY KEY (name, starts_at))",
 )
-HEALTH = Table(
-    "health",
-    (
-        Column("process", "key"),
-        Column("at", "real"),
-        Column("started_at", "real"),
-        Column("counts", "text"),  # JSON
-        Column("reasons", "text"),  # JSON
-        Column("longest_queue", "integer"),
-    ),
-    key=("process",),
-)
-SPENDING = Table(
-    "spending",
-    (Column("name", "key"), Column("starts_at", "integer"), Column("amount", "real")),
-    key=("name", "starts_at"),
-)
-
-MIGRATIONS = (
-    Migration(
-        steps=(OUTCOMES, Index("outcomes_by_time", "outcomes", ("metric", "submitted_at")), HEALTH, SPENDING),
-        oldest_writer=1,
-    ),
-)
+RESULTS = Kind(noun="results database", mark=0x72616752, version=VERSION, tables=TABLES, error=SinkError)  # "ragR"
+NOT_OURS = "is no ragstone database: a Monitor's SQLiteSink or SQLSink writes one"
 
 
-class State(NamedTuple):
-    """What a database says of itself in `ragstone_schema`."""
+class Cursor(Protocol):
+    """What a query gave."""
 
-    version: int
-    oldest_writer: int
+    def fetchall(self) -> Sequence[Any]:
+        """Return all rows."""
+        ...
 
 
-class Schema:
-    """The schema that a program of some version knows.
+class Connection(Protocol):
+    """A connection inside a transaction, as sqlite3 has it. Parameters are named: `:name`."""
 
-    Args:
-        migrations: All that there were up to then, the first one first.
+    def execute(self, sql: str, parameters: Row = ..., /) -> Cursor:
+        """Execute a statement."""
+        ...
 
-    Attributes:
-        state: What a database says of itself when it has seen all of them.
+    def executemany(self, sql: str, parameters: Iterable[Row], /) -> object:
+        """Execute a statement for each row."""
+        ...
 
-    Example:
-        >>> SCHEMA.state, SCHEMA.table("health").key
-        (State(version=1, oldest_writer=1), ('process',))
-    """
 
-    def __init__(self, migrations: Sequence[Migration] = MIGRATIONS) -> None:
-        self._migrations = tuple(migrations)
-        self.state = State(len(self._migrations), max(migration.oldest_writer for migration in migrations))
-        self._tables: dict[str, Table] = {}
-        for migration in migrations:
-            for step in migration.steps:
-                self._follow(step)
+class Database(Protocol):
+    """One process's way into a database. Any thread may use it."""
 
-    def _follow(self, step: Table | Index | AddColumn) -> None:
-        if isinstance(step, Table):
-            self._tables[step.name] = step
-        elif isinstance(step, AddColumn):
-            if not step.column.null:
-                raise ValueError(f"{step.table}.{step.column.name}: older programs cannot fill it; let it be empty")
-            before = self._tables[step.table]
-            self._tables[step.table] = before._replace(columns=(*before.columns, step.column))
-
-    def table(self, name: str) -> Table:
-        """Return a table as it is after all migrations."""
-        return self._tables[name]
-
-    def missing(self, state: State | None, where: str) -> tuple[Migration, ...]:
-        """Return the migrations that a database has not seen; none for one of this version or a newer one.
-
-        Args:
-            state: What it says of itself; None: it holds nothing of ragstone's.
-            where: Its name for the message.
+    def transaction(self) -> AbstractContextManager[Connection]:
+        """Do all of it or nothing.
 
         Raises:
-            SinkError: It is of a newer version that no longer takes this program's rows.
+            SinkError: The database cannot be reached, refuses, or is none that this version can write to.
         """
-        if state is None:
-            return self._migrations
-        if state.oldest_writer > self.state.version:
-            raise SinkError(
-                f"{where}: its schema is version {state.version} and takes rows from programs that know version "
-                f"{state.oldest_writer} or later; this one knows version {self.state.version}. "
-                "Upgrade ragstone here, or write to another database. Nothing was changed."
-            )
-        return self._migrations[state.version :]
+        ...
+
+    def close(self) -> None:
+        """Close the connection; the next transaction opens another."""
+        ...
 
 
-SCHEMA = Schema()
-"""The one of this release."""
-
-
-def outcome_row(record: "Record") -> dict[str, Value]:
-    """Return a record as a row of `outcomes`.
+def upsert(table: str, columns: Iterable[str], key: Sequence[str]) -> str:
+    """Return the statement that writes a row in place of the one with its key.
 
     Example:
-        >>> from ragstone import Unscored
-    >>> from ragstone.store.record import Record
-        >>> nothing = Unscored(metric="demo", reason="timeout", detail="after 30 s", version="1")
-        >>> row = outcome_row(Record("a", nothing, judge="j", scored_at=1.5))
-        >>> row["status"], row["value"], row["reason"], row["detail"]
-        ('unscored', None, 'timeout', 'after 30 s')
+        >>> upsert("t", ["a", "b"], ["a"])
+        'INSERT INTO t (a, b) VALUES (:a, :b) ON CONFLICT (a) DO UPDATE SET b = excluded.b'
     """
-    outcome = record.outcome
-    score = outcome if isinstance(outcome, Score) else None
-    usage = outcome.usage
-    return {
-        "sample_id": clean_key(record.sample_id),
-        "metric": clean_key(outcome.metric),
-        "version": clean_key(outcome.version),
-        "status": "unscored" if score is None else "scored",
-        "value": None if score is None else score.value,
-        "passed": None if score is None or score.passed is None else int(score.passed),
-        "reason": clean_text(outcome.reason),
-        "detail": "" if isinstance(outcome, Score) else clean_text(outcome.detail),
-        "breakdown": to_json({} if score is None else score.breakdown),
-        "verdicts": to_json(() if score is None else score.verdicts),
-        "judge": clean_text(record.judge),
-        "submitted_at": clean_real(record.submitted_at),
-        "scored_at": clean_real(record.scored_at),
-        "rate": clean_real(record.rate),
-        "chosen_by": clean_text(record.chosen_by),
-        "llm_calls": clean_integer(usage.llm_calls),
-        "embed_calls": clean_integer(usage.embed_calls),
-        "input_tokens": None if usage.input_tokens is None else clean_integer(usage.input_tokens),
-        "output_tokens": None if usage.output_tokens is None else clean_integer(usage.output_tokens),
-        "seconds": clean_real(usage.seconds),
-        "trace_id": _optional(record.origin.get("trace_id")),
-        "span_id": _optional(record.origin.get("span_id")),
-        "sample": None if record.sample is None else to_json(record.sample),
-        "suspected": to_json(outcome.suspected) if outcome.suspected else None,
-    }
+    names = list(columns)
+    changes = ", ".join(f"{name} = excluded.{name}" for name in names if name not in key)
+    values = ", ".join(f":{name}" for name in names)
+    insert = f"INSERT INTO {table} ({', '.join(names)}) VALUES ({values})"  # noqa: S608 - names of ours
+    return f"{insert} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changes}"
 
 
-def health_row(health: Health) -> dict[str, Value]:
-    """Return a process's counters as a row of `health`.
+def sqlite_path(url: str) -> Path | None:
+    """Return the file of a SQLite URL; None for the URL of another database.
+
+    Raises:
+        ValueError: The URL names a driver, options, or no file.
 
     Example:
-        >>> health_row(Health(process="1", at=0.0, started_at=0.0, counts={"scored": 2}))["counts"]
-        '{"scored": 2}'
+        >>> sqlite_path("sqlite:///ragstone.db").name, sqlite_path("postgresql://db.test/rag")
+        ('ragstone.db', None)
     """
-    return {
-        "process": clean_key(health.process),
-        "at": clean_real(health.at),
-        "started_at": clean_real(health.started_at),
-        "counts": to_json(health.counts),
-        "reasons": to_json(health.reasons),
-        "longest_queue": clean_integer(health.longest_queue),
-    }
-
-
-def _optional(text: str | None) -> str | None:
-    return None if text is None else clean_text(text)
+    scheme, _, rest = url.partition("://")
+    if scheme.partition("+")[0] != "sqlite":
+        return None
+    path = unquote(rest[1:])
+    if scheme != "sqlite" or rest[:1] != "/" or "?" in rest or path in ("", ":memory:"):
+        raise ValueError(
+            "url: SQLite's is sqlite:///PATH of a file: ragstone opens it itself, with no driver or option"
+        )
+    return Path(path)

@@ -1,0 +1,207 @@
+"""Outcomes, a monitor's counters and its budget's account in a database: a SQLite file, or a PostgreSQL server."""
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ragstone.plain import clean_integer, clean_key, clean_real, to_json
+from ragstone.store.base import Health, Sink
+from ragstone.store.record import COLUMNS, to_row
+from ragstone.store.schema import RESULTS, Database, Row, sqlite_path, upsert
+from ragstone.store.sqlite_file import SqliteFile
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlalchemy import URL
+
+    from ragstone.limits.budget import Entry
+    from ragstone.store.record import Record
+
+_PATIENCE = 15.0  # seconds to wait while another process holds a SQLite file
+_KEY = ("sample_id", "metric", "version")
+_WRITE = upsert("outcomes", COLUMNS, _KEY)
+_WRITE_HEALTH = upsert("health", Health.model_fields, ["process"])
+_SPEND = """
+INSERT INTO spending (name, starts_at, amount) VALUES (:name, :starts_at, :amount)
+ON CONFLICT (name, starts_at) DO UPDATE SET amount = spending.amount + excluded.amount
+"""
+_SPENT = "SELECT amount FROM spending WHERE name = :name AND starts_at = :starts_at"
+_KEPT = 2 * 86_400  # seconds after its start that a window is remembered
+
+
+class DatabaseSink(Sink):
+    """Keeps outcomes in a database."""
+
+    _database: Database
+
+    def write(self, records: "Sequence[Record]") -> None:
+        """Keep the records, all or none.
+
+        Raises:
+            SinkError: They could not be kept: the database cannot be reached, another process has held the file for 15
+                seconds, the disk is full, it is none that this version can write to. The message says which and what to
+                do, and never a password.
+        """
+        if records:
+            # In one order, so that no two processes wait for each other.
+            rows = sorted(map(to_row, records), key=lambda row: [str(row[name]) for name in _KEY])
+            with self._database.transaction() as connection:
+                connection.executemany(_WRITE, rows)
+
+    def health(self, health: Health) -> None:
+        """Keep a process's counters in place of its earlier ones.
+
+        Raises:
+            SinkError: As for `write`.
+        """
+        row: Row = {
+            "process": clean_key(health.process),
+            "at": clean_real(health.at),
+            "started_at": clean_real(health.started_at),
+            "counts": to_json(health.counts),
+            "reasons": to_json(health.reasons),
+            "longest_queue": clean_integer(health.longest_queue),
+        }
+        with self._database.transaction() as connection:
+            connection.execute(_WRITE_HEALTH, row)
+
+    def ledger(self) -> "DatabaseLedger":
+        """Return the account that all processes on this database share."""
+        return DatabaseLedger(self._database)
+
+    def close(self) -> None:
+        """Close the connection. A later `write` opens another."""
+        self._database.close()
+
+
+class SQLiteSink(DatabaseSink):
+    """Keeps outcomes in a SQLite file that any number of threads and processes on one machine may share.
+
+    The file is made at the first write. An outcome replaces the one of the same sample, metric and version.
+
+    Args:
+        path: The file. Its folder must be there.
+
+    Attributes:
+        path: The file, as an absolute path.
+        name: "sqlite:" and the path.
+
+    Raises:
+        ValueError: The path is ":memory:", which no second connection could read.
+
+    Example:
+        >>> import sqlite3, tempfile
+        >>> from ragstone import Unscored
+        >>> from ragstone.sinks import Record
+        >>> nothing = Unscored(metric="demo", reason="timeout", detail="", version="1")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     sink = SQLiteSink(Path(folder) / "ragstone.db")
+        ...     sink.write([Record("a", nothing, judge="j", scored_at=1.5)])
+        ...     sink.close()
+        ...     reader = sqlite3.connect(sink.path)
+        ...     print(reader.execute("SELECT sample_id, reason FROM outcomes").fetchall())
+        ...     reader.close()
+        [('a', 'timeout')]
+    """
+
+    def __init__(self, path: str | os.PathLike[str] = "ragstone.db") -> None:
+        if os.fspath(path) in ("", ":memory:"):
+            raise ValueError(f"path: is {os.fspath(path)!r}; name a file, such as 'ragstone.db'")
+        self.path = Path(path).absolute()
+        self.name = f"sqlite:{self.path}"
+        self._database = SqliteFile(self.path, RESULTS, _PATIENCE)
+
+    def __repr__(self) -> str:
+        return f"SQLiteSink({str(self.path)!r})"
+
+    def __reduce__(self) -> "tuple[type[SQLiteSink], tuple[Path]]":
+        return type(self), (self.path,)
+
+
+class SQLSink(DatabaseSink):
+    """Keeps outcomes in a PostgreSQL database that any number of processes and machines may share.
+
+    Needs the extra `ragstone[sql]`. Nothing is connected before the first write, which makes the tables. An outcome
+    replaces the one of the same sample, metric and version.
+
+    Args:
+        url: The database, as SQLAlchemy writes it: "postgresql+psycopg://user:password@host/name". "postgres://" and
+            "postgresql://" mean that too. Where other tables of the same names are there, let it use a schema of its
+            own: "?options=-csearch_path%3Dragstone". "sqlite:///PATH" is a SQLite file. Pickling the sink writes the
+            password down.
+
+    Attributes:
+        name: "sql:" and the URL without password and query.
+
+    Raises:
+        ImportError: SQLAlchemy or the database's driver is not installed.
+        ValueError: The URL is none, or names another database, a driver for async code, or no file.
+
+    Example:
+        >>> SQLSink("postgresql://me:secret@db.test/rag")
+        SQLSink('postgresql+psycopg://me@db.test/rag')
+    """
+
+    def __init__(self, url: "str | URL") -> None:
+        self._url = url if isinstance(url, str) else url.render_as_string(hide_password=False)
+        path = sqlite_path(self._url)
+        if path is not None:
+            self._shown = self._url
+            self._database = SqliteFile(path.absolute(), RESULTS, _PATIENCE)
+        else:
+            from ragstone.store.server import ServerDatabase, read_url, shown_url
+
+            parsed = read_url(self._url)
+            self._shown = shown_url(parsed)
+            self._database = ServerDatabase(parsed)
+        self.name = f"sql:{self._shown}"
+
+    def __repr__(self) -> str:
+        return f"SQLSink({self._shown!r})"
+
+    def __reduce__(self) -> "tuple[type[SQLSink], tuple[str]]":
+        return type(self), (self._url,)
+
+
+class _RefusedError(Exception):
+    """A limit has no room: nothing of the transaction is kept."""
+
+
+class DatabaseLedger:
+    """The account that all processes on one database share. Windows older than two days are forgotten.
+
+    Args:
+        database: The database; see `SQLiteSink.ledger`.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def spend(self, entries: "Sequence[Entry]", /) -> str | None:
+        """Enter all amounts, or none: then return the name of the limit that refused. Atomic between processes.
+
+        Raises:
+            SinkError: The database cannot be reached. Nothing is spent then.
+        """
+        if not entries:
+            return None
+        new = False
+        try:
+            with self._database.transaction() as connection:
+                # In one order everywhere, so that no two transactions wait for each other.
+                for entry in sorted(entries, key=lambda entry: (entry.name, entry.starts_at)):
+                    row: Row = {"name": entry.name, "starts_at": entry.starts_at, "amount": entry.amount}
+                    connection.execute(_SPEND, row)
+                    ((amount,),) = connection.execute(_SPENT, row).fetchall()
+                    if entry.limit is not None and amount > entry.limit:
+                        raise _RefusedError(entry.name)
+                    new = new or amount == entry.amount
+                if new:
+                    # Never a window that is spent in, whatever the clock says.
+                    oldest = min(int(time.time()), *(entry.starts_at for entry in entries)) - _KEPT
+                    connection.execute("DELETE FROM spending WHERE starts_at < :oldest", {"oldest": oldest})
+        except _RefusedError as refusal:
+            return str(refusal)
+        return None

@@ -1,0 +1,232 @@
+"""What a database keeps, beyond what every sink does: rows, all or none, versions, the budget's account."""
+
+import signal
+import sqlite3
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import closing
+
+import pytest
+
+from ragstone.limits.budget import Entry
+from ragstone.reporting import ResultsError
+from ragstone.sinks import SQLSink
+from ragstone.store.base import SinkError
+from ragstone.store.read import open_results
+from ragstone.store.record import COLUMNS
+
+from .cases import Case, score, unscored
+from .postgres import PASSWORD, QUOTED, PostgresServer
+from .scripts import run_together
+
+NOW = int(time.time()) // 60 * 60
+
+
+def ids(store: Case) -> list[str]:
+    return [kept.sample_id for kept in store.read()]
+
+
+def test_a_row(store: Case) -> None:
+    store.sink.write([score(origin={"trace_id": "t", "span_id": "s"}, rate=0.25, chosen_by="rule"), unscored("run-2")])
+    names = [name for name in COLUMNS if name != "verdicts"]
+    assert store.query(f"SELECT {', '.join(names)} FROM outcomes ORDER BY sample_id") == [
+        (
+            "run-1", "demo", "1", "scored", 0.5, 1, "1 of 2.", None, '{"a":1.0}', "judge-1", 1000.0, 1001.5, 0.25,
+            "rule", 2, 0, 90, None, 1.5, "t", "s", None, None,
+        ),
+        (
+            "run-2", "demo", "1", "unscored", None, None, "timeout", "after 30 s", None, "judge-1", 1000.0, 1001.5, 1.0,
+            "rate", 0, 0, 0, 0, 0.0, None, None, None, None,
+        ),
+    ]  # fmt: skip
+
+
+def test_all_or_none(store: Case) -> None:
+    store.sink.write([score("before")])
+    if store.kind == "postgres":
+        store.execute("ALTER TABLE outcomes ADD CONSTRAINT refuse CHECK (sample_id <> 'bad')")
+    else:
+        store.execute(
+            "CREATE TRIGGER refuse BEFORE INSERT ON outcomes WHEN NEW.sample_id = 'bad' "
+            "BEGIN SELECT RAISE(FAIL, 'refuse'); END",
+        )
+    batch = [score("a"), score("bad"), score("c"), score("before", text="the app's text")]
+    with pytest.raises(SinkError, match="refuse") as caught:
+        store.sink.write(batch)
+    assert [(kept.sample_id, kept.text) for kept in store.read()] == [("before", "1 of 2.")]
+    assert "the app's text" not in "".join(traceback.format_exception(caught.value))
+    store.execute("DROP TRIGGER refuse" if store.kind != "postgres" else "ALTER TABLE outcomes DROP CONSTRAINT refuse")
+    store.sink.write(batch)
+    assert len(store.read()) == 4
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_a_database_of_another_version_is_left_alone(store: Case, version: int) -> None:
+    store.sink.write([score("before")])
+    store.sink.close()
+    if store.kind == "postgres":
+        store.execute(f"UPDATE ragstone_schema SET version = {version}")
+    else:
+        store.execute(f"PRAGMA user_version = {version}")
+    for attempt in (
+        lambda: store.sink.write([score("late")]),
+        lambda: store.sink.ledger().spend([Entry("calls_per_day", 0, 1, 10)]),
+    ):
+        for _ in range(2):
+            with pytest.raises(SinkError, match=rf"results database version {version}, this one knows 1\); "):
+                attempt()
+    with pytest.raises(ResultsError, match=rf"results database version {version}, this one knows 1"):
+        open_results(store.source)
+    assert ids(store) == ["before"]
+
+
+def test_another_programs_tables_are_left_alone(store: Case) -> None:
+    store.execute("CREATE TABLE health (pulse INTEGER)")
+    with pytest.raises(SinkError, match="another program's"):
+        store.sink.write([score()])
+    with pytest.raises(ResultsError, match=r"another program's|is no ragstone database"):
+        open_results(store.source)
+    assert store.query("SELECT pulse FROM health") == []
+    with pytest.raises(Exception, match="outcomes"):
+        store.query("SELECT * FROM outcomes")
+
+
+def test_an_account_takes_all_or_none(store: Case) -> None:
+    ledger = store.sink.ledger()
+    entries = [Entry("calls", NOW, 1, 5), Entry("money", NOW, 0.5, 0.4), Entry("tokens", NOW, 10, None)]
+    assert ledger.spend(entries) == "money"
+    assert ledger.spend([]) is None
+    assert ledger.spend([Entry("calls", NOW, 3, 5), Entry("calls", NOW, 3, 5)]) == "calls"
+    assert store.query("SELECT * FROM spending") == []
+    assert ledger.spend([*entries[::2], Entry("money", NOW, 0.4, 0.4)]) is None
+    assert ledger.spend([Entry("money", NOW, -0.3, 0.4)]) is None  # an estimate that was too high
+    assert store.query("SELECT name, amount FROM spending ORDER BY name") == [
+        ("calls", 1.0),
+        ("money", pytest.approx(0.1)),
+        ("tokens", 10.0),
+    ]
+
+
+def test_an_account_forgets_after_two_days_but_nothing_that_it_spends_in(store: Case) -> None:
+    ledger = store.sink.ledger()
+    assert ledger.spend([Entry("calls", 60, 1, 1)]) is None  # a clock that is behind
+    assert ledger.spend([Entry("calls", 60, 1, 1), Entry("tokens", 60, 1, None)]) == "calls"
+    assert ledger.spend([Entry("tokens", 60 + 2 * 86_400, 1, None)]) is None
+    assert store.query("SELECT count(*) FROM spending") == [(2,)]
+    assert ledger.spend([Entry("tokens", 61 + 2 * 86_400, 1, None)]) is None
+    assert store.query("SELECT name, starts_at FROM spending WHERE starts_at < 100") == []
+
+
+SPENDER = """
+import time
+from ragstone.limits.budget import Entry
+
+ledger = sink.ledger()
+now = int(time.time())
+ready()
+granted = 0
+for i in range(60):
+    entries = [Entry("calls_per_day", 86_400, 1, 150), Entry("tokens_per_day", 86_400, 7, None)]
+    entries += [Entry(name, 86_400 + i % 5, 1, None) for name in "abc"]
+    if number % 2:
+        entries.reverse()  # those that lock in the order in which they come would wait for each other
+    granted += ledger.spend(entries) is None
+    if i % 10 == 0:
+        sink.write([record(f"{number}-{i}"), record("shared"), record(f"shared-{i}")][:: 1 if number % 2 else -1])
+print(granted)
+"""
+
+
+def test_four_processes_spend_exactly_the_limit(store: Case) -> None:
+    granted = [int(out) for out in run_together(SPENDER, [store.sink] * 4)]
+    assert sum(granted) == 150
+    assert store.query("SELECT amount FROM spending WHERE name = 'calls_per_day'") == [(150.0,)]
+    assert store.query("SELECT amount FROM spending WHERE name = 'tokens_per_day'") == [(1050.0,)]
+    assert len(store.read()) == 4 * 6 + 1 + 6
+
+
+def refuses(attempt: Callable[[], object]) -> None:
+    """Check that an attempt fails, and shows no password."""
+    with pytest.raises(SinkError, match="postgresql") as caught:
+        attempt()
+    shown = "".join(traceback.format_exception(caught.value))
+    assert PASSWORD not in shown
+    assert QUOTED not in shown
+    assert "p@ss" not in str(caught.value)
+
+
+def test_a_server_that_crashes_and_comes_back(postgres: PostgresServer, make: Callable[[str], Case]) -> None:
+    store = make("postgres")
+    sink, ledger = store.sink, store.sink.ledger()
+    sink.write([score("before")])
+    postgres.stop(signal.SIGQUIT)
+    try:
+        for _ in range(2):
+            refuses(lambda: sink.write([score("lost")]))
+            refuses(lambda: ledger.spend([Entry("calls", 0, 1, 9)]))
+    finally:
+        postgres.start()
+    sink.write([score("after")])
+    assert ledger.spend([Entry("calls", 0, 1, 9)]) is None
+    postgres.stop(signal.SIGQUIT)  # between two writes, so that the connection is dead and nobody knows
+    postgres.start()
+    sink.write([score("again")])
+    assert ids(store) == ["after", "again", "before"]
+
+
+@pytest.mark.parametrize("wrong", ["password", "port", "value", "in the query"])
+def test_the_password_is_never_shown(postgres: PostgresServer, postgres_url: str, wrong: str) -> None:
+    url = {
+        "password": postgres_url.replace("/word", "/wrong").replace("%2Fword", "%2Fwrong"),
+        "port": postgres_url.replace(f":{postgres.port}/", ":1/"),
+        "value": f"{postgres_url}?sslmode={QUOTED}",  # a driver that quotes what it was given
+        "in the query": f"{postgres_url.replace(QUOTED, 'other')}?password={QUOTED}&sslmode={QUOTED}",
+    }[wrong]
+    sink = SQLSink(url)
+    assert "word" not in repr(sink) + sink.name
+    refuses(lambda: sink.write([score()]))
+    with pytest.raises(ResultsError) as caught:
+        open_results(url)
+    assert "p@ss" not in str(caught.value)
+    sink.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("p@ssword", "is no database URL; write it as"),
+        ("", "is no database URL"),
+        ("postgresql://me:p@ssword@host:port/x", "is no database URL"),
+        ("mysql://me:p@ssword@host/x", "is of 'mysql'; name a database of PostgreSQL, or sqlite:///PATH"),
+        ("postgresql+nosuch://me:p@ssword@host/x", "knows no driver"),
+        ("postgresql+psycopg_async://me:p@ssword@host/x", "is for async code"),
+        ("sqlite:///:memory:", "sqlite:///PATH of a file"),
+        ("sqlite://", "sqlite:///PATH of a file"),
+        ("sqlite+pysqlcipher://:p@ssword@/secret.db", "with no driver or option"),
+        ("sqlite:///a.db?mode=ro", "with no driver or option"),
+    ],
+)
+def test_urls_that_are_refused(url: str, message: str) -> None:
+    for attempt in (SQLSink, open_results) if "://" in url else (SQLSink,):
+        with pytest.raises(ValueError, match=message) as caught:
+            attempt(url)
+        assert "p@ss" not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize("missing", ["psycopg", "sqlalchemy"])
+def test_a_missing_package(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
+    monkeypatch.delitem(sys.modules, "ragstone.store.server", raising=False)
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(ImportError, match=r'pip install "ragstone\[sql\]"'):
+        SQLSink("postgresql://me@db.test/rag")
+
+
+def test_a_path_of_a_url_is_as_sqlalchemy_reads_it(tmp_path) -> None:
+    sink = SQLSink(f"sqlite:///{tmp_path}/a%20b.db")
+    sink.write([score()])
+    sink.close()
+    with closing(sqlite3.connect(tmp_path / "a b.db")) as connection:
+        assert connection.execute("SELECT sample_id FROM outcomes").fetchall() == [("run-1",)]
+    assert [record.sample_id for record in open_results(f"sqlite:///{tmp_path}/a%20b.db").records()] == ["run-1"]
