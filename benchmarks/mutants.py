@@ -208,10 +208,6 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
             "for name, starts_at, amount, _ in entries[:1]:",
         ),
     ],
-    ("core/ragstone/store/ledger.py", "store/test_ledgers.py"): [
-        ("ledger_bound", "amount > entry.limit", "amount >= entry.limit"),
-        ("ledger_sum", "amount += entry.amount", "amount = entry.amount"),
-    ],
     ("core/ragstone/store/outbox.py", "monitor/test_outbox.py"): [
         ("outbox_alive", "not in (None, me) and not self.owner.lives(owner)", "not in (None, me)"),
         ("outbox_unreadable", '"WHERE owner IS NULL AND attempts >= 0 AND', '"WHERE owner IS NULL AND'),
@@ -257,13 +253,17 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("delivery_full", "self._items.popleft()\n                    self._items.append(item)", "pass"),
     ],
     # Sinks
-    ("core/ragstone/store/schema.py", "store/test_sqlite.py store/test_sql.py store/test_contract.py"): [
-        ("sink_rate", '"rate": clean_real(record.rate)', '"rate": 1.0'),
-        ("sink_passed", "int(score.passed)", "int(not score.passed)"),
-        ("sink_unknown_tokens", "None if usage.input_tokens is None else ", "0 if usage.input_tokens is None else "),
+    ("core/ragstone/store/record.py", "store/test_database.py store/test_contract.py"): [
+        ("sink_rate", "getattr(record, name) for name in _OPTIONAL if", "0.5 for name in _OPTIONAL if"),
+        ("sink_unknown_tokens", "values.get(name) in (None, ())", "values.get(name) == ()"),
     ],
-    ("core/ragstone/store/sqlite.py", "store/test_sqlite.py store/test_contract.py"): [
-        ("sqlite_upsert", "DO UPDATE SET {changes}", "DO NOTHING"),
+    ("core/ragstone/store/schema.py", "store/test_database.py store/test_contract.py"): [
+        ("database_upsert", "DO UPDATE SET {changes}", "DO NOTHING"),
+    ],
+    ("core/ragstone/store/database.py", "store/test_database.py"): [
+        ("ledger_bound", "amount > entry.limit", "amount >= entry.limit"),
+        ("ledger_sum", "spending.amount + excluded.amount", "excluded.amount"),
+        ("ledger_order", "sorted(entries, key=lambda entry: (entry.name, entry.starts_at))", "entries"),
     ],
     ("core/ragstone/store/jsonl.py", "store/test_jsonl.py"): [
         ("jsonl_half_line", "if size and _last_byte(", "if not size and _last_byte("),

@@ -116,7 +116,7 @@ class Report:
 
         Args:
             source: A file that `ragstone score --out` or `to_json` wrote, a SQLite file of a `Monitor`, or the
-                SQLAlchemy URL of its `SQLSink`.
+                URL of its `SQLSink`.
             since: Leave out samples submitted before: "30m", "24h" or "7d" ago, a timedelta ago, or a date and time
                 (ISO 8601 or a datetime; UTC where it names no zone). None: all.
 

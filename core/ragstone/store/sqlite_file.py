@@ -134,10 +134,10 @@ def is_made(connection: sqlite3.Connection, path: Path, kind: Kind) -> bool:
     if mark == kind.mark and version == kind.version:
         return True
     if mark == kind.mark:
-        newer = version > kind.version
+        age, advice = ("a newer", "upgrade ragstone, or ") if version > kind.version else ("an older", "")
         raise kind.error(
-            f"{path}: was made by {'a newer' if newer else 'an older'} ragstone ({kind.noun} version {version}, this one "
-            f"knows {kind.version}); {'upgrade ragstone, or ' if newer else ''}name another file as the {kind.noun}"
+            f"{path}: was made by {age} ragstone ({kind.noun} version {version}, this one knows {kind.version}); "
+            f"{advice}name another file as the {kind.noun}"
         )
     if mark or version or tables:
         raise kind.error(f"{path}: is another program's database; name a file of its own as the {kind.noun}")
