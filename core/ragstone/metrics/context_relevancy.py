@@ -159,7 +159,8 @@ class ContextRelevancy(SplittingMetric):
                 copies = yield from each([self._copies(question, batch, sample) for _, batch in batches])
                 chosen, unmatched = self._matched([text for batch in copies for text in batch], sentences)
                 more["unmatched"] = float(len(unmatched))
-            answers = [Answer("yes" if i in chosen else "no") for i in range(len(sentences))]
+            yes, no = Answer("yes"), Answer("no")
+            answers = [yes if i in chosen else no for i in range(len(sentences))]
 
         chunks = len(sample.retrieved_contexts)
         relevant = [answer.choice == "yes" for answer in answers]
@@ -284,6 +285,9 @@ class ContextRelevancy(SplittingMetric):
     def _batches(self, question: str, sentences: Sequence[Evidence]) -> Iterator[tuple[int, Sequence[Evidence]]]:
         """Cut the numbered sentences into runs that fit a prompt: (number of the first, the run)."""
         room = self._limit - _PROMPT_OVERHEAD - tokens(question)
+        if tokens(*(sentence.text for sentence in sentences)) + (_SENTENCE_OVERHEAD + 1) * len(sentences) <= room:
+            yield 1, sentences  # at most: nothing to look at one by one
+            return
         first, size = 0, 0
         for i, sentence in enumerate(sentences):
             own = tokens(one_line(sentence.text)) + _SENTENCE_OVERHEAD
