@@ -4,14 +4,17 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import ClassVar, Protocol, cast
+from typing import TYPE_CHECKING, cast
 from urllib.parse import quote, quote_plus
 
 from pydantic import BaseModel, SecretStr
 
-from ragstone.judge import LLM, Embedder, Meter
+from ragstone.judge import Meter
 from ragstone.outcome import Outcome, Unscored, UnscoredReason
 from ragstone.sample import Sample
+
+if TYPE_CHECKING:
+    from ragstone.metrics.base import Metric
 
 LONGEST = 2_000
 """Characters of an error's text that are looked at: more may be scrubbed where the app waits."""
@@ -301,32 +304,7 @@ def secrets_of(*adapters: object) -> tuple[str, ...]:
     return tuple(secrets)
 
 
-class Scorer(Protocol):
-    """What this module needs of a `ragstone.Metric`."""
-
-    name: ClassVar[str]
-    version: ClassVar[str]
-
-    @property
-    def judge(self) -> LLM:
-        """The judge."""
-        ...
-
-    @property
-    def judge_embedder(self) -> Embedder | None:
-        """The embedder, if it has one."""
-        ...
-
-    def score(self, sample: Sample, *, meter: Meter | None = None) -> Outcome:
-        """Score a sample, blocking."""
-        ...
-
-    async def ascore(self, sample: Sample, *, meter: Meter | None = None) -> Outcome:
-        """Score a sample on the running event loop."""
-        ...
-
-
-def unscored(metric: Scorer, error: Exception, meter: Meter) -> Unscored:
+def unscored(metric: "Metric", error: Exception, meter: Meter) -> Unscored:
     """Return the outcome of a sample whose scoring raised, with what had been spent, and without keys.
 
     A `TimeoutError` is "timeout", a `CannotScore` keeps its own reason, every other exception is "judge_error".
@@ -340,7 +318,7 @@ def unscored(metric: Scorer, error: Exception, meter: Meter) -> Unscored:
     return Unscored(metric=metric.name, reason=reason, detail=detail, usage=meter.usage(), version=metric.version)
 
 
-def score_safely(metric: Scorer, sample: Sample, meter: Meter | None = None) -> Outcome:
+def score_safely(metric: "Metric", sample: Sample, meter: Meter | None = None) -> Outcome:
     """Score a sample, blocking; an exception becomes an `Unscored`, as `unscored` says.
 
     Example:
@@ -357,7 +335,7 @@ def score_safely(metric: Scorer, sample: Sample, meter: Meter | None = None) -> 
         return unscored(metric, error, meter)
 
 
-async def ascore_safely(metric: Scorer, sample: Sample) -> Outcome:
+async def ascore_safely(metric: "Metric", sample: Sample) -> Outcome:
     """Score a sample on the running event loop; otherwise as `score_safely`."""
     meter = Meter()
     try:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, runtime_checkable
 
-from ragstone.outcome import Usage, known_sum
+from ragstone.outcome import Usage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -136,8 +136,7 @@ class Meter:
         self._started = time.perf_counter()
         self._llm_calls = 0
         self._embed_calls = 0
-        self._input: int | None = 0
-        self._output: int | None = 0
+        self._tokens: list[tuple[int | None, int | None]] = []
 
     def asking(self, round_: Sequence[object]) -> None:
         """Count the calls of a round that is about to be made."""
@@ -152,21 +151,23 @@ class Meter:
         self._llm_calls -= 1
 
     def answered(self, replies: Sequence[Any]) -> None:
-        """Add up the tokens of a round's replies."""
-        for reply in replies:
-            if isinstance(reply, LLMReply):
-                self._input = known_sum(self._input, reply.input_tokens)
-                self._output = known_sum(self._output, reply.output_tokens)
+        """Note the tokens of a round's replies."""
+        self._tokens += [(reply.input_tokens, reply.output_tokens) for reply in replies if isinstance(reply, LLMReply)]
 
     def usage(self) -> Usage:
         """Return the cost so far."""
         return Usage(
             llm_calls=self._llm_calls,
             embed_calls=self._embed_calls,
-            input_tokens=self._input,
-            output_tokens=self._output,
+            input_tokens=_total([read for read, _ in self._tokens]),
+            output_tokens=_total([written for _, written in self._tokens]),
             seconds=time.perf_counter() - self._started,
         )
+
+
+def _total(counts: Sequence[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
 
 
 class _OneHalf:

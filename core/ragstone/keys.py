@@ -6,7 +6,7 @@ A key is 32 hex digits (BLAKE2b) of canonical JSON. What could change an outcome
 import dataclasses
 import json
 import types
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -59,7 +59,10 @@ def metric_key(metric: "Metric") -> str:
         False
     """
     kind = type(metric)
-    options = {name: _plain(value, f"{metric.name}.{name}") for name, value in _options(metric).items()}
+    options = {
+        name: to_plain(value, partial(_object, where=f"{metric.name}.{name}"))
+        for name, value in _options(metric).items()
+    }
     facts = [kind.__qualname__, metric.name, metric.version, judge_key(metric.judge), metric.asks_one_by_one]
     return _digest("metric-3", [*facts, json.dumps(options, sort_keys=True)])
 
@@ -138,10 +141,6 @@ def _options(metric: "Metric") -> dict[str, object]:
     if "embedder" in options:
         options["embedder"] = metric.judge_embedder
     return options
-
-
-def _plain(value: object, where: str) -> object:
-    return to_plain(value, lambda part: _object(part, where))
 
 
 def _object(value: object, where: str) -> object:

@@ -13,17 +13,10 @@ from ragstone.plain import as_dict, as_list
 REFUSALS = frozenset({400, 403, 404, 422, 500, 501})
 """The HTTP statuses with which servers refuse a parameter that they do not know."""
 _CUT_OFF = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})
-_WITHHELD = frozenset(
-    {
-        "content_filter",
-        "content_filtered",
-        "guardrail_intervened",
-        "prohibited_content",
-        "recitation",
-        "refusal",
-        "safety",
-    }
-)
+_WITHHELD = frozenset((
+    "content_filter", "content_filtered", "guardrail_intervened", "prohibited_content", "recitation", "refusal",
+    "safety",
+))  # fmt: skip
 _TOKEN_AROUND = QUOTES + EMPHASIS + "▁Ġ"  # how some servers spell a token's leading space
 _SPECIAL_TOKEN = re.compile(r"<[^<>\s]{1,40}>")
 _AMBIGUOUS = 0.05
@@ -60,10 +53,7 @@ def schema_name(request: LLMRequest) -> str:
 
 
 def why_it_ended(member: Callable[[str], object]) -> tuple[str, ...]:
-    """Return a provider's words for why a reply ended, in small letters.
-
-    Args:
-        member: What returns a field of the provider's answer by its name.
+    """Return a provider's words for why a reply ended, in small letters; `member` returns a field of its answer.
 
     Example:
         >>> why_it_ended({"finish_reason": "MAX_TOKENS"}.get)
@@ -78,12 +68,7 @@ def why_it_ended(member: Callable[[str], object]) -> tuple[str, ...]:
 
 
 def was_cut_off(ended: Sequence[str]) -> bool:
-    """Return whether one of the words says that the reply was cut off.
-
-    Example:
-        >>> was_cut_off(["length"]), was_cut_off(["stop"])
-        (True, False)
-    """
+    """Return whether one of the words of `why_it_ended` says that the reply was cut off."""
     return not _CUT_OFF.isdisjoint(ended)
 
 
@@ -130,7 +115,7 @@ def read_reply(
         text = _only_answer(text, tool_calls, "" if cut_off else reasoning, request.choices, must_call=must_call)
     probabilities = None
     if request.choices is not None and text in request.choices:
-        probabilities = choice_probabilities(answer_logprobs(logprobs, text), request.choices)
+        probabilities = choice_probabilities(_answer_logprobs(logprobs, text), request.choices)
     return LLMReply(text, input_tokens=input_tokens, output_tokens=output_tokens, probabilities=probabilities)
 
 
@@ -185,20 +170,10 @@ def choice_probabilities(logprobs: object, choices: Sequence[str]) -> dict[str, 
     return {choice: value / total for choice, value in mass.items()}
 
 
-def answer_logprobs(logprobs: object, answer: str) -> object:
+def _answer_logprobs(logprobs: object, answer: str) -> object:
     """Return the part of a chat completion's log-probabilities that belongs to the answer; None if it is not there.
 
     Servers give those of the thoughts too, even where they take the thoughts themselves out of the text.
-
-    Args:
-        logprobs: The `logprobs` of a chat completion's choice.
-        answer: The choice that was read.
-
-    Example:
-        >>> tokens = [{"token": token} for token in ("No", "?", "</think>", "yes", ".")]
-        >>> [token["token"] for token in answer_logprobs({"content": tokens}, "yes")["content"]]
-        ['yes', '.']
-        >>> answer_logprobs({"content": tokens[:2]}, "yes")
     """
     positions = [as_dict(position) for position in as_list(as_dict(logprobs).get("content"))]
     texts = [token if isinstance(token := position.get("token"), str) else "" for position in positions]

@@ -36,12 +36,7 @@ def fence(data: Mapping[str, str]) -> str:
 
 
 def sendable(text: str) -> str:
-    r"""Return the text with what a transport may choke on replaced by U+FFFD, one for one.
-
-    Example:
-        >>> sendable("a\x00b")
-        'a\ufffdb'
-    """
+    """Return the text with what a transport may choke on replaced by U+FFFD, one for one."""
     return _UNSENDABLE.sub("\ufffd", text)
 
 
@@ -76,22 +71,12 @@ def one_line(text: str) -> str:
 
 
 def filled(template: str, values: Mapping[str, str]) -> str:
-    """Return instructions with each {NAME} of `values` filled in, in one pass; other braces stay as they are.
-
-    Example:
-        >>> filled('Write {n} questions, as {"q": TEXT}. {unknown}', {"n": "3"})
-        'Write 3 questions, as {"q": TEXT}. {unknown}'
-    """
+    """Return instructions with each {NAME} of `values` filled in, in one pass; other braces stay as they are."""
     return _PLACE.sub(lambda place: values.get(place[1], place[0]), template)
 
 
 def digest(texts: Mapping[str, str]) -> str:
-    """Return eight hex digits that stand for named texts, in whatever order.
-
-    Example:
-        >>> digest({"a": "1", "b": "2"}) == digest({"b": "2", "a": "1"}) != digest({"a": "12", "b": ""})
-        True
-    """
+    """Return eight hex digits that stand for named texts, in whatever order."""
     return blake2b(json.dumps(texts, sort_keys=True).encode(), digest_size=4).hexdigest()
 
 
