@@ -319,12 +319,12 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
     # LangChain
     ("integrations/ragstone_langchain/messages.py", "with_langchain/test_evaluator.py with_langchain/test_fields.py"): [
         ("langchain_tool_call", "m.is_answer if m is turn[-1] else not m.calls_tools", "m.is_answer"),
-        ("langchain_last_question", "in reversed(as_items(value))", "in as_items(value)"),
+        ("langchain_last_question", "in reversed(value) if", "in value if"),
         ("langchain_this_turn", """        if message.role == "human":\n            break\n""", ""),
         ("langchain_failed_tool", 'message.role != "tool" or message.failed', 'message.role != "tool"'),
     ],
     ("integrations/ragstone_langchain/evaluator.py", "with_langchain/test_evaluator.py"): [
-        ("langchain_unscored", '"score": None if scored is None', '"score": 0.0 if scored is None'),
+        ("langchain_unscored", '"score": None if score is None', '"score": 0.0 if score is None'),
     ],
     ("integrations/ragstone_langchain/recorder.py", "with_langchain/test_monitor_handler.py"): [
         ("langchain_judge", "if tags and JUDGE_TAG in tags:", "if tags == JUDGE_TAG:"),

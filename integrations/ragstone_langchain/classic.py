@@ -10,15 +10,12 @@ except ImportError as error:
 if TYPE_CHECKING:
     from ragstone_langchain.evaluator import RagEvaluator
 
-__all__ = ["RagStringEvaluator"]
-
 
 class RagStringEvaluator(StringEvaluator):
     """A `RagEvaluator` as LangChain's `StringEvaluator`; contexts are passed as `contexts=`.
 
-    `RagEvaluator.evaluate_strings` does the same without langchain-classic. Here LangChain's own checks come on top:
-    a question that the metric needs and that is missing raises ValueError, a reference is warned of, and a question
-    that no one reads too.
+    Beside what `RagEvaluator.evaluate_strings` does, LangChain's own checks are made: a question that the metric needs
+    and that is missing raises ValueError, a reference is warned of, and a question that no one reads too.
     """
 
     def __init__(self, evaluator: "RagEvaluator") -> None:
@@ -40,8 +37,8 @@ class RagStringEvaluator(StringEvaluator):
             input_ = "" if self.requires_input else None
         super()._check_evaluation_args(reference=reference, input_=input_)
 
-    def _evaluate_strings(self, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401 - as LangChain has it
+    def _evaluate_strings(self, **arguments: object) -> dict[str, Any]:
         return self._evaluator.evaluate_strings(**arguments)
 
-    async def _aevaluate_strings(self, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401
+    async def _aevaluate_strings(self, **arguments: object) -> dict[str, Any]:
         return await self._evaluator.aevaluate_strings(**arguments)

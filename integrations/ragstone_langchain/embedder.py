@@ -1,19 +1,20 @@
 """`LangChainEmbedder`: any LangChain embeddings as an embedder."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
-from ragstone.errors import secrets_in
+from langchain_core.embeddings import Embeddings
+
 from ragstone.judge import BaseEmbedder
-from ragstone_langchain.calling import Calling, check_timeout, identity_settings, model_name
+from ragstone_langchain.shared_model import SharedModel
 
 if TYPE_CHECKING:
     import numpy as np
-    from langchain_core.embeddings import Embeddings
     from numpy.typing import NDArray
 
 
-class LangChainEmbedder(BaseEmbedder):
+class LangChainEmbedder(SharedModel[Embeddings], BaseEmbedder):
     """LangChain embeddings as an embedder.
 
     All texts of a call are documents (`embed_documents`, `aembed_documents`), in one call: models that put one
@@ -37,50 +38,26 @@ class LangChainEmbedder(BaseEmbedder):
         (2, 4)
     """
 
-    def __init__(self, embeddings: "Embeddings", *, timeout: float | None = None, name: str | None = None) -> None:
+    def __init__(self, embeddings: Embeddings, *, timeout: float | None = None, name: str | None = None) -> None:
         if isinstance(embeddings, type) or not callable(getattr(embeddings, "embed_documents", None)):
             what = embeddings if isinstance(embeddings, type) else type(embeddings)
             raise TypeError(
                 f"embeddings: {what.__name__} has no embed_documents to call; pass LangChain embeddings "
                 "(init_embeddings makes them)"
             )
-        check_timeout(timeout)
-        self.model = name or model_name(embeddings)
-        self._embeddings = embeddings
-        self._calling = Calling(self.model, self._bridge, timeout=timeout, trace=False)
-
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """The model object's keys, which are taken out of every error text."""
-        return secrets_in(self._embeddings)
-
-    @property
-    def identity(self) -> dict[str, object]:
-        """What makes this embedder, for journals: the object's settings, without keys."""
-        return {"class": type(self).__qualname__, "model": self.model, **identity_settings(self._embeddings)}
+        super().__init__(embeddings, name=name, timeout=timeout)
 
     def embed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
         """Return one row per text, shape (len(texts), dim), blocking; raise what the embeddings raise."""
-        documents = list(texts)
-        return _rows(
-            self._calling.call(
-                lambda: self._embeddings.embed_documents(documents),
-                lambda: self._embeddings.aembed_documents(documents),
-            )
-        )
+        model, documents = self._shared, list(texts)
+        calls = partial(model.embed_documents, documents), partial(model.aembed_documents, documents)
+        return _rows(self._call(*calls))
 
     async def aembed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
         """Return one row per text, shape (len(texts), dim), on the running event loop; otherwise as `embed`."""
-        documents = list(texts)
-        return _rows(
-            await self._calling.acall(
-                lambda: self._embeddings.embed_documents(documents),
-                lambda: self._embeddings.aembed_documents(documents),
-            )
-        )
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.model!r})"
+        model, documents = self._shared, list(texts)
+        calls = partial(model.embed_documents, documents), partial(model.aembed_documents, documents)
+        return _rows(await self._acall(*calls))
 
 
 def _rows(vectors: list[list[float]]) -> "NDArray[np.float32]":

@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 class RagEvaluator:
     """A metric as an evaluator: call it as openevals and LangSmith do, or ask it for the form that you need.
 
-    What it is called with may have any form that LangChain's apps take and return; see `__call__`. What cannot be
-    scored (a missing field, an undefined score, a judge that fails) has the score None and a comment that says why,
-    never 0, and never raises. It keeps nothing of any sample and may be shared between threads and tasks.
+    What it is called with may have any form that LangChain's apps take and return; docs/langchain.md says where each
+    field is looked for. What cannot be scored (a missing field, an undefined score, a judge that fails) has the score
+    None and a comment that says why, never 0, and never raises. It may be shared between threads and tasks.
 
     Args:
         metric: The metric, with its judge; or a metric's name, such as "context_relevancy" or "my_pkg:MyMetric".
         llm: Of a metric by name: the judge, a LangChain model or any of ragstone's, by name too.
         embedder: Of a metric by name that embeds: LangChain embeddings or any of ragstone's embedders.
         key: The results' key; by default the metric's name.
-        fields: Where a sample's fields are when their names are not the usual ones. A mapping from field to key,
-            such as {"response": "draft"}, is looked up in outputs, then inputs, then reference_outputs; fields that
-            it leaves out are found as usual. A function is called with the keywords `inputs`, `outputs`,
-            `reference_outputs` and `context` and returns a `ragstone.Sample` or a mapping of its fields.
+        fields: Where a sample's fields are when their names are not the usual ones: a mapping from field to key, such
+            as {"response": "draft"}, looked up in outputs, then inputs, then reference_outputs; or a function of the
+            keywords `inputs`, `outputs`, `reference_outputs` and `context` that returns a `ragstone.Sample` or a
+            mapping of its fields.
         retriever_tools: Names of an agent's tools whose messages are contexts. Tools that keep Documents as their
             artifact need not be named.
 
@@ -100,12 +100,8 @@ class RagEvaluator:
         """Score one sample, blocking.
 
         `inputs` and `outputs` are each a text, a message, a list of messages, a mapping, or a graph's state (mapping,
-        pydantic model or dataclass). The question is read from `inputs`, else from `outputs`; the answer from
-        `outputs`; contexts from `context`, else `outputs`, else `inputs`. In a mapping the usual names count
-        ("question", "answer", "context", ...), then a single entry, then "messages": the last human message, the AI's
-        last one after it, and the Documents that tools found in between. For a metric on summaries the original is
-        taken from the question or from the contexts, wherever it is. `context`, also `contexts`, is a text, a Document
-        or a list of them. `reference_outputs` is read only where `fields` says so, and other keywords are not read.
+        pydantic model or dataclass); `context`, also `contexts`, is a text, a Document or a list of them.
+        `reference_outputs` is read only where `fields` says so, and other keywords are not read.
 
         Returns:
             `key`, `score` (None where there is none), `comment` (what the score rests on, or why there is none) and
@@ -123,28 +119,26 @@ class RagEvaluator:
     def result(self, arguments: Arguments) -> dict[str, Any]:
         """Score what an evaluator was called with, blocking: what every form comes down to."""
         sample = self._sample(arguments)
-        outcome = sample if isinstance(sample, Unscored) else score_safely(self.metric, sample)
-        return self._result_of(outcome)
+        return self._result_of(sample if isinstance(sample, Unscored) else score_safely(self.metric, sample))
 
     async def aresult(self, arguments: Arguments) -> dict[str, Any]:
         """Score what an evaluator was called with on the running event loop."""
         sample = self._sample(arguments)
-        outcome = sample if isinstance(sample, Unscored) else await ascore_safely(self.metric, sample)
-        return self._result_of(outcome)
+        return self._result_of(sample if isinstance(sample, Unscored) else await ascore_safely(self.metric, sample))
 
     def _result_of(self, outcome: Outcome) -> dict[str, Any]:
-        scored = outcome if isinstance(outcome, Score) else None
+        score = outcome if isinstance(outcome, Score) else None
         plain = outcome.model_dump(mode="json")
         return {
             "key": self.key,
-            "score": None if scored is None else scored.value,
+            "score": None if score is None else score.value,
             "comment": outcome.reason if isinstance(outcome, Score) else f"{outcome.reason}: {outcome.detail}",
             "metadata": {
                 "metric": outcome.metric,
                 "version": outcome.version,
                 "judge": self.metric.judge.model,
-                "passed": None if scored is None else scored.passed,
-                "unscored": None if scored is not None else outcome.reason,
+                "passed": None if score is None else score.passed,
+                "unscored": None if score is not None else outcome.reason,
                 "breakdown": plain.get("breakdown", {}),
                 "verdicts": plain.get("verdicts", []),
                 "usage": plain["usage"],
@@ -163,11 +157,7 @@ class RagEvaluator:
     def as_run_evaluator(self) -> "RunEvaluator":
         """Return it as LangSmith's evaluator of runs, for `EvaluatorCallbackHandler` and LangSmith's evaluation.
 
-        The question and answer are the run's. Contexts are in its outputs or, where they are not, those that its
-        retrievers returned: the outermost ones, since an ensemble's parts return what the ensemble chooses from.
-
-        Raises:
-            ImportError: langsmith is not installed.
+        Contexts are in the run's outputs or, where they are not, those that its outermost retrievers returned.
         """
         from ragstone_langchain.run_evaluator import RagRunEvaluator  # langsmith takes its time to import
 
@@ -233,22 +223,22 @@ class RagEvaluator:
         return "user_input" in self.metric.required_fields
 
 
-def _judge(llm: object) -> Any:  # noqa: ANN401 - the registry checks it
+def _judge(llm: Any) -> Any:  # noqa: ANN401 - the registry checks it
     if llm is None:
         raise TypeError("llm: is None; pass the judge of a metric by name, a LangChain model or one of ragstone's")
     if isinstance(llm, str) or not hasattr(llm, "invoke"):
         return llm
     from ragstone_langchain.llm import LangChainLLM  # with runnables, most of langchain-core's import time
 
-    return LangChainLLM(cast("Any", llm))
+    return LangChainLLM(llm)
 
 
-def _embedder(embedder: object) -> Any:  # noqa: ANN401 - as above
+def _embedder(embedder: Any) -> Any:  # noqa: ANN401 - as above
     if not hasattr(embedder, "embed_documents"):
         return embedder
     from ragstone_langchain.embedder import LangChainEmbedder
 
-    return LangChainEmbedder(cast("Any", embedder))
+    return LangChainEmbedder(embedder)
 
 
 def _in_chain(state: object) -> Arguments:

@@ -74,37 +74,26 @@ class Arguments:
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """How a metric's sample is read from an evaluator's arguments: see `RagEvaluator` for the options.
-
-    Raises:
-        ValueError: `fields` names an unknown field, or a key is not text.
-        TypeError: `fields` is neither mapping nor function.
-    """
+    """How a metric's sample is read from an evaluator's arguments: see `RagEvaluator` for the options."""
 
     metric: Metric
     fields: FieldMapping | FieldFunction | None = None
     retriever_tools: Collection[str] = ()
 
     def __post_init__(self) -> None:
-        fields = self.fields
+        fields: object = self.fields
         if fields is None or callable(fields):
             return
         if not is_mapping(fields):
             raise TypeError(f"fields: is {kind(fields)}; pass a mapping from a sample's field to a key, or a function")
-        entries: Mapping[object, object] = {**fields}
-        for field, key in entries.items():
+        for field, key in fields.items():
             if field not in FIELDS:
                 raise ValueError(f"fields: {field!r} is not one of {', '.join(map(repr, FIELDS))}")
             if not isinstance(key, str):
                 raise ValueError(f"fields: the key of {field} is {kind(key)}, not text (str)")
 
     def sample(self, arguments: Arguments) -> Sample:
-        """Return the sample that is in the arguments, which are not changed.
-
-        Raises:
-            Unreadable: A field that the metric needs, or that `fields` names, is not there or is not text. The
-                message names the field, what was passed and the way out.
-        """
+        """Return the sample in the arguments; raise Unreadable where a field that the metric needs is not there."""
         if callable(self.fields):
             return _by_function(self.fields, arguments)
         keys: FieldMapping = self.fields or {}
@@ -119,8 +108,7 @@ class Extraction:
         wrong_keys: list[SampleField] = [field for field in problems if field in keys]
         if not wrong_keys and not self.metric.source_chosen:
             _fill_source(values, self.metric.source_field)
-        needed: Sequence[SampleField] = wrong_keys or self.metric.required_fields
-        for field in needed:
+        for field in wrong_keys or self.metric.required_fields:
             if field not in values:
                 names = ", ".join(map(repr, FIELD_NAMES[field]))
                 raise Unreadable(
@@ -240,10 +228,7 @@ def to_sample(result: object, option: str) -> Sample | None:
 
 
 def find_question(inputs: object, outputs: object, originals: Sequence[str] = ()) -> str | None:
-    """Return the question: in the inputs by a usual name, else in the outputs, else the only text of the inputs.
-
-    A resumed graph has it in its outputs. A summary's `originals` are keys that go before that of an instruction.
-    """
+    """Return the question: in the inputs by a usual name, else in the outputs, else the only text of the inputs."""
     own, *others = FIELD_NAMES["user_input"]
     names = (own, *originals, *others)
     problem: Unreadable | None = None
@@ -287,17 +272,8 @@ def find_text(
 ) -> str | None:
     """Return the question or the answer in a value of any form; None where it is not there.
 
-    With `own` the value as a whole is meant to be the field, so that a bare text is it. With `lone` the only text of
-    a mapping is the field, whatever its key. Of `names` the first that is there counts; None: the usual ones.
-
-    Raises:
-        Unreadable: What stands where the field should is neither text nor anything that could hold some; `where` is
-            its name.
-
-    Example:
-        >>> find_text("response", {"output": {"answer": "Jane Austen."}}, "outputs")
-        'Jane Austen.'
-        >>> find_text("user_input", "Jane Austen.", "outputs", own=False)
+    With `own` the value as a whole is meant to be the field, so that a bare text is it, and anything that could not
+    hold it is Unreadable. With `lone` the only text of a mapping is the field, whatever its key.
     """
     if value is None or depth > _DEPTH:
         return None
@@ -339,13 +315,10 @@ def find_contexts(
     tools: Collection[str] = (),
     depth: int = 0,
 ) -> list[str] | None:
-    """Return the texts of the contexts in a value of any form; None where there are none to be found.
+    """Return the texts of the contexts in a value of any form; None where there are none.
 
-    With `own` the value is meant to be contexts; otherwise documents alone are. Of `names` the first that is there
-    counts. `tools` are the names of those that retrieve and keep no Documents.
-
-    Raises:
-        Unreadable: What stands where the contexts should is neither text nor a Document; `where` is its name.
+    With `own` the value is meant to be contexts, so that texts are, and anything else is Unreadable; otherwise
+    documents alone are. `tools` are the names of those that retrieve and keep no Documents.
     """
     if not own and (value is None or isinstance(value, str) or depth > _DEPTH):
         return None
@@ -401,9 +374,7 @@ def waits_for_tools(outputs: object, resumable: bool) -> bool:
 
 def state_messages(state: object) -> Sequence[Message]:
     """Return the messages of a state, or those that it is."""
-    if is_mapping(state):
-        return read_messages(state.get("messages"), named=True)
-    return () if state is None or isinstance(state, str) else read_messages(state)
+    return read_messages(state.get("messages"), named=True) if is_mapping(state) else read_messages(state)
 
 
 def stated_contexts(outputs: object) -> Sequence[str]:

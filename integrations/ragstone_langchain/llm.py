@@ -3,17 +3,16 @@
 import json
 import logging
 import re
-import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.prompt_values import PromptValue
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import Runnable
 from langchain_core.runnables.base import RunnableBindingBase
 
 from ragstone.clients.chat import read_completion, reasoning, with_function_call
-from ragstone.errors import describe, secrets_in
+from ragstone.errors import describe
 from ragstone.judge import Asking, BaseLLM, LLMReply, LLMRequest
 from ragstone.judging.adapting import (
     REFUSALS,
@@ -26,8 +25,8 @@ from ragstone.judging.adapting import (
 )
 from ragstone.metrics.base import check_count, check_option
 from ragstone.plain import as_count, as_dict, as_list
-from ragstone_langchain.calling import Calling, check_timeout, identity_settings, input_limit, model_name
 from ragstone_langchain.messages import text_of
+from ragstone_langchain.shared_model import Async, SharedModel, Sync, input_limit
 from ragstone_langchain.tracing import judge_config, without_callbacks
 
 if TYPE_CHECKING:
@@ -37,29 +36,15 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_PERHAPS_BRIEF = frozenset({500})  # llama.cpp's for a schema it cannot convert, and anybody's for a bad moment
-_LOCK = threading.Lock()
 _ABOUT_STRUCTURE = re.compile(r"tool|function|schema|response_format|structured|grammar|guided", re.IGNORECASE)
 
 
-class LangChainLLM(BaseLLM):
+class LangChainLLM(SharedModel[Runnable[Any, Any]], BaseLLM):
     """A LangChain model as a judge: a chat model, a text model, or a runnable around one.
 
-    Replies are had as structured output where the model has `with_structured_output`; where it has not, where a
-    wrapper hides it (`with_retry`, `with_fallbacks`), where it would lose arguments that `bind` holds, or where the
-    provider refuses it, the schema is put into the prompt. Reply and token counts are read from the raw message,
-    with `ragstone`'s own strict parser: LangChain's parsers complete JSON that was cut off.
-
-    The model object is used as it is and never changed. No temperature is passed: it is the object's own. Verdicts
-    want 0; `ResponseRelevancy(sampling="n_calls")` wants one above 0, or its draws are all the same. A cache
-    (`set_llm_cache`) keeps the draws apart, unless it answers similar prompts alike.
-
-    The app sees nothing of the judge: no callbacks, no tokens in its stream, no LangSmith. `generate` uses the
-    model's `invoke`, `agenerate` its `ainvoke` on the running loop. A model with one half only is called from a
-    thread, or on a loop in a thread of its own.
-
-    Where the provider gives log-probabilities in the message's `response_metadata["logprobs"]` (as
-    `ChatOpenAI(logprobs=True, top_logprobs=20)` does), metrics asked one by one get the probability of each choice.
+    The model object is used as it is and never changed; temperature and every other setting are its own. The app sees
+    nothing of the judge. Replies are structured output where the model has it, else the schema is put into the prompt;
+    docs/langchain.md says when, and what caches, retries, time-outs and log-probabilities do.
 
     Args:
         model: What answers messages with a message or with text.
@@ -103,36 +88,28 @@ class LangChainLLM(BaseLLM):
                 "a text model, or a runnable around one"
             )
         check_option("asking", asking, ("together", "one_by_one"))
-        check_timeout(timeout)
         if max_input_tokens is not None:
             check_count("max_input_tokens", max_input_tokens)
-        self.model = name or model_name(model)
+        super().__init__(model, name=name, timeout=timeout, trace=trace)
         self.asking: Asking = asking
         self.max_input_tokens = max_input_tokens or input_limit(model)
-        self._model: Runnable[Any, Any] = model
-        self._runnable = self._model
-        self._trace = trace
-        self._without_callbacks()
-        self._asks_structured = self._structured = structured_output
-        self._calling = Calling(self.model, self._bridge, timeout=timeout, trace=trace)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.model!r})"
-
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """The model object's keys, which are taken out of every error text."""
-        return secrets_in(self._model)
+        self._silent: Runnable[Any, Any] = model
+        self._silence()
+        self._structured = structured_output
+        self._refused = False
 
     @property
     def identity(self) -> dict[str, object]:
         """What makes this judge, for journals: the model object's settings, bound arguments too, without keys."""
-        own = {"class": type(self).__qualname__, "model": self.model, "structured_output": self._asks_structured}
-        return {**own, **identity_settings(self._model)}
+        return {**super().identity, "structured_output": self._structured}
 
     def generate(self, request: LLMRequest, /) -> LLMReply:
         """Answer one request by the model's `invoke`, blocking; raise what the model raises."""
-        answer = self._answer(request, self._call)
+
+        async def ask(sync: Sync[object], asynchronous: Async[object]) -> object:
+            return self._call(sync, asynchronous)
+
+        answer = self._answer(request, ask)
         try:
             answer.send(None)  # nothing in it waits
         except StopIteration as stop:
@@ -143,23 +120,23 @@ class LangChainLLM(BaseLLM):
         """Answer one request by the model's `ainvoke` on the running event loop; otherwise as `generate`."""
         return await self._answer(request, self._acall)
 
-    async def _call(self, model: Runnable[Any, Any], prompt: PromptValue, config: RunnableConfig) -> object:
-        return self._calling.call(partial(model.invoke, prompt, config), partial(model.ainvoke, prompt, config))
-
-    async def _acall(self, model: Runnable[Any, Any], prompt: PromptValue, config: RunnableConfig) -> object:
-        return await self._calling.acall(partial(model.invoke, prompt, config), partial(model.ainvoke, prompt, config))
-
-    async def _answer(self, request: LLMRequest, ask: "Callable[..., Awaitable[object]]") -> LLMReply:
+    async def _answer(
+        self, request: LLMRequest, ask: "Callable[[Sync[object], Async[object]], Awaitable[object]]"
+    ) -> LLMReply:
         """Ask for structured output where the model has it; else, or where it is refused, by the prompt alone."""
-        self._without_callbacks()
+        self._silence()
         config = judge_config(request.task, trace=self._trace)
+
+        def calls(model: Runnable[Any, Any], user: str) -> tuple[Sync[object], Async[object]]:
+            prompt = JudgePrompt(system=request.system, user=user, draw=request.sample_index)
+            return partial(model.invoke, prompt, config), partial(model.ainvoke, prompt, config)
+
         refusal: Exception | None = None
-        structured = (
-            structured_output(self._runnable, request) if self._structured and is_constrained(request) else None
-        )
+        constrained = self._structured and not self._refused and is_constrained(request)
+        structured = _with_structure(self._silent, request) if constrained else None
         if structured is not None:
             try:
-                answer = await ask(structured, judge_prompt(request, request.user), config)
+                answer = await ask(*calls(structured, request.user))
             except Exception as error:
                 cut_off = _unfinished_reply(error, request)
                 if cut_off is not None:
@@ -167,26 +144,21 @@ class LangChainLLM(BaseLLM):
                 refusal = error
             else:
                 return read_structured(answer, request)
-        answer = await ask(self._runnable, judge_prompt(request, spelled_out(request)), config)
-        if refusal is not None:  # and it was the structure that was refused: without it there was an answer
-            self._go_on_without(refusal)
+        answer = await ask(*calls(self._silent, spelled_out(request)))
+        if refusal is not None and getattr(refusal, "status_code", None) != 500:  # which may be a bad moment
+            first, self._refused = not self._refused, True  # it was the structure: without it there was an answer
+            if first:
+                problem = describe(refusal, self.secrets)
+                _log.warning("%r refused structured output, going on without: %s", self, problem)
         return read_plain(answer, request)
 
-    def _without_callbacks(self) -> None:
+    def _silence(self) -> None:
         """Call a copy of the model from when it first carries callbacks: at once, or when the app adds some later."""
-        if not self._trace and self._runnable is self._model:
-            self._runnable = without_callbacks(self._model)
-
-    def _go_on_without(self, refusal: Exception) -> None:
-        if getattr(refusal, "status_code", None) in _PERHAPS_BRIEF:
-            return
-        with _LOCK:
-            new, self._structured = self._structured, False  # another call, in flight at the same time, may be first
-        if new:
-            _log.warning("%r refused structured output, going on without: %s", self, describe(refusal, self.secrets))
+        if not self._trace and self._silent is self._shared:
+            self._silent = without_callbacks(self._shared)
 
 
-def structured_output(model: "Runnable[Any, Any]", request: LLMRequest) -> "Runnable[Any, Any] | None":
+def _with_structure(model: Runnable[Any, Any], request: LLMRequest) -> Runnable[Any, Any] | None:
     """Return the model constrained to the request's schema, answering with its raw message too; None if it cannot.
 
     A binding with arguments cannot: its `with_structured_output` is that of the model inside, without them.
@@ -194,31 +166,26 @@ def structured_output(model: "Runnable[Any, Any]", request: LLMRequest) -> "Runn
     if isinstance(model, RunnableBindingBase) and (model.kwargs or "configurable" in model.config):
         return None
     schema = {"title": schema_name(request), "description": "The reply to the user's message.", **request.schema}
-    make = cast("Any", model)  # not every runnable has the method
+    make: Any = model  # not every runnable has the method
     try:
-        return cast("Runnable[Any, Any]", make.with_structured_output(schema, include_raw=True))
+        structured: Runnable[Any, Any] = make.with_structured_output(schema, include_raw=True)
     except Exception as error:  # each wrapper has its own: AttributeError, NameError, NotImplementedError, ValueError
         _log.debug("no structured output from %s: %s", type(model).__name__, describe(error))
         return None
-
-
-def _refuses_structure(error: Exception) -> bool:
-    """Whether an error says that the model, or its server, does not do structured output."""
-    if isinstance(error, NotImplementedError):  # a configurable model tells only now what is inside
-        return True
-    text = f"{error} {getattr(error, 'body', '')}"  # clients differ in how much of the body they show
-    return getattr(error, "status_code", None) in REFUSALS and bool(_ABOUT_STRUCTURE.search(text))
+    return structured
 
 
 def _unfinished_reply(error: Exception, request: LLMRequest) -> LLMReply | None:
     """Return the reply that an error brings along; None where structured output was refused; else raise the error.
 
     OpenAI's client raises when structured output was cut off. Its error has what there is of the reply, which was
-    paid for.
+    paid for. A configurable model tells only by a NotImplementedError that it has no structured output.
     """
     dump = getattr(getattr(error, "completion", None), "model_dump", None)
     reply = read_completion(as_dict(dump() if callable(dump) else None), request)
-    if reply is None and not _refuses_structure(error):
+    text = f"{error} {getattr(error, 'body', '')}"  # clients differ in how much of the body they show
+    refused = getattr(error, "status_code", None) in REFUSALS and _ABOUT_STRUCTURE.search(text)
+    if reply is None and not refused and not isinstance(error, NotImplementedError):
         raise error
     return reply
 
@@ -247,11 +214,6 @@ class JudgePrompt(PromptValue):
         return f"{self.system}\n\n{self.user}{draw}\n\n"
 
 
-def judge_prompt(request: LLMRequest, user: str) -> JudgePrompt:
-    """Return the prompt of a request, with `user` as what the user says."""
-    return JudgePrompt(system=request.system, user=user, draw=request.sample_index)
-
-
 def read_plain(answer: object, request: LLMRequest) -> LLMReply:
     """Return the reply that is in a message or a text: its text, else its one tool call, else its reasoning."""
     if isinstance(answer, str):
@@ -278,7 +240,9 @@ def read_structured(answer: object, request: LLMRequest) -> LLMReply:
     text = text_of(message)
     if parsed is not None and "{" not in text and not _tool_calls(message):
         text = json.dumps(parsed)
-    return _reply(text, message, request, must_call=_calls(message, schema_name(request)))
+    calls = [*message.tool_calls, *message.invalid_tool_calls] if isinstance(message, AIMessage) else []
+    must_call = any(call["name"] == schema_name(request) for call in calls)
+    return _reply(text, message, request, must_call=must_call)
 
 
 def _tool_calls(message: BaseMessage) -> list[str]:
@@ -290,11 +254,6 @@ def _tool_calls(message: BaseMessage) -> list[str]:
         return invalid or ["" for _ in message.tool_calls]
     calls = [json.dumps(call["args"], ensure_ascii=False) for call in message.tool_calls] + invalid
     return with_function_call(calls, as_dict(message.additional_kwargs))
-
-
-def _calls(message: BaseMessage, tool: str) -> bool:
-    calls = [*message.tool_calls, *message.invalid_tool_calls] if isinstance(message, AIMessage) else []
-    return any(call["name"] == tool for call in calls)
 
 
 def _why_it_ended(message: BaseMessage) -> tuple[str, ...]:

@@ -93,9 +93,9 @@ def _text(content: object) -> str | None:
         return content
     if content is None:  # a chat API's message that only calls tools
         return ""
-    if not isinstance(content, list):
+    if not is_list(content) or isinstance(content, tuple):
         return None
-    pieces = [as_dict(block).get("text") if _type(block) == "text" else block for block in as_list(content)]
+    pieces = [as_dict(block).get("text") if _type(block) == "text" else block for block in content]
     return "".join(piece for piece in pieces if isinstance(piece, str))
 
 

@@ -26,18 +26,9 @@ class MonitorMiddleware(AgentMiddleware[AgentState[Any], Any]):
 
         agent = create_agent(model, tools, middleware=[MonitorMiddleware(monitor)])
 
-    It reads the agent's messages: the last human one, what tools found after it (Documents that they keep as their
-    artifact, or the text of those named in `retriever_tools`), and the answer. It changes none of them, and an error
-    of its own is counted by `monitor.failed` and never reaches the agent. Runs that fail, are cancelled or wait to be
-    resumed never come to their end and are not seen: a `MonitorHandler` sees these too, and what retrievers inside
-    of tools return.
-
-    Where a `MonitorHandler` of the same monitor hears of the agent's run, and makes it or something around it a
-    sample, the middleware leaves it to that one, so that each run counts once. An agent that another agent runs as
-    its tool is a sample of its own if it has a middleware of its own.
-
-    A sample's id is the `run_id` of the agent's config where LangGraph tells it, else the id of the middleware's own
-    run. LangGraph shows the middleware to streams of updates as the step "MonitorMiddleware.after_agent".
+    It changes none of the agent's messages, and an error of its own is counted by `monitor.failed` and never reaches
+    the agent. Where a `MonitorHandler` of the same monitor hears of the run, the middleware leaves it to that one. What
+    it reads, and what it cannot see: docs/langchain.md.
 
     Args:
         monitor: Takes the samples: a `ragstone.monitor.Monitor`.

@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 
 class RagRunEvaluator(RunEvaluator):
-    """A `RagEvaluator` as LangSmith's `RunEvaluator`; made by `RagEvaluator.as_run_evaluator`."""
+    """A `RagEvaluator` as LangSmith's `RunEvaluator`; made by `RagEvaluator.as_run_evaluator`.
+
+    An example's outputs are the reference. Contexts that are not in a run's outputs are taken from its `child_runs`,
+    where they are loaded.
+    """
 
     def __init__(self, evaluator: "RagEvaluator") -> None:
         self._evaluator = evaluator
@@ -29,40 +33,33 @@ class RagRunEvaluator(RunEvaluator):
         self,
         run: "Run",
         example: "Example | None" = None,
-        evaluator_run_id: object = None,  # noqa: ARG002 - LangSmith's
+        evaluator_run_id: object = None,  # noqa: ARG002
     ) -> EvaluationResult:
-        """Score a run; an example's outputs are the reference.
-
-        Contexts that are not in the run's outputs are taken from its `child_runs`, where they are loaded.
-        """
+        """Score a run."""
         return EvaluationResult(**self._evaluator.result(_arguments(run, example)))
 
     async def aevaluate_run(
         self,
         run: "Run",
         example: "Example | None" = None,
-        evaluator_run_id: object = None,  # noqa: ARG002 - LangSmith's
+        evaluator_run_id: object = None,  # noqa: ARG002
     ) -> EvaluationResult:
-        """Score a run on the running event loop; otherwise as `evaluate_run`."""
+        """Score a run on the running event loop."""
         return EvaluationResult(**await self._evaluator.aresult(_arguments(run, example)))
 
 
 # Any: LangSmith's and LangChain's own classes of runs have in common what is read here.
 def _arguments(run: Any, example: "Example | None") -> Arguments:  # noqa: ANN401
-    reference: object = None if example is None else example.outputs
-    return Arguments(run.inputs, run.outputs, reference, retrieved=retriever_outputs(run))
-
-
-def retriever_outputs(run: Any) -> list[Any] | None:  # noqa: ANN401
-    """Return the outputs of a run's outermost retriever runs in the order of their start; None if it has none.
-
-    A retriever inside another one, as an ensemble or a reranker has them, found what the outer one chooses from.
-    One that failed returned nothing.
-    """
-    return [inner.outputs for inner in _outermost_retrievers(run) if inner.outputs is not None] or None
+    # One that failed returned nothing.
+    retrieved = [inner.outputs for inner in _outermost_retrievers(run) if inner.outputs is not None]
+    return Arguments(run.inputs, run.outputs, None if example is None else example.outputs, retrieved=retrieved or None)
 
 
 def _outermost_retrievers(run: Any) -> "Iterator[Any]":  # noqa: ANN401
+    """Yield a run's outermost retriever runs in the order of their start.
+
+    A retriever inside another one, as an ensemble or a reranker has them, found what the outer one chooses from.
+    """
     if run.run_type == "retriever":
         yield run
         return

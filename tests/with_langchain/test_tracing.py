@@ -26,7 +26,7 @@ import ragstone_langchain
 from ragstone import LLMRequest
 from ragstone.judging.reply import listing, record, whole
 from ragstone_langchain import LangChainLLM
-from ragstone_langchain.llm import judge_prompt
+from ragstone_langchain.llm import JudgePrompt
 
 from ..core.judges import truth  # noqa: TID252
 from .scripted import WRAPPERS, PlainChat, Script, StreamingChat, TextModel, Told, ToolChat, message
@@ -158,7 +158,7 @@ def test_callbacks_on_a_model_and_on_one_inside_of_something(make) -> None:
     assert told.generate(WORD).text == asyncio.run(told.agenerate(WORD)).text == "yes"
     assert listener.heard == []
     assert (own.callbacks, own.verbose) == ([listener], True), "the app's object is as it was"
-    own.invoke(judge_prompt(WORD, WORD.user))
+    own.invoke(JudgePrompt(system=WORD.system, user=WORD.user))
     assert listener.heard, "the app's own calls are heard"
     later = PlainChat(script=script)
     told = Told(later, script)

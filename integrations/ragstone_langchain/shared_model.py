@@ -1,0 +1,164 @@
+"""A model object that the app and a judge share: what it says of itself, and calls that the app does not see."""
+
+import asyncio
+import weakref
+from collections.abc import Callable, Coroutine
+from concurrent.futures import TimeoutError as FutureTimeout
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from langchain_core.embeddings import Embeddings
+from langchain_core.runnables import Runnable
+
+from ragstone.errors import secrets_in
+from ragstone.identity import settings_of
+from ragstone.limits.timeouts import daemon, within
+from ragstone.plain import as_count, as_dict
+from ragstone_langchain.tracing import call_untraced, start_untraced
+
+if TYPE_CHECKING:
+    from ragstone.bridge import Bridge
+
+M = TypeVar("M")
+T = TypeVar("T")
+Sync = Callable[[], T]
+Async = Callable[[], Coroutine[Any, Any, T]]
+
+_NAMES = ("model_name", "model", "model_id", "deployment_name", "repo_id")
+# Of a binding, of fallbacks, of a configurable, of a sequence, of cached embeddings.
+_INSIDE = ("bound", "runnable", "default", "first", "underlying_embeddings")
+_FIRST_LOOPS: "weakref.WeakKeyDictionary[SharedModel[Any], weakref.ref[asyncio.AbstractEventLoop]]" = (
+    weakref.WeakKeyDictionary()
+)
+
+
+class SharedModel(Generic[M]):
+    """What `LangChainLLM` and `LangChainEmbedder` have in common: the object, and which of its halves it lacks.
+
+    A LangChain object has both halves by type, and one that lacks a half says so only when that is called
+    (`NotImplementedError`). The other half then stands in: an async one on a loop in a thread of its own, a sync
+    one in a thread.
+    """
+
+    _bridge: "Callable[[], Bridge]"
+
+    def __init__(self, model: M, *, name: str | None, timeout: float | None, trace: bool = False) -> None:
+        _check_timeout(timeout)
+        names = (_attribute(layer, each) for layer in _layers(model) for each in _NAMES)
+        own_name = (each for each in names if isinstance(each, str) and each)
+        self.model = name or next(own_name, type(_layers(model)[-1]).__name__)
+        self._shared = model
+        self._timeout = timeout
+        self._trace = trace
+        self._lacks_sync = False
+        self._lacks_async = False
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.model!r})"
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The model object's keys, which are taken out of every error text."""
+        return secrets_in(self._shared)
+
+    @property
+    def identity(self) -> dict[str, object]:
+        """What makes this judge or embedder, for journals: the settings of all layers of its object, without keys.
+
+        Beside fields and attributes that is what each layer says of itself for LangChain's own caches and traces.
+        """
+        follow = (Runnable, Embeddings, type(self._shared))
+        identifying = [as_dict(_attribute(layer, "_identifying_params")) for layer in _layers(self._shared)]
+        return {
+            "class": type(self).__qualname__,
+            "model": self.model,
+            "settings": settings_of(self._shared, follow),
+            "identifying": [settings_of(each, follow) for each in identifying if each],
+        }
+
+    def _call(self, sync: Sync[T], asynchronous: Async[T]) -> T:
+        """Call the model from sync code."""
+        if not self._lacks_sync:
+            try:
+                return self._call_sync(sync)
+            except (NotImplementedError, TypeError) as error:
+                if not _says_it_lacks(error):
+                    raise
+        result = self._bridge().on_loop(self._await_async(asynchronous))
+        self._lacks_sync = True  # not before the other half has answered: the error may have been about something else
+        return result
+
+    async def _acall(self, sync: Sync[T], asynchronous: Async[T]) -> T:
+        """Call the model on the running loop."""
+        in_thread = partial(self._bridge().in_thread, partial(self._call_sync, sync))
+        if self._lacks_async or self._began_on_a_closed_loop():
+            try:
+                return await in_thread()
+            except (NotImplementedError, TypeError) as error:
+                if self._lacks_async or not _says_it_lacks(error):
+                    raise
+            return await self._await_async(asynchronous)
+        try:
+            return await self._await_async(asynchronous)
+        except (RuntimeError, TypeError) as error:
+            lacks = _says_it_lacks(error)
+            if not lacks and str(error) != "Event loop is closed":  # that of another model of the same server
+                raise
+        result = await in_thread()
+        self._lacks_async = lacks
+        return result
+
+    def _began_on_a_closed_loop(self) -> bool:
+        """Whether the model's client may keep connections of a closed loop, as langchain-openai's do: none answers."""
+        loop = asyncio.get_running_loop()
+        first = _FIRST_LOOPS.setdefault(self, weakref.ref(loop))()
+        return first is None or (first is not loop and first.is_closed())
+
+    def _call_sync(self, sync: Sync[T]) -> T:
+        call = sync if self._trace else partial(call_untraced, sync)
+        if self._timeout is None:
+            return call()
+        reply = daemon(call, "ragstone-judge")
+        try:
+            return reply.result(self._timeout)
+        except FutureTimeout:
+            if reply.done():  # the model's own
+                raise
+            raise TimeoutError(self._late("its thread runs on until the model ends it")) from None
+
+    async def _await_async(self, asynchronous: Async[T]) -> T:
+        task = asyncio.ensure_future(asynchronous()) if self._trace else start_untraced(asynchronous)
+        late = self._late("the call was cancelled; a model without an async half runs on in its thread")
+        return await within(self._timeout, task, late)
+
+    def _late(self, state: str) -> str:
+        return f"{self.model} did not reply within {self._timeout} s; {state}"
+
+
+def _check_timeout(timeout: object) -> None:
+    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or timeout <= 0):
+        raise ValueError(f"timeout: {timeout!r} is not a number of seconds above 0")
+
+
+def _says_it_lacks(error: Exception) -> bool:
+    """Whether the error says that the half which was called does not exist."""
+    return isinstance(error, NotImplementedError) or "ainvoke" in str(error)  # an async-only RunnableLambda names it
+
+
+def input_limit(model: object) -> int | None:
+    """Return the longest prompt in tokens by a model's profile; None if it has none."""
+    limits = (as_count(as_dict(_attribute(layer, "profile")).get("max_input_tokens")) for layer in _layers(model))
+    return next(filter(None, limits), None)
+
+
+def _layers(model: object) -> list[object]:
+    """Return the object and what it wraps, from the outside in."""
+    inside = next((part for name in _INSIDE if (part := _attribute(model, name)) is not None), None)
+    return [model] if inside is None else [model, *_layers(inside)]
+
+
+def _attribute(thing: object, name: str) -> object:
+    try:
+        return getattr(thing, name, None)
+    except Exception:  # a configurable model makes the model for it, which may need a key or a package
+        return None
