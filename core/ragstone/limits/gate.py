@@ -239,17 +239,12 @@ class _Model:
 
     The first calls are those in flight together. One that was refused keeps its place until the others have ended or
     one was answered: a provider's moderation says 403 of one sample, too.
-
-    Args:
-        kind: What it is.
-        model: The object, which is held: no other gets its id.
-        in_threads: Whether its sync half is called if its class says `one_loop`.
     """
 
     def __init__(self, kind: Kind, model: LLM | Embedder, *, in_threads: bool) -> None:
         self.kind = kind
         self.name = model.model
-        self._model = model
+        self._model = model  # held, so that no other object gets its id
         self._in_threads = in_threads and getattr(type(model), "one_loop", False)
         self._answered = False
         self._in_flight = 0

@@ -47,14 +47,11 @@ class Delivery:
         sink: The sink.
         counters: Where its failures are counted.
         delivered: Called with the outbox's rows of what the sink has taken.
-
-    Attributes:
-        behind: Whether more waits in the outbox than in memory.
     """
 
     def __init__(self, sink: Sink, counters: Counters, delivered: Callable[[list[int]], None]) -> None:
         self.sink = sink
-        self.behind = False
+        self.behind = False  # whether more waits in the outbox than in memory
         self._counters = counters
         self._delivered = delivered
         self._changed = threading.Condition(threading.RLock())

@@ -184,11 +184,11 @@ class Monitor:
 
     def pause(self) -> None:
         """Judge nothing further; samples are taken all the same, until the queue is full."""
-        self._pipeline.workers.pause()
+        self._pipeline.workers.allowed.clear()
 
     def resume(self) -> None:
         """Judge again after `pause`."""
-        self._pipeline.workers.resume()
+        self._pipeline.workers.allowed.set()
 
     def stats(self) -> Stats:
         """Return what became of this process's samples so far."""

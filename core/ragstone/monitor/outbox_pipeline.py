@@ -32,10 +32,6 @@ class OutboxPipeline(Pipeline):
 
     A new task waits in `arrivals` until one thread, turn by turn, has written it; only then it waits for the workers.
     While the file cannot be used, what cannot be written is judged and delivered from memory.
-
-    Args:
-        settings: The monitor's.
-        path: The file.
     """
 
     def __init__(self, settings: Settings, path: Path) -> None:

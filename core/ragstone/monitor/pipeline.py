@@ -75,10 +75,6 @@ class Pipeline:
     """The way of samples through one process: sampling, snapshot, queue, workers, delivery. A forked child has its own.
 
     Attributes:
-        counters: What became of the samples.
-        queue: Where tasks wait for the threads that judge.
-        workers: These threads.
-        deliveries: What waits for the sinks, by name.
         closed: Whether no more samples are taken.
         ended: Set when all that was left was put away.
     """
@@ -134,7 +130,7 @@ class Pipeline:
 
     def idle(self) -> bool:
         """Return whether nothing is left to do."""
-        busy = self.counters.pending() or self.workers.settling()
+        busy = self.counters.pending() or self.workers.unsettled
         return not busy and not any(delivery.waiting() for delivery in self.deliveries.values())
 
     def put_away(self, left: list[Task]) -> None:
@@ -243,9 +239,8 @@ class Pipeline:
 
     def settle(self, task: Task) -> None:
         """Count what came of a task that was handed on."""
-        settled, task.settled = task.settled, []
-        for status, reason in settled:
-            self.counters.settle(status, reason)
+        while task.settled:
+            self.counters.settle(*task.settled.pop())
 
     def deliver(self, records: Sequence[Record]) -> None:
         """Hand outcomes that no outbox has to every sink."""
@@ -301,7 +296,7 @@ class Pipeline:
         del put_off  # there is none without an outbox
         deadline = None if timeout is None else time.monotonic() + timeout
         while not self.ended.is_set() and not self.idle():
-            if self.workers.paused or (deadline is not None and time.monotonic() >= deadline):
+            if not self.workers.allowed.is_set() or (deadline is not None and time.monotonic() >= deadline):
                 break
             time.sleep(LOOK)
         return self._left()
@@ -341,7 +336,7 @@ class Pipeline:
         self.put_away([*left, *self.queue.drain()])
         self.queue.end(self._settings.workers)
         until = time.monotonic() + _JOIN_TIMEOUT
-        while (self.counters.pending() or self.workers.settling()) and time.monotonic() < until:
+        while (self.counters.pending() or self.workers.unsettled) and time.monotonic() < until:
             time.sleep(LOOK)  # what a thread had just taken in hand comes back
         self._report()
         for delivery in self.deliveries.values():
@@ -372,7 +367,7 @@ class Pipeline:
         account = self.workers.account
         ledger = 0 if account is None else min(stats.pending, len(account.waiting))
         reasons = {**stats.reasons, "pending": {"ledger": ledger}} if ledger else stats.reasons
-        return replace(stats, in_hand=self.workers.in_hand(), queued_bytes=self.waiting_bytes(), reasons=reasons)
+        return replace(stats, in_hand=len(self.workers.evaluations), queued_bytes=self.waiting_bytes(), reasons=reasons)
 
 
 def _at_exit(reference: "weakref.ref[Pipeline]") -> None:

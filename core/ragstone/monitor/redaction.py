@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from itertools import groupby, islice
 from typing import Any, cast
 
@@ -16,7 +17,7 @@ Redact = Callable[[str], str]
 _DEPTH = 6
 _ITEMS = 1_000
 _BITS = 4_096  # Python refuses to write much longer numbers down
-_TRIES = 3  # one in some ten thousand needs a second
+_TRIES = 4  # one in some ten thousand needs a second
 _QUOTED, _SHORTEST = 24, 8
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -45,6 +46,7 @@ def snapshot(sample: Sample, sample_id: str, redact: Redact | None = None) -> Sa
         'Call [phone].'
     """
     clean = None if redact is None else _checked(redact)
+    text = _exact if clean is None else lambda value: clean(_exact(value))
     metadata = _PlainValues(clean).mapping(sample.metadata, _DEPTH)
     if isinstance(error := metadata.get("error"), str):
         metadata["error"] = without_keys(error[:LONGEST])
@@ -52,18 +54,12 @@ def snapshot(sample: Sample, sample_id: str, redact: Redact | None = None) -> Sa
     if "retrieved_contexts" in sample.model_fields_set:
         if not isinstance(sample.retrieved_contexts, (list, tuple)):
             raise TypeError("retrieved_contexts: is no list of texts")
-        fields["retrieved_contexts"] = tuple([_exact(context) for context in sample.retrieved_contexts])
+        fields["retrieved_contexts"] = tuple([text(context) for context in sample.retrieved_contexts])
     if sample.user_input is not None:
-        fields["user_input"] = _exact(sample.user_input)
+        fields["user_input"] = text(sample.user_input)
     if sample.response is not None:
-        fields["response"] = _exact(sample.response)
-    if clean is None:
-        return Sample.model_construct(**fields)
-    for name in fields.keys() & {"user_input", "response"}:
-        fields[name] = clean(fields[name])
-    if "retrieved_contexts" in fields:
-        fields["retrieved_contexts"] = [clean(context) for context in fields["retrieved_contexts"]]
-    return Sample(**fields)  # checked: a user's function may return anything
+        fields["response"] = text(sample.response)
+    return Sample.model_construct(**fields) if clean is None else Sample(**fields)  # a user's text is checked
 
 
 def _exact(value: object) -> str:
@@ -72,10 +68,6 @@ def _exact(value: object) -> str:
     if not issubclass(type(value), str):
         raise TypeError(f"is {type(value).__name__}, not text (str)")
     return str.__str__(cast("str", value))  # not a subclass's own idea of its text
-
-
-def _name(key: object) -> str:
-    return _exact(key) if issubclass(type(key), str) else str(key)
 
 
 def _checked(redact: Callable[[str], object]) -> Redact:
@@ -103,7 +95,8 @@ class _PlainValues:
 
     def mapping(self, value: Mapping[Any, Any], depth: int) -> dict[str, object]:
         pairs, text, plain = self._first(value.items()), self._text, self.value
-        return {text(key if type(key) is str else _name(key)): plain(item, depth - 1) for key, item in pairs}
+        names = [_exact(key) if issubclass(type(key), str) else str(key) for key, _ in pairs]
+        return {text(name): plain(item, depth - 1) for name, (_, item) in zip(names, pairs, strict=True)}
 
     def value(self, value: object, depth: int) -> object:
         if type(value) is str:
@@ -140,17 +133,12 @@ class _PlainValues:
 
     def _first(self, items: Iterable[Any]) -> list[Any]:
         """Return as many as may still be kept. The app may change them meanwhile; then look again, a few times."""
-        tries = 0
-        while True:
-            try:
+        for _ in range(_TRIES):
+            with suppress(RuntimeError):
                 first = list(islice(items, self._left))
-                break
-            except RuntimeError:
-                tries += 1
-                if tries > _TRIES:
-                    raise
-        self._left -= len(first)
-        return first
+                self._left -= len(first)
+                return first
+        raise RuntimeError("the app changes it all the time")
 
 
 # --- before an outcome is stored ----------------------------------------------------------------------------------

@@ -57,7 +57,7 @@ class Task(Pending):
         settled: What the evaluations are to be counted as once the task is handed on, with the reason.
         foreign: The metrics that another monitor is to score it by.
         saved: Whether the outbox has it.
-        size: The bytes that the sample's texts and metadata take in memory.
+        size: The bytes that its texts take.
     """
 
     records: list[Record] = field(default_factory=list[Record])
@@ -139,14 +139,8 @@ class Workers:
     """Threads that take tasks from the queue and score them, one evaluation at a time.
 
     Args:
-        settings: The monitor's.
-        counters: Count faults of our own.
-        queue: Where the tasks wait.
         done: Called with a task that has nothing left to do.
         late: Called with a task that a thread had in hand when it was stopped.
-
-    Attributes:
-        account: The budget's, once the threads run.
     """
 
     def __init__(
@@ -158,19 +152,19 @@ class Workers:
         done: Callable[[Task], None],
         late: Callable[[Task], None],
     ) -> None:
-        self.account: Account | None = None
+        self.account: Account | None = None  # the budget's, once the threads run
         self._settings = settings
         self._counters = counters
         self._queue = queue
         self._done = done
         self._late = late
-        self._allowed = threading.Event()
-        self._allowed.set()
         self._stopped = threading.Event()
         self._alive = 0  # threads that take tasks
-        self._evaluations: set[_Evaluation] = set()
         self._hanging: set[_Evaluation] = set()
-        self._unsettled: set[Meter] = set()
+        self.allowed = threading.Event()  # cleared by a pause: no further task is taken
+        self.allowed.set()
+        self.evaluations: set[_Evaluation] = set()  # that are being made
+        self.unsettled: set[Meter] = set()  # whose cost is settled after the task was handed on
 
     def start(self) -> None:
         """Start the threads that are missing, unless too many hang; RuntimeError where no more can be had."""
@@ -180,31 +174,10 @@ class Workers:
             start_thread(self._run, "ragstone-judge")
             self._alive += 1
 
-    def pause(self) -> None:
-        """Take no further task; what is being judged goes on."""
-        self._allowed.clear()
-
-    def resume(self) -> None:
-        """Go on after `pause`."""
-        self._allowed.set()
-
-    @property
-    def paused(self) -> bool:
-        """Whether `pause` holds."""
-        return not self._allowed.is_set()
-
-    def in_hand(self) -> int:
-        """Return how many evaluations are being made."""
-        return len(self._evaluations)
-
-    def settling(self) -> bool:
-        """Whether a thread settles the cost of what it has handed on."""
-        return bool(self._unsettled)
-
     def check_timeouts(self) -> None:
         """Give up evaluations that take too long, and start threads in place of those that hang in them."""
         timeout, waiting = self._settings.timeout, set[Meter]() if self.account is None else self.account.waiting
-        for evaluation in self._evaluations.copy():
+        for evaluation in self.evaluations.copy():
             meter = evaluation.meter
             waited = meter.waited if isinstance(meter, BudgetMeter) else 0.0
             if time.monotonic() - evaluation.started - waited <= timeout or meter in waiting:
@@ -223,7 +196,7 @@ class Workers:
     def _ends(self, evaluation: _Evaluation) -> bool:
         """Return True to the first who ends it, the thread or the clock: that one says what came of it."""
         try:
-            self._evaluations.remove(evaluation)
+            self.evaluations.remove(evaluation)
         except KeyError:
             return False
         return True
@@ -231,18 +204,18 @@ class Workers:
     def stop(self) -> list[Task]:
         """Take no further task, and return those that were being judged: what their threads find out is too late."""
         self._stopped.set()
-        self._allowed.set()
+        self.allowed.set()
         if self.account is not None:
             self.account.closed.set()
-        return [evaluation.task for evaluation in self._evaluations.copy() if self._ends(evaluation)]
+        return [evaluation.task for evaluation in self.evaluations.copy() if self._ends(evaluation)]
 
     def _run(self) -> None:
         while True:
-            self._allowed.wait()
+            self.allowed.wait()
             task = self._queue.get()
             if task is None:
                 return
-            self._allowed.wait()
+            self.allowed.wait()
             try:
                 if not self._work_on(task):
                     return
@@ -254,7 +227,7 @@ class Workers:
         meter = Meter()
         while task.todo and not self._stopped.is_set():
             evaluation = _Evaluation(task)
-            self._evaluations.add(evaluation)
+            self.evaluations.add(evaluation)
             if self._stopped.is_set() and self._ends(evaluation):  # since `stop` looked at what is being made
                 break
             self._settle(meter)  # of the metric before
@@ -265,7 +238,7 @@ class Workers:
                 self._settle(meter)
                 return False
             self._note(task, evaluation.choice, outcome, meter)
-        self._unsettled.add(meter)  # before it is handed on, after which nobody waits for it
+        self.unsettled.add(meter)  # before it is handed on, after which nobody waits for it
         try:
             self._hand_on(task)
         finally:
@@ -275,7 +248,7 @@ class Workers:
     def _settle(self, meter: Meter) -> None:
         if isinstance(meter, BudgetMeter):
             meter.settle()
-        self._unsettled.discard(meter)
+        self.unsettled.discard(meter)
 
     def _hand_on(self, task: Task) -> None:
         if task.todo:
