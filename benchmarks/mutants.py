@@ -171,22 +171,20 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("statistics_permutation", "return (1 + hits) / (1 + _PERMUTATIONS)", "return hits / _PERMUTATIONS"),
         ("statistics_sign_test", "return min(1.0, 2 * sum(", "return min(1.0, sum("),
         ("statistics_noise", "self._freedom += len(values) - 1", "self._freedom += len(values)"),
-    ],
-    ("core/ragstone/reporting/buckets.py", "reporting/test_statistics.py"): [
         ("buckets_upper_end", "if end in self._bins:", "if first - 1 in self._bins:"),
     ],
     ("core/ragstone/reporting/aggregates.py", "reporting/test_report.py"): [
-        ("report_worst", "(-sign * mean, at or 0.0", "(sign * mean, at or 0.0"),
-        ("report_passed", "for score, _ in scores if score.passed is not None]", "for score, _ in scores]"),
-        ("report_mean_of_rows", "self._values.add(mean, weight)", "self._values.add(mean, weight * len(values))"),
-        ("report_untold", "+= reported is None", "+= tokens == (None, None)"),
+        ("report_worst", "(-sign * worst.value, at or 0.0", "(sign * worst.value, at or 0.0"),
+        ("report_passed", "for score in scores if score.passed is not None]", "for score in scores]"),
+        ("report_mean_of_rows", "_values.add(worst.value, weight)", "_values.add(worst.value, weight * len(scores))"),
+        ("report_unreported", "[name] += value is None", "[name] += 0"),
         ("report_weight", "weight = 1 / rate if", "weight = rate if"),
     ],
     ("core/ragstone/reporting/comparison.py", "reporting/test_compare.py"): [
         ("compare_direction", "(up, down) if higher else (down, up)", "(up, down)"),
         ("compare_better", "(self.difference > 0) == self.higher_is_better", "self.difference > 0"),
         ("compare_noise", "abs(self.difference) <= reach", "abs(self.difference) <= 0"),
-        ("compare_unpaired", "seen[place[0]] += 1", "seen[place[0]] += 0"),
+        ("compare_unpaired", "self.times[sample_id] += 1", "self.times[sample_id] += 0"),
     ],
     ("core/ragstone/store/read.py", "reporting/test_read.py"): [
         ("read_since", "submitted_at >= :since", "scored_at >= :since"),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ragstone import Sample
 from ragstone.reporting import MetricInfo, NotComparableError, Report, compare
 from ragstone.reporting.statistics import bootstrap_interval, noise_error, permutation_p, sign_test_p
+from ragstone.store.results import MemoryResults
 
 from .reports import records, report
 
@@ -150,6 +151,23 @@ def test_metrics_of_one_alone_are_named():
         compare(a, report([0.5], metric="other"))
     with pytest.raises(NotComparableError, match="a has none, b has none"):
         compare(Report.of([]), Report.of([]))
+
+
+class Counted(MemoryResults):
+    read = 0
+
+    def records(self, since=None):
+        self.read += 1
+        return super().records(since)
+
+
+def test_each_report_is_read_once_and_once_more_for_the_page():
+    a, b = Counted(records([0.1, 0.2])), Counted(records([0.1, 0.5]))
+    found = compare(Report(a), Report(b))
+    assert "moved most by demo: q1" in str(found)
+    assert (a.read, b.read) == (1, 1)
+    found.html()
+    assert (a.read, b.read) == (2, 2)
 
 
 def test_the_page_shows_what_moved_with_its_evidence(tmp_path):

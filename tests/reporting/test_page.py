@@ -9,8 +9,8 @@ import pytest
 
 from ragstone import Usage
 from ragstone.reporting import Report
-from ragstone.reporting.buckets import Bin
 from ragstone.reporting.html.charts import distribution
+from ragstone.reporting.statistics import Bin
 from ragstone.store.record import Record
 from ragstone.store.results import MemoryResults
 

@@ -33,8 +33,8 @@ def test_a_mean_is_of_the_scored_rows_alone():
     assert found.failures == {"timeout": 3}
     assert found.examples == {"timeout": "q1: after 60 s"}
     assert found.low <= 0.75 <= found.high
-    assert (found.usage.llm_calls, found.usage.input_tokens) == (4, 20)
-    assert (found.noise, found.noise_error, found.draws, found.passed) == (None, None, 1, None)
+    assert (found.cost.usage.llm_calls, found.cost.usage.input_tokens) == (4, 20)
+    assert (found.noise, found.noise_reach, found.draws, found.passed) == (None, None, 1, None)
 
 
 def test_draws_of_a_row_are_averaged_first():
@@ -44,7 +44,7 @@ def test_draws_of_a_row_are_averaged_first():
     assert found.noise.rows == 2
     squares = 3 * 0.075**2 + 0.225**2 + 2 * 0.1**2
     assert found.noise.sd == pytest.approx(math.sqrt(squares / 4))
-    assert found.noise_error == pytest.approx(found.noise.sd / 3 * math.sqrt(1 / 4 + 1 + 1 / 2))
+    assert found.noise_reach == pytest.approx(1.96 * found.noise.sd / 3 * math.sqrt(1 / 4 + 1 + 1 / 2), rel=1e-4)
 
 
 def test_agreement_and_passing_are_of_the_scores_that_have_a_threshold():
@@ -62,7 +62,7 @@ rows = st.lists(st.lists(st.one_of(st.none(), st.floats(0, 1)), min_size=1, max_
 def test_never_a_nan(values):
     found = report(values, name="any")
     for each in found.summary().values():
-        numbers = (each.mean, each.low, each.high, each.passed, each.noise_error, each.noise_reach)
+        numbers = (each.mean, each.low, each.high, each.passed, each.noise_reach)
         assert all(number is None or math.isfinite(number) for number in numbers)
         means = [statistics.fmean(filled) for of in values if (filled := [v for v in of if v is not None])]
         assert each.mean == (pytest.approx(statistics.fmean(means)) if means else None)

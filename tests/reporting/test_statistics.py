@@ -13,12 +13,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragstone.reporting.buckets import DAY, HOUR, MINUTE, WEEK, Histogram, Timeline, bucket_start
 from ragstone.reporting.statistics import (
+    DAY,
+    HOUR,
+    MINUTE,
+    WEEK,
     Estimate,
+    Histogram,
     Mean,
     Noise,
+    Timeline,
     bootstrap_interval,
+    bucket_start,
     noise_error,
     permutation_p,
     sign_test_p,

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ragstone.outcome import Score, Suspicion, UnscoredReason, Usage
 from ragstone.registry import metric_class, metric_names
-from ragstone.reporting.buckets import DAY, Histogram, Timeline
-from ragstone.reporting.statistics import NOISE_REACH, Estimate, Mean, Noise, noise_error
+from ragstone.reporting.statistics import DAY, NOISE_REACH, Estimate, Histogram, Mean, Noise, Timeline, noise_error
 
 if TYPE_CHECKING:
     from ragstone.metrics.base import Metric
@@ -96,48 +95,32 @@ def by_row(records: "Iterable[Record]") -> "Iterator[list[Record]]":
 
 
 class Cost:
-    """What outcomes cost: numbers by name, and the seconds.
-
-    `n` counts "outcomes", "llm_calls", "embed_calls", "input_tokens" and "output_tokens" (those that providers
-    reported), and the outcomes of which they did not: "untold", and apart "input_untold" and "output_untold".
-    """
+    """What outcomes cost: how many they are, the sums of a `Usage`'s fields, and of how many each is unknown."""
 
     def __init__(self) -> None:
-        self.n: Counter[str] = Counter()
-        self.seconds = 0.0
+        self.outcomes = 0
+        self.sums: dict[str, float] = dict.fromkeys(Usage.model_fields, 0)
+        self.unknown: Counter[str] = Counter()
 
     def add(self, usage: Usage) -> None:
         """Count what one outcome cost."""
-        tokens = usage.input_tokens, usage.output_tokens
-        self.n["outcomes"] += 1
-        self.n["llm_calls"] += usage.llm_calls
-        self.n["embed_calls"] += usage.embed_calls
-        self.n["untold"] += None in tokens
-        for side, reported in zip(("input", "output"), tokens, strict=True):
-            self.n[f"{side}_tokens"] += reported or 0
-            self.n[f"{side}_untold"] += reported is None
-        self.seconds += usage.seconds
-
-    @property
-    def outcomes(self) -> int:
-        """How many outcomes there are."""
-        return self.n["outcomes"]
+        self.outcomes += 1
+        for name, value in usage:
+            self.sums[name] += value or 0
+            self.unknown[name] += value is None
+        self.unknown["tokens"] += None in (usage.input_tokens, usage.output_tokens)
 
     def merge(self, other: "Cost") -> None:
         """Count all that another holds."""
-        self.n.update(other.n)
-        self.seconds += other.seconds
+        self.outcomes += other.outcomes
+        self.sums = {name: value + other.sums[name] for name, value in self.sums.items()}
+        self.unknown.update(other.unknown)
 
     @property
     def usage(self) -> Usage:
         """The same as a `Usage`: tokens are None where a provider did not report all of them."""
-        return Usage(
-            llm_calls=self.n["llm_calls"],
-            embed_calls=self.n["embed_calls"],
-            input_tokens=None if self.n["input_untold"] else self.n["input_tokens"],
-            output_tokens=None if self.n["output_untold"] else self.n["output_tokens"],
-            seconds=self.seconds,
-        )
+        known = {name: None if self.unknown[name] else value for name, value in self.sums.items()}
+        return Usage.model_validate(known)
 
 
 class Worst(NamedTuple):
@@ -148,6 +131,19 @@ class Worst(NamedTuple):
     score: Score
     record: "Record"
     sample: "Sample | None"
+
+    @classmethod
+    def of(
+        cls, records: "Sequence[Record]", sample: "Sample | None", *, higher_is_better: bool = True
+    ) -> "Worst | None":
+        """Return the row of one metric's records; None where none of them is scored."""
+        draws = [(record.outcome, record) for record in records if isinstance(record.outcome, Score)]
+        if not draws:
+            return None
+        sign = 1.0 if higher_is_better else -1.0
+        score, record = min(draws, key=lambda draw: sign * draw[0].value)
+        mean = math.fsum(score.value for score, _ in draws) / len(draws)
+        return cls(mean, len(draws), score, record, record.sample or sample)
 
 
 class Flag(NamedTuple):
@@ -169,7 +165,6 @@ class MetricSummary:
         rows: Rows with a score: those that the mean is of.
         scored: Outcomes that are a `Score`: as many as `rows`, where each row is scored once.
         failures: How many are unscored, by reason. They enter no mean.
-        examples: By reason, the first sample's id and message (the latest one's, where times are known).
         cost: What all outcomes cost.
         spread: How the rows' scores spread.
         over_time: Their mean over time.
@@ -191,17 +186,14 @@ class MetricSummary:
         self.cost = Cost()
         self.scored = 0
         self.failures: Counter[UnscoredReason] = Counter()
-        self.examples: dict[UnscoredReason, str] = {}
         self.spread = Histogram()
         self.over_time: Timeline[Mean] = Timeline(Mean)
         self.first: float | None = None
         self.last: float | None = None
-        self._example_at: dict[UnscoredReason, float] = {}
+        self._examples: dict[UnscoredReason, tuple[float, str]] = {}
         self._values = Mean()
         self._passed = Mean()
         self._noise = Noise()
-        self._draws: Counter[int] = Counter()
-        self._weights: set[float] = set()
         self._worst: list[tuple[float, float, int, Worst]] = []
 
     def add(self, records: "Sequence[Record]", sample: "Sample | None" = None) -> None:
@@ -210,43 +202,40 @@ class MetricSummary:
         if at is not None:
             self.first = at if self.first is None else min(self.first, at)
             self.last = at if self.last is None else max(self.last, at)
-        scores: list[tuple[Score, Record]] = []
+        scores: list[Score] = []
         for record in records:
             outcome = record.outcome
             self.cost.add(outcome.usage)
             if isinstance(outcome, Score):
-                scores.append((outcome, record))
+                scores.append(outcome)
                 continue
             self.failures[outcome.reason] += 1
-            if record.submitted_at > self._example_at.get(outcome.reason, -1.0):
-                self._example_at[outcome.reason] = record.submitted_at
-                self.examples[outcome.reason] = f"{record.sample_id}: {outcome.detail}"
-        if scores:
-            self._add_scores(scores, at, sample)
-
-    def _add_scores(self, scores: "Sequence[tuple[Score, Record]]", at: float | None, sample: "Sample | None") -> None:
-        values = [score.value for score, _ in scores]
-        passed = [score.passed for score, _ in scores if score.passed is not None]
-        mean = math.fsum(values) / len(values)
-        rate = scores[0][1].rate
+            example = record.submitted_at, f"{record.sample_id}: {outcome.detail}"
+            if example[0] > self._examples.get(outcome.reason, (-1.0, ""))[0]:
+                self._examples[outcome.reason] = example
+        worst = Worst.of(records, sample, higher_is_better=self.info.higher_is_better)
+        if worst is None:
+            return
+        passed = [score.passed for score in scores if score.passed is not None]
+        rate = records[0].rate
         weight = 1 / rate if _LEAST_RATE <= rate <= 1 else 1.0
-        if len(self._weights) < 2:
-            self._weights.add(weight)
         self.scored += len(scores)
-        self._draws[len(scores)] += 1
-        self._values.add(mean, weight)
-        self.spread.add(mean, weight)
-        self._noise.add(values, passed)
+        self._values.add(worst.value, weight)
+        self.spread.add(worst.value, weight)
+        self._noise.add([score.value for score in scores], passed)
         for each in passed:
             self._passed.add(float(each), weight)
         if at is not None:
-            self.over_time.at(at).add(mean, weight)
-        sign = 1.0 if self.info.higher_is_better else -1.0
-        score, record = min(scores, key=lambda scored: sign * scored[0].value)
+            self.over_time.at(at).add(worst.value, weight)
         # A heap, the best row first. Of equal ones the latest stay; without times, the first.
-        worst = Worst(mean, len(scores), score, record, record.sample or sample)
+        sign = 1.0 if self.info.higher_is_better else -1.0
         push = heapq.heappush if len(self._worst) < _WORST else heapq.heappushpop
-        push(self._worst, (-sign * mean, at or 0.0, -self.rows, worst))
+        push(self._worst, (-sign * worst.value, at or 0.0, -self.rows, worst))
+
+    @property
+    def examples(self) -> dict[UnscoredReason, str]:
+        """By reason, the first sample's id and message (the latest one's, where times are known)."""
+        return {reason: text for reason, (_, text) in self._examples.items()}
 
     @property
     def total(self) -> int:
@@ -284,7 +273,7 @@ class MetricSummary:
     @property
     def weighted(self) -> bool:
         """Whether rows had different chances to be sampled, so that they weigh differently."""
-        return len(self._weights) > 1
+        return self._values.weighted
 
     @property
     def passed(self) -> float | None:
@@ -295,7 +284,7 @@ class MetricSummary:
     @property
     def draws(self) -> int:
         """The most scores that one row has."""
-        return max(self._draws, default=0)
+        return max(self._noise.draws, default=0)
 
     @property
     def noise(self) -> Noise | None:
@@ -303,19 +292,9 @@ class MetricSummary:
         return self._noise if self._noise.rows else None
 
     @property
-    def noise_error(self) -> float | None:
-        """The standard error that the judge's noise alone gives the mean; None where no row was scored twice."""
-        return None if self.noise is None else noise_error(self._noise.sd, self._draws)
-
-    @property
     def noise_reach(self) -> float | None:
-        """How far to either side the judge's noise alone takes the mean, in 95 of 100 runs."""
-        return None if self.noise_error is None else NOISE_REACH * self.noise_error
-
-    @property
-    def usage(self) -> Usage:
-        """What all outcomes cost; tokens are None where a provider did not report all of them."""
-        return self.cost.usage
+        """How far to either side the judge's noise alone takes the mean, in 95 of 100 runs; None without `noise`."""
+        return None if self.noise is None else NOISE_REACH * noise_error(self.noise.sd, self.noise.draws)
 
     def worst(self, *, with_best: bool = False) -> list[Worst]:
         """Return the worst rows, worst first, without those that have the best possible score (unless asked for)."""

@@ -11,9 +11,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from ragstone.outcome import Score
-from ragstone.reporting.aggregates import Key, MetricInfo, MetricSummary, by_metric, by_row, full_name
-from ragstone.reporting.html.comparison import comparison_page
-from ragstone.reporting.report import Report
+from ragstone.reporting.aggregates import Key, MetricInfo, MetricSummary, by_metric, full_name
+from ragstone.reporting.html.page import comparison_html
+from ragstone.reporting.report import Report, open_report
 from ragstone.reporting.statistics import (
     NOISE_REACH,
     TIE,
@@ -22,8 +22,8 @@ from ragstone.reporting.statistics import (
     permutation_p,
     sign_test_p,
 )
-from ragstone.reporting.tables import DASH, INTERVAL, count, interval, lines, notebook, number
-from ragstone.store.private_files import replacing
+from ragstone.reporting.tables import DASH, INTERVAL, Shown, count, interval, number
+from ragstone.store.record import Record
 
 _MOVED = 10
 _SURE = 0.05
@@ -150,7 +150,7 @@ def p_value(p: float | None) -> str:
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison:
+class Comparison(Shown):
     """Two reports compared. `print` shows it as a table, a notebook too.
 
     Attributes:
@@ -173,20 +173,23 @@ class Comparison:
 
     def html(self) -> str:
         """Return the comparison as a page: one text that loads nothing and runs nothing."""
-        return comparison_page(self)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the page of `html` to a file (raises OSError)."""
-        with replacing(Path(path)) as target:
-            target.write(self.html().encode())
+        return comparison_html(self)
 
     def table(self) -> tuple[str, Sequence[str], list[tuple[str, ...]]]:
-        """Return the title, head and rows of a table that has all metrics."""
+        """Return the title, head and rows of a table that has all metrics; the first column is the name."""
         title = f"a: {self.name_a[:90]}; b: {self.name_b[:90]}"
         return title, _HEAD, [each.cells() for each in self.metrics.values()]
 
     def remarks(self) -> Iterator[str]:
-        """Yield what else is to be said, in sentences."""
+        """Yield what there is to say beside the table, in sentences."""
+        yield from (f"{each.name}: {each.conclusion()}" for each in self.metrics.values())
+        for each in filter(lambda each: each.moved, self.metrics.values()):
+            most = ", ".join(f"{m.sample_id[:40]} {number(m.a)} to {number(m.b)}" for m in each.moved[:5])
+            yield f"moved most by {each.name}: {most}"
+        yield from self.caveats()
+
+    def caveats(self) -> Iterator[str]:
+        """Yield what concerns all metrics, in sentences."""
         if self.repeated_ids:
             are = "id stands" if self.repeated_ids == 1 else "ids stand"
             yield f"{self.repeated_ids:,} {are} more than once: their rows are paired in order."
@@ -198,21 +201,6 @@ class Comparison:
         for name, report in ((self.name_a, self.a), (self.name_b, self.b)):
             if report.bad_rows:
                 yield f"{name}: {count(len(report.bad_rows), 'row')} held no sample."
-
-    def _all_remarks(self) -> Iterator[str]:
-        yield from (f"{each.name}: {each.conclusion()}" for each in self.metrics.values())
-        for each in filter(lambda each: each.moved, self.metrics.values()):
-            most = ", ".join(f"{m.sample_id[:40]} {number(m.a)} to {number(m.b)}" for m in each.moved[:5])
-            yield f"moved most by {each.name}: {most}"
-        yield from self.remarks()
-
-    def __str__(self) -> str:
-        return lines(*self.table(), self._all_remarks())
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return notebook(*self.table(), self._all_remarks())
 
 
 Source = Report | str | os.PathLike[str]
@@ -245,14 +233,18 @@ def compare(a: Source, b: Source, *, any_version: bool = False) -> Comparison:
         >>> demo.difference, demo.wins, demo.losses, demo.better
         (0.1875, 7, 1, None)
     """
-    reports = [each if isinstance(each, Report) else Report.load(each) for each in (a, b)]
+    reports = [each if isinstance(each, Report) else open_report(each) for each in (a, b)]
     names = [
         report.name or (otherwise if isinstance(source, Report) else Path(source).name)
         for source, report, otherwise in zip((a, b), reports, "ab", strict=True)
     ]
     if names[0] == names[1]:
         names = [f"{name} ({side})" for name, side in zip(names, "ab", strict=True)]
-    summaries = [{each.info.key: each for each in report.aggregates()} for report in reports]
+    scores = _Scores(), _Scores()
+    summaries = [
+        {each.info.key: each for each in report.read(of_report.add)}
+        for report, of_report in zip(reports, scores, strict=True)
+    ]
     pairs = list(_shared(summaries[0], summaries[1], names, any_version=any_version))
     if not pairs:
         have = [", ".join(dict.fromkeys(name for name, *_ in side)) or "none" for side in summaries]
@@ -263,13 +255,14 @@ def compare(a: Source, b: Source, *, any_version: bool = False) -> Comparison:
         for key in summaries[side]
         if key not in {pair[side].info.key for pair in pairs}
     ]
-    (scores_a, repeated_a), (scores_b, repeated_b) = map(_scores, reports)
     infos = [x.info for x, _ in pairs]
     metrics: dict[str, MetricComparison] = {}
     for x, y in pairs:
         name = full_name(x.info, infos)
-        metrics[name] = _compared(name, x, y, scores_a.get(x.info.key, {}), scores_b.get(y.info.key, {}))
-    return Comparison(reports[0], reports[1], names[0], names[1], metrics, left_out, len(repeated_a | repeated_b))
+        rows_a, rows_b = (of.rows.get(each.info.key, {}) for of, each in zip(scores, (x, y), strict=True))
+        metrics[name] = _compared(name, x, y, rows_a, rows_b)
+    repeated = {sample_id for of in scores for sample_id, n in of.times.items() if n > 1}
+    return Comparison(reports[0], reports[1], names[0], names[1], metrics, left_out, len(repeated))
 
 
 def _shared(
@@ -316,18 +309,21 @@ Place = tuple[str, int]
 """A sample's id, and how many rows with that id stand before."""
 
 
-def _scores(report: Report) -> tuple[dict[Key, dict[Place, _Cell]], set[str]]:
-    """Return each row's score by metric, and the ids that stand more than once."""
-    scores: dict[Key, dict[Place, _Cell]] = {}
-    seen: Counter[str] = Counter()
-    for records in by_row(report.results()):
-        place = records[0].sample_id, seen[records[0].sample_id]
-        seen[place[0]] += 1
+class _Scores:
+    """Each row's score by metric, as rows come, and how many rows have each id."""
+
+    def __init__(self) -> None:
+        self.rows: dict[Key, dict[Place, _Cell]] = {}
+        self.times: Counter[str] = Counter()
+
+    def add(self, records: Sequence[Record]) -> None:
+        sample_id = records[0].sample_id
+        place = sample_id, self.times[sample_id]
+        self.times[sample_id] += 1
         for key, of_metric in by_metric(records).items():
             values = [record.outcome.value for record in of_metric if isinstance(record.outcome, Score)]
             mean = math.fsum(values) / len(values) if values else None
-            scores.setdefault(key, {})[place] = _Cell(records[0].row, mean, len(values))
-    return scores, {sample_id for sample_id, n in seen.items() if n > 1}
+            self.rows.setdefault(key, {})[place] = _Cell(records[0].row, mean, len(values))
 
 
 def _compared(

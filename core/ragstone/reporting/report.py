@@ -3,7 +3,7 @@
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -14,10 +14,20 @@ from pydantic import TypeAdapter, ValidationError
 from ragstone.outcome import Usage
 from ragstone.reporting.aggregates import Aggregates, MetricInfo, MetricSummary, by_row
 from ragstone.reporting.export import to_frame, to_rows, write_csv, write_parquet
-from ragstone.reporting.html.page import page
-from ragstone.reporting.tables import count, lines, notebook, overview, remarks
+from ragstone.reporting.html.page import report_html
+from ragstone.reporting.tables import (
+    COSTS,
+    DASH,
+    INTERVAL,
+    Shown,
+    cost_cells,
+    count,
+    interval,
+    number,
+    percent,
+    place,
+)
 from ragstone.sample import BadLine, Sample
-from ragstone.store.private_files import replacing
 from ragstone.store.read import open_results
 from ragstone.store.record import Record
 from ragstone.store.results import MemoryResults, Results, ResultsError, write_results
@@ -34,7 +44,7 @@ _UNITS = {"m": 60, "h": 3_600, "d": 86_400}
 _AGO = re.compile(r"(\d{1,9})([mhd])")
 
 
-class Report:
+class Report(Shown):
     """Records in their order, and what they add up to. `print` shows it as a table, a notebook too.
 
     Made by `evaluate`, `Report.of` and `Report.load`. Nothing in it changes.
@@ -126,14 +136,7 @@ class Report:
             OSError: The file cannot be read.
             ValueError: `since` is no time.
         """
-        begin = seconds_since(since, now=time.time())
-        results = open_results(source)
-        try:
-            metrics = _METRICS.validate_python(results.info.get("metrics", ()))
-            bad_rows = _BAD_ROWS.validate_python(results.info.get("bad_rows", ()))
-        except ValidationError:
-            raise ResultsError(f"{source}: its first line was changed; it says nothing of its metrics") from None
-        report = cls(results, metrics, bad_rows=bad_rows, name=results.name, since=begin)
+        report = open_report(source, since)
         report.aggregates()  # a source that holds no results is refused here
         return report
 
@@ -175,12 +178,16 @@ class Report:
 
     def aggregates(self) -> Aggregates:
         """Return all outcomes added up. The source is read once for that."""
-        if self._aggregates is None:
-            aggregates = Aggregates(self._infos)
-            for records in by_row(self.results()):
-                aggregates.add(records)
-            self._aggregates = aggregates
-        return self._aggregates
+        return self._aggregates or self.read(lambda _records: None)
+
+    def read(self, on_row: Callable[[Sequence[Record]], object]) -> Aggregates:
+        """Call a function with each row's records, and return all outcomes added up: one reading for both."""
+        aggregates = Aggregates(self._infos)
+        for records in by_row(self.results()):
+            aggregates.add(records)
+            on_row(records)
+        self._aggregates = aggregates
+        return aggregates
 
     def to_pandas(self) -> Any:  # noqa: ANN401 - a pandas.DataFrame; pandas is no dependency
         """Return a pandas DataFrame: a row for each sample, metric and draw. What is missing is NA, never NaN.
@@ -226,28 +233,63 @@ class Report:
 
     def html(self) -> str:
         """Return the report as a page: one text that loads nothing and runs nothing."""
-        return page(self)
+        return report_html(self)
 
-    def save(self, path: Source) -> None:
-        """Write the page of `html` to a file.
-
-        Raises:
-            OSError: It cannot be written.
-        """
-        with replacing(Path(path)) as target:
-            target.write(self.html().encode())
-
-    def __str__(self) -> str:
-        return lines(self._title(), *overview(self.summary()), remarks(self))
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return notebook(self._title(), *overview(self.summary()), remarks(self))
-
-    def _title(self) -> str:
+    def table(self) -> tuple[str, Sequence[str], list[tuple[str, ...]]]:
+        """Return the title, head and rows of a table that has all metrics; the first column is the name."""
         rows = count(self.aggregates().rows, "row")
-        return f"{self.name}: {rows}" if self.name else rows
+        summaries = self.summary()
+        noisy = any(each.noise is not None for each in summaries.values())
+        head = ("metric", "mean", INTERVAL, *(["± by noise"] if noisy else []), "scored", *COSTS)
+        cells = [
+            (
+                name,
+                number(each.mean),
+                interval(each.low, each.high),
+                *([DASH if each.noise_reach is None else f"±{each.noise_reach:.3f}"] if noisy else []),
+                f"{each.scored:,}/{each.total:,}",
+                *cost_cells(each.cost),
+            )
+            for name, each in summaries.items()
+        ]
+        return f"{self.name}: {rows}" if self.name else rows, head, cells
+
+    def remarks(self) -> Iterator[str]:
+        """Yield what there is to say beside the table, in sentences."""
+        for name, each in self.summary().items():
+            if each.noise is not None:
+                agreed = each.noise.agreement
+                yield (
+                    f"judge's noise in {name}: one score of a row varies by {number(each.noise.sd)} (standard "
+                    f"deviation between draws, {count(each.noise.rows, 'row')}), the mean by "
+                    f"±{number(each.noise_reach)} of that "
+                    + ("alone" if agreed is None else f"alone; draws agree on passing in {percent(agreed)}")
+                )
+            for reason, n in each.failures.most_common():
+                yield f"unscored by {name}: {n:,} {reason}; first: {each.examples[reason]}"
+        aggregates = self.aggregates()
+        if aggregates.flagged:
+            first = aggregates.flags[0]
+            yield (
+                f"{count(aggregates.flagged, 'row')} with a passage that looks like an attack on the judge; first: "
+                f"{first.record.sample_id}, {first.suspicion.kind.replace('_', ' ')} in {place(first.suspicion)}"
+            )
+        yield from self.notes
+        if self.bad_rows:
+            bad = self.bad_rows[0]
+            yield f"{count(len(self.bad_rows), 'row')} held no sample; the first, line {bad.line}: {bad.problem}"
+
+
+def open_report(source: Source, since: Since = None) -> Report:
+    """Return the report that `Report.load` does, before its records are read."""
+    begin = seconds_since(since, now=time.time())
+    results = open_results(source)
+    try:
+        metrics = _METRICS.validate_python(results.info.get("metrics", ()))
+        bad_rows = _BAD_ROWS.validate_python(results.info.get("bad_rows", ()))
+    except ValidationError:
+        raise ResultsError(f"{source}: its first line was changed; it says nothing of its metrics") from None
+    return Report(results, metrics, bad_rows=bad_rows, name=results.name, since=begin)
 
 
 def report_page(source: Source, since: Since = None) -> str:

@@ -1,18 +1,20 @@
 """The arithmetic of a report: means with their intervals, tests of paired differences, the judge's own noise.
 
-Pure functions of numbers. Random draws start from a fixed seed: the same numbers give the same answer.
+What is added up as numbers come takes constant memory. Random draws start from a fixed seed: the same numbers give the
+same answer.
 """
 
 import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from numpy.typing import NDArray
+    from typing_extensions import Self
 
     Numbers = NDArray[np.float64]
 
@@ -25,6 +27,10 @@ _SEED = 20_260_101
 _RESAMPLES = 2_000
 _PERMUTATIONS = 10_000
 _EXACT = 13  # up to so many differences, all 2 ** n changes of sign are fewer than that
+MINUTE, HOUR, DAY, WEEK = 60, 3_600, 86_400, 604_800
+_MONDAY = 4 * DAY  # 1970-01-05: where weeks begin; hours and days begin there too
+_BINS = 20
+_FINE_BINS = 200
 
 # The 97.5 % quantile of Student's t for 1 to 30 degrees of freedom.
 _T = (
@@ -101,6 +107,11 @@ class Mean:
         self.wwx += other.wwx + d * other.ww
         self.wwxx += other.wwxx + 2 * d * other.wwx + d * d * other.ww
 
+    @property
+    def weighted(self) -> bool:
+        """Whether the numbers have different weights."""
+        return self.w * self.w < self.n * self.ww * (1 - 1e-9)
+
     def estimate(self, bounds: tuple[float, float] | None = None) -> Estimate | None:
         """Return the mean with its interval, cut at the bounds that every mean is within; None for no number."""
         if not self.n:
@@ -133,7 +144,7 @@ def t_quantile(freedom: int) -> float:
 
 
 def bootstrap_interval(
-    values: "Numbers", groups: "Sequence[str] | None" = None, *, seed: int = _SEED
+    values: "Numbers", groups: Sequence[str] | None = None, *, seed: int = _SEED
 ) -> tuple[float, float] | None:
     """Return the 95 % percentile bootstrap interval of the mean; None for fewer than two values.
 
@@ -190,7 +201,7 @@ def permutation_p(differences: "Numbers") -> float | None:
     return (1 + hits) / (1 + _PERMUTATIONS)
 
 
-def _chunks(rows: int, width: int) -> "Iterator[slice]":
+def _chunks(rows: int, width: int) -> Iterator[slice]:
     step = max(1, _CHUNK // width)
     for start in range(0, rows, step):
         yield slice(start, min(rows, start + step))
@@ -219,6 +230,7 @@ class Noise:
 
     Attributes:
         rows: How many samples were scored twice or more.
+        draws: How many samples were scored how often, those that were scored once too.
 
     Example:
         >>> noise = Noise()
@@ -229,11 +241,13 @@ class Noise:
     """
 
     def __init__(self) -> None:
+        self.draws: Counter[int] = Counter()
         self.rows = self._freedom = self._judged = 0
         self._squares = self._agreeing = 0.0
 
-    def add(self, values: "Sequence[float]", passed: "Sequence[bool]") -> None:
+    def add(self, values: Sequence[float], passed: Sequence[bool]) -> None:
         """Count one row's scores, and whether those that have a threshold reached it."""
+        self.draws[len(values)] += 1
         if len(values) < 2:
             return
         mean = math.fsum(values) / len(values)
@@ -263,7 +277,7 @@ class Noise:
         return self._agreeing / self._judged if self._judged else None
 
 
-def noise_error(sd: float, draws: "Mapping[int, int]") -> float:
+def noise_error(sd: float, draws: Mapping[int, int]) -> float:
     """Return the standard error that the judge's noise alone gives a mean of samples, each a mean of its draws.
 
     sd / n * sqrt(sum of 1 / draws), over the n samples; `draws` says how many samples have how many draws.
@@ -273,3 +287,103 @@ def noise_error(sd: float, draws: "Mapping[int, int]") -> float:
         0.01
     """
     return sd / sum(draws.values()) * math.sqrt(math.fsum(rows / each for each, rows in draws.items()))
+
+
+class _Mergeable(Protocol):
+    def merge(self, other: "Self", /) -> None: ...
+
+
+T = TypeVar("T", bound=_Mergeable)
+
+
+class Timeline(Generic[T]):
+    """Something for each minute, hour, day or week: as long as their span needs, so that there are few.
+
+    `buckets` are by when they begin, in seconds since 1970 (UTC), and span `width` seconds each.
+    """
+
+    def __init__(self, make: Callable[[], T], least_width: int = MINUTE) -> None:
+        self.width = least_width
+        self.buckets: dict[int, T] = {}
+        self._ends = math.inf, -math.inf
+        self._make = make
+
+    def at(self, seconds: float) -> T:
+        """Return the bucket of a time."""
+        self._ends = min(self._ends[0], seconds), max(self._ends[1], seconds)
+        self.widen(bucket_width(*self._ends))
+        return self.buckets.setdefault(bucket_start(seconds, self.width), self._make())
+
+    def widen(self, width: int) -> None:
+        """Merge buckets into wider ones."""
+        if width <= self.width:
+            return
+        narrow, self.width, self.buckets = self.buckets, width, {}
+        for start, bucket in narrow.items():
+            self.buckets.setdefault(bucket_start(start, width), self._make()).merge(bucket)
+
+
+def bucket_width(first: float, last: float) -> int:
+    """Return how many seconds of a span make one point of a chart: a minute, an hour, a day, or a week."""
+    span = last - first
+    if span <= 3 * HOUR:
+        return MINUTE
+    return HOUR if span <= 4 * DAY else DAY if span <= 90 * DAY else WEEK
+
+
+def bucket_start(at: float, width: int) -> int:
+    """Return when the bucket that a time is in begins: on the hour, at midnight (UTC), on Monday."""
+    return int((at - _MONDAY) // width) * width + _MONDAY
+
+
+class Bin(NamedTuple):
+    """The numbers within [low, high): how many, and their share by weight (within [0, 1])."""
+
+    low: float
+    high: float
+    n: int
+    share: float
+
+
+class Histogram:
+    """How numbers spread: bins of 0.05, or wider ones where the numbers need them."""
+
+    def __init__(self) -> None:
+        self._width = 0.05
+        self._least, self._greatest = math.inf, -math.inf
+        self._bins: dict[int, Mean] = {}
+
+    def add(self, value: float, weight: float = 1.0) -> None:
+        """Count a number."""
+        self._least, self._greatest = min(self._least, value), max(self._greatest, value)
+        self._bins.setdefault(math.floor(self._place(value)), Mean()).add(value, weight)
+        while len(self._bins) > _FINE_BINS:
+            self._widen()
+
+    def _place(self, value: float) -> float:
+        return round(value / self._width, 9)  # so that 0.15 is not 2.9999... twentieths
+
+    def _widen(self) -> None:
+        narrow, self._bins = self._bins, {}
+        self._width *= 2
+        for place, numbers in narrow.items():
+            self._bins.setdefault(place // 2, Mean()).merge(numbers)
+
+    def bins(self) -> list[Bin]:
+        """Return the bins all over an axis that holds all numbers: 0 to 1 or -1 to 1 where that does."""
+        if not self._bins:
+            return []
+        low, high = self._least, self._greatest
+        if low >= -1 and high <= 1:
+            low, high = (0.0 if low >= 0 else -1.0), 1.0
+        while True:
+            first = min(math.floor(self._place(low)), *self._bins)
+            end = max(math.ceil(self._place(high)), *self._bins, first + 1)
+            if end - first <= _BINS:
+                break
+            self._widen()
+        if end in self._bins:  # a number at the upper end belongs to the last bin
+            self._bins.setdefault(end - 1, Mean()).merge(self._bins.pop(end))
+        total, none = math.fsum(numbers.w for numbers in self._bins.values()), Mean()
+        bins = ((at, self._bins.get(at, none)) for at in range(first, end))
+        return [Bin(at * self._width, (at + 1) * self._width, each.n, each.w / total) for at, each in bins]

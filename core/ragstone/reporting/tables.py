@@ -1,16 +1,19 @@
-"""Numbers as text, and a report as a table: for a terminal, a notebook and the top of a page alike."""
+"""Numbers as text, and what is shown as a table: on a terminal, in a notebook and at the top of a page alike."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragstone.reporting.html.markup import Html, foreign, html_table, tag, together
+from ragstone.reporting.html.markup import foreign, html_table, tag, together
+from ragstone.store.private_files import replacing
 from ragstone.text.plain import printable, text_table
 
 if TYPE_CHECKING:
     from ragstone.outcome import Evidence, Suspicion
-    from ragstone.reporting.aggregates import Cost, MetricSummary
-    from ragstone.reporting.report import Report
+    from ragstone.reporting.aggregates import Cost
 
 DASH = "\u2013"  # between the ends of a range
 INTERVAL = "95 % interval"
@@ -51,69 +54,46 @@ def place(passage: "Evidence | Suspicion") -> str:
 
 def cost_cells(cost: "Cost") -> tuple[str, ...]:
     """Return judge calls, embedder calls, tokens in and out. What a provider did not report is unknown, never 0."""
-    tokens = [
-        f"{cost.n[f'{side}_tokens']:,}"
-        if not cost.n[f"{side}_untold"]
-        else f"at least {cost.n[f'{side}_tokens']:,}"
-        if cost.n[f"{side}_tokens"]
-        else "unknown"
-        for side in ("input", "output")
-    ]
-    return f"{cost.n['llm_calls']:,}", f"{cost.n['embed_calls']:,}", *tokens
+    calls = [f"{cost.sums[name]:,}" for name in ("llm_calls", "embed_calls")]
+    for name in ("input_tokens", "output_tokens"):
+        reported = cost.sums[name]
+        calls.append(f"{reported:,}" if not cost.unknown[name] else f"at least {reported:,}" if reported else "unknown")
+    return tuple(calls)
 
 
-def overview(summaries: "Mapping[str, MetricSummary]") -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Return the head and the rows of a table that has all metrics; the first column is the name."""
-    noisy = any(each.noise is not None for each in summaries.values())
-    head = ("metric", "mean", INTERVAL, *(["± by noise"] if noisy else []), "scored")
-    rows = [
-        (
-            name,
-            number(each.mean),
-            interval(each.low, each.high),
-            *([DASH if each.noise_reach is None else f"±{each.noise_reach:.3f}"] if noisy else []),
-            f"{each.scored:,}/{each.total:,}",
-            *cost_cells(each.cost),
-        )
-        for name, each in summaries.items()
-    ]
-    return (*head, *COSTS), rows
+class Shown(ABC):
+    """What shows itself: `print` as a table with remarks, a notebook likewise, `save` as a page."""
 
+    @abstractmethod
+    def table(self) -> tuple[str, Sequence[str], list[tuple[str, ...]]]:
+        """Return the title, head and rows of a table that has all metrics; the first column is the name."""
 
-def lines(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], remarks: Iterator[str]) -> str:
-    """Return a table with remarks below it, as text that a terminal obeys nothing of."""
-    table = text_table(head, [[printable(cell, _NAME) for cell in row] for row in rows]) if rows else []
-    return "\n".join([printable(title, 2 * _NAME), *table, *map(printable, remarks)])
+    @abstractmethod
+    def remarks(self) -> Iterator[str]:
+        """Yield what there is to say beside the table, in sentences."""
 
+    @abstractmethod
+    def html(self) -> str:
+        """Return it as a page: one text that loads nothing and runs nothing."""
 
-def notebook(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], remarks: Iterator[str]) -> Html:
-    """Return the same as HTML for a notebook, every text in it escaped."""
-    cells = [[foreign(cell, 2 * _NAME) for cell in row] for row in rows]
-    table = html_table(title, head, cells, numbers=len(head) - 1) if rows else tag("p", foreign(title))
-    return together([table, *(tag("p", foreign(printable(remark))) for remark in remarks)])
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the page of `html` to a file.
 
+        Raises:
+            OSError: It cannot be written.
+        """
+        with replacing(Path(path)) as target:
+            target.write(self.html().encode())
 
-def remarks(report: "Report") -> Iterator[str]:
-    """Yield what there is to say of a report beside its table, in sentences."""
-    for name, each in report.summary().items():
-        if each.noise is not None:
-            agreed = each.noise.agreement
-            yield (
-                f"judge's noise in {name}: one score of a row varies by {number(each.noise.sd)} (standard deviation "
-                f"between draws, {count(each.noise.rows, 'row')}), "
-                f"the mean by ±{number(each.noise_reach)} of that alone"
-                + ("" if agreed is None else f"; draws agree on passing in {percent(agreed)}")
-            )
-        for reason, n in each.failures.most_common():
-            yield f"unscored by {name}: {n:,} {reason}; first: {each.examples[reason]}"
-    aggregates = report.aggregates()
-    if aggregates.flagged:
-        first = aggregates.flags[0]
-        yield (
-            f"{count(aggregates.flagged, 'row')} with a passage that looks like an attack on the judge; first: "
-            f"{first.record.sample_id}, {first.suspicion.kind.replace('_', ' ')} in {place(first.suspicion)}"
-        )
-    yield from report.notes
-    if report.bad_rows:
-        bad = report.bad_rows[0]
-        yield f"{count(len(report.bad_rows), 'row')} held no sample; the first, line {bad.line}: {bad.problem}"
+    def __str__(self) -> str:
+        title, head, rows = self.table()
+        table = text_table(head, [[printable(cell, _NAME) for cell in row] for row in rows]) if rows else []
+        return "\n".join([printable(title, 2 * _NAME), *table, *map(printable, self.remarks())])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        title, head, rows = self.table()
+        cells = [[foreign(cell, 2 * _NAME) for cell in row] for row in rows]
+        table = html_table(title, head, cells, numbers=len(head) - 1) if rows else tag("p", foreign(title))
+        return together([table, *(tag("p", foreign(printable(remark))) for remark in self.remarks())])

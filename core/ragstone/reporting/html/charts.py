@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import NamedTuple
 
-from ragstone.reporting.buckets import DAY, HOUR, MINUTE, Bin, Timeline, bucket_start
 from ragstone.reporting.html.markup import Html, folded, html_table, tag
-from ragstone.reporting.statistics import Mean
+from ragstone.reporting.statistics import DAY, HOUR, MINUTE, Bin, Mean, Timeline, bucket_start
 from ragstone.reporting.tables import DASH, INTERVAL, interval, moment, number, percent
 
 _WIDTH, _HEIGHT = 460, 210

@@ -1,17 +1,19 @@
-"""A report as a page: scores, their spread and course, the lowest with what lowered them, failures, cost, queues."""
+"""A report as a page: scores, their spread and course, the lowest with what lowered them, failures, cost, queues.
+
+And a comparison of two. A page is one file that loads nothing and runs nothing.
+"""
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ragstone._version import __version__
-from ragstone.reporting.aggregates import Aggregates, MetricSummary
-from ragstone.reporting.buckets import bucket_width
+from ragstone.reporting.aggregates import Aggregates, Key, MetricInfo, MetricSummary, Worst, by_metric, by_row
 from ragstone.reporting.html.charts import Ends, calls_over_time, distribution, means_over_time, stretch
-from ragstone.reporting.html.evidence import flagged_text, low_score
-from ragstone.reporting.html.markup import Html, card, cut, figures, folded, foreign, html_table, soft, tag
-from ragstone.reporting.html.style import STYLE
+from ragstone.reporting.html.evidence import evidence, flagged_text, low_score, reason
+from ragstone.reporting.html.markup import Html, card, cut, document, figures, folded, foreign, html_table, soft, tag
+from ragstone.reporting.statistics import bucket_width
 from ragstone.reporting.tables import (
     COSTS,
     DASH,
@@ -21,17 +23,16 @@ from ragstone.reporting.tables import (
     interval,
     moment,
     number,
-    overview,
     percent,
     place,
 )
 
 if TYPE_CHECKING:
+    from ragstone.reporting.comparison import Comparison, MetricComparison
     from ragstone.reporting.report import Report
     from ragstone.sample import BadLine
     from ragstone.store.base import Health
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 _SHOWN = 20
 _DETAIL = 500
 _ENDS = ("scored", "unscored", "dropped", "not_sampled", "over_budget", "duplicate", "spooled", "pending")
@@ -58,23 +59,17 @@ _APART = (
 )
 _FLAGS = "These passages look like an attack on the judge. The scores are what the judge said all the same."
 
+_EXPLAINED = (
+    "Differences are b - a, over the samples that have a score in both, each sample by the mean of its draws. The "
+    "interval is the 95 % paired bootstrap interval. “p (permutation)” is how likely so great a mean difference were "
+    "if a's and b's score of a sample could as well be swapped; “p (sign)” counts wins against losses alone."
+)
 
-def document(title: str, *parts: Html) -> str:
-    """Return a whole HTML file, with the style of all our pages."""
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=_POLICY),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="referrer", content="no-referrer"),
-        tag("link", rel="icon", href="data:,"),
-        tag("title", title),
-        tag("style", STYLE),
-    )
-    return f"<!doctype html>\n{tag('html', head, tag('body', tag('main', *parts)), lang='en')}\n"
+Place = tuple[Key, int, str]
+"""A metric, and the row and id of a sample."""
 
 
-def page(report: "Report") -> str:
+def report_html(report: "Report") -> str:
     """Return the page of a report."""
     aggregates, summaries = report.aggregates(), report.summary()
     # Metrics in their order; of one metric the newest first.
@@ -91,7 +86,7 @@ def page(report: "Report") -> str:
             f"Made {moment(time.time())} by ragstone {__version__}. Times are UTC."
         ),
         *(tag("p", foreign(note)) for note in report.notes),
-        _scores(ordered, report.since),
+        _scores(report, list(ordered)),
     ]
     for i, (title, summary) in enumerate(ordered.items()):
         parts.append(card(foreign(title, 200), _group(summary, f"group-{i}", report, period)))
@@ -106,16 +101,22 @@ def page(report: "Report") -> str:
     return document(f"{cut(name, 100)}: ragstone report" if name else "ragstone report", *parts)
 
 
-def _scores(summaries: "dict[str, MetricSummary]", since: float | None) -> Html:
+def _scores(report: "Report", names: Sequence[str]) -> Html:
+    summaries = report.summary().values()
     if not summaries:
-        nothing = "Nothing was scored." if since is None else f"Nothing was submitted since {moment(since)} UTC."
+        nothing = (
+            "Nothing was scored."
+            if report.since is None
+            else f"Nothing was submitted since {moment(report.since)} UTC."
+        )
         return card("Scores", tag("p", nothing))
-    head, rows = overview(summaries)
-    cells = [(tag("a", foreign(name, 200), href=f"#group-{i}"), *rest) for i, (name, *rest) in enumerate(rows)]
+    _, head, rows = report.table()
+    by_name = {name: cells for name, *cells in rows}
+    cells = [(tag("a", foreign(name, 200), href=f"#group-{i}"), *by_name[name]) for i, name in enumerate(names)]
     notes = [_INTERVALS]
-    notes += [_NOISE] if any(each.noise is not None for each in summaries.values()) else []
-    notes += [_APART] if len({each.info.name for each in summaries.values()}) < len(summaries) else []
-    notes += [_WEIGHTS] if any(each.weighted for each in summaries.values()) else []
+    notes += [_NOISE] if any(each.noise is not None for each in summaries) else []
+    notes += [_APART] if len({each.info.name for each in summaries}) < len(summaries) else []
+    notes += [_WEIGHTS] if any(each.weighted for each in summaries) else []
     return card("Scores", html_table("Mean score by metric", head, cells, numbers=len(head) - 1), *map(soft, notes))
 
 
@@ -195,13 +196,13 @@ def _flags(aggregates: Aggregates, report: "Report") -> Html:
 def _costs(aggregates: Aggregates) -> Html:
     total, line = aggregates.cost, aggregates.costs
     parts = [figures((name, cell, "") for name, cell in zip(COSTS, cost_cells(total), strict=True))]
-    if total.n["untold"]:
-        untold = f"{total.n['untold']:,} of {count(total.outcomes, 'outcome')}"
-        parts.append(soft(f"The provider did not report all tokens of {untold}: “at least” is what it reported."))
+    if total.unknown["tokens"]:
+        unreported = f"{total.unknown['tokens']:,} of {count(total.outcomes, 'outcome')}"
+        parts.append(soft(f"The provider did not report all tokens of {unreported}: “at least” is what it reported."))
     if line.buckets:
         caption = f"Judge calls per {stretch(line.width)} (UTC)"
         costs = sorted(line.buckets.items())
-        chart = calls_over_time([(start, cost.n["llm_calls"]) for start, cost in costs], line.width)
+        chart = calls_over_time([(start, round(cost.sums["llm_calls"])) for start, cost in costs], line.width)
         rows = [(tag("time", moment(start)), f"{cost.outcomes:,}", *cost_cells(cost)) for start, cost in costs]
         parts.append(tag("figure", tag("figcaption", caption), chart))
         parts.append(folded("As a table", html_table(caption, ("from", "outcomes", *COSTS), rows, numbers=5)))
@@ -253,3 +254,61 @@ def _bad_rows(bad_rows: "Sequence[BadLine]") -> Html:
     caption = "By place in the input, from 1" if few else f"The first {_SHOWN} of {len(bad_rows):,}"
     rows = [(f"{bad.line:,}", foreign(bad.problem, _DETAIL)) for bad in bad_rows[:_SHOWN]]
     return card("Rows that held no sample", html_table(caption, ("row", "why"), rows))
+
+
+def comparison_html(comparison: "Comparison") -> str:
+    """Return the page as HTML."""
+    metrics = list(comparison.metrics.values())
+    moved = [(each, m) for each in metrics for m in each.moved]
+    sides = (
+        _rows_of(comparison.a, {(each.info_a.key, m.row_a, m.sample_id): each.info_a for each, m in moved}),
+        _rows_of(comparison.b, {(each.info_b.key, m.row_b, m.sample_id): each.info_b for each, m in moved}),
+    )
+    title, head, rows = comparison.table()
+    cells = [(tag("a", foreign(name, 200), href=f"#metric-{i}"), *rest) for i, (name, *rest) in enumerate(rows)]
+    return document(
+        f"{cut(comparison.name_a, 60)} and {cut(comparison.name_b, 60)}: ragstone comparison",
+        tag("h1", "Which is better?"),
+        soft("a: ", foreign(comparison.name_a, 200), ", b: ", foreign(comparison.name_b, 200)),
+        soft(f"Made {moment(time.time())} UTC by ragstone {__version__}."),
+        card(
+            "Scores",
+            html_table(title, head, cells, numbers=len(head) - 1),
+            *(soft(foreign(text)) for text in (*comparison.caveats(), _EXPLAINED)),
+        ),
+        *(_section(each, f"metric-{i}", *sides) for i, each in enumerate(metrics)),
+    )
+
+
+def _section(each: "MetricComparison", name: str, rows_a: Mapping[Place, Worst], rows_b: Mapping[Place, Worst]) -> Html:
+    parts = [tag("p", each.conclusion(), id=name)]
+    if each.moved:
+        parts += [tag("h3", "Moved most"), soft("What lowered each score is marked in the texts that are at hand.")]
+    for moved in each.moved:
+        a = rows_a[each.info_a.key, moved.row_a, moved.sample_id]
+        b = rows_b[each.info_b.key, moved.row_b, moved.sample_id]
+        head = tag(
+            "summary",
+            tag("b", number(moved.b - moved.a, "+")),
+            tag("span", foreign(moved.sample_id, 200)),
+            tag("span", f" {number(moved.a)} to {number(moved.b)}", class_="soft"),
+        )
+        sides = (
+            tag("div", tag("h4", f"{side}: {number(worst.value)}"), soft(foreign(reason(worst))), *evidence(worst))
+            for side, worst in (("a", a), ("b", b))
+        )
+        parts.append(tag("details", head, tag("div", *sides, class_="sides"), class_="low"))
+    return card(foreign(each.name), *parts)
+
+
+def _rows_of(report: "Report", infos: Mapping[Place, MetricInfo]) -> dict[Place, Worst]:
+    """Return some rows with their worst draw: one reading of the report, holding no more than these."""
+    rows: dict[Place, Worst] = {}
+    for records in by_row(report.results()):
+        for key, of_metric in by_metric(records).items():
+            place = key, records[0].row, records[0].sample_id
+            if place in infos:
+                higher = infos[place].higher_is_better
+                worst = Worst.of(of_metric, report.sample(records[0]), higher_is_better=higher)
+                rows |= {} if worst is None else {place: worst}
+    return rows
