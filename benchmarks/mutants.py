@@ -346,18 +346,18 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
     # LlamaIndex
     (
         "integrations/ragstone_llama_index/spans.py",
-        "with_llama_index/test_monitor_engines.py with_llama_index/test_monitor_instrument.py",
+        "with_llama_index/test_monitor_runs.py with_llama_index/test_monitor_handlers.py",
     ): [
         ("llama_index_where", "wanted = self.where(instance, name)", "wanted = not self.where(instance, name)"),
         ("llama_index_tags", 'and key[:11] != "llamaindex."', ""),
         ("llama_index_judge", "if JUDGE_TAG in tags:", "if JUDGE_TAG == tags:"),
     ],
-    ("integrations/ragstone_llama_index/recorder.py", "with_llama_index/test_monitor_engines.py"): [
+    ("integrations/ragstone_llama_index/recorder.py", "with_llama_index/test_monitor_runs.py"): [
         ("llama_index_nodes_twice", 'self.runs.discard(outer, "retrieved")', 'self.runs.discard(run, "retrieved")'),
     ],
     (
         "integrations/ragstone_llama_index/recorder.py",
-        "with_llama_index/test_monitor_streams.py with_llama_index/test_monitor_chats.py",
+        "with_llama_index/test_monitor_handlers.py with_llama_index/test_monitor_runs.py",
     ): [
         ("llama_index_abandoned", "if isinstance(error, GeneratorExit):", "if isinstance(error, OSError):"),
         ("llama_index_given_up", "if error is None or isinstance(error, _CALLED_OFF):", "if error is None:"),
@@ -382,7 +382,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ),
         ("llama_index_kept_prompts", "if step not in texts}", "if step in texts}"),
     ],
-    ("integrations/ragstone_llama_index/legacy.py", "with_llama_index/test_monitor_legacy.py"): [
+    ("integrations/ragstone_llama_index/legacy.py", "with_llama_index/test_monitor_handlers.py"): [
         ("llama_index_legacy_twice", " and not is_instrumented(self._recorder.monitor)", ""),
         ("llama_index_legacy_error", "elif response is not None:", "elif response is not fields:"),
     ],

@@ -1,0 +1,336 @@
+"""The two handlers: put in place and taken away, what fails in them, streams that they listen to, what is legacy."""
+
+import asyncio
+import copy
+import gc
+import inspect
+import weakref
+
+import pytest
+from llama_index.core import Settings
+from llama_index.core.base.response.schema import Response, StreamingResponse
+from llama_index.core.callbacks import CBEventType, EventPayload
+from llama_index.core.chat_engine import CondensePlusContextChatEngine, ContextChatEngine, SimpleChatEngine
+from llama_index.core.query_engine import CustomQueryEngine
+from llama_index.core.schema import NodeWithScore, TextNode
+from llama_index_instrumentation import root_dispatcher
+from llama_index_instrumentation.dispatcher import instrument_tags
+from llama_index_instrumentation.span import active_span_id
+from llama_index_instrumentation.span_handlers import SimpleSpanHandler
+
+from ragstone.monitor import run_tree
+from ragstone.testing import FakeLLM
+from ragstone_llama_index import MetricEvaluator, MonitorCallbackHandler, instrument, uninstrument
+
+from .models import truth
+from .monitored import (
+    ANSWER,
+    TEXTS,
+    Notes,
+    Speaking,
+    engine,
+    in_threads,
+    kept_by_handlers,
+    memory,
+    recorder_of,
+    retriever,
+)
+
+DONE = ("Who?", TEXTS, ANSWER)
+WORDS = ["Jane", " Austen", " wrote", " it."]
+
+# -------------------------------------------------------------------------------- in place and away
+
+
+def handlers():
+    return [id(one) for one in root_dispatcher.span_handlers]
+
+
+def test_the_same_monitor_twice_is_once(notes):
+    before = handlers()
+    in_threads(*[lambda: instrument(notes)] * 16)
+    assert handlers() == before
+    engine().query("Who?")
+    assert notes.told == [DONE]
+
+
+def test_what_is_refused():
+    before = handlers()
+    with pytest.raises(TypeError, match="where: is str; "):
+        instrument(Notes(), where="RetrieverQueryEngine")
+    for call in (instrument, MonitorCallbackHandler):
+        with pytest.raises(TypeError, match="monitor: is .*; pass a ragstone.Monitor"):
+            call("monitor")
+    assert handlers() == before
+
+
+def test_taking_it_away_leaves_others_in_place_and_a_begun_stream_is_told(notes):
+    theirs = SimpleSpanHandler()
+    root_dispatcher.add_span_handler(theirs)
+    response = engine(streaming=True).query("Who?")
+    for monitor in (Notes(), notes, notes):
+        uninstrument(monitor)
+    assert "".join(response.response_gen) == ANSWER
+    before = handlers()
+    assert id(theirs) in before
+    instrument(notes)
+    instrument(Notes())
+    uninstrument()
+    assert handlers() == before
+    engine().query("Who?")
+    assert notes.told == [DONE]
+
+
+def test_copies_of_handlers_are_at_work_on_the_same_runs(notes):
+    """Apps are copied, at times with all that they hold."""
+    for one in (root_dispatcher.span_handlers[0], MonitorCallbackHandler(notes)):
+        assert recorder_of(copy.deepcopy(one)) is recorder_of(one)
+
+
+class Outer(CustomQueryEngine):
+    inner: object
+
+    def custom_query(self, query_str):
+        with instrument_tags({}):
+            return str(self.inner.query("Inner?"))
+
+
+def test_where_chooses_what_is_scored_with_all_beneath_it(notes):
+    instrument(notes, where=lambda instance, name: name == "RetrieverQueryEngine.query")
+    inner = engine()
+    Outer(inner=inner).query("Outer?")
+    assert notes.told == []
+    inner.query("Who?")
+    instrument(notes)  # all, from now on
+    Outer(inner=inner).query("Outer?")
+    assert [one.user_input for one in notes.samples] == ["Who?", "Outer?"]
+
+
+class Broken(TextNode):
+    """A node whose text cannot be had."""
+
+    def get_content(self, metadata_mode=None):
+        raise OSError("gone")
+
+
+class Returning(CustomQueryEngine):
+    returned: object = None
+
+    def custom_query(self, query_str):
+        return self.returned
+
+
+def test_what_fails_in_the_handler_is_counted_and_no_trouble_of_the_app(notes):
+    app = Returning(returned=Response(ANSWER, source_nodes=[NodeWithScore(node=Broken(text="x"))]))
+    assert str(app.query("Who?")) == str(asyncio.run(app.aquery("Who?"))) == ANSWER
+    instrument(notes, where=lambda instance, name: 1 / 0)
+    assert str(engine().query("Who?")) == ANSWER
+    assert [type(error) for _, error in notes.errors] == [OSError, OSError, ZeroDivisionError]
+    assert notes.told == []
+    notes.errors.clear()
+
+
+def test_runs_that_never_end_are_counted(notes, monkeypatch):
+    monkeypatch.setattr(run_tree, "MOST_OPEN", 2)
+    handler, app = root_dispatcher.span_handlers[0], Returning()
+    bound = inspect.signature(lambda str_or_query_bundle: None).bind("Who?")
+    ids = [f"RetrieverQueryEngine.query-{i:036}" for i in range(5)]
+    for id_ in ids:
+        handler.span_enter(id_, bound, app, None, {})
+    for id_ in ids:
+        handler.span_exit(id_, bound, app, None)
+    assert notes.skipped == {"never_ended": 3}
+    assert len(notes.told) == 2
+
+
+def test_a_span_id_that_was_left_behind_in_the_context(notes):
+    """LlamaIndex 0.13 leaves that of a run that is over."""
+    token = active_span_id.set("Flow.run-" + "0" * 36)
+    engine().query("Who?")
+    active_span_id.reset(token)
+    assert notes.told == [DONE]
+
+
+@pytest.mark.parametrize("ours_first", [False, True])
+def test_beside_openinference_both_hear_all(openinference, ours_first):
+    from opentelemetry.trace import get_current_span
+
+    start, spans = openinference
+    notes, current = Notes(), []
+    submit = notes.submit
+    notes.submit = lambda sample: (submit(sample), current.append(get_current_span().get_span_context().span_id))
+    for begin in [lambda: instrument(notes), start] if ours_first else [start, lambda: instrument(notes)]:
+        begin()
+    engine().query("Who?")
+    assert "".join(engine(streaming=True).query("Who?").response_gen) == ANSWER
+    with pytest.raises(ConnectionError):
+        engine(ConnectionError("down")).query("Who?")
+    uninstrument(notes)
+    engine().query("Still heard by them?")
+    assert notes.told == [DONE] * 2 + [("Who?", TEXTS, None)]
+    root_dispatcher.shutdown()  # theirs are exported
+    calls = [span.context.span_id for span in spans() if span.name == "RetrieverQueryEngine.query"]
+    assert len(calls) == 4
+    assert len(set(current)) == 3
+    assert set(current) < set(calls), "a sample's origin is the span of the very call"
+
+
+# -------------------------------------------------------------------------------- streams
+
+
+def ask(answer=ANSWER):
+    return engine(answer, streaming=True).query("Who?")
+
+
+async def aask(answer=ANSWER, pause=0.0):
+    return await engine(answer, pause=pause, streaming=True).aquery("Who?")
+
+
+def test_nothing_is_read_before_the_app_reads_and_nothing_told_before_the_end(heard):
+    stream = ask().response_gen
+    for word in WORDS:
+        assert next(stream) == word
+        assert heard.told == []
+    assert list(stream) == []
+    assert list(stream) == []
+    assert heard.told == [DONE]
+
+
+def test_a_stream_left_half_read_or_unread(heard):
+    stream = ask().response_gen
+    next(stream)
+    stream.close()
+    assert heard.skipped == {"abandoned": 1}
+    other = ask().response_gen
+    next(other)
+    never = ask()
+    assert kept_by_handlers() == 0
+    gone = weakref.ref(never.response_gen)
+    del other, never
+    gc.collect()
+    assert gone() is None
+    assert heard.skipped == {"abandoned": 2}
+    assert heard.told == []
+
+
+def test_two_monitors_and_an_evaluator_hear_the_same_stream(notes):
+    other = Notes()
+    instrument(other)
+    response = ask()
+    assert MetricEvaluator("context_relevancy", FakeLLM(truth)).evaluate_response("Who?", response).response == ANSWER
+    assert list(response.response_gen) == WORDS
+    assert notes.told == other.told == [DONE]
+    assert [one.id for one in notes.samples] == [one.id for one in other.samples]
+
+
+class Closing:
+    """A stream that is no generator, as a client's may be."""
+
+    closed = 0
+
+    def __iter__(self):
+        return iter(WORDS)
+
+    def close(self):
+        self.closed += 1
+
+
+def test_a_stream_of_another_kind_is_closed_when_the_app_closes_it(notes):
+    left = Closing()
+    stream = Returning(returned=StreamingResponse(left)).query("Who?").response_gen
+    next(stream)
+    stream.close()
+    assert left.closed == 1
+    assert list(Returning(returned=StreamingResponse(Closing())).query("Who?").response_gen) == WORDS
+    assert notes.told == [("Who?", (), ANSWER)]
+
+
+def test_a_stream_that_the_engine_itself_read(notes):
+    read, begun = StreamingResponse(iter(WORDS)), StreamingResponse(word for word in WORDS)
+    assert str(read) == ANSWER
+    assert Returning(returned=read).query("Who?") is read
+    next(begun.response_gen)
+    assert list(Returning(returned=begun).query("Who?").response_gen) == WORDS[1:]
+    assert (notes.told, notes.skipped) == ([("Who?", (), ANSWER)], {"abandoned": 1})
+    assert list(Returning(returned=StreamingResponse(iter([1, 2]))).query("Who?").response_gen) == [1, 2]
+    assert [type(error) for _, error in notes.errors] == [TypeError]
+    notes.errors.clear()
+
+
+async def test_an_async_stream(heard):
+    stream = (await aask()).async_response_gen()
+    for word in WORDS:
+        assert await anext(stream) == word
+        assert heard.told == []
+    assert [word async for word in stream] == []
+    assert (await (await aask()).get_response()).response == ANSWER
+    assert heard.told == [DONE] * 2
+    left = (await aask()).response_gen
+    await anext(left)
+    await left.aclose()
+    assert heard.skipped == {"abandoned": 1}
+
+
+async def test_a_stream_that_breaks_or_is_cancelled(heard):
+    stream = ask("Jane Austen BREAK").response_gen
+    assert [next(stream), next(stream)] == WORDS[:2]
+    with pytest.raises(ConnectionError, match="the line broke"):
+        next(stream)
+    with pytest.raises(ConnectionError):
+        await (await aask("Jane BREAK")).get_response()
+    with pytest.raises(asyncio.TimeoutError):
+        await asyncio.wait_for((await aask(pause=0.05)).get_response(), 0.07)
+    assert heard.told == [("Who?", TEXTS, None)] * 2
+    assert [one.metadata["error"] for one in heard.samples] == ["ConnectionError: the line broke"] * 2
+    assert heard.skipped == {"cancelled": 1}
+
+
+# -------------------------------------------------------------------------------- LlamaIndex' older callbacks
+
+
+@pytest.mark.parametrize("kind", [ContextChatEngine, CondensePlusContextChatEngine])
+def test_chats_have_no_query_event(called_back, kind):
+    app = kind.from_defaults(retriever(), llm=Speaking(), memory=memory())
+    asyncio.run(app.achat("Who?"))
+    assert "".join(app.stream_chat("Who?").response_gen) == ANSWER
+    called_back.wait(2)
+    assert called_back.told == [DONE] * 2
+
+
+def test_what_makes_no_sample(called_back):
+    class Own(CustomQueryEngine):
+        def custom_query(self, query_str):
+            return Speaking().complete(str(retriever().retrieve(query_str))).text
+
+    SimpleChatEngine.from_defaults(llm=Speaking(), memory=memory()).chat("Who?")
+    Own().query("Who?")
+    retriever().retrieve("Who?")
+    assert called_back.told == []
+
+
+def test_beside_instrument_one_answer_is_one_sample(called_back):
+    instrument(called_back)
+    other = Notes()
+    instrument(other)
+    Settings.callback_manager.add_handler(Settings.callback_manager.handlers[0])  # and in two places
+    engine().query("Who?")
+    assert called_back.told == other.told == [DONE]
+    uninstrument(called_back)
+    engine().query("Who?")
+    assert called_back.told == other.told == [DONE] * 2
+    assert kept_by_handlers() == 0
+
+
+@pytest.mark.parametrize("payload", [None, {EventPayload.QUERY_STR: 7}], ids=["None", "odd"])
+def test_events_of_any_kind_and_none_of_them_raises(payload):
+    notes = Notes()
+    handler = MonitorCallbackHandler(notes)
+    for kind in CBEventType:
+        handler.on_event_end(kind, payload, event_id="never begun")
+        for parent in ("", "root", "outer"):
+            handler.on_event_start(CBEventType.QUERY, payload, event_id="outer", parent_id="root")
+            assert handler.on_event_start(kind, payload, event_id="inner", parent_id=parent) == "inner"
+            handler.on_event_end(kind, {EventPayload.RESPONSE: object(), EventPayload.NODES: 7}, event_id="inner")
+            handler.on_event_end(CBEventType.QUERY, {EventPayload.RESPONSE: object()}, event_id="outer")
+    assert notes.errors == []
+    assert len(recorder_of(handler).runs) == 0
