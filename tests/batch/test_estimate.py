@@ -166,12 +166,13 @@ class Own(Metric):
     name: ClassVar[str] = "own"
     version: ClassVar[str] = "1"
     required_fields: ClassVar = ("response",)
+    prompts: ClassVar = {"mark": "Mark it."}
     kind: str = ""
 
     def _flow(self, sample):
         if self.kind == "raises at once":
             raise RuntimeError("mine")
-        request = self.request("mark", "Mark it.", {"response": sample.response}, "Mark.", record(mark=whole(3, 5)))
+        request = self.request("mark", {"response": sample.response}, "Mark.", record(mark=whole(3, 5)))
         reply = yield from ask(request, lambda reply: json.loads(reply.text))
         while self.kind == "for ever":
             yield (request,)

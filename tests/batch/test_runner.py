@@ -7,6 +7,7 @@ import re
 import threading
 import weakref
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pytest
 
@@ -75,14 +76,13 @@ class Rounds(Metric):
     """A user's metric: three rounds of three calls."""
 
     name, version, required_fields = "rounds", "1", ("response",)
+    prompts: ClassVar = {"step": "Answer."}
     option: object = None
 
     def _flow(self, sample):
         for turn in range(3):
             data = {"response": sample.response}
-            yield tuple(
-                self.choice("step", f"Round {turn}, call {i}?", data, "Yes or no.", ("yes", "no")) for i in range(3)
-            )
+            yield tuple(self.choice("step", data, f"Round {turn}, call {i}?", ("yes", "no")) for i in range(3))
         return self._score(1.0, "Asked nine times.")
 
 

@@ -32,9 +32,9 @@ class Polite(Metric):
 
     def _flow(self, sample):
         requests = yield from self.ask_json(
-            "requests", _LIST, {"response": sample.response}, "List the requests.",
+            "requests", {"response": sample.response}, "List the requests.",
             record(requests=listing(TEXT, 1, self.at_most)), lambda value: distinct(value["requests"], "request"))
-        answers = yield from ask_closed(self, "polite", _ASK, "response", sample.response, requests)
+        answers = yield from ask_closed(self, "polite", "response", sample.response, requests)
         polite = sum(answer.choice == "yes" for answer in answers)
         return self._score(polite / len(requests), f"{polite} of {len(requests)} are polite.",
                            verdicts=verdicts_of("request", requests, answers, "yes"))

@@ -3,6 +3,7 @@
 import asyncio
 import math
 import os
+from typing import ClassVar
 
 import pytest
 
@@ -131,9 +132,10 @@ def test_a_metric_of_the_wrong_form(attributes, error, message):
 def test_a_metric_of_ones_own_gets_everything():
     class Politeness(Metric):
         name, version, required_fields = "politeness", "7", ("response",)
+        prompts: ClassVar = {"polite": "Is it?"}
 
         def _flow(self, sample):
-            request = self.choice("polite", "Is it?", {"response": sample.response}, "yes or no", ("yes", "no"))
+            request = self.choice("polite", {"response": sample.response}, "yes or no", ("yes", "no"))
             answer = yield from self.ask_choice(request)
             return self._score(float(answer.choice == "yes"), f"The judge said {answer.choice}.")
 
@@ -143,7 +145,7 @@ def test_a_metric_of_ones_own_gets_everything():
     assert (outcome.metric, outcome.version, outcome.value, outcome.passed) == ("politeness", "7", 1.0, True)
     assert outcome.usage.llm_calls == 2
     assert metric.score(Sample()).reason == "missing_input"
-    with pytest.raises(ValueError, match="'a' is no step; there are none to replace"):
+    with pytest.raises(ValueError, match="'a' is no step; there are polite"):
         Politeness(llm=yes(), instructions={"a": "b"})
 
 

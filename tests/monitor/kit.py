@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from ragstone import ContextRelevancy, Metric, Monitor, Sample
 from ragstone.judge import LLMRequest
@@ -44,12 +44,13 @@ class Rounds(Metric):
     name = "rounds"
     version = "1"
     required_fields = ("response",)
+    prompts: ClassVar = {"say": "Say yes."}
     sizes: tuple[int, ...] = (2, 1)
 
     def _flow(self, sample: Sample) -> Any:
         for number, size in enumerate(self.sizes):
             data = {"response": sample.response or ""}
-            asked = [self.choice(f"{number}", "Say yes.", data, f"{i}: yes or no?", ("yes", "no")) for i in range(size)]
+            asked = [self.choice("say", data, f"{number}.{i}: yes or no?", ("yes", "no")) for i in range(size)]
             yield from each([self.ask_choice(request) for request in asked])
         return self._score(1.0, "Done.")
 

@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import json
+from typing import ClassVar
 
 import pytest
 from llama_index.core import Settings
@@ -103,12 +104,11 @@ class Polite(Metric):
     """A metric of a user's own."""
 
     name, version, required_fields = "polite", "1", ("response",)
+    prompts: ClassVar = {"polite": "Is it polite?"}
     polite_words: tuple[str, ...] = ()
 
     def _flow(self, sample):
-        request = self.choice(
-            "polite", "Is it polite?", {"response": sample.response}, "Answer yes or no.", ("yes", "no")
-        )
+        request = self.choice("polite", {"response": sample.response}, "Answer yes or no.", ("yes", "no"))
         answer = yield from self.ask_choice(request)
         return self._score(float(answer.choice == "yes"), "")
 

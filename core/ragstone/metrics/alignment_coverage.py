@@ -173,7 +173,7 @@ class AlignmentCoverage(SplittingMetric):
         self._fits(sample, *self.required_fields)
         original = "\n".join(sample.texts(self.source))
         summary = sample.response or ""
-        finding = list_claims(self, _CLAIMS, "summary", summary)
+        finding = list_claims(self, "summary", summary)
         if self.assessment_questions is None:
             claims, questions = yield from both(finding, self._make_questions(original))
         else:
@@ -181,10 +181,10 @@ class AlignmentCoverage(SplittingMetric):
         if not claims:
             raise CannotScore("undefined", "alignment: the judge found no claim in response (0 of 0)")
         checks, (on_source, on_summary) = yield from both(
-            self.check_claims(_VERDICTS, claims, "original", sample, self.source),
+            self.check_claims(claims, "original", sample, self.source),
             both(
-                ask_closed(self, "source_answers", _ANSWER, "text", original, questions, _ANSWERS),
-                ask_closed(self, "summary_answers", _ANSWER, "text", summary, questions, _ANSWERS),
+                ask_closed(self, "source_answers", "text", original, questions, _ANSWERS),
+                ask_closed(self, "summary_answers", "text", summary, questions, _ANSWERS),
             ),
         )
         supported = sum(check.choice == "supported" for check in checks)
@@ -220,7 +220,6 @@ class AlignmentCoverage(SplittingMetric):
         n = self.n_questions
         return self.ask_json(
             "questions",
-            _QUESTIONS,
             {"text": original},
             f"Write {n} different yes/no questions on the facts of this text; the right answer to each is yes.",
             record(questions=listing(TEXT, n, n)),

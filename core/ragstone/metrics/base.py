@@ -69,9 +69,9 @@ class Metric(ABC):
         >>> from ragstone.testing import FakeLLM
         >>> class Politeness(Metric):
         ...     name, version, required_fields = "politeness", "1", ("response",)
+        ...     prompts = {"polite": "Is the response polite?"}
         ...     def _flow(self, sample):
-        ...         request = self.choice("polite", "Is the response polite?", {"response": sample.response},
-        ...                                "Answer yes or no.", ("yes", "no"))
+        ...         request = self.choice("polite", {"response": sample.response}, "Answer yes or no.", ("yes", "no"))
         ...         answer = yield from self.ask_choice(request)
         ...         return self._score(float(answer.choice == "yes"), f"The judge said {answer.choice}.")
         >>> Politeness(llm=FakeLLM(lambda request: "yes")).score(Sample(response="Thank you.")).value
@@ -269,7 +269,6 @@ class Metric(ABC):
     def request(
         self,
         step: str,
-        instructions: str,
         data: Mapping[str, str],
         reminder: str,
         schema: Schema,
@@ -282,8 +281,7 @@ class Metric(ABC):
         """Build a request: instructions, fenced data, instructions again.
 
         Args:
-            step: The part of the task behind the metric's name.
-            instructions: The metric's own, in whose place `Metric.instructions` may have others.
+            step: The part of the task behind the metric's name, a key of `prompts`.
             data: What came from the app, by name.
             reminder: What stands behind the data: what to do, in short, and the form of the reply.
             schema: Of the reply.
@@ -295,7 +293,10 @@ class Metric(ABC):
         Raises:
             CannotScore: "over_budget" when it is longer than the judge takes.
         """
-        system = f"{filled(self.instructions.get(step, instructions), fill or {})}\n{DATA_NOTICE}"
+        instructions = self.instructions.get(step) or self.prompts.get(step)
+        if instructions is None:
+            raise TypeError(f"{type(self).__name__}.prompts: has no instructions for the step {step!r}")
+        system = f"{filled(instructions, fill or {})}\n{DATA_NOTICE}"
         user = f"{fence(data)}\n\n{reminder}"
         if (size := tokens(system, user)) > self._limit:
             raise CannotScore(
@@ -313,11 +314,9 @@ class Metric(ABC):
             choices=choices,
         )
 
-    def choice(
-        self, step: str, instructions: str, data: Mapping[str, str], reminder: str, choices: tuple[str, ...]
-    ) -> LLMRequest:
+    def choice(self, step: str, data: Mapping[str, str], reminder: str, choices: tuple[str, ...]) -> LLMRequest:
         """Build a request whose reply is one bare word of `choices`."""
-        return self.request(step, instructions, data, reminder, one_of(choices), choices=choices)
+        return self.request(step, data, reminder, one_of(choices), choices=choices)
 
     def ask_choice(self, request: LLMRequest) -> Flow[Answer]:
         """Ask for one of the request's choices.
@@ -337,7 +336,6 @@ class Metric(ABC):
     def ask_json(
         self,
         step: str,
-        instructions: str,
         data: Mapping[str, str],
         task: str,
         schema: Schema,
@@ -351,8 +349,7 @@ class Metric(ABC):
         """Ask for a JSON value of a schema: it is sent to the judge, checks the reply and writes the example.
 
         Args:
-            step: As for `request`; likewise `instructions`, `data`, `schema`, `temperature`, `sample_index`, `fill`.
-            instructions: The metric's own.
+            step: As for `request`; likewise `data`, `schema`, `temperature`, `sample_index`, `fill`.
             data: What came from the app, by name.
             task: What to do, in short; the form of the reply is said behind it.
             schema: Of the reply (`ragstone.judging.record`, `listing`, ...).
@@ -367,7 +364,6 @@ class Metric(ABC):
         """
         request = self.request(
             step,
-            instructions,
             data,
             f"{task} {bare_json(schema, names)}",
             schema,

@@ -203,7 +203,6 @@ class ContextRelevancy(SplittingMetric):
 
         return self.ask_json(
             "sentences",
-            _CHOOSE,
             {"question": question, "sentences": listed(batch, first)},
             "List the numbers of the sentences needed to answer the question, none if the answer is not there.",
             record(ids=listing(whole(first, first + len(batch) - 1))),
@@ -213,7 +212,6 @@ class ContextRelevancy(SplittingMetric):
     def _copies(self, question: str, batch: Sequence[Evidence], sample: Sample) -> Flow[list[str]]:
         return self.ask_json(
             "copies",
-            _COPY,
             {"question": question, "context": _passages(batch, sample)},
             "Extract the sentences required to answer the question.",
             record(sentences=listing(TEXT)),
@@ -280,7 +278,7 @@ class ContextRelevancy(SplittingMetric):
 
     def _needed(self, step: str, data: Mapping[str, str], task: str) -> Flow[Answer]:
         words = ("yes", "no")
-        return self.ask_choice(self.choice(step, _NEEDED, data, f"{task} Reply with one word: yes or no.", words))
+        return self.ask_choice(self.choice(step, data, f"{task} Reply with one word: yes or no.", words))
 
     def _batches(self, question: str, sentences: Sequence[Evidence]) -> Iterator[tuple[int, Sequence[Evidence]]]:
         """Cut the numbered sentences into runs that fit a prompt: (number of the first, the run)."""

@@ -66,10 +66,10 @@ class Faithfulness(SplittingMetric):
 
     def _flow(self, sample: Sample) -> Flow[Score]:
         self._fits(sample, *self.required_fields)
-        claims = yield from list_claims(self, _CLAIMS, "response", sample.response or "")
+        claims = yield from list_claims(self, "response", sample.response or "")
         if not claims:
             raise CannotScore("undefined", "the judge found no claim in response (0 of 0)")
-        checks = yield from self.check_claims(_VERDICTS, claims, "context", sample, "retrieved_contexts")
+        checks = yield from self.check_claims(claims, "context", sample, "retrieved_contexts")
         supported = sum(check.choice == "supported" for check in checks)
         breakdown = {"supported": float(supported), "claims": float(len(claims))}
         value = supported / len(claims)

@@ -95,7 +95,6 @@ def verdicts_of(
 def ask_alone(
     metric: Metric,
     step: str,
-    instructions: str,
     data: Mapping[str, str],
     kind: str,
     items: Sequence[str],
@@ -104,15 +103,12 @@ def ask_alone(
 ) -> Flow[list[Answer]]:
     """Ask about each item, which the prompt calls `kind`, in a call of its own."""
     task = f"{task} Reply with one word: {', '.join(words[:-1])} or {words[-1]}."
-    return each(
-        [metric.ask_choice(metric.choice(step, instructions, {**data, kind: item}, task, words)) for item in items]
-    )
+    return each([metric.ask_choice(metric.choice(step, {**data, kind: item}, task, words)) for item in items])
 
 
 def ask_together(
     metric: Metric,
     step: str,
-    instructions: str,
     data: Mapping[str, str],
     kind: str,
     items: Sequence[str],
@@ -136,7 +132,6 @@ def ask_together(
 
     return metric.ask_json(
         step,
-        instructions,
         {**data, f"{kind}s": numbered(items)},
         task,
         record(**{reply: keyed(dict.fromkeys(ids, one))}),
@@ -148,7 +143,6 @@ def ask_together(
 def ask_closed(
     metric: Metric,
     step: str,
-    instructions: str,
     name: str,
     text: str,
     questions: Sequence[str],
@@ -162,16 +156,15 @@ def ask_closed(
         f"Answer each of the {len(questions)} questions from the {name} alone",
     )
     if metric.asks_one_by_one:
-        return ask_alone(metric, step, instructions, {name: text}, "question", questions, words, one)
+        return ask_alone(metric, step, {name: text}, "question", questions, words, one)
     task = f"{every}: {', '.join(words[:-1])} or {words[-1]}."
-    return ask_together(metric, step, instructions, {name: text}, "question", questions, words, task)
+    return ask_together(metric, step, {name: text}, "question", questions, words, task)
 
 
-def list_claims(metric: Metric, instructions: str, name: str, text: str) -> Flow[tuple[str, ...]]:
+def list_claims(metric: Metric, name: str, text: str) -> Flow[tuple[str, ...]]:
     """Have the judge list the claims that a text makes; one that is made twice counts once."""
     return metric.ask_json(
         "claims",
-        instructions,
         {name: text},
         f"List the claims of this {name}.",
         record(claims=listing(TEXT)),
@@ -197,19 +190,16 @@ class SplittingMetric(Metric):
         if self.language not in (None, "en"):
             self.splitter("", self.language)  # an unknown language is refused here, not at the first sample
 
-    def check_claims(
-        self, instructions: str, claims: Sequence[str], name: str, sample: Sample, field: SampleField
-    ) -> Flow[list[Answer]]:
+    def check_claims(self, claims: Sequence[str], name: str, sample: Sample, field: SampleField) -> Flow[list[Answer]]:
         """Have each claim checked against the texts of a field, which are called `name`."""
         if self.asks_one_by_one:
             data = {name: "\n".join(sample.texts(field))}
             task = f"Is the claim supported by the {name}?"
-            return ask_alone(self, "verdict", instructions, data, "claim", claims, CLAIM_WORDS, task)
+            return ask_alone(self, "verdict", data, "claim", claims, CLAIM_WORDS, task)
         sentences = sentences_of(sample, field, self.splitter, self.language)
         return ask_together(
             self,
             "verdicts",
-            instructions,
             {name: listed(sentences)},
             "claim",
             claims,

@@ -238,7 +238,6 @@ class ResponseRelevancy(Metric):
         draws = [
             self.ask_json(
                 "questions",
-                _INSTRUCTIONS,
                 {"response": response},
                 task,
                 record(questions=listing(one, n, n)),
@@ -254,7 +253,6 @@ class ResponseRelevancy(Metric):
     def _answered_parts(self, user_input: str, response: str) -> Flow[tuple[tuple[str, ...], list[Answer]]]:
         parts = yield from self.ask_json(
             "parts",
-            _PARTS,
             {"question": user_input},
             "Split this question into the things that it asks for, one or more.",
             record(parts=listing(TEXT, 1, _MOST_PARTS)),
@@ -265,7 +263,7 @@ class ResponseRelevancy(Metric):
             "Does the response answer the question?",
             f"Say of each of the {len(parts)} questions whether the response answers it",
         )
-        return parts, (yield from ask_closed(self, "answered", _ANSWERED, "response", response, parts, tasks=tasks))
+        return parts, (yield from ask_closed(self, "answered", "response", response, parts, tasks=tasks))
 
     def _evades(self, user_input: str, response: str) -> Flow[Answer]:
         """Ask whether the response is noncommittal, in both orders: a small judge leans on what comes last."""
@@ -273,7 +271,7 @@ class ResponseRelevancy(Metric):
         task = "Was the question answered or refused? Reply with one word: answered or refused."
         first, last = yield from each(
             [
-                self.ask_choice(self.choice("noncommittal", _REFUSED, data, task, _REFUSED_WORDS))
+                self.ask_choice(self.choice("noncommittal", data, task, _REFUSED_WORDS))
                 for data in (question | answer, answer | question)
             ]
         )

@@ -102,7 +102,7 @@ class SummarizationScore(Metric):
         questions = self.questions or (yield from self._make(source))
         if not questions:
             raise CannotScore("undefined", "qa: no question could be made from retrieved_contexts (0 of 0)")
-        answers = yield from ask_closed(self, "answers", _ANSWER, "summary", summary, questions)
+        answers = yield from ask_closed(self, "answers", "summary", summary, questions)
         kept = sum(answer.choice == "yes" for answer in answers)
         breakdown = {"qa": kept / len(questions), "conciseness": conciseness(len(summary), len(source))}
         qa = breakdown["qa"]
@@ -124,7 +124,6 @@ class SummarizationScore(Metric):
     def _make(self, source: str) -> Flow[tuple[str, ...]]:
         return self.ask_json(
             "questions",
-            _MAKE,
             {"text": source},
             f"List at most {_MOST_QUESTIONS} keyphrases of this text, most important first, each with its yes/no "
             "question; the right answer is yes.",
