@@ -186,7 +186,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("compare_noise", "abs(self.difference) <= reach", "abs(self.difference) <= 0"),
         ("compare_unpaired", "self.times[sample_id] += 1", "self.times[sample_id] += 0"),
     ],
-    ("core/ragstone/store/read.py", "reporting/test_read.py"): [
+    ("core/ragstone/store/results.py", "reporting/test_read.py"): [
         ("read_since", "submitted_at >= :since", "scored_at >= :since"),
         ("read_damaged", "damaged += 1", "damaged += 0"),
     ],
@@ -255,7 +255,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("sink_rate", "getattr(record, name) for name in _OPTIONAL if", "0.5 for name in _OPTIONAL if"),
         ("sink_unknown_tokens", "values.get(name) in (None, ())", "values.get(name) == ()"),
     ],
-    ("core/ragstone/store/schema.py", "store/test_database.py store/test_contract.py"): [
+    ("core/ragstone/store/database.py", "store/test_database.py store/test_contract.py"): [
         ("database_upsert", "DO UPDATE SET {changes}", "DO NOTHING"),
     ],
     ("core/ragstone/store/database.py", "store/test_database.py"): [
@@ -268,7 +268,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("jsonl_rollback", "os.ftruncate(file, size)", "os.fsync(file)"),
     ],
     ("core/ragstone/store/otel.py", "store/test_otel.py"): [
-        ("otel_label", "if score.passed else FAILED", "if not score.passed else FAILED"),
+        ("otel_label", "if outcome.passed else FAILED", "if not outcome.passed else FAILED"),
         ("otel_context", "set_span_in_context(NonRecordingSpan(span), Context())", "Context()"),
     ],
     ("core/ragstone/plain.py", "store/test_plain.py store/test_contract.py"): [

@@ -5,7 +5,6 @@ import os
 import re
 import stat
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -18,7 +17,6 @@ from ragstone.clients import OpenAICompatible
 from ragstone.distributed.outcomes import SharedOutcomes
 from ragstone.monitor import Budget, Monitor
 from ragstone.sinks import JSONLSink, SQLiteSink, SQLSink
-from ragstone.store.private_files import make_private
 from ragstone.testing import FakeLLM
 
 from ..support.batch_server import BatchServer  # noqa: TID252 - under importlib mode tests are no package
@@ -127,9 +125,3 @@ def test_a_mode_that_the_user_chose_stays(tmp_path, openai_server):
     files_of_commands(tmp_path, openai_server(lambda body: REPLY).url)
     left = modes(tmp_path)
     assert {name: left[name] for name in chosen} == dict.fromkeys(chosen, "0o640")
-
-
-def test_a_database_in_memory_leaves_no_file(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    make_private(Path(":memory:"))
-    assert list(tmp_path.iterdir()) == []

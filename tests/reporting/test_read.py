@@ -7,7 +7,7 @@ import pytest
 
 from ragstone.reporting import Report, ResultsError, report_page
 from ragstone.sinks import SQLiteSink, SQLSink
-from ragstone.store.read import open_results
+from ragstone.store.results import open_results
 
 from .data import NOON, database, health, records
 

@@ -14,8 +14,8 @@ from ragstone.limits.budget import Entry
 from ragstone.reporting import ResultsError
 from ragstone.sinks import SQLSink
 from ragstone.store.base import SinkError
-from ragstone.store.read import open_results
 from ragstone.store.record import COLUMNS
+from ragstone.store.results import open_results
 
 from .cases import Case, score, unscored
 from .postgres import PASSWORD, QUOTED, PostgresServer

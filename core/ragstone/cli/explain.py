@@ -7,8 +7,7 @@ import click
 from ragstone.cli.options import metric_class
 from ragstone.cli.output import evidence_lines
 from ragstone.registry import is_entry_point
-from ragstone.store.read import open_results
-from ragstone.store.results import ResultsError
+from ragstone.store.results import ResultsError, open_results
 
 
 @click.command(short_help="Print why a sample scored as it did.")

@@ -28,9 +28,8 @@ from ragstone.reporting.tables import (
     place,
 )
 from ragstone.sample import BadLine, Sample
-from ragstone.store.read import open_results
 from ragstone.store.record import Record
-from ragstone.store.results import MemoryResults, Results, ResultsError, write_results
+from ragstone.store.results import MemoryResults, Results, ResultsError, open_results, write_results
 
 if TYPE_CHECKING:
     from ragstone.metrics.base import Metric

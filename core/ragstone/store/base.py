@@ -1,10 +1,9 @@
 """What every sink is to the monitor, and the simplest one: a function."""
 
-import functools
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -104,12 +103,15 @@ class CallableSink(Sink):
     """
 
     def __init__(self, function: "Callable[[list[Record]], object]", name: str | None = None) -> None:
-        if not callable(cast("object", function)):
+        if not callable(function):
             raise TypeError(f"function: is {type(function).__name__}, which cannot be called; pass a function")
-        if _is_async(function):
-            raise TypeError(f"function: {_called(function)} is async; pass a plain function (asyncio.run can be in it)")
+        own = function if hasattr(function, "__qualname__") else type(function)
+        module = getattr(own, "__module__", None)
+        called = own.__qualname__ if module in (None, "__main__") else f"{module}.{own.__qualname__}"
+        if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
+            raise TypeError(f"function: {called} is async; pass a plain function (asyncio.run can be in it)")
         self.function = function
-        self.name = f"call:{_called(function)}" if name is None else name
+        self.name = f"call:{called}" if name is None else name
 
     def __repr__(self) -> str:
         return f"CallableSink({self.name!r})"
@@ -128,16 +130,3 @@ class CallableSink(Sink):
             if inspect.iscoroutine(result):
                 result.close()
             raise TypeError(f"{self.name}: returned something to be awaited; pass a function that does its work itself")
-
-
-def _is_async(function: object) -> bool:
-    asynchronous = (inspect.iscoroutinefunction, inspect.isasyncgenfunction)
-    return any(test(one) for test in asynchronous for one in (function, getattr(function, "__call__", None)))  # noqa: B004
-
-
-def _called(function: object) -> str:
-    while isinstance(function, functools.partial):
-        function = cast("functools.partial[object]", function).func
-    own = function if hasattr(function, "__qualname__") else type(function)
-    module, name = getattr(own, "__module__", None), cast("str", getattr(own, "__qualname__", "function"))
-    return name if module is None or module == "__main__" else f"{module}.{name}"

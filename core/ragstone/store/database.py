@@ -8,21 +8,31 @@ from typing import TYPE_CHECKING
 from ragstone.plain import clean_integer, clean_key, clean_real, to_json
 from ragstone.store.base import Health, Sink
 from ragstone.store.record import COLUMNS, to_row
-from ragstone.store.schema import RESULTS, Database, Row, sqlite_path, upsert
+from ragstone.store.schema import RESULTS, Row, sqlite_path
 from ragstone.store.sqlite_file import SqliteFile
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from sqlalchemy import URL
 
     from ragstone.limits.budget import Entry
     from ragstone.store.record import Record
+    from ragstone.store.server import ServerDatabase
+
+
+def _upsert(table: str, columns: "Iterable[str]", key: "Sequence[str]") -> str:
+    names = list(columns)
+    changes = ", ".join(f"{name} = excluded.{name}" for name in names if name not in key)
+    values = ", ".join(f":{name}" for name in names)
+    insert = f"INSERT INTO {table} ({', '.join(names)}) VALUES ({values})"  # noqa: S608 - names of ours
+    return f"{insert} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changes}"
+
 
 _PATIENCE = 15.0  # seconds to wait while another process holds a SQLite file
 _KEY = ("sample_id", "metric", "version")
-_WRITE = upsert("outcomes", COLUMNS, _KEY)
-_WRITE_HEALTH = upsert("health", Health.model_fields, ["process"])
+_WRITE = _upsert("outcomes", COLUMNS, _KEY)
+_WRITE_HEALTH = _upsert("health", Health.model_fields, ["process"])
 _SPEND = """
 INSERT INTO spending (name, starts_at, amount) VALUES (:name, :starts_at, :amount)
 ON CONFLICT (name, starts_at) DO UPDATE SET amount = spending.amount + excluded.amount
@@ -34,7 +44,7 @@ _KEPT = 2 * 86_400  # seconds after its start that a window is remembered
 class DatabaseSink(Sink):
     """Keeps outcomes in a database."""
 
-    _database: Database
+    _database: "SqliteFile | ServerDatabase"
 
     def write(self, records: "Sequence[Record]") -> None:
         """Keep the records, all or none.
@@ -176,7 +186,7 @@ class DatabaseLedger:
         database: The database; see `SQLiteSink.ledger`.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: "SqliteFile | ServerDatabase") -> None:
         self._database = database
 
     def spend(self, entries: "Sequence[Entry]", /) -> str | None:

@@ -77,7 +77,7 @@ class OpenTelemetrySink(Sink):
         from opentelemetry._logs import get_logger
         from opentelemetry.metrics import get_meter
 
-        self._given = logger_provider is not None or meter_provider is not None
+        self._own_providers = logger_provider is not None or meter_provider is not None
         # The global ones need not be set up yet: what these return waits for them.
         self._logger = get_logger(_SCOPE, __version__, logger_provider=logger_provider)
         self._histogram = get_meter(_SCOPE, __version__, meter_provider).create_histogram(
@@ -91,7 +91,7 @@ class OpenTelemetrySink(Sink):
         return "OpenTelemetrySink()"
 
     def __reduce__(self) -> "tuple[type[OpenTelemetrySink], tuple[()]]":
-        if self._given:
+        if self._own_providers:
             raise TypeError(
                 "an OpenTelemetrySink with providers of its own cannot be pickled: they hold threads and connections. "
                 "Without them it uses the global ones of the process that it is in."
@@ -116,48 +116,35 @@ class OpenTelemetrySink(Sink):
         from opentelemetry._logs import LogRecord, SeverityNumber
 
         for record in records:
-            context = _context(record.origin)
-            scored = isinstance(record.outcome, Score)
+            outcome, context = record.outcome, _context(record.origin)
+            labels: dict[str, str | float] = {NAME: clean_text(outcome.metric)}
+            attributes: dict[str, str | float] = {
+                EVALUATOR_VERSION: clean_text(outcome.version),
+                SAMPLE_ID: clean_text(record.sample_id),
+                JUDGE: clean_text(record.judge),
+                RATE: clean_real(record.rate),
+                CHOSEN_BY: clean_text(record.chosen_by),
+            }
+            if isinstance(outcome, Score):
+                if outcome.passed is not None:
+                    labels[SCORE_LABEL] = PASSED if outcome.passed else FAILED
+                self._histogram.record(outcome.value, labels, context)
+                severity, explanation = SeverityNumber.INFO, outcome.reason
+                attributes[SCORE_VALUE] = outcome.value
+            else:
+                severity, explanation = SeverityNumber.WARN, outcome.detail
+                attributes[ERROR_TYPE] = outcome.reason
+            if explanation:
+                attributes[EXPLANATION] = clean_text(explanation)
             self._logger.emit(
                 LogRecord(
                     timestamp=max(0, int(clean_real(record.scored_at) * 1e9)),
                     context=context,
-                    severity_number=SeverityNumber.INFO if scored else SeverityNumber.WARN,
-                    attributes=_attributes(record),
+                    severity_number=severity,
+                    attributes=labels | attributes,  # clean: an exporter drops the one that it cannot encode
                     event_name=EVENT,
                 )
             )
-            if isinstance(record.outcome, Score):
-                self._histogram.record(record.outcome.value, _labels(record.outcome), context)
-
-
-def _labels(score: Score) -> dict[str, str]:
-    labels = {NAME: clean_text(score.metric)}
-    if score.passed is not None:
-        labels[SCORE_LABEL] = PASSED if score.passed else FAILED
-    return labels
-
-
-def _attributes(record: "Record") -> dict[str, str | float]:
-    # Clean: an exporter drops the attribute that it cannot encode.
-    outcome = record.outcome
-    attributes: dict[str, str | float] = {
-        NAME: clean_text(outcome.metric),
-        EVALUATOR_VERSION: clean_text(outcome.version),
-        SAMPLE_ID: clean_text(record.sample_id),
-        JUDGE: clean_text(record.judge),
-        RATE: clean_real(record.rate),
-        CHOSEN_BY: clean_text(record.chosen_by),
-    }
-    if isinstance(outcome, Score):
-        attributes[SCORE_VALUE] = outcome.value
-        attributes.update(_labels(outcome))
-    else:
-        attributes[ERROR_TYPE] = outcome.reason
-    explanation = outcome.reason if isinstance(outcome, Score) else outcome.detail
-    if explanation:
-        attributes[EXPLANATION] = clean_text(explanation)
-    return attributes
 
 
 def _context(origin: Mapping[str, str]) -> "Context":
@@ -173,10 +160,8 @@ def _context(origin: Mapping[str, str]) -> "Context":
 
     span = INVALID_SPAN_CONTEXT  # not whatever is current here, which is not the app's
     with suppress(KeyError, ValueError):  # no span, or ids of another kind
-        flags = TraceFlags(int(origin.get("trace_flags", "01"), 16))
-        trace_id, span_id = int(origin["trace_id"], 16), int(origin["span_id"], 16)
-        app_span = SpanContext(trace_id, span_id, is_remote=True, trace_flags=flags)
-        span = app_span if app_span.is_valid else span
+        flags = TraceFlags(int(origin["trace_flags"], 16))
+        span = SpanContext(int(origin["trace_id"], 16), int(origin["span_id"], 16), is_remote=True, trace_flags=flags)
     return set_span_in_context(NonRecordingSpan(span), Context())
 
 

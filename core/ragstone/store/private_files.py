@@ -47,10 +47,8 @@ def replacing(path: Path) -> Generator[IO[bytes], None, None]:
 def make_private(path: Path) -> None:
     """Make an empty file with mode 0600, for SQLite to open; its -wal and -shm files get the same mode.
 
-    A file that exists stays as it is. Where none can be made, SQLite will say why. For ":memory:" none is wanted.
+    A file that exists stays as it is. Where none can be made, SQLite will say why.
     """
-    if str(path) == ":memory:":
-        return
     target = Path(os.path.realpath(path))
     # Closing a database's file frees all locks that this process has on it, such as those of another thread. So the
     # file is closed before it gets its name.

@@ -1,15 +1,17 @@
-r"""Results: the records of a run with their samples, in memory or in a results file.
+r"""Results: the records of a run with their samples, in memory, in a results file, or in a monitor's database.
 
 A results file holds one record a line, in the order of the input. The first record of a row carries its sample. A first
 line may say what is known of the run: {"ragstone_results": 1, "name": ..., "metrics": [...], "bad_rows": [...]}.
 """
 
-import contextlib
 import json
 import os
+import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -17,10 +19,14 @@ from ragstone.plain import to_plain
 from ragstone.sample import Sample
 from ragstone.store.base import Health
 from ragstone.store.private_files import replacing
-from ragstone.store.record import Record, decode, encode
+from ragstone.store.record import COLUMNS, Record, decode, encode, from_row
+from ragstone.store.schema import NOT_OURS, RESULTS, Query, sqlite_path
+from ragstone.store.sqlite_file import is_made
 
 _MARK = "ragstone_results"
 _VERSION = 1
+_LEAST = -1e300
+_READ = [name for name in COLUMNS if name not in ("trace_id", "span_id", "sample")]
 
 
 class ResultsError(ValueError):
@@ -103,6 +109,37 @@ def write_results(
             target.write(f"{encode(replace(record, sample=sample_of(record) if first else None))}\n".encode())
 
 
+def open_results(source: str | os.PathLike[str]) -> Results:
+    """Return the results of a results file or of a monitor's database. Nothing is changed.
+
+    Args:
+        source: The path of a results file or of a SQLite file, or a URL ("postgresql+psycopg://user@host/name").
+
+    Raises:
+        ResultsError: There are none, it is another program's, it cannot be read, or another ragstone wrote it.
+        ImportError: A URL needs SQLAlchemy or a driver that is not installed; the message says what to install.
+        OSError: The file cannot be read.
+    """
+    text = os.fspath(source)
+    try:
+        path = sqlite_path(text) if "://" in text else Path(text)
+        if path is None:
+            from ragstone.store.server import read_url, reading, shown_url
+
+            url = read_url(text)
+            return DatabaseResults(shown_url(url), partial(reading, url, ResultsError))
+    except ValueError as error:
+        raise ResultsError(str(error)) from None
+    if not path.is_file():  # SQLite would make one
+        problem = "is no file" if path.exists() else "no such file"
+        raise ResultsError(f"{path}: {problem}; give a results file, a Monitor's database, or a database URL")
+    with path.open("rb") as file:
+        start = file.read(16)
+    if start == b"SQLite format 3\x00" or "://" in text:
+        return DatabaseResults(str(path), partial(_reading_file, path))
+    return FileResults(path)
+
+
 class FileResults(Results):
     """The results of a file. The file stays open for nobody and must stay as it is.
 
@@ -117,19 +154,15 @@ class FileResults(Results):
         with self.path.open("rb") as file:
             self._stamp = _stamp(file)
             first = file.readline().strip()
-        if not first:
-            return
-        try:
-            head: object = json.loads(first)
-        except (ValueError, RecursionError):
-            head = None
-        if first[:1] != b"{" or (isinstance(head, dict) and "ragstone_report" in head):
+        if first and first[:1] != b"{":
             raise self._no_results()
+        head: object = None
+        with suppress(ValueError, RecursionError):
+            head = json.loads(first)
         if isinstance(head, dict) and _MARK in head:
             self.info = cast("Mapping[str, Any]", head)
             self.name = str(self.info.get("name", ""))
-            version: object = self.info[_MARK]
-            if not isinstance(version, int) or version > _VERSION:
+            if self.info[_MARK] != _VERSION:
                 raise ResultsError(f"{self.path}: a newer ragstone wrote it; update this one to read it")
 
     def records(self, since: float | None = None) -> Iterator[Record]:
@@ -155,15 +188,14 @@ class FileResults(Results):
                     yield record
         if bad and not good:
             raise self._no_results()
-        self.notes = tuple(self._said(bad, number))
-
-    def _said(self, bad: list[int], lines: int) -> Iterator[str]:
-        if bad[-1:] == [lines]:
+        notes: list[str] = []
+        if bad[-1:] == [number]:
             bad.pop()
-            yield f"{self.path.name}: its end is missing, as where a run was killed: what is whole was read"
+            notes.append(f"{self.path.name}: its end is missing, as where a run was killed: what is whole was read")
         if bad:
             some = ", ".join(map(str, bad[:5])) + (", ..." if len(bad) > 5 else "")
-            yield f"{self.path.name}: {len(bad):,} line(s) hold no result and were left out: {some}"
+            notes.append(f"{self.path.name}: {len(bad):,} line(s) hold no result and were left out: {some}")
+        self.notes = tuple(notes)
 
     def sample(self, record: Record) -> Sample | None:
         """Return the sample of a record, from the line that has its row's."""
@@ -174,7 +206,7 @@ class FileResults(Results):
                 self._samples, at = {}, 0
                 for line in file:
                     if b'"sample"' in line:
-                        with contextlib.suppress(ValueError):
+                        with suppress(ValueError):
                             if (one := decode(line)).sample is not None:
                                 self._samples.setdefault(one.row, at)
                     at += len(line)
@@ -183,7 +215,7 @@ class FileResults(Results):
             file.seek(self._samples[record.row])
             return decode(file.readline()).sample
 
-    @contextlib.contextmanager
+    @contextmanager
     def _opened(self) -> Generator[IO[bytes], None, None]:
         with self.path.open("rb") as file:
             if _stamp(file) != self._stamp:
@@ -197,6 +229,97 @@ class FileResults(Results):
             f"{self.path}: holds no results: give a file that `ragstone score --out` or Report.to_json wrote, "
             "as they wrote it"
         )
+
+
+class DatabaseResults(Results):
+    """The results of a monitor's database, for reading alone, while monitors go on writing.
+
+    Args:
+        name: What to call it.
+        opened: Opens it; what it gives answers queries, all of one moment.
+
+    Raises:
+        ResultsError: It is another program's, it cannot be read, or another ragstone wrote it.
+    """
+
+    def __init__(self, name: str, opened: Callable[[], AbstractContextManager[Query]]) -> None:
+        self.name = name
+        self._opened = opened
+        with opened():
+            pass
+
+    def records(self, since: float | None = None) -> Iterator[Record]:
+        """Yield the records, those of a sample together; all are of one moment. Rows are counted from 0.
+
+        Raises:
+            ResultsError: The database cannot be read.
+        """
+        columns, order = ", ".join(_READ), "sample_id, metric, version"
+        sql = f"SELECT {columns} FROM outcomes WHERE submitted_at >= :since ORDER BY {order}"  # noqa: S608
+        place, last, damaged = -1, None, 0
+        with self._opened() as query:
+            for row in query(sql, {"since": _LEAST if since is None else since}):
+                if row[0] != last:
+                    place, last = place + 1, row[0]
+                try:
+                    yield from_row(dict(zip(_READ, row, strict=True)), place)
+                except ValueError:
+                    damaged += 1
+        if damaged:
+            self.notes = (f"{damaged:,} row(s) hold no outcome that can be read and were left out",)
+
+    def sample(self, record: Record) -> Sample | None:
+        """Return the sample of a record; None where texts are not stored."""
+        key = {"sample_id": record.sample_id, "metric": record.outcome.metric, "version": record.outcome.version}
+        sql = "SELECT sample FROM outcomes WHERE sample_id = :sample_id AND metric = :metric AND version = :version"
+        with self._opened() as query:
+            texts = [text for (text,) in query(sql, key) if text]
+        with suppress(ValueError, TypeError, RecursionError):  # a hand has changed it
+            return Sample(**json.loads(texts[0])) if texts else None
+        return None
+
+    def health(self) -> Sequence[Health]:
+        """Return how the monitors stand that write to the database, the newest first."""
+        names = list(Health.model_fields)
+        states: list[Health] = []
+        with self._opened() as query:
+            for row in query(f"SELECT {', '.join(names)} FROM health", {}):  # noqa: S608 - names of ours
+                with suppress(ValueError, TypeError, RecursionError):  # a hand has changed it
+                    cells = dict(zip(names, row, strict=True))
+                    loaded = {name: json.loads(cells[name]) for name in ("counts", "reasons")}
+                    states.append(Health.model_validate({**cells, **loaded}))
+        return sorted(states, key=lambda state: (-state.at, state.process))
+
+
+@contextmanager
+def _reading_file(path: Path) -> Generator[Query, None, None]:
+    uri = path.absolute().as_uri()
+    try:
+        try:
+            connection = _begun(f"{uri}?mode=ro")
+        except sqlite3.OperationalError:
+            # Even a reader writes beside a file in WAL mode. In a folder that takes no writing nobody else does either.
+            log = path.with_name(f"{path.name}-wal")
+            if os.access(path.parent, os.W_OK) or not os.access(path, os.R_OK) or (log.exists() and log.stat().st_size):
+                raise
+            connection = _begun(f"{uri}?immutable=1")
+        with closing(connection):
+            if not is_made(connection, path, replace(RESULTS, error=ResultsError)):
+                raise ResultsError(f"{path}: {NOT_OURS}")
+            yield connection.execute
+    except sqlite3.Error as error:
+        raise ResultsError(f"{path}: cannot be read: {error}") from error
+
+
+def _begun(uri: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=10.0)
+    try:
+        connection.execute("BEGIN")  # all that is read is of one moment
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchall()  # here the file is really opened
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
 
 
 def _stamp(file: IO[Any]) -> tuple[int, int, int, int]:

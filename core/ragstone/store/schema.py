@@ -1,9 +1,8 @@
 """The tables of a results database, in the SQL that SQLite and PostgreSQL both know."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import unquote
 
 from ragstone.store.base import SinkError
@@ -27,56 +26,6 @@ TABLES = (
 )
 RESULTS = Kind(noun="results database", mark=0x72616752, version=VERSION, tables=TABLES, error=SinkError)  # "ragR"
 NOT_OURS = "is no ragstone database: a Monitor's SQLiteSink or SQLSink writes one"
-
-
-class Cursor(Protocol):
-    """What a query gave."""
-
-    def fetchall(self) -> Sequence[Any]:
-        """Return all rows."""
-        ...
-
-
-class Connection(Protocol):
-    """A connection inside a transaction, as sqlite3 has it. Parameters are named: `:name`."""
-
-    def execute(self, sql: str, parameters: Row = ..., /) -> Cursor:
-        """Execute a statement."""
-        ...
-
-    def executemany(self, sql: str, parameters: Iterable[Row], /) -> object:
-        """Execute a statement for each row."""
-        ...
-
-
-class Database(Protocol):
-    """One process's way into a database. Any thread may use it."""
-
-    def transaction(self) -> AbstractContextManager[Connection]:
-        """Do all of it or nothing.
-
-        Raises:
-            SinkError: The database cannot be reached, refuses, or is none that this version can write to.
-        """
-        ...
-
-    def close(self) -> None:
-        """Close the connection; the next transaction opens another."""
-        ...
-
-
-def upsert(table: str, columns: Iterable[str], key: Sequence[str]) -> str:
-    """Return the statement that writes a row in place of the one with its key.
-
-    Example:
-        >>> upsert("t", ["a", "b"], ["a"])
-        'INSERT INTO t (a, b) VALUES (:a, :b) ON CONFLICT (a) DO UPDATE SET b = excluded.b'
-    """
-    names = list(columns)
-    changes = ", ".join(f"{name} = excluded.{name}" for name in names if name not in key)
-    values = ", ".join(f":{name}" for name in names)
-    insert = f"INSERT INTO {table} ({', '.join(names)}) VALUES ({values})"  # noqa: S608 - names of ours
-    return f"{insert} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changes}"
 
 
 def sqlite_path(url: str) -> Path | None:

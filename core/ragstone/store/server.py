@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
+from typing import Any
 
 try:
     import sqlalchemy as sa
@@ -27,14 +28,14 @@ class _Statements:
     def __init__(self, connection: sa.Connection) -> None:
         self._connection = connection
 
-    def execute(self, sql: str, parameters: Row | None = None, /) -> "sa.CursorResult[tuple[object, ...]]":
+    def execute(self, sql: str, parameters: Row | None = None, /) -> "sa.CursorResult[Any]":
         return self._connection.execute(sa.text(sql), parameters)
 
     def executemany(self, sql: str, parameters: Iterable[Row], /) -> None:
         self._connection.execute(sa.text(sql), list(parameters))
 
 
-class ServerDatabase(ForkSafe):
+class ServerDatabase(ForkSafe[sa.Engine]):
     """One process's way into the database, by one connection. Any thread may use it; they take turns.
 
     Args:
@@ -44,7 +45,6 @@ class ServerDatabase(ForkSafe):
     def __init__(self, url: sa.URL) -> None:
         super().__init__()
         self._url = url
-        self._engine: sa.Engine | None = None
 
     @contextmanager
     def transaction(self) -> Generator[_Statements, None, None]:
@@ -55,26 +55,19 @@ class ServerDatabase(ForkSafe):
         """
         with self.alone(), _explained(self._url, SinkError):
             try:
-                if self._engine is None:
-                    self._engine = _engine(self._url, pool_pre_ping=True, pool_size=1, max_overflow=0)
-                    with self._engine.begin() as connection:
+                if self.opened is None:
+                    self.opened = _engine(self._url, pool_pre_ping=True, pool_size=1, max_overflow=0)
+                    with self.opened.begin() as connection:
                         _make(connection, shown_url(self._url))
-                with self._engine.begin() as connection:
+                with self.opened.begin() as connection:
                     yield _Statements(connection)
             except (SQLAlchemyError, SinkError):
                 self.let_go()  # another may have dropped the tables, or another server may answer
                 raise
 
-    def let_go(self) -> None:
+    def shut(self, opened: sa.Engine) -> None:
         """Close the connection."""
-        engine = self.disown()
-        if engine is not None:
-            engine.dispose()
-
-    def disown(self) -> sa.Engine | None:
-        """Forget the connection without closing it."""
-        engine, self._engine = self._engine, None
-        return engine
+        opened.dispose()
 
 
 @contextmanager

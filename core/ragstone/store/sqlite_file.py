@@ -21,7 +21,7 @@ class Kind:
     error: type[Exception]
 
 
-class SqliteFile(ForkSafe):
+class SqliteFile(ForkSafe[sqlite3.Connection]):
     """One process's way into a file, by at most one connection. Any thread may use it; they take turns.
 
     The file is made, with mode 0600, at the first use.
@@ -39,7 +39,6 @@ class SqliteFile(ForkSafe):
         self._kind = kind
         self._patience = patience
         self._explain = explain
-        self._connection: sqlite3.Connection | None = None
         self._file = (0, 0)
 
     def replaced(self) -> None:
@@ -49,13 +48,13 @@ class SqliteFile(ForkSafe):
     def read(self, query: str, values: Sequence[object] = ()) -> list[tuple[object, ...]]:
         """Return a query's rows."""
         with self._explained(), self.alone():
-            return self._opened().execute(query, values).fetchall()
+            return self._connection().execute(query, values).fetchall()
 
     @contextmanager
     def transaction(self) -> Generator[sqlite3.Connection, None, None]:
         """Do all of it or nothing, with the file's write lock from the start."""
         with self._explained(), self.alone():
-            connection = self._opened()
+            connection = self._connection()
             try:
                 with _begun(connection):
                     yield connection
@@ -63,22 +62,15 @@ class SqliteFile(ForkSafe):
                 self.let_go()  # the next try starts afresh; where the disk is full, this gives back the log's part
                 raise
 
-    def let_go(self) -> None:
+    def shut(self, opened: sqlite3.Connection) -> None:
         """Close the connection."""
-        connection = self.disown()
-        if connection is not None:
-            with suppress(sqlite3.Error):
-                connection.close()
+        with suppress(sqlite3.Error):
+            opened.close()
 
-    def disown(self) -> sqlite3.Connection | None:
-        """Forget the connection without closing it."""
-        connection, self._connection = self._connection, None
-        return connection
-
-    def _opened(self) -> sqlite3.Connection:
-        if self._connection is not None and self._file != _identity(self.path):
+    def _connection(self) -> sqlite3.Connection:
+        if self.opened is not None and self._file != _identity(self.path):
             self.replaced()
-        if self._connection is None:
+        if self.opened is None:
             make_private(self.path)
             connection = sqlite3.connect(
                 self.path, timeout=self._patience, isolation_level=None, check_same_thread=False
@@ -88,8 +80,8 @@ class SqliteFile(ForkSafe):
             except BaseException:
                 connection.close()
                 raise
-            self._connection, self._file = connection, _identity(self.path)
-        return self._connection
+            self.opened, self._file = connection, _identity(self.path)
+        return self.opened
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         kind = self._kind
