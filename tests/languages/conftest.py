@@ -11,6 +11,6 @@ collect_ignore = [] if FOLDER.is_dir() else ["test_set.py"]
 
 @pytest.fixture(scope="session")
 def rows():
-    from language_rows import read_rows
+    from language_set import read_rows
 
     return read_rows()
