@@ -220,7 +220,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("owner_lock", "if not _lock(file):", "if _lock(file) is None:"),
         ("owner_name", "if not _NAME.fullmatch(other):", "if not other:"),
     ],
-    ("core/ragstone/monitor/counters.py", "monitor/test_accounting.py monitor/test_submit.py monitor/test_exit.py"): [
+    ("core/ragstone/monitor/counters.py", "monitor/test_accounting.py monitor/test_submit.py monitor/test_kill.py"): [
         ("accounting_pending", "return self._accepted - sum(self._by_status.values())", "return 0"),
         ("accounting_remaining", "self.pending() + spooled + self._cut", "self.pending() + spooled"),
         ("accounting_cut", 'self.settle("dropped", "closed", evaluations)', 'self.settle("dropped", "closed", 1)'),
@@ -235,12 +235,12 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("sampling_feedback", "return feedback is False or ", "return "),
         ("sampling_uniform", '"big") / 2**64', '"big") / 2**63'),
     ],
-    ("core/ragstone/monitor/redaction.py", "monitor/test_scrub.py monitor/test_redaction.py"): [
+    ("core/ragstone/monitor/redaction.py", "monitor/test_redaction.py"): [
         ("scrub_key", "else without_keys(outcome.detail)", "else outcome.detail"),
         ("scrub_quoted", "_QUOTED, _SHORTEST = 24, 8", "_QUOTED, _SHORTEST = 24, 30"),
         ("scrub_reply", 'hide = outcome.reason == "judge_unparseable"', 'hide = outcome.reason == "timeout"'),
     ],
-    ("core/ragstone/store/record.py", "monitor/test_scrub.py monitor/test_redaction.py"): [
+    ("core/ragstone/store/record.py", "monitor/test_redaction.py"): [
         ("scrub_reason", 'update={"reason": "", ', "update={"),
         ("scrub_evidence", 'part.model_copy(update={"text": ""})', "part"),
     ],

@@ -1,7 +1,7 @@
 """What the tests of a monitor without an outbox share: judges that can be held, a sink that can fail, and the sum."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -21,6 +21,11 @@ def sample(i: object = None, **more: Any) -> Sample:
     name = None if i is None else f"s{i}"
     given = {"id": name, "user_input": f"question {i}?", "retrieved_contexts": ["Here."], "response": "There."}
     return Sample(**{**given, **more})
+
+
+def submit(monitor: Monitor, numbers: Iterable[object]) -> None:
+    for i in numbers:
+        monitor.submit(sample(i))
 
 
 def yes(request: LLMRequest) -> Any:

@@ -20,7 +20,7 @@ from ragstone.sinks import Record, SQLiteSink
 from ragstone.testing import FakeLLM
 
 from ..support.waiting import soon  # noqa: TID252
-from .kit import PATIENCE, adds_up, sample
+from .kit import PATIENCE, adds_up, sample, submit  # noqa: F401 - for the code in a process of its own
 
 ROOT = Path(__file__).parents[2]
 APP = f"import os, sys, time\nsys.path.insert(0, {str(ROOT)!r})\nfrom tests.monitor.live_app import *\nfrom ragstone.sinks import CallableSink\n"
@@ -72,11 +72,6 @@ def live(
     settings = {"sinks": SQLiteSink(RESULTS), "outbox": OUTBOX, **options}
     metrics = settings.pop("metrics", None) or ContextRelevancy(llm=judge(delay, reply, answers))
     return Monitor(metrics, **settings)
-
-
-def submit(monitor: Monitor, numbers: Iterable[int]) -> None:
-    for i in numbers:
-        monitor.submit(sample(i))
 
 
 def kept(monitor: Monitor, numbers: Iterable[int]) -> None:

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from ragstone import ContextRelevancy, Sample, Score
+from ragstone import ContextRelevancy, Sample, Unscored
 from ragstone.limits.budget import Account
 from ragstone.monitor import Budget, MemoryLedger, Stats
 from ragstone.monitor.delivery import Delivery
 from ragstone.testing import FakeLLM
 
 from ..support.waiting import soon  # noqa: TID252
-from .kit import Held, Kept, Second, adds_up, in_threads, live, metric, sample, yes
+from .kit import Held, Kept, Second, adds_up, in_threads, live, metric, sample, submit, yes
 
 
 def moody(request: Any) -> Any:
@@ -30,6 +30,10 @@ def moody(request: Any) -> Any:
     if mood < 0.4:
         raise SystemExit
     return yes(request)
+
+
+def end_thread() -> Any:
+    raise BaseException
 
 
 def where(given: Sample) -> bool:
@@ -138,24 +142,14 @@ def test_a_fault_of_the_monitors_own_is_counted_and_not_the_judges(caplog: pytes
     assert "AttributeError was raised inside the monitor" in sink.only().outcome.detail  # type: ignore[union-attr]
 
 
-def test_a_judge_that_raises_what_ends_threads() -> None:
-    def reply(_: Any) -> Any:
-        raise BaseException
-
-    with live(metric(reply), sinks=(sink := Kept()), workers=2) as monitor:
-        for i in range(20):
-            monitor.submit(sample(i))
-    assert monitor.stats().reasons == {"unscored": {"cancelled": 20}}
-    assert all("BaseException" in record.outcome.detail for record in sink.records.values())  # type: ignore[union-attr]
-
-
 @pytest.mark.parametrize(
     ("gives", "reason", "detail"),
     [
         (lambda own: 0.5, "cancelled", "the metric returned float, which is no outcome"),
+        (lambda own: end_thread(), "cancelled", "BaseException was raised in the judge"),
         (lambda own: own.no_such_thing, "judge_error", "AttributeError: 'Odd' object has no attribute 'no_such_thing'"),
     ],
-    ids=["number", "raises"],
+    ids=["number", "ends_threads", "raises"],
 )
 def test_a_metric_that_gives_back_nonsense(gives: Any, reason: str, detail: str) -> None:
     class Odd(Second):
@@ -167,15 +161,14 @@ def test_a_metric_that_gives_back_nonsense(gives: Any, reason: str, detail: str)
     stats = monitor.stats()
     assert stats.reasons == {"unscored": {reason: 1}}
     assert (stats.scored, stats.pending, stats.errors) == (1, 0, {})
-    said = [outcome.detail for record in sink.records.values() if not isinstance(outcome := record.outcome, Score)]
-    assert said == [detail]
+    outcomes = [record.outcome for record in sink.records.values()]
+    assert [outcome.detail for outcome in outcomes if isinstance(outcome, Unscored)] == [detail]
 
 
 def test_closing_with_too_little_time_counts_the_rest() -> None:
     held = Held()
     monitor = live([metric(held), Second(llm=metric().llm)], sinks=(sink := Kept()), workers=2)
-    for i in range(50):
-        monitor.submit(sample(i))
+    submit(monitor, range(50))
     soon(lambda: held.asked == 2)
     left = monitor.flush(0.01)
     assert (left.remaining, left.done, bool(left)) == (100, False, False)
@@ -213,8 +206,7 @@ def test_closing_loses_no_outcome() -> None:
 
 def test_the_last_report_has_the_last_numbers() -> None:
     with live(sinks=(sink := Kept())) as monitor:
-        for i in range(30):
-            monitor.submit(sample(i))
+        submit(monitor, range(30))
     health = sink.reports[-1]
     assert (health.counts["scored"], health.counts["pending"], health.counts["samples"]) == (30, 0, 30)
     assert json.loads(health.model_dump_json())["process"]

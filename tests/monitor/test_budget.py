@@ -4,6 +4,7 @@ import itertools
 import random
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from ragstone.monitor import Budget, MemoryLedger
 from ragstone.testing import FakeLLM
 
 from ..support.waiting import soon  # noqa: TID252
-from .kit import PATIENCE, Held, Kept, Rounds, adds_up, live, ours, sample, yes
+from .kit import PATIENCE, Held, Kept, Rounds, adds_up, live, ours, sample, submit, yes
 from .live_app import app, calls, results
 
 
@@ -54,8 +55,7 @@ def test_calls_never_exceed_their_limit(sizes: tuple[int, ...], limit: int, work
     options = {"workers": workers, "sinks": (sink := Kept())}
     monitor, ledger = budgeted(Budget(calls_per_day=limit), rounds(llm, *sizes), **options)
     with monitor:
-        for i in range(50):
-            monitor.submit(sample(i))
+        submit(monitor, range(50))
     stats = monitor.stats()
     assert len(llm.requests) <= limit
     assert spent(ledger) == len(llm.requests)
@@ -82,15 +82,13 @@ def test_evaluations_that_were_broken_off_teach_the_next_ones() -> None:
     llm = FakeLLM(reply)
     monitor, ledger = budgeted(Budget(calls_per_minute=8), rounds(llm, 1, 1), clock, workers=8, sinks=(sink := Kept()))
     with monitor:
-        for i in range(8):
-            monitor.submit(sample(i))
+        submit(monitor, range(8))
         assert monitor.flush(PATIENCE)
         assert (monitor.stats().scored, len(llm.requests)) == (0, 8)
         assert all(record.outcome.reason == "over_budget" for record in sink.records.values())  # type: ignore[union-attr]
         assert all(record.outcome.usage.llm_calls == 1 for record in sink.records.values())
         clock.now += 60
-        for i in range(8, 30):
-            monitor.submit(sample(i))
+        submit(monitor, range(8, 30))
         assert monitor.flush(PATIENCE)
         assert (monitor.stats().scored, len(llm.requests)) == (4, 16)
     assert spent(ledger, "calls_per_minute") == 16
@@ -133,8 +131,7 @@ def test_tokens_are_corrected_by_what_the_provider_says(says: tuple[int | None, 
     llm = FakeLLM(lambda _: LLMReply("yes", input_tokens=says[0], output_tokens=says[1]))
     monitor, ledger = budgeted(Budget(tokens_per_day=10**9), rounds(llm, 2, 1), workers=4)
     with monitor:
-        for i in range(5):
-            monitor.submit(sample(i))
+        submit(monitor, range(5))
     estimates = [(tokens(request.system, request.user), tokens("yes")) for request in llm.requests]
     used = [
         real if real is not None else guess for guesses in estimates for real, guess in zip(says, guesses, strict=True)
@@ -143,40 +140,39 @@ def test_tokens_are_corrected_by_what_the_provider_says(says: tuple[int | None, 
     assert spent(ledger, "tokens_per_day") == sum(used)
 
 
-def test_tokens_exceed_their_limit_by_a_round_in_each_worker_at_most() -> None:
-    llm = FakeLLM(lambda _: LLMReply("yes", input_tokens=500, output_tokens=500))
-    monitor, ledger = budgeted(Budget(tokens_per_day=20_000), rounds(llm, 1), workers=4)
+@pytest.mark.parametrize(
+    ("budget", "limit", "used"),
+    [
+        (Budget(tokens_per_day=20_000), "tokens_per_day", 900),
+        (Budget(money_per_day=0.20, input_price=10.0, output_price=20.0), "money_per_day", 0.01),
+    ],
+)
+def test_tokens_and_money_exceed_their_limit_by_a_round_in_each_worker_at_most(
+    budget: Budget, limit: str, used: float
+) -> None:
+    llm = FakeLLM(lambda _: LLMReply("yes", input_tokens=800, output_tokens=100))
+    monitor, ledger = budgeted(budget, rounds(llm, 1), workers=4)
     with monitor:
-        for i in range(200):
-            monitor.submit(sample(i))
-    assert spent(ledger, "tokens_per_day") == 1_000 * len(llm.requests) <= 20_000 + 4 * 1_000
-    assert monitor.stats().reasons == {"over_budget": {"tokens_per_day": 200 - len(llm.requests)}}
-    assert len(llm.requests) >= 19
+        submit(monitor, range(100))
+    assert spent(ledger, limit) == pytest.approx(used * len(llm.requests))
+    assert 19 <= len(llm.requests) <= 22 + 4
+    assert monitor.stats().reasons == {"over_budget": {limit: 100 - len(llm.requests)}}
 
 
 def test_one_that_takes_more_than_the_limit_does_not_shut_out_all_others() -> None:
-    clock = Clock()
-    llm = FakeLLM(lambda request: LLMReply("yes", 60_000 if "huge" in request.user else 100, 0))
-    monitor, _ = budgeted(Budget(tokens_per_minute=50_000), rounds(llm, 1), clock, workers=1)
+    class Varied(Rounds):
+        def _flow(self, sample: Any) -> Any:
+            return Rounds._flow(replace(self, sizes=(1,) * 20) if sample.response == "huge" else self, sample)
+
+    clock, llm = Clock(), FakeLLM(yes)
+    monitor, _ = budgeted(Budget(calls_per_minute=8), Varied(llm=llm, sizes=(1,)), clock, workers=1)
     with monitor:
         monitor.submit(sample(1, response="huge"))
         assert monitor.flush(PATIENCE)
+        assert monitor.stats().over_budget == 1
         clock.now += 60
-        for i in range(2, 12):
-            monitor.submit(sample(i))
-    assert monitor.stats().scored == 11
-
-
-def test_money() -> None:
-    budget = Budget(money_per_day=0.10, input_price=10.0, output_price=20.0)
-    llm = FakeLLM(lambda _: LLMReply("yes", input_tokens=800, output_tokens=100))  # a cent
-    monitor, ledger = budgeted(budget, rounds(llm, 1), workers=1)
-    with monitor:
-        for i in range(50):
-            monitor.submit(sample(i))
-    assert 10 <= len(llm.requests) <= 11  # of the last, only the estimate was within the limit
-    assert spent(ledger, "money_per_day") == pytest.approx(0.01 * len(llm.requests))
-    assert monitor.stats().reasons == {"over_budget": {"money_per_day": 50 - len(llm.requests)}}
+        submit(monitor, range(2, 12))
+    assert monitor.stats().scored == 8
 
 
 def test_budgets_that_cannot_be() -> None:
@@ -200,8 +196,7 @@ def test_calls_that_fail_are_counted_and_a_sample_that_lacks_something_costs_not
         monitor.submit(sample("empty", retrieved_contexts=[]))
         assert monitor.flush(PATIENCE)
         assert spent(ledger) == 0
-        for i in range(20):
-            monitor.submit(sample(i))
+        submit(monitor, range(20))
     assert monitor.stats().reasons == {
         "unscored": {"missing_input": 1, "empty_input": 1, "judge_error": 5},
         "over_budget": {"calls_per_day": 15},
@@ -238,8 +233,7 @@ def test_an_account_that_cannot_be_reached_is_waited_for(granted: int) -> None:
     up = threading.Event()
     ledger = Unreachable(lambda _: up.is_set() or next(spends) < granted)
     monitor, sink, llm = unreachable(ledger, timeout=1.0)
-    for i in range(20):
-        monitor.submit(sample(i))
+    submit(monitor, range(20))
     soon(lambda: monitor.stats().errors.get("budget", 0) >= 10)  # in all longer than the timeout
     stats = monitor.stats()
     assert (stats.pending, stats.reasons) == (20, {"pending": {"ledger": 2}})
@@ -252,8 +246,7 @@ def test_an_account_that_cannot_be_reached_is_waited_for(granted: int) -> None:
 def test_closing_while_the_account_cannot_be_reached(tmp_path: Path) -> None:
     outbox = tmp_path / "outbox.db"
     monitor, sink, llm = unreachable(Unreachable(lambda _: False), outbox=outbox)
-    for i in range(10):
-        monitor.submit(sample(i))
+    submit(monitor, range(10))
     soon(lambda: monitor.stats().errors.get("budget", 0) >= 2)
     assert monitor.close(0.1).remaining == 10
     stats = monitor.stats()
@@ -293,9 +286,3 @@ say(monitor.stats().over_budget)
     with app(code) as one, app(code) as two:
         refused = int(one.hear()) + int(two.hear())
     assert (calls().total(), len(results()), refused) == (50, 50, 150)
-
-
-def test_minutes_and_days_are_those_of_the_clock() -> None:
-    noon = 1_000 * 86_400 + 43_200
-    entries = Budget(calls_per_minute=3, calls_per_day=8).entries(noon + 65.5, calls=1, tokens=0, money=0.0)
-    assert [entry.starts_at for entry in entries] == [noon + 60, noon - 43_200]

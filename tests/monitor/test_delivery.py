@@ -12,7 +12,7 @@ from ragstone.monitor.counters import Counters
 from ragstone.sinks import CallableSink, Record
 
 from ..support.waiting import soon  # noqa: TID252
-from .kit import PATIENCE, Kept, adds_up, live, ours, sample
+from .kit import PATIENCE, Kept, adds_up, live, ours, sample, submit
 
 
 @pytest.fixture(autouse=True)
@@ -45,8 +45,7 @@ def test_a_sink_that_fails_holds_up_no_other() -> None:
     down = Down()
     good, bad = Kept("good"), Kept("bad", down)
     monitor = live(sinks=[bad, good])
-    for i in range(300):
-        monitor.submit(sample(i))
+    submit(monitor, range(300))
     soon(lambda: len(good.ids) == 300)
     soon(lambda: monitor.stats().sinks["bad"].failures > 10)
     result = monitor.flush(0.1)
@@ -71,8 +70,7 @@ def test_a_function_that_raises_what_ends_threads() -> None:
             raise SystemExit
 
     with live(sinks=CallableSink(function)) as monitor:
-        for i in range(20):
-            monitor.submit(sample(i))
+        submit(monitor, range(20))
     assert {record.sample_id for batch in batches[3:] for record in batch} == {f"s{i}" for i in range(20)}
 
 
@@ -83,8 +81,7 @@ def test_many_records_that_are_refused_keep_none_of_the_others() -> None:
     for i in range(10):  # these come first, and would fill every batch
         monitor.submit(sample(i))
     soon(lambda: monitor.stats().sinks["a"].failures > 3)
-    for i in range(10, 500):
-        monitor.submit(sample(i))
+    submit(monitor, range(10, 500))
     soon(lambda: len(sink.ids) == 490)
     monitor.close(1.0)
     standing = monitor.stats().sinks["a"]
@@ -93,8 +90,7 @@ def test_many_records_that_are_refused_keep_none_of_the_others() -> None:
 
 def test_what_a_sink_never_took_is_counted_as_lost_at_the_end() -> None:
     monitor = live(sinks=Kept("a", Down()))
-    for i in range(30):
-        monitor.submit(sample(i))
+    submit(monitor, range(30))
     soon(lambda: monitor.stats().scored == 30)
     result = monitor.close(0.1)
     assert (result.remaining, result.undelivered, result.done) == (0, 30, False)
@@ -107,8 +103,7 @@ def test_beyond_what_may_wait_the_oldest_are_lost(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(delivery, "MOST_WAITING", 50)
     down = Down()
     monitor = live(sinks=(sink := Kept("a", down)), workers=1)
-    for i in range(200):
-        monitor.submit(sample(i))
+    submit(monitor, range(200))
     soon(lambda: monitor.stats().scored == 200)
     down.over = True
     assert monitor.close(PATIENCE).done
@@ -129,8 +124,7 @@ def test_a_sink_that_hangs_holds_up_neither_others_nor_the_end(when: str) -> Non
     bad, good = Kept("bad"), Kept("good")
     setattr(bad, when, hang)
     monitor = live(sinks=[bad, good])
-    for i in range(10):
-        monitor.submit(sample(i))
+    submit(monitor, range(10))
     soon(lambda: len(good.ids) == 10)
     closed = threading.Event()
     threading.Thread(target=lambda: (monitor.close(0.2), closed.set())).start()
@@ -145,8 +139,7 @@ def test_a_sink_that_hangs_holds_up_neither_others_nor_the_end(when: str) -> Non
 def test_outcomes_come_in_batches() -> None:
     free = threading.Event()
     with live(sinks=(sink := Kept("slow", lambda _: free.wait(PATIENCE)))) as monitor:
-        for i in range(500):
-            monitor.submit(sample(i))
+        submit(monitor, range(500))
         soon(lambda: monitor.stats().scored == 500)
         free.set()
     assert len(sink.ids) == 500
@@ -173,21 +166,6 @@ def test_an_origin_or_a_report_that_fails_loses_no_sample() -> None:
     assert good.only().origin == {"trace_id": "abc"}
     assert monitor.stats().sinks["bad"].failures == 1
     assert monitor.stats().sinks["good"].failures == 0
-
-
-def test_a_record_that_is_refused_twice_is_not_given_up() -> None:
-    refusals: list[int] = []
-
-    def trouble(records: Sequence[Record]) -> None:
-        if any(record.sample_id == "s0" for record in records) and len(refusals) < 2:
-            refusals.extend([1] * (len(records) == 1))
-            raise ValueError("not now")
-
-    with live(sinks=(sink := Kept("a", trouble)), workers=1) as monitor:
-        for i in range(10):
-            monitor.submit(sample(i))
-    assert len(sink.ids) == 10
-    assert monitor.stats().sinks["a"].lost == 0
 
 
 @pytest.mark.parametrize(

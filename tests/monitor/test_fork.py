@@ -22,7 +22,7 @@ from ragstone.sinks import JSONLSink, SQLiteSink
 from ragstone.testing import FakeLLM
 
 from ..support.waiting import soon  # noqa: TID252
-from .kit import PATIENCE, Held, Kept, adds_up, live, metric, ours, sample, yes
+from .kit import PATIENCE, Held, Kept, adds_up, live, metric, ours, sample, submit, yes
 
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 
@@ -62,8 +62,7 @@ def test_a_child_starts_anew_and_leaves_what_is_its_parents(tmp_path: Path) -> N
     held = Held()
     path = tmp_path / "ragstone.db"
     monitor = live(metric(held), sinks=SQLiteSink(path), workers=2)
-    for i in range(10):
-        monitor.submit(sample(i))
+    submit(monitor, range(10))
     soon(lambda: held.asked == 2)
 
     def child() -> None:

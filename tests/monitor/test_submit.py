@@ -3,12 +3,10 @@
 import asyncio
 import contextvars
 import enum
-import gc
 import itertools
 import json
 import logging
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -21,24 +19,12 @@ from ragstone.monitor.pipeline import DedupCache
 from ragstone.sinks import CallableSink
 
 from ..support.waiting import soon  # noqa: TID252
-from .kit import PATIENCE, Held, Kept, Second, adds_up, in_threads, live, metric, ours, sample, yes
+from .kit import PATIENCE, Held, Kept, Second, adds_up, in_threads, live, metric, ours, sample, submit, yes
 
 
 class NoWords(Exception):  # noqa: N818
     def __str__(self) -> str:
         raise RuntimeError("no words")
-
-
-class RaisesId(Sample):
-    @property
-    def id(self) -> str:  # type: ignore[override]
-        raise RuntimeError("no id")
-
-
-class RaisesClass:
-    @property  # type: ignore[misc]
-    def __class__(self) -> type:
-        raise RuntimeError("no class")
 
 
 class Nonsense:
@@ -50,13 +36,7 @@ class Nonsense:
     __str__ = __repr__ = __bool__ = __iter__ = __len__ = __eq__ = __hash__ = __getattr__ = _raise
 
 
-class Items(Mapping[Any, Any]):
-    """A mapping without end, or one whose items cannot be had."""
-
-    def __init__(self, items: Any = None) -> None:
-        if items is not None:
-            self.items = items  # type: ignore[method-assign]
-
+class WithoutEnd(Mapping[Any, Any]):
     def __getitem__(self, key: Any) -> Any:
         return key
 
@@ -67,14 +47,10 @@ class Items(Mapping[Any, Any]):
         return 1
 
 
-class Colour(str, enum.Enum):
-    RED = "red"
-
-
-def nested(found: Any, depth: int, wrapped: Callable[[Any], Any]) -> Any:
+def nested(inner: Any, depth: int, wrapped: Callable[[Any], Any]) -> Any:
     for _ in range(depth):
-        found = wrapped(found)
-    return found
+        inner = wrapped(inner)
+    return inner
 
 
 def test_nothing_is_started_before_the_first_sample() -> None:
@@ -125,12 +101,8 @@ def test_the_judge_sees_nothing_of_the_apps_context_and_no_event_loop() -> None:
 NO_SAMPLES: dict[str, Callable[[], Any]] = {
     "none": lambda: None,
     "nonsense": lambda: Nonsense(),
-    "raises_class": lambda: RaisesClass(),
     "unmade": lambda: Sample.__new__(Sample),
-    "raises_id": lambda: RaisesId.model_construct(user_input="a"),
     "id_number": lambda: Sample.model_construct(id=5, user_input="a"),
-    "user_input_number": lambda: Sample.model_construct(user_input=5),
-    "contexts_text": lambda: Sample.model_construct(retrieved_contexts="a text"),
     "contexts_without_end": lambda: Sample.model_construct(retrieved_contexts=itertools.repeat("without end")),
     "metadata_nonsense": lambda: Sample.model_construct(metadata=Nonsense()),
 }
@@ -153,11 +125,7 @@ VALUES: dict[str, Callable[[], Any]] = {
     "many": lambda: nested("ha", 30, lambda inner: [inner] * 50),
     "deep": lambda: nested("leaf", 5_000, lambda inner: {"deeper": inner}),
     "nonsense": lambda: Nonsense(),
-    "raises_class": lambda: RaisesClass(),
-    "without_end": lambda: Items(),
-    "bad_items": lambda: Items(lambda: 1 / 0),
-    "beyond_writing": lambda: -(10**10_000),
-    "numpy_array": lambda: np.arange(5),
+    "without_end": lambda: WithoutEnd(),
     "nul_and_surrogate": lambda: "\0 and \ud800",
 }
 
@@ -187,7 +155,7 @@ def test_metadata_by_kind_and_a_lazy_object_is_not_woken_up() -> None:
             return "from the database"
 
     kinds: list[tuple[Any, Any]] = [
-        (Colour.RED, "red"),
+        (enum.Enum("Colour", {"RED": "red"}, type=str).RED, "red"),
         (np.float64(0.5), 0.5),
         (float("nan"), "nan"),
         (True, True),
@@ -282,8 +250,7 @@ def test_a_signal_handler_may_submit_look_and_close() -> None:
     before = signal.signal(signal.SIGALRM, handler)
     signal.setitimer(signal.ITIMER_REAL, 0.0005)
     try:
-        for i in range(3_000):
-            monitor.submit(sample(i))
+        submit(monitor, range(3_000))
         soon(lambda: len(seen) == 100)
         assert monitor.flush()
     finally:
@@ -309,8 +276,7 @@ def test_ctrl_c_while_closing_puts_all_away_and_one_in_submit_passes() -> None:
         monitor.submit(sample(0))
     assert monitor.stats().reasons == {"dropped": {"interrupted": 1}}
     interrupts.clear()
-    for i in range(1, 11):
-        monitor.submit(sample(i))
+    submit(monitor, range(1, 11))
 
     def handler(*_: Any) -> None:
         raise KeyboardInterrupt
@@ -401,23 +367,6 @@ def test_a_sample_that_was_on_its_way_when_the_monitor_closed_is_counted() -> No
     assert adds_up(monitor.stats())
     assert monitor.close().remaining == 1
     soon(lambda: not ours(monitor))
-
-
-def test_memory_is_flat_while_samples_are_dropped() -> None:
-    monitor = live(max_queue=100)
-    monitor.pause()
-
-    def submit(start: int, end: int) -> int:
-        for i in range(start, end):
-            monitor.submit(sample(i, metadata={"tags": ["a", i]}))
-        gc.collect()
-        return sys.getallocatedblocks()
-
-    before = submit(0, 10_500)  # as many ids as are remembered, and more
-    assert submit(10_500, 20_500) - before < 5_000  # half a block for each
-    assert monitor.stats().longest_queue <= 104
-    monitor.close(0.0)
-    assert monitor.stats().pending == 0
 
 
 def test_options_that_cannot_be() -> None:
