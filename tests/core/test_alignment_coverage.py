@@ -58,9 +58,13 @@ def test_rows_computed_by_hand(verdicts, on_source, on_summary, both_yes, agreem
         assert tuple(outcome.breakdown.values()) == parts
         assert outcome.value == min(parts)
         assert outcome.passed is (min(parts) >= 0.5)
-        found = [[v.verdict for v in outcome.verdicts if v.kind == kind] for kind in ("claim", "source_answer")]
-        assert found == [verdicts, on_source]
-        assert [v.verdict for v in outcome.verdicts if v.kind == "summary_answer"] == on_summary
+        answers = list(zip(on_source, on_summary, strict=True))
+        uncovered = [a != b and (a == Y or rule == "agreement") for a, b in answers]
+        assert [(v.kind, v.verdict, v.lowers_score) for v in outcome.verdicts] == [
+            *(("claim", verdict, verdict != S) for verdict in verdicts),
+            *(("source_answer", answer, False) for answer in on_source),
+            *(("summary_answer", answer, low) for answer, low in zip(on_summary, uncovered, strict=True)),
+        ]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +75,7 @@ def test_a_summary_that_is_its_source_scores_one(n, asking, rule):
     metric = AlignmentCoverage(llm=FakeLLM(truth), n_questions=n, asking=asking, coverage_rule=rule)
     outcome = metric.score(Sample(user_input=text, response=text))
     assert outcome.breakdown == {"alignment": 1.0, "coverage": 1.0}
-    assert outcome.passed is True
+    assert outcome.usage.llm_calls == (5 if asking == "together" else 2 + 7 + 2 * n)
 
 
 def test_a_claim_points_to_the_sentences_that_show_it():

@@ -34,6 +34,9 @@ def test_rows_computed_by_hand(chosen, sentence, chunk):
         outcome = ContextRelevancy(llm=llm, granularity=granularity).score(SAMPLE)
         assert outcome.value == value
         assert outcome.breakdown == {"sentence": sentence, "chunk": chunk}
+        spared = {CHUNK_OF[i - 1] for i in chosen} if granularity == "chunk" else set()
+        low = [i for i in range(1, 7) if i not in chosen and CHUNK_OF[i - 1] not in spared]
+        assert [int(v.id) for v in outcome.verdicts if v.lowers_score] == low
     data, _ = fenced(llm.requests[0])
     assert data["question"] == "Which?"
     assert numbered_lines(data["sentences"]) == {str(i): f"{word} is here." for i, word in enumerate(ALL, 1)}
@@ -74,7 +77,7 @@ def test_copies(said, chosen, unmatched):
     assert outcome.value == len(chosen) / 6
     assert outcome.breakdown["unmatched"] == unmatched
     assert {int(v.id) for v in outcome.verdicts if v.verdict == "relevant"} == chosen
-    assert len([v for v in outcome.verdicts if v.verdict == "unmatched"]) == unmatched
+    assert len([v for v in outcome.verdicts if v.verdict == "unmatched" and not v.lowers_score]) == unmatched
     assert ("are not in the contexts" in outcome.reason) is bool(unmatched)
 
 

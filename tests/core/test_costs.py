@@ -6,7 +6,7 @@ from ragstone import AlignmentCoverage, ContextRelevancy, LLMRequest, ResponseRe
 from ragstone.judging import tokens
 from ragstone.testing import FakeEmbedder, FakeLLM
 
-from .judges import ASKS, drive, truth
+from .judges import drive, truth
 
 SUMMARY = Sample(
     retrieved_contexts=[
@@ -100,22 +100,3 @@ def test_the_estimate_is_a_quarter_of_the_bytes_rounded_up():
     for text in ("", "abcd", "abcde", "äö", "😀", "\ud800"):
         assert tokens(text) == -(-len(text.encode("utf-8", "replace")) // 4)
     assert tokens("a", "bc", "dd") == 2
-
-
-def test_asked_one_by_one_the_calls_are_those_the_documentation_says():
-    text = " ".join(f"Fact number {i} is here." for i in range(3))
-    sample = Sample(user_input=text, retrieved_contexts=[text], response=text)
-    llm = FakeLLM(truth, asking="one_by_one")
-    calls = {
-        "SummarizationScore": drive(SummarizationScore(llm=llm), sample),
-        "AlignmentCoverage": drive(AlignmentCoverage(llm=llm, assessment_questions=[ASKS + "x."] * 2), sample),
-        "ResponseRelevancy": drive(ResponseRelevancy(llm=llm, embedder=FakeEmbedder()), sample),
-        "ContextRelevancy": drive(ContextRelevancy(llm=llm), sample),
-    }
-    sizes = {name: [len(round_) for round_ in rounds] for name, (_, rounds) in calls.items()}
-    assert sizes == {
-        "SummarizationScore": [1, 3],
-        "AlignmentCoverage": [1, 3 + 2 * 2],
-        "ResponseRelevancy": [1 + 2, 1],
-        "ContextRelevancy": [1 + 3],
-    }

@@ -3,7 +3,6 @@
 import asyncio
 import math
 import os
-from typing import ClassVar
 
 import pytest
 
@@ -127,26 +126,6 @@ def embeds_without_an_embedder(self, sample):
 def test_a_metric_of_the_wrong_form(attributes, error, message):
     with pytest.raises(error, match=message):
         type("Wrong", (Plain,), attributes)(llm=yes()).score(SAMPLE)
-
-
-def test_a_metric_of_ones_own_gets_everything():
-    class Politeness(Metric):
-        name, version, required_fields = "politeness", "7", ("response",)
-        prompts: ClassVar = {"polite": "Is it?"}
-
-        def _flow(self, sample):
-            request = self.choice("polite", {"response": sample.response}, "yes or no", ("yes", "no"))
-            answer = yield from self.ask_choice(request)
-            return self._score(float(answer.choice == "yes"), f"The judge said {answer.choice}.")
-
-    said = iter(["well, yes", "yes"])
-    metric = Politeness(llm=FakeLLM(lambda request: next(said)), threshold=1.0)
-    outcome = metric.score(SAMPLE)
-    assert (outcome.metric, outcome.version, outcome.value, outcome.passed) == ("politeness", "7", 1.0, True)
-    assert outcome.usage.llm_calls == 2
-    assert metric.score(Sample()).reason == "missing_input"
-    with pytest.raises(ValueError, match="'a' is no step; there are polite"):
-        Politeness(llm=yes(), instructions={"a": "b"})
 
 
 def test_an_adapter_that_returns_no_reply_is_named():

@@ -15,7 +15,6 @@ from ragstone.judging import (
     listing,
     one_of,
     parse,
-    parse_choice,
     parse_json,
     record,
     unfence,
@@ -130,15 +129,6 @@ def test_the_example_in_the_prompt_is_the_schemas():
     assert bare_json(FORM, {"words": "QUESTION"}) == (
         'Reply with bare JSON: {"number": NUMBER, "words": [QUESTION], "flag": true or false, "ids": {NUMBER: WORD}}.'
     )
-
-
-@given(st.text() | st.sampled_from(["yes", ' "no"\n', "yes no", '"yes', "'yes'"]))
-def test_a_choice_is_one_of_them_or_nothing(text):
-    if text.strip() in ("yes", "no", '"yes"', '"no"'):
-        assert parse_choice(text, ("yes", "no")) == text.strip().strip('"')
-        return
-    with pytest.raises(BadReply, match="yes, no"):
-        parse_choice(text, ("yes", "no"))
 
 
 FENCED = {

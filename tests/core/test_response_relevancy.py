@@ -58,6 +58,7 @@ def score(flags, angles, rule="all"):
         ([0, 60, 90], [True, False, False], "majority", 0.5),
         ([60, 60], [True, False], "majority", 0.5),  # half is no majority
         ([120], [True], "off", -0.5),
+        ([0], [True], "off", 1.0),
         ([180], [True], "all", 0.0),
     ],
 )
@@ -67,6 +68,8 @@ def test_rows_computed_by_hand(angles, flags, rule, value):
     assert math.copysign(1, outcome.value) == 1 or outcome.value < 0, "never -0.0"
     assert outcome.breakdown["noncommittal"] == pytest.approx(sum(flags) / len(flags))
     assert [v.verdict for v in outcome.verdicts] == ["noncommittal" if f else "committal" for f in flags]
+    low = [angle != 0 or (flag and value == 0.0) for angle, flag in zip(angles, flags, strict=True)]
+    assert [v.lowers_score for v in outcome.verdicts] == low
     assert embedder.texts == [["asked", *(f"q{i}" for i in range(len(flags)))]], "one embedding call for N+1 texts"
     assert (outcome.usage.llm_calls, outcome.usage.embed_calls) == (1, 1)
 

@@ -46,7 +46,7 @@ def score(size, yes, no, **options):
 def test_rows_computed_by_hand(size, yes, no, options, value):
     outcome = score(size, yes, no, **options)
     assert outcome.value == pytest.approx(value, abs=1e-9)
-    assert [v.verdict for v in outcome.verdicts] == ["yes"] * yes + ["no"] * no
+    assert [(v.verdict, v.lowers_score) for v in outcome.verdicts] == [("yes", False)] * yes + [("no", True)] * no
     assert f"{yes} of {yes + no} questions" in outcome.reason
 
 

@@ -1,20 +1,15 @@
 """Nothing in prompts or parsing takes the sample for English, but for the fixed words of replies."""
 
+import dataclasses
 import json
 import unicodedata
 
 import pytest
 
-from ragstone import (
-    AlignmentCoverage,
-    ContextRelevancy,
-    LLMReply,
-    ResponseRelevancy,
-    Sample,
-    SummarizationScore,
-    Unscored,
-)
-from ragstone.testing import FakeEmbedder, FakeLLM
+from ragstone import ContextRelevancy, LLMReply, ResponseRelevancy, Sample, Score, Unscored
+from ragstone.testing import FakeLLM
+
+from ..core.judges import metrics, obliging  # noqa: TID252 - under importlib mode tests are no package
 
 ARABIC = Sample(
     user_input="كم عدد الكتب؟",
@@ -23,50 +18,25 @@ ARABIC = Sample(
 )
 
 
-def scripted(request):
-    task = request.task.split(".")[1]
-    if task == "questions" and request.task.startswith("summarization"):
-        return {"items": [{"keyphrase": "١٢ كتابًا", "question": "هل يوجد ١٢ كتابًا؟"}]}
-    if task == "questions" and request.task.startswith("response"):
-        item = {"question": "كم عدد الكتب؟", "noncommittal": False}
-        return {"questions": [item if "noncommittal" in request.user else item["question"]] * 3}
-    answers = {"answers": {"1": "yes"}}
-    return {
-        "questions": {"questions": ["هل يوجد ١٢ كتابًا؟"]},
-        "claims": {"claims": ["يوجد ١٢ كتابًا."]},
-        "verdicts": {"verdicts": {"1": {"evidence": [1], "verdict": "supported"}}},
-        "parts": {"parts": ["هل تقول كم عدد الكتب؟"]},
-        "answered": answers,
-        "answers": answers,
-        "source_answers": answers,
-        "summary_answers": answers,
-        "sentences": {"ids": [1]},
-    }[task]
-
-
-def metrics(llm):
-    return [
-        ResponseRelevancy(llm=llm, embedder=FakeEmbedder(), parts=True),
-        ContextRelevancy(llm=llm),
-        SummarizationScore(llm=llm),
-        AlignmentCoverage(llm=llm, source="retrieved_contexts", n_questions=1),
-    ]
-
-
 def test_every_prompt_that_has_text_written_asks_for_the_language_of_the_data():
-    llm = FakeLLM(scripted)
-    for metric in metrics(llm):
-        assert not isinstance(metric.score(ARABIC), Unscored)
+    llm = FakeLLM(obliging)
+    for metric in metrics(obliging):
+        parts = {"parts": True} if isinstance(metric, ResponseRelevancy) else {}
+        assert isinstance(dataclasses.replace(metric, llm=llm, **parts).score(ARABIC), Score)
     asked = {request.task: request.system for request in llm.requests if "anguage of the" in request.system}
-    writes = {"response_relevancy.questions", "response_relevancy.parts", "summarization_score.questions"}
-    assert set(asked) == writes | {"alignment_coverage.claims", "alignment_coverage.questions"}
-    for task, of in (
-        ("response_relevancy.questions", "response"),
-        ("summarization_score.questions", "text"),
-        ("alignment_coverage.claims", "summary"),
-        ("alignment_coverage.questions", "text"),
-    ):
-        assert f"anguage of the {of}" in asked[task]
+    of = {
+        "response_relevancy.questions": "response",
+        "response_relevancy.parts": "user's question",
+        "summarization_score.questions": "text",
+        "alignment_coverage.claims": "summary",
+        "alignment_coverage.questions": "text",
+        "faithfulness.claims": "response",
+    }
+    assert (
+        {task for task, system in asked.items() if f"anguage of the {of.get(task)}" in system}
+        == asked.keys()
+        == of.keys()
+    )
     # Behind the data, too, where the language matters most: the questions are compared with the user's own words.
     named = {request.task for request in llm.requests if "in its language. Write in Arabic. Reply with" in request.user}
     assert named == {"response_relevancy.questions"}

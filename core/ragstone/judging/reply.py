@@ -406,21 +406,3 @@ class Answer:
     def probability(self, choice: str) -> float | None:
         """Return the probability of a choice, None without log-probabilities."""
         return None if self.probabilities is None else self.probabilities[choice]
-
-
-def parse_choice(text: str, choices: Iterable[str]) -> str:
-    """Return the choice that `text` is, bare or as a JSON string.
-
-    Raises:
-        BadReply: It is none of the choices, exactly.
-
-    Example:
-        >>> parse_choice(" yes ", ("yes", "no")), parse_choice('"no"', ("yes", "no"))
-        ('yes', 'no')
-    """
-    options = tuple(choices)
-    bare = text.strip()
-    for option in options:
-        if bare in (option, f'"{option}"'):
-            return option
-    raise BadReply(f"it is not exactly one of: {', '.join(options)}")
