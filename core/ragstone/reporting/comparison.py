@@ -282,21 +282,14 @@ def _shared(
         if any_version and len(left[0]) == len(left[1]) == 1:
             yield left[0][0], left[1][0]
             continue
-        what = [
-            f"{of} has {', '.join(_version(each.info) for each in side)}" for of, side in zip(names, left, strict=True)
-        ]
-        way_out = (
-            "there are several: give reports that hold one each"
-            if any_version
-            else "score both with the same, or pass any_version=True (--any-version) to compare them all the same"
+        what = (
+            f"{of} has " + ", ".join(f"version {x.info.version} by {x.info.judge or 'an unknown judge'}" for x in side)
+            for of, side in zip(names, left, strict=True)
         )
         raise NotComparableError(
-            f"{name}: {'; '.join(what)}. Scores of different versions or judges are not comparable: {way_out}"
+            f"{name}: {'; '.join(what)}. Scores of different versions or judges are not comparable: score both with "
+            "the same, or, where each holds one alone, pass any_version=True (--any-version)"
         )
-
-
-def _version(info: MetricInfo) -> str:
-    return f"version {info.version} by {info.judge or 'an unknown judge'}"
 
 
 class _Cell(NamedTuple):
@@ -327,42 +320,46 @@ class _Scores:
 
 
 def _compared(
-    name: str, x: MetricSummary, y: MetricSummary, a: Mapping[Place, _Cell], b: Mapping[Place, _Cell]
+    name: str,
+    summary_a: MetricSummary,
+    summary_b: MetricSummary,
+    a: Mapping[Place, _Cell],
+    b: Mapping[Place, _Cell],
 ) -> MetricComparison:
-    both = [(a[place], b[place]) for place in a if place in b]
+    both = {place: (a[place], b[place]) for place in a if place in b}
     moved = [
-        Moved(place[0], a[place].row, b[place].row, before, after)
-        for place in a
-        if place in b and (before := a[place].mean) is not None and (after := b[place].mean) is not None
+        Moved(sample_id, x.row, y.row, x.mean, y.mean)
+        for (sample_id, _), (x, y) in both.items()
+        if x.mean is not None and y.mean is not None
     ]
+    unscored = Counter((x.mean is None, y.mean is None) for x, y in both.values())
     n = len(moved)
     differences = np.array([each.b - each.a for each in moved], np.float64)
-    mean_a, mean_b = (math.fsum(values) / n if n else None for values in ([m.a for m in moved], [m.b for m in moved]))
-    higher = x.info.higher_is_better and y.info.higher_is_better
+    higher = summary_a.info.higher_is_better and summary_b.info.higher_is_better
     up, down = int((differences > TIE).sum()), int((differences < -TIE).sum())
     wins, losses = (up, down) if higher else (down, up)
     low, high = bootstrap_interval(differences) or (None, None)
     error = None
-    if n and (noise := x.noise or y.noise) is not None:
-        sd_a, sd_b = (x.noise or noise).sd, (y.noise or noise).sd
-        draws_a, draws_b = (
-            Counter(pair[side].draws for pair in both if pair[0].draws and pair[1].draws) for side in (0, 1)
+    if n and (noise := summary_a.noise or summary_b.noise) is not None:
+        pairs = [pair for pair in both.values() if pair[0].draws and pair[1].draws]
+        error = math.hypot(
+            noise_error((summary_a.noise or noise).sd, Counter(x.draws for x, _ in pairs)),
+            noise_error((summary_b.noise or noise).sd, Counter(y.draws for _, y in pairs)),
         )
-        error = math.hypot(noise_error(sd_a, draws_a), noise_error(sd_b, draws_b))
     return MetricComparison(
         name=name,
-        info_a=x.info,
-        info_b=y.info,
+        info_a=summary_a.info,
+        info_b=summary_b.info,
         pairs=n,
         left_out={
-            "unscored in a alone": sum(before.mean is None and after.mean is not None for before, after in both),
-            "unscored in b alone": sum(before.mean is not None and after.mean is None for before, after in both),
-            "unscored in both": sum(before.mean is None and after.mean is None for before, after in both),
+            "unscored in a alone": unscored[True, False],
+            "unscored in b alone": unscored[False, True],
+            "unscored in both": unscored[True, True],
             "only in a": len(a) - len(both),
             "only in b": len(b) - len(both),
         },
-        mean_a=mean_a,
-        mean_b=mean_b,
+        mean_a=math.fsum(each.a for each in moved) / n if n else None,
+        mean_b=math.fsum(each.b for each in moved) / n if n else None,
         difference=math.fsum(differences) / n if n else None,
         low=low,
         high=high,

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragstone.outcome import Score
+from ragstone.outcome import Unscored
 from ragstone.store.private_files import replacing
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ COLUMNS: Mapping[str, tuple[str, str]] = {
 # As a formula, also behind space, and in the full-width forms that spreadsheets in East Asian languages take.
 _RUN_BY_SPREADSHEETS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _OBEYED_BY_SPREADSHEETS = ("\t", "\r", "\n")
+_OF_RECORD = ("row", "sample_id", "judge", "draw")
 _PAGE = 5_000
 
 
@@ -36,49 +37,36 @@ def to_rows(records: "Iterable[Record]", sample_of: "Callable[[Record], Sample |
 
     `unscored` is the word of an `Unscored`, and `reason` its detail; `reason` of a `Score` is its sentence.
     """
-    row, texts = None, dict[str, Cell]()
+    row, texts = None, dict[str, object]()
     for record in records:
-        outcome = record.outcome
         if (record.row, record.sample_id) != row:
-            row, texts = (record.row, record.sample_id), _texts(sample_of(record))
-        score = outcome if isinstance(outcome, Score) else None
-        yield {
-            "row": record.row,
-            "sample_id": record.sample_id,
-            "metric": outcome.metric,
-            "version": outcome.version,
-            "judge": record.judge,
-            "draw": record.draw,
-            "value": None if score is None else score.value,
-            "passed": None if score is None else score.passed,
-            "unscored": None if isinstance(outcome, Score) else outcome.reason,
-            "reason": outcome.reason if isinstance(outcome, Score) else outcome.detail,
-            "breakdown": None if score is None else _json(score.breakdown),
-            "verdicts": None if score is None else _json([verdict.model_dump() for verdict in score.verdicts]),
-            **outcome.usage.model_dump(),
-            **texts,
-        }
+            row, sample = (record.row, record.sample_id), sample_of(record)
+            texts = (
+                {}
+                if sample is None
+                else {name: None if value in ((), []) else value for name, value in sample.model_dump().items()}
+            )
+        outcome = record.outcome.model_dump()
+        if isinstance(record.outcome, Unscored):
+            outcome |= {"unscored": record.outcome.reason, "reason": record.outcome.detail}
+        cells = {**texts, **outcome, **outcome["usage"], **{name: getattr(record, name) for name in _OF_RECORD}}
+        yield {name: _cell(cells.get(name)) for name in COLUMNS}
 
 
-def _texts(sample: "Sample | None") -> dict[str, Cell]:
-    if sample is None:
-        return dict.fromkeys(("user_input", "retrieved_contexts", "response"))
-    contexts = _json(list(sample.retrieved_contexts)) if sample.retrieved_contexts else None
-    return {"user_input": sample.user_input, "retrieved_contexts": contexts, "response": sample.response}
+def _cell(value: object) -> Cell:
+    if value is None or isinstance(value, (int, float)):
+        return value
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text.encode("utf-8", "backslashreplace").decode()  # without half characters, which Arrow cannot hold
 
 
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
-def write_csv(path: Path, rows: Iterable[Mapping[str, Cell]], *, neutralise: bool) -> None:
+def write_csv(path: Path, rows: Iterable[Mapping[str, Cell]]) -> None:
     """Write a CSV file: UTF-8, a missing value being an empty cell."""
     with replacing(path) as raw:
-        target = io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", newline="")
+        target = io.TextIOWrapper(raw, encoding="utf-8", newline="")
         table = csv.writer(target)
         table.writerow(COLUMNS)
-        for row in rows:
-            table.writerow([neutral(cell) if neutralise else cell for cell in row.values()])
+        table.writerows([neutral(row[name]) for name in COLUMNS] for row in rows)
         target.flush()
         target.detach()
 
@@ -92,33 +80,27 @@ def neutral(cell: Cell) -> Cell:
     return f"'{cell}" if runs else cell
 
 
-def to_frame(rows: Iterable[Mapping[str, Cell]]) -> Any:  # noqa: ANN401 - a pandas.DataFrame; pandas is no dependency
-    """Return a pandas DataFrame; a missing value is NA, never NaN."""
+def _installed(module: str, export: str) -> Any:  # noqa: ANN401 - pandas or pyarrow, which are no dependencies
     try:
-        pandas: Any = importlib.import_module("pandas")
+        return importlib.import_module(module)
     except ImportError as error:
-        raise ImportError("to_pandas needs pandas, which is not installed: pip install pandas") from error
-    columns: dict[str, list[Cell]] = {name: [] for name in COLUMNS}
-    for row in rows:
-        for name, cell in row.items():
-            columns[name].append(_encodable(cell))
-    return pandas.DataFrame({name: pandas.array(columns[name], dtype=kind) for name, (kind, _) in COLUMNS.items()})
+        package = module.partition(".")[0]
+        raise ImportError(f"{export} needs {package}, which is not installed: pip install {package}") from error
+
+
+def to_frame(rows: Iterable[Mapping[str, Cell]]) -> Any:  # noqa: ANN401 - a pandas.DataFrame
+    """Return a pandas DataFrame; a missing value is NA, never NaN."""
+    pandas = _installed("pandas", "to_pandas")
+    kept = list(rows)
+    columns = {name: pandas.array([row[name] for row in kept], dtype=kind) for name, (kind, _) in COLUMNS.items()}
+    return pandas.DataFrame(columns)
 
 
 def write_parquet(path: Path, rows: Iterable[Mapping[str, Cell]]) -> None:
     """Write a Parquet file, some thousand rows at a time."""
-    try:
-        arrow: Any = importlib.import_module("pyarrow")
-        parquet: Any = importlib.import_module("pyarrow.parquet")
-    except ImportError as error:
-        raise ImportError("to_parquet needs pyarrow, which is not installed: pip install pyarrow") from error
+    arrow, parquet = _installed("pyarrow", "to_parquet"), _installed("pyarrow.parquet", "to_parquet")
     schema = arrow.schema([(name, getattr(arrow, kind)()) for name, (_, kind) in COLUMNS.items()])
     left = iter(rows)
     with replacing(path) as target, parquet.ParquetWriter(target, schema) as writer:
-        while page := [{name: _encodable(cell) for name, cell in row.items()} for row in islice(left, _PAGE)]:
+        while page := list(islice(left, _PAGE)):
             writer.write_table(arrow.Table.from_pylist(page, schema=schema))
-
-
-def _encodable(cell: Cell) -> Cell:
-    """Return a text without half characters, which Arrow cannot hold."""
-    return cell.encode("utf-8", "backslashreplace").decode() if isinstance(cell, str) else cell

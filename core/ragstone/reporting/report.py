@@ -196,18 +196,15 @@ class Report(Shown):
         """
         return to_frame(to_rows(self.results(), self.sample))
 
-    def to_csv(self, path: Source, *, neutralise: bool = True) -> None:
+    def to_csv(self, path: Source) -> None:
         """Write a CSV file: a row for each sample, metric and draw. What is missing is an empty cell.
 
-        Args:
-            path: The file.
-            neutralise: Put a ' in front of a text that a spreadsheet would run as a formula, such as "=1+1". Numbers
-                stay as they are.
+        A text that a spreadsheet would run as a formula, such as "=1+1", gets a ' in front. Numbers stay as they are.
 
         Raises:
             OSError: It cannot be written.
         """
-        write_csv(Path(path), to_rows(self.results(), self.sample), neutralise=neutralise)
+        write_csv(Path(path), to_rows(self.results(), self.sample))
 
     def to_parquet(self, path: Source) -> None:
         """Write a Parquet file: a row for each sample, metric and draw.

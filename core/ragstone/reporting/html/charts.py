@@ -1,7 +1,7 @@
 """Charts as inline SVG: pure functions from numbers to markup. Colours and fonts are the page's style."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from typing import NamedTuple
 
@@ -30,22 +30,13 @@ class _Frame(NamedTuple):
     def down(self, y: float) -> float:
         return _TOP + _PLOT_HEIGHT * (1 - _share(y, *self.y))
 
-
-class Bar(NamedTuple):
-    """A bar over [start, end) of the axis, and what it says when pointed at."""
-
-    start: float
-    end: float
-    height: float
-    label: str
-
-    def drawn(self, frame: _Frame) -> Html:
-        """Return it as an element; one without a height is not seen."""
-        left, right, upper = frame.across(self.start), frame.across(self.end), frame.down(self.height)
+    def bar(self, start: float, end: float, height: float, label: str) -> Html:
+        """Return a bar over [start, end) that says something when pointed at; one without a height is not seen."""
+        left, right, upper = self.across(start), self.across(end), self.down(height)
         gap = min(1.0, (right - left) / 8)
         place = {"x": f"{left + gap:.1f}", "y": f"{upper:.1f}", "height": f"{_TOP + _PLOT_HEIGHT - upper:.1f}"}
         width = f"{max(0.5, right - left - 2 * gap):.1f}"
-        return tag("rect", tag("title", self.label), class_="bar", width=width, **place)
+        return tag("rect", tag("title", label), class_="bar", width=width, **place)
 
 
 def _share(value: float, low: float, high: float) -> float:
@@ -59,9 +50,9 @@ def distribution(bins: Sequence[Bin], name: str, small: str) -> Html:
     chart = _chart(
         f"{name}-spread",
         frame,
-        [Bar(b.low, b.high, b.share, f"{_range(b)}: {percent(b.share)}, {b.n:,} scores").drawn(frame) for b in bins],
-        [(value, f"{value:g}") for value in ticks(*frame.x)],
-        [(value, f"{100 * value:.3g} %") for value in ticks(*frame.y, 2)],
+        [frame.bar(b.low, b.high, b.share, f"{_range(b)}: {percent(b.share)}, {b.n:,} scores") for b in bins],
+        ticks(frame.x, "{:g}".format),
+        ticks(frame.y, lambda share: f"{100 * share:.3g} %", 2),
         caption,
         f"Most, {percent(most.share)}, are within {_range(most)}; the table below has all.",
     )
@@ -74,15 +65,7 @@ def _range(each: Bin) -> str:
 
 
 def means_over_time(line: Timeline[Mean], bounds: Ends | None, name: str, period: Ends, y: Ends) -> Html:
-    """Return a chart of the mean over time with its intervals, and its table.
-
-    Args:
-        line: The means.
-        bounds: What every mean is within.
-        name: The chart's, which no other of the page has.
-        period: The first and the last time of the axis.
-        y: The ends of the axis upwards.
-    """
+    """Return a chart of the mean over a period with its intervals, and its table; `y`: the ends of the axis upwards."""
     width, unit = line.width, stretch(line.width)
     series = [(start, e) for start, mean in sorted(line.buckets.items()) if (e := mean.estimate(bounds)) is not None]
     frame = _Frame((float(bucket_start(period[0], width)), float(bucket_start(period[1], width) + width)), y)
@@ -107,7 +90,7 @@ def means_over_time(line: Timeline[Mean], bounds: Ends | None, name: str, period
         frame,
         parts,
         time_ticks(frame.x, width),
-        [(value, f"{value:g}") for value in ticks(*y)],
+        ticks(y, "{:g}".format),
         f"Mean score per {unit}",
         f"{len(series)} points from {least:.3f} to {greatest:.3f}; the table below has them all.",
     )
@@ -121,13 +104,12 @@ def calls_over_time(calls: Sequence[tuple[int, int]], width: int) -> Html:
     most = max(n for _, n in calls)
     x = float(min(start for start, _ in calls)), float(max(start for start, _ in calls) + width)
     frame = _Frame(x, (0.0, round_up(max(2, most))))
-    labels = [f"{short_moment(start, width)}: {n:,} calls" for start, n in calls]
     return _chart(
         "cost",
         frame,
-        [Bar(start, start + width, n, label).drawn(frame) for (start, n), label in zip(calls, labels, strict=True)],
+        [frame.bar(start, start + width, n, f"{short_moment(start, width)}: {n:,} calls") for start, n in calls],
         time_ticks(x, width),
-        [(value, f"{value:,.0f}") for value in ticks(*frame.y, 2)],
+        ticks(frame.y, "{:,.0f}".format, 2),
         "Judge calls",
         f"At most {most:,}; the table below has them all.",
     )
@@ -171,18 +153,14 @@ def _chart(
     )
 
 
-def ticks(low: float, high: float, parts: int = 4) -> list[float]:
+def ticks(ends: Ends, form: Callable[[float], str], parts: int = 4) -> list[Tick]:
     """Return the ends of an axis and what divides it evenly."""
-    return [low + (high - low) * i / parts for i in range(parts + 1)]
+    low, high = ends
+    return [(value, form(value)) for value in (low + (high - low) * i / parts for i in range(parts + 1))]
 
 
 def round_up(value: float) -> float:
-    """Return the least round number, with one digit that halves well, that is not below a positive value.
-
-    Example:
-        >>> round_up(0.35), round_up(1.0), round_up(1234)
-        (0.4, 1.0, 2000.0)
-    """
+    """Return the least round number, with one digit that halves well, that is not below a positive value."""
     step = 10.0 ** math.floor(math.log10(value))
     return next(digit * step for digit in (1, 2, 4, 6, 8, 10) if digit * step >= value * (1 - 1e-9))
 
