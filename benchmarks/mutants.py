@@ -382,7 +382,10 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ),
         ("llama_index_kept_prompts", "if step not in texts}", "if step in texts}"),
     ],
-    ("integrations/ragstone_llama_index/legacy.py", "with_llama_index/test_monitor_handlers.py"): [
+    (
+        "integrations/ragstone_llama_index/legacy.py",
+        "with_llama_index/test_monitor_handlers.py with_llama_index/test_monitor_runs.py",
+    ): [
         ("llama_index_legacy_twice", " and not is_instrumented(self._recorder.monitor)", ""),
         ("llama_index_legacy_error", "elif response is not None:", "elif response is not fields:"),
     ],

