@@ -1,28 +1,24 @@
 """What a batch would cost, with no judge asked."""
 
-import itertools
 import json
 import re
-from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
+from itertools import count
 from math import isfinite
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from ragstone.errors import unscored
 from ragstone.judge import LLMReply, LLMRequest, Meter
 from ragstone.judging.flow import EmbedRequest, Flow, advance
 from ragstone.judging.prompt import tokens
-from ragstone.metrics.base import Metric
+from ragstone.metrics.base import Metric, check_count
 from ragstone.outcome import Outcome, Unscored, UnscoredReason
 from ragstone.plain import as_dict, as_list
 from ragstone.sample import BadLine, Sample
 from ragstone.sources import Source, rows_of
 from ragstone.text.plain import text_table
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 _PER = 1_000_000
 _MOST_ROUNDS = 100  # a flow that asks until it likes an answer would never end here
@@ -31,7 +27,6 @@ _SENTENCE_END = re.compile(r"[.!?](?=\s)|[\u3002\uff01\uff1f\u0964\u06d4]|[^\s.!
 _MOST_NUMBERS = 5
 _LONGEST_LIST = 1_000
 _DEEPEST = 32
-_TOTALS = ("calls", "embed_calls", "rounds", "input_tokens", "output_tokens")
 
 
 @dataclass(slots=True)
@@ -58,7 +53,7 @@ class MetricEstimate:
     metric: str
     judge: str
     evaluations: int = 0
-    unscored: Counter[UnscoredReason] = field(default_factory=Counter[UnscoredReason])
+    unscored: dict[UnscoredReason, int] = field(default_factory=dict["UnscoredReason", int])
     first_calls: int = 0
     first_input_tokens: int = 0
     calls: int = 0
@@ -71,8 +66,7 @@ class MetricEstimate:
 
     def to_dict(self) -> dict[str, object]:
         """Return all of it as plain JSON values."""
-        names = list(type(self).__dataclass_fields__)
-        return {**{name: getattr(self, name) for name in names}, "unscored": dict(self.unscored)}
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +78,12 @@ class Estimate:
         samples: Samples.
         bad_rows: Rows that hold no sample.
         repeat: Scorings of each sample by each metric.
+        calls: Judge calls.
+        embed_calls: Calls to embedders.
+        rounds: Rounds of judge calls, one after the other: as many batches would a provider's batch endpoint take.
+        input_tokens: Prompt tokens.
+        output_tokens: Reply tokens.
+        cost: In the currency of the prices; None without prices.
 
     Example:
         >>> from ragstone import ContextRelevancy, Sample
@@ -96,65 +96,29 @@ class Estimate:
 
     metrics: tuple[MetricEstimate, ...]
     samples: int
-    bad_rows: int = 0
-    repeat: int = 1
-
-    @property
-    def calls(self) -> int:
-        """Judge calls."""
-        return sum(each.calls for each in self.metrics)
-
-    @property
-    def embed_calls(self) -> int:
-        """Calls to embedders."""
-        return sum(each.embed_calls for each in self.metrics)
-
-    @property
-    def rounds(self) -> int:
-        """Rounds of judge calls, one after the other: as many batches would a provider's batch endpoint take."""
-        return max((each.rounds for each in self.metrics), default=0)
-
-    @property
-    def input_tokens(self) -> int:
-        """Prompt tokens."""
-        return sum(each.input_tokens for each in self.metrics)
-
-    @property
-    def output_tokens(self) -> int:
-        """Reply tokens."""
-        return sum(each.output_tokens for each in self.metrics)
-
-    @property
-    def cost(self) -> float | None:
-        """In the currency of the prices; None without prices."""
-        costs = [each.cost for each in self.metrics if each.cost is not None]
-        return sum(costs) if costs and len(costs) == len(self.metrics) else None
+    bad_rows: int
+    repeat: int
+    calls: int
+    embed_calls: int
+    rounds: int
+    input_tokens: int
+    output_tokens: int
+    cost: float | None
 
     def to_dict(self) -> dict[str, object]:
         """Return all of it as plain JSON values."""
-        names = ("samples", "bad_rows", "repeat", *_TOTALS)
-        return {
-            **{name: getattr(self, name) for name in names},
-            "cost": self.cost,
-            "metrics": [each.to_dict() for each in self.metrics],
-        }
+        return asdict(self)
 
     def __str__(self) -> str:
         priced = self.cost is not None
         head = ["metric", "samples", "rounds", "judge calls", "in round 1", "tokens in", "tokens out", "embed calls"]
-        rows = [
-            [each.metric, *_cells(each, each.evaluations, each.first_calls), *_money(each.cost, priced)]
-            for each in self.metrics
-        ]
-        if len(self.metrics) > 1:
-            first = sum(each.first_calls for each in self.metrics)
-            asked = sum(each.evaluations for each in self.metrics)
-            rows.append(["together", *_cells(self, asked, first), *_money(self.cost, priced)])
+        together = _sum(self.metrics)
+        rows = [_cells(each, priced=priced) for each in (*self.metrics, *[together] * (len(self.metrics) > 1))]
         lines = text_table(head + ["cost"] * priced, rows)
         for each in self.metrics:
             lines += [
-                f"unscored by {each.metric}, without a call: {count:,} {reason}"
-                for reason, count in sorted(each.unscored.items())
+                f"unscored by {each.metric}, without a call: {number:,} {reason}"
+                for reason, number in sorted(each.unscored.items())
             ]
             if each.first_round_only:
                 lines.append(
@@ -166,13 +130,28 @@ class Estimate:
         return "\n".join(lines)
 
 
-def _cells(of: MetricEstimate | Estimate, evaluations: int, first_calls: int) -> list[str]:
-    numbers = (evaluations, of.rounds, of.calls, first_calls, of.input_tokens, of.output_tokens, of.embed_calls)
-    return [f"{number:,}" for number in numbers]
+def _cells(of: MetricEstimate, *, priced: bool) -> list[str]:
+    numbers = (of.evaluations, of.rounds, of.calls, of.first_calls, of.input_tokens, of.output_tokens, of.embed_calls)
+    cost = "-" if of.cost is None else f"{of.cost:,.2f}" if of.cost >= 1 else f"{of.cost:.4f}"
+    return [of.metric, *[f"{number:,}" for number in numbers], *[cost] * priced]
 
 
-def _money(cost: float | None, priced: bool) -> list[str]:
-    return ["-" if cost is None else f"{cost:,.2f}" if cost >= 1 else f"{cost:.4f}"] if priced else []
+def _sum(metrics: Sequence[MetricEstimate]) -> MetricEstimate:
+    total = MetricEstimate("together", "")
+    for each in metrics:
+        _add(total, each)
+    if metrics and all(each.cost is not None for each in metrics):
+        total.cost = sum(each.cost or 0.0 for each in metrics)
+    return total
+
+
+def _add(total: MetricEstimate, more: MetricEstimate, repeat: int = 1) -> None:
+    for name in ("evaluations", "first_calls", "first_input_tokens", "calls", "embed_calls", "input_tokens",
+                 "output_tokens", "first_round_only"):  # fmt: skip
+        setattr(total, name, getattr(total, name) + repeat * getattr(more, name))
+    for reason, number in more.unscored.items():
+        total.unscored[reason] = total.unscored.get(reason, 0) + repeat * number
+    total.rounds = max(total.rounds, more.rounds)
 
 
 def estimate(
@@ -223,23 +202,26 @@ def estimate(
     if isinstance(rows, AsyncIterator):
         raise TypeError("samples: is an asynchronous iterable; estimate reads lists, generators, tables and files")
     totals = [MetricEstimate(metric.name, metric.judge.model) for metric in listed]
-    count = bad_rows = 0
+    number = bad_rows = 0
     for row in rows:
         if isinstance(row, BadLine):
             bad_rows += 1
             continue
-        count += 1
+        number += 1
         for metric, total in zip(listed, totals, strict=True):
-            _add(total, metric, row.sample, repeat)
+            _add(total, _of_sample(metric, row.sample), repeat)
     if input_price is not None and output_price is not None:
         for total in totals:
             total.cost = (total.input_tokens * input_price + total.output_tokens * output_price) / _PER
-    return Estimate(tuple(totals), count, bad_rows, repeat)
+    all_ = _sum(totals)
+    tokens_ = all_.input_tokens, all_.output_tokens
+    return Estimate(
+        tuple(totals), number, bad_rows, repeat, all_.calls, all_.embed_calls, all_.rounds, *tokens_, all_.cost
+    )
 
 
 def _check(repeat: int, input_price: float | None, output_price: float | None) -> None:
-    if not isinstance(cast("object", repeat), int) or repeat < 1:
-        raise ValueError(f"repeat: {repeat!r} is not a whole number of at least 1")
+    check_count("repeat", repeat)
     for name, price in (("input_price", input_price), ("output_price", output_price)):
         if price is not None and not (isfinite(price) and price >= 0):
             raise ValueError(f"{name}: {price!r} is no price; pass what a million tokens cost, such as 0.25")
@@ -247,59 +229,54 @@ def _check(repeat: int, input_price: float | None, output_price: float | None) -
         raise ValueError("input_price and output_price: pass both, for a million tokens each")
 
 
-_Round = tuple[int, int, int, int]
-"""Judge calls, embedding calls, prompt tokens, reply tokens."""
-
-
-def _add(total: MetricEstimate, metric: Metric, sample: Sample, repeat: int) -> None:
-    """Add one sample, scored so many times."""
-    total.evaluations += repeat
-    rounds: list[_Round] = []
+def _of_sample(metric: Metric, sample: Sample) -> MetricEstimate:
+    """Return what one sample costs: the metric's flow is run on made-up replies."""
+    rounds: list[MetricEstimate] = []
     outcome: Outcome | None = None
     try:
         outcome = _followed(metric.flow(sample), rounds)
     except Exception as error:
         if not rounds:  # a metric of somebody's own, which would raise in a run too
             outcome = unscored(metric, error, Meter())
+    total = MetricEstimate(metric.name, "", evaluations=1)
     if not rounds:
-        if isinstance(outcome, Unscored):
-            total.unscored[outcome.reason] += repeat
-        return
+        total.unscored = {outcome.reason: 1} if isinstance(outcome, Unscored) else {}
+        return total
     # Where a made-up reply was no good, the rounds after it asked for it again.
-    lost = outcome is None or (isinstance(outcome, Unscored) and outcome.reason == "judge_unparseable")
-    rounds = rounds[:1] if lost else rounds
-    total.first_round_only += repeat * lost
-    total.first_calls += repeat * rounds[0][0]
-    total.first_input_tokens += repeat * rounds[0][2]
-    total.calls += repeat * sum(calls for calls, _, _, _ in rounds)
-    total.embed_calls += repeat * sum(calls for _, calls, _, _ in rounds)
-    total.input_tokens += repeat * sum(size for _, _, size, _ in rounds)
-    total.output_tokens += repeat * sum(size for _, _, _, size in rounds)
-    total.rounds = max(total.rounds, sum(calls > 0 for calls, _, _, _ in rounds))
+    if outcome is None or (isinstance(outcome, Unscored) and outcome.reason == "judge_unparseable"):
+        rounds, total.first_round_only = rounds[:1], 1
+    for each in rounds:
+        _add(total, each)
+    total.first_calls, total.first_input_tokens = rounds[0].calls, rounds[0].input_tokens
+    total.rounds = sum(each.calls > 0 for each in rounds)
+    return total
 
 
-def _followed(flow: Flow[Outcome], rounds: list[_Round]) -> Outcome | None:
+def _followed(flow: Flow[Outcome], rounds: list[MetricEstimate]) -> Outcome | None:
     """Run a flow on made-up replies, adding its rounds; None if it goes on and on."""
     replies: tuple[object, ...] | None = None
-    try:
+    with closing(flow):
         for _ in range(_MOST_ROUNDS):
-            step = advance(flow, replies)
-            if not isinstance(step, tuple):
-                return step
-            replies = tuple([_vectors(r) if isinstance(r, EmbedRequest) else synthetic_reply(r) for r in step])
-            asked = [request for request in step if isinstance(request, LLMRequest)]
-            prompts = sum(tokens(request.system, request.user) for request in asked)
-            written = sum(tokens(reply.text) for reply in replies if isinstance(reply, LLMReply))
-            rounds.append((len(asked), len(step) - len(asked), prompts, written))
-        return None
-    finally:
-        flow.close()
+            round_ = advance(flow, replies)
+            if not isinstance(round_, tuple):
+                return round_
+            cost = MetricEstimate("", "")
+            replies = tuple([_reply(request, cost) for request in round_])
+            rounds.append(cost)
+    return None
 
 
-def _vectors(request: EmbedRequest) -> "NDArray[np.float32]":
-    import numpy as np
+def _reply(request: LLMRequest | EmbedRequest, cost: MetricEstimate) -> object:
+    if isinstance(request, EmbedRequest):
+        import numpy as np
 
-    return np.ones((len(request.texts), 4), dtype=np.float32)
+        cost.embed_calls += 1
+        return np.ones((len(request.texts), 4), dtype=np.float32)
+    reply = synthetic_reply(request)
+    cost.calls += 1
+    cost.input_tokens += tokens(request.system, request.user)
+    cost.output_tokens += tokens(reply.text)
+    return reply
 
 
 def synthetic_reply(request: LLMRequest) -> LLMReply:
@@ -342,7 +319,7 @@ class _Maker:
     def __init__(self, request: LLMRequest) -> None:
         self._schema = request.schema
         self._user = request.user
-        self._numbers: Iterator[int] = itertools.count(1)
+        self._numbers = count(1)
 
     def value(self, schema: object, depth: int) -> object:
         node = self._resolved(as_dict(schema))
@@ -352,37 +329,36 @@ class _Maker:
             return node["const"]
         if options := as_list(node.get("enum")):
             return options[0]
-        for several in ("anyOf", "oneOf"):
-            if alternatives := as_list(node.get(several)):
-                return self.value(alternatives[0], depth + 1)
+        if alternatives := as_list(node.get("anyOf")) or as_list(node.get("oneOf")):
+            return self.value(alternatives[0], depth + 1)
         kind = node.get("type")
-        if isinstance(kind, list):
-            kind = next(iter(cast("list[object]", kind)), None)
+        kind = next(iter(as_list(kind)), kind)
         if kind == "object" or "properties" in node:
-            required = as_list(node.get("required"))
             properties = as_dict(node.get("properties"))
-            return {name: self.value(properties.get(cast("str", name)), depth + 1) for name in required or properties}
+            names = map(str, as_list(node.get("required")) or properties)
+            return {name: self.value(properties.get(name), depth + 1) for name in names}
         if kind == "array":
             return self._list(node, depth)
         if kind in ("integer", "number"):
-            return _number(node)
-        return {"boolean": False, "null": None}[kind] if kind in ("boolean", "null") else self.text(node)
+            least = _number(node, "minimum", 1 if kind == "integer" else 0.5)
+            return min(least, _number(node, "maximum", least))
+        return False if kind == "boolean" else None if kind == "null" else self.text(node)
 
     def text(self, node: dict[str, object]) -> str:
         text = (f"Supposed text {next(self._numbers)}. " * 6)[:_TEXT_CHARACTERS]
-        most = node.get("maxLength")
-        return text[:most] if isinstance(most, int) else text
+        return text[: int(_number(node, "maxLength", _TEXT_CHARACTERS))]
 
     def _list(self, node: dict[str, object], depth: int) -> list[object]:
         items = self._resolved(as_dict(node.get("items")))
-        least = _whole(node, "minItems", 0)
+        least, most = int(_number(node, "minItems", 0)), node.get("maxItems")
         if items.get("type") == "integer" and "minimum" in items and "maximum" in items:
-            first, last = _whole(items, "minimum", 0), _whole(items, "maximum", 0)
-            count = max(least, min(max(1, (last - first + 1) // 10), _whole(node, "maxItems", _MOST_NUMBERS)))
-            return list(range(first, min(first + count, last + 1)))
+            first, last = int(_number(items, "minimum", 0)), int(_number(items, "maximum", 0))
+            length = min(max(1, (last - first + 1) // 10), most if isinstance(most, int) else _MOST_NUMBERS)
+            return list(range(first, min(first + max(least, length), last + 1)))
         data = self._user.rpartition("\n\n")[0] or self._user  # without the instructions that are repeated behind it
-        count = min(max(least, -(-sentence_count(data) // 2)), _whole(node, "maxItems", _LONGEST_LIST))
-        return [self.value(items, depth + 1) for _ in range(count)]
+        length = max(least, -(-sentence_count(data) // 2))
+        length = min(length, most if isinstance(most, int) else _LONGEST_LIST)
+        return [self.value(items, depth + 1) for _ in range(length)]
 
     def _resolved(self, node: dict[str, object]) -> dict[str, object]:
         for _ in range(_DEEPEST):
@@ -396,12 +372,6 @@ class _Maker:
         return {}
 
 
-def _number(node: dict[str, object]) -> object:
-    least = node.get("minimum", 1 if node.get("type") == "integer" else 0.5)
-    most = node.get("maximum", least)
-    return min(cast("float", least), cast("float", most)) if isinstance(least, (int, float)) else 1
-
-
-def _whole(node: dict[str, object], name: str, default: int) -> int:
+def _number(node: dict[str, object], name: str, default: float) -> float:
     value = node.get(name)
-    return value if isinstance(value, int) else default
+    return value if isinstance(value, (int, float)) else default
