@@ -26,7 +26,7 @@ def test_it_starts(monkeypatch, capsys, start):
     [
         (KeyboardInterrupt(), 130, ""),
         (BrokenPipeError(errno.EPIPE, "Broken pipe"), 141, ""),
-        (OSError(errno.EIO, "Input/output error", "rows.jsonl"), 2, "Input/output error: 'rows.jsonl'\n"),
+        (OSError(errno.EIO, "Input/output error", "rows.jsonl"), 2, "rows.jsonl: Input/output error\n"),
         (click.UsageError("--db postgresql://me:pw1@db/x: none"), 2, "--db postgresql://me:[hidden]@db/x: none\n"),
     ],
 )

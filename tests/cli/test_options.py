@@ -2,7 +2,7 @@
 
 import pytest
 
-from ragstone.cli.options import parse_thresholds
+from ragstone.cli.score import parse_thresholds
 
 from .conftest import row
 

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,11 +22,9 @@ from ragstone.cli.options import (
     parse_settings,
     settings_option,
 )
-from ragstone.labels import CalibrationError
 from ragstone.metrics import ContextRelevancy
 from ragstone.registry import is_local
 from ragstone.sources import SAMPLE_FIELDS
-from ragstone.store.journal import JournalError
 from ragstone.text.plain import printable, text_table
 
 if TYPE_CHECKING:
@@ -39,7 +37,7 @@ _LABELS = ("labels", "relevant", "noncommittal", "score", "sentences")
 
 @click.command(short_help="Fit a judge's probabilities to your labels.")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
-@metric_option("What the labels are for.", "name", multiple=False, required=True)
+@metric_option("What the labels are for.", "name", required=True)
 @llm_option
 @click.option(
     "--embedder",
@@ -97,11 +95,9 @@ def calibrate(
     maps: tuple[str, ...],
     fields: tuple[str, ...],
     settings: tuple[str, ...],
-    votes: int,
-    method: str,
-    width: float,
     concurrency: int,
     journal: str | None,
+    **how: Any,  # noqa: ANN401 - of `make`, by name
 ) -> None:
     """Score the labelled samples in FILE and fit how this judge's probabilities map to the labels.
 
@@ -127,43 +123,20 @@ def calibrate(
         [("the input FILE", file), ("--llm", local_file(llm)), ("--embedder", local_file(embedder))],
     )
     check_writable("--out", out)
-    try:
-        load_sklearn("linear_model")  # before a judge is loaded for nothing
-    except ImportError as error:
-        raise NotThere(str(error)) from None
+    load_sklearn("linear_model")  # before a judge is loaded for nothing
     (metric,) = make_metrics(parse_settings(settings, (name,)), llm=llm, embedder=embedder, concurrency=concurrency)
-    try:
-        with Path(file).open("rb") as lines:
-            labels = read_labels(
-                lines,
-                metric,
-                parse_keys("--field", "NAME", fields, SAMPLE_FIELDS),
-                parse_keys("--map", "NAME", maps, _LABELS),
-            )
-        beside = None
-        if embedder is not None and isinstance(metric, ContextRelevancy) and labels.item == "sentence":
-            beside = make_embedder(embedder, llm, metric.judge, max_concurrency=concurrency)
-        calibration, fit, unscored = make(
-            metric,
-            labels,
-            beside,
-            votes=votes,
-            method="auto" if method == "auto" else "platt" if method == "platt" else "isotonic",
-            width=width,
-            max_concurrency=1 if is_local(llm) else concurrency,
-            journal=journal,
-        )
-    except CalibrationError as error:
-        raise NotThere("\n".join(printable(line, 200) for line in str(error).splitlines())) from None
-    except JournalError as error:
-        raise NotThere(f"--journal {error}") from error
-    _show(calibration, fit, labels, width)  # before it is saved: it was paid for, whatever becomes of the file
+    with Path(file).open("rb") as lines:
+        keys = parse_keys("--field", "NAME", fields, SAMPLE_FIELDS), parse_keys("--map", "NAME", maps, _LABELS)
+        labels = read_labels(lines, metric, *keys)
+    beside = None
+    if embedder is not None and isinstance(metric, ContextRelevancy) and labels.item == "sentence":
+        beside = make_embedder(embedder, llm, metric.judge, max_concurrency=concurrency)
+    calibration, fit, unscored = make(
+        metric, labels, beside, max_concurrency=1 if is_local(llm) else concurrency, journal=journal, **how
+    )
+    _show(calibration, fit, labels, how["width"])  # before it is saved: it was paid for, whatever becomes of the file
     for reason, count in unscored.items():
         click.echo(f"unscored, left out: {count} {printable(reason, 160)}", err=True)
-    _save(calibration, out)
-
-
-def _save(calibration: "Calibration", out: str) -> None:
     try:
         calibration.save(out)
     except OSError as error:

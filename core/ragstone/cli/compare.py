@@ -2,8 +2,9 @@
 
 import click
 
-from ragstone.cli.options import NotThere, check_apart, check_writable
+from ragstone.cli.options import check_apart, check_writable
 from ragstone.cli.output import write_page
+from ragstone.reporting import compare as compared
 
 
 @click.command(short_help="Say which of two systems is better.")
@@ -30,20 +31,11 @@ def compare(a: str, b: str, page: str | None, any_version: bool) -> None:
       0    done, whichever is better
       2    a file holds no results, or the scores are not comparable
     """  # noqa: D301 - click's mark for lines that stay as they are
-    # Here, not above: numpy, for those who compare.
-    from ragstone.reporting import NotComparableError, ResultsError
-    from ragstone.reporting import compare as compared
-
     if page is not None:
         check_apart([("--report", page)], [("the input A", a), ("the input B", b)])
         check_writable("--report", page, replaced=True)
-    try:
-        comparison = compared(a, b, any_version=any_version)
-        text = None if page is None else comparison.html()
-    except (NotComparableError, ResultsError) as error:
-        raise NotThere(str(error)) from None
-    except OSError as error:
-        raise NotThere(f"{error.filename}: cannot read: {error.strerror}") from None
+    comparison = compared(a, b, any_version=any_version)
+    text = None if page is None else comparison.html()
     click.echo(str(comparison))
     if page is not None and text is not None:
         write_page("--report", page, text)

@@ -1,10 +1,8 @@
 """`ragstone doctor`: what is installed, and which judge answers."""
 
 import platform
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 
 import click
@@ -15,36 +13,35 @@ from ragstone.errors import describe, without_keys
 from ragstone.judge import LLMRequest
 from ragstone.text.plain import printable
 
-_BASE = ("numpy", "pydantic", "pysbd", "click", "tqdm")
-_EXTRAS = {
-    "calibrate": ("scikit-learn",),
-    "openai": ("openai",),
-    "local": ("xllamacpp", "onnxruntime", "tokenizers", "huggingface-hub", "platformdirs"),
+_PACKAGES = {
+    "base": ("numpy", "pydantic", "pysbd", "click", "tqdm"),
+    "ragstone[calibrate]": ("scikit-learn",),
+    "ragstone[openai]": ("openai",),
+    "ragstone[local]": ("xllamacpp", "onnxruntime", "tokenizers", "huggingface-hub", "platformdirs"),
 }
 
 
 @click.command(short_help="Say what is installed and whether the judge answers.")
 @llm_option
 @embedder_option
-def doctor(llm: str, embedder: str | None) -> None:
+@click.pass_context
+def doctor(ctx: click.Context, llm: str, embedder: str | None) -> None:
     """Say what is installed, and ask the judge and the embedder one small thing each.
 
     Exit status: 0 when both answer, 1 when one does not.
     """
     click.echo(f"ragstone {__version__}, Python {platform.python_version()}, {platform.platform()}")
-    click.echo(f"base: {', '.join(_versions(_BASE))}")
-    for extra, packages in _EXTRAS.items():
-        click.echo(f"ragstone[{extra}]: {', '.join(_versions(packages))}")
+    for what, packages in _PACKAGES.items():
+        click.echo(f"{what}: {', '.join(map(_version, packages))}")
     answered = [_try("judge", llm, lambda: _judge(llm)), _try("embedder", embedder, lambda: _embedder(embedder, llm))]
-    sys.exit(0 if all(answered) else 1)
+    ctx.exit(0 if all(answered) else 1)
 
 
-def _versions(packages: tuple[str, ...]) -> Iterator[str]:
-    for package in packages:
-        with suppress(PackageNotFoundError):
-            yield f"{package} {version(package)}"
-            continue
-        yield f"{package} missing"
+def _version(package: str) -> str:
+    try:
+        return f"{package} {version(package)}"
+    except PackageNotFoundError:
+        return f"{package} missing"
 
 
 def _try(what: str, spec: str | None, ask: Callable[[], str]) -> bool:

@@ -1,20 +1,19 @@
 """`ragstone explain`: one sample's verdicts with the passages they point to."""
 
-import sys
-
 import click
 
 from ragstone.cli.options import metric_class
 from ragstone.cli.output import evidence_lines
 from ragstone.registry import is_entry_point
-from ragstone.store.results import ResultsError, open_results
+from ragstone.store.results import open_results
 
 
 @click.command(short_help="Print why a sample scored as it did.")
 @click.argument("results", type=click.Path(exists=True, dir_okay=False))
 @click.argument("sample_id", required=False)
 @click.option("--metric", metavar="NAME", help="Only this metric.")
-def explain(results: str, sample_id: str | None, metric: str | None) -> None:
+@click.pass_context
+def explain(ctx: click.Context, results: str, sample_id: str | None, metric: str | None) -> None:
     """Print why a sample scored as it did, from a file that `ragstone score --out RESULTS` or Report.to_json wrote.
 
     SAMPLE_ID is its id (or, where it had none, its line number); by default the first sample of the file.
@@ -23,21 +22,17 @@ def explain(results: str, sample_id: str | None, metric: str | None) -> None:
         metric = metric_class(metric).name
     first_row: int | None = None
     shown = False
-    try:
-        file = open_results(results)
-        for result in file.records():
-            first_row = result.row if first_row is None else first_row
-            wanted = result.row == first_row if sample_id is None else result.sample_id == sample_id
-            if wanted and metric in (None, result.outcome.metric):
-                shown = True
-                for line in evidence_lines(result.sample_id, result.outcome):
-                    click.echo(line)
-    except ResultsError as error:
-        click.echo(str(error), err=True)
-        sys.exit(2)
+    file = open_results(results)
+    for result in file.records():
+        first_row = result.row if first_row is None else first_row
+        wanted = result.row == first_row if sample_id is None else result.sample_id == sample_id
+        if wanted and metric in (None, result.outcome.metric):
+            shown = True
+            for line in evidence_lines(result.sample_id, result.outcome):
+                click.echo(line)
     for note in file.notes:
         click.echo(note, err=True)
     if not shown:
         what = "result" if sample_id is None else f"sample {sample_id!r}"
         click.echo(f"{results} has no {what}" + (f" with {metric}" if metric else ""), err=True)
-        sys.exit(2)
+        ctx.exit(2)

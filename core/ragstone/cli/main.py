@@ -1,4 +1,4 @@
-"""The command's entry: its subcommands, and what becomes of a closed pipe, a full disk or Ctrl-C in any of them."""
+"""The command's entry: its subcommands, and what becomes of an error, a closed pipe, a full disk or Ctrl-C in any."""
 
 import errno
 import io
@@ -14,12 +14,18 @@ from ragstone.cli.calibrate import calibrate
 from ragstone.cli.compare import compare
 from ragstone.cli.doctor import doctor
 from ragstone.cli.explain import explain
+from ragstone.cli.options import NotThere
 from ragstone.cli.output import discard, open_standard_streams
 from ragstone.cli.pull import pull
 from ragstone.cli.report import report
 from ragstone.cli.score import score
 from ragstone.cli.worker import worker
 from ragstone.errors import without_keys
+from ragstone.keys import NoKeyError
+from ragstone.labels import CalibrationError
+from ragstone.reporting import NotComparableError, ResultsError
+from ragstone.store.journal import JournalError
+from ragstone.text.plain import printable
 
 # What a shell reports for a program that the signal ended.
 _SIGINT_STATUS = 130
@@ -36,6 +42,10 @@ class _Commands(click.Group):
         except click.ClickException as error:
             vars(error)["message"] = without_keys(error.message)
             raise
+        except (JournalError, NoKeyError) as error:
+            raise _told(f"--journal {error}") from error
+        except (CalibrationError, ResultsError, NotComparableError, ImportError) as error:
+            raise _told(str(error)) from error
         except KeyboardInterrupt:
             ctx.exit(_SIGINT_STATUS)
         except OSError as error:
@@ -43,15 +53,17 @@ class _Commands(click.Group):
             if error.errno == errno.EPIPE:  # `| head` has seen enough; 0 or 1 would be taken for the scores' verdict
                 discard(sys.stderr)
                 ctx.exit(_SIGPIPE_STATUS)
-            raise _Failed(_message(error)) from error
+            raise _told(_message(error)) from error
 
 
-class _Failed(click.ClickException):
-    exit_code = 2
+def _told(message: str) -> NotThere:
+    return NotThere(without_keys("\n".join(printable(line, 1_000) for line in message.splitlines())))
 
 
 def _message(error: OSError) -> str:
-    return "standard output is closed" if error.errno == errno.EBADF else str(error)
+    if error.errno == errno.EBADF:
+        return "standard output is closed"
+    return f"{error.filename}: {error.strerror}" if error.filename else str(error)
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -76,7 +88,7 @@ def main() -> None:
     except OSError as error:  # of --help or --version, which print before a command begins
         discard(sys.stdout)
         click.echo(f"Error: {_message(error)}", err=True)
-        sys.exit(_Failed.exit_code)
+        sys.exit(NotThere.exit_code)
     except Exception:
         click.echo(without_keys(traceback.format_exc()), err=True, nl=False)
         sys.exit(1)

@@ -6,7 +6,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from ragstone import registry
 from ragstone.clients import AnswerError, OpenAICompatible
 from ragstone.clients.connection import load_openai
 from ragstone.judge import LLM, Embedder
-from ragstone.labels import Calibration, CalibrationError
+from ragstone.labels import Calibration
 from ragstone.metrics.base import Metric
 from ragstone.sources import SAMPLE_FIELDS
 
@@ -50,16 +50,13 @@ class FiniteRange(click.FloatRange):
 
 
 Command = Callable[..., None]
+Decorator = Callable[[Command], Command]
 
 
-def metric_option(
-    description: str, name: str = "names", *, multiple: bool = True, required: bool = False
-) -> Callable[[Command], Command]:
+def metric_option(description: str, name: str = "names", **more: Any) -> Decorator:  # noqa: ANN401 - click's
     """Return the option --metric: metrics of ragstone's, or of the user's own as "module:Class"."""
     description = f"{description} One of {', '.join(registry.metric_names())}, or module:Class."
-    return click.option(
-        "--metric", name, multiple=multiple, required=required, callback=_known, metavar="NAME", help=description
-    )
+    return click.option("--metric", name, callback=_known, metavar="NAME", help=description, **more)
 
 
 def _known(ctx: click.Context, param: click.Parameter, value: str | tuple[str, ...]) -> str | tuple[str, ...]:
@@ -77,23 +74,15 @@ def metric_class(name: str) -> type[Metric]:
     return registry.metric_class(name)
 
 
-def field_option(function: Command) -> Command:
-    """Add the option --field."""
-    description = (
-        f"The row's key that holds a field ({', '.join(SAMPLE_FIELDS)}). ragas' and DeepEval's names are known."
-    )
-    return click.option("--field", "fields", multiple=True, metavar="FIELD=KEY", help=description)(function)
-
-
+field_option = click.option(
+    "--field",
+    "fields",
+    multiple=True,
+    metavar="FIELD=KEY",
+    help=f"The row's key that holds a field ({', '.join(SAMPLE_FIELDS)}). ragas' and DeepEval's names are known.",
+)
 llm_option = click.option("--llm", default="local", show_default=True, metavar="JUDGE", help=JUDGE_HELP)
 embedder_option = click.option("--embedder", metavar="EMBEDDER", help=EMBEDDER_HELP)
-asking_option = click.option(
-    "--asking",
-    type=click.Choice(["auto", "together", "one_by_one"]),
-    default="auto",
-    show_default=True,
-    help="All items in one call, or one item per call, which small models (8B or less) need.",
-)
 settings_option = click.option(
     "--set",
     "settings",
@@ -101,6 +90,25 @@ settings_option = click.option(
     metavar="METRIC.OPTION=VALUE",
     help="An option of a metric, its value as JSON or text.",
 )
+_asking_option = click.option(
+    "--asking",
+    type=click.Choice(["auto", "together", "one_by_one"]),
+    default="auto",
+    show_default=True,
+    help="All items in one call, or one item per call, which small models (8B or less) need.",
+)
+
+
+def scoring_options(metrics: str) -> Decorator:
+    """Return the options that say how to score: --metric, --llm, --embedder, --asking and --set."""
+
+    def add(function: Command) -> Command:
+        named = metric_option(metrics, multiple=True)
+        for option in (settings_option, _asking_option, embedder_option, llm_option, named):
+            function = option(function)
+        return function
+
+    return add
 
 
 # --- judges and embedders
@@ -154,13 +162,11 @@ def _check_reached(name: str) -> None:
     client = registry.make_llm(name, timeout=_PROBE_TIMEOUT, max_retries=1)
     if isinstance(client, OpenAICompatible):
         openai = load_openai()
-        try:
-            with client:
+        with client, suppress(openai.OpenAIError, AnswerError):  # a server may list no models
+            try:
                 client.models()
-        except (openai.APIConnectionError, openai.AuthenticationError) as error:
-            raise ConnectionError(str(error)) from error
-        except (openai.OpenAIError, AnswerError):
-            return
+            except (openai.APIConnectionError, openai.AuthenticationError) as error:
+                raise ConnectionError(str(error)) from error
 
 
 def _stand_in(option: str, name: str) -> LLM:
@@ -169,9 +175,9 @@ def _stand_in(option: str, name: str) -> LLM:
         return registry.make_llm(name) if registry.is_local(name) else registry.NullJudge(registry.model_of(name))
 
 
-def import_from_here(name: object) -> None:
+def import_from_here(name: str) -> None:
     """Let a name of the form module:name be found in the current folder too; what is installed goes before it."""
-    if isinstance(name, str) and registry.is_entry_point(name) and (here := str(Path.cwd())) not in sys.path:
+    if registry.is_entry_point(name) and (here := str(Path.cwd())) not in sys.path:
         sys.path.append(here)
 
 
@@ -181,18 +187,17 @@ def import_from_here(name: object) -> None:
 def make_metrics(
     options: Mapping[str, Mapping[str, Any]], *, llm: str, embedder: str | None, concurrency: int, dry: bool = False
 ) -> list[Metric]:
-    """Return the metrics, over one judge."""
+    """Return the metrics, over one judge; in a dry run over one that is never asked."""
     judge = _stand_in("--llm", llm) if dry else make_llm(llm, max_concurrency=concurrency)
     made: Embedder | None = None
     metrics: list[Metric] = []
     for name, values in options.items():
         asked, calibration = judge, values.get("calibration")
-        if registry.needs_embedder(name, values) and dry:
-            if embedder is not None:
-                _stand_in("--embedder", embedder)
-            made = registry.NullJudge(embedder or "the embedder")
-        elif registry.needs_embedder(name, values):
-            made = made or make_embedder(embedder, llm, judge, max_concurrency=concurrency)
+        if made is None and registry.needs_embedder(name, values):
+            if not dry:
+                made = make_embedder(embedder, llm, judge, max_concurrency=concurrency)
+            else:
+                made = registry.NullJudge(_stand_in("--embedder", embedder).model if embedder else "the embedder")
         if dry and isinstance(calibration, Calibration):  # it was made with a judge of a name; a dry run asks neither
             asked = registry.NullJudge(calibration.judge)
             made = registry.NullJudge(calibration.embedder) if calibration.embedder else made
@@ -210,27 +215,9 @@ def own_names(names: Sequence[str]) -> dict[str, str]:
     return {registry.metric_class(name).name: name for name in names}
 
 
-def load_calibrations(paths: Sequence[str], names: Sequence[str]) -> dict[str, Calibration]:
-    """Return the calibrations in the files that --calibration names, by metric."""
-    calibrations: dict[str, Calibration] = {}
-    own = own_names(names)
-    for path in paths:
-        try:
-            calibration = Calibration.load(path)
-        except CalibrationError as error:
-            raise click.UsageError(f"--{error}") from None
-        name = calibration.metric
-        if name not in own:
-            raise click.UsageError(f"--calibration {path}: is of {name}, which is not scored; add --metric {name}")
-        if own[name] in calibrations:
-            raise click.UsageError(f"--calibration {path}: is the second one of {name}")
-        calibrations[own[name]] = calibration
-    return calibrations
-
-
-def parse_settings(settings: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, Any]]:
+def parse_settings(settings: Sequence[str], names: Sequence[str], **defaults: object) -> dict[str, dict[str, Any]]:
     """Return each metric's options by name, as `--set METRIC.OPTION=VALUE` gives them."""
-    options: dict[str, dict[str, Any]] = {name: {} for name in names}
+    options: dict[str, dict[str, Any]] = {name: {**defaults} for name in names}
     own = own_names(names)
     for text in settings:
         path, equals, raw = text.partition("=")
@@ -250,41 +237,12 @@ def parse_settings(settings: Sequence[str], names: Sequence[str]) -> dict[str, d
     return options
 
 
-def parse_thresholds(thresholds: Sequence[str], names: Sequence[str]) -> dict[str, float]:
-    """Return the limit of each metric that has one; METRIC=X goes before X, wherever it stands.
-
-    Raises:
-        click.UsageError: One is no number from -1 to 1, or is of no metric that is scored.
-
-    Example:
-        >>> parse_thresholds(["b=0.7", "0.5"], ["a", "b"])
-        {'a': 0.5, 'b': 0.7}
-    """
-    for_all: dict[str, float] = {}
-    for_one: dict[str, float] = {}
-    for text in thresholds:
-        name, equals, value = text.rpartition("=")
-        try:
-            limit = float(value)
-        except ValueError:
-            limit = math.nan
-        if not -1.0 <= limit <= 1.0 or (equals and name not in names):
-            raise click.UsageError(
-                f"--threshold {text}: write X or METRIC=X, X from -1 to 1, METRIC one of {', '.join(names)}"
-            )
-        if equals:
-            for_one[name] = limit
-        else:
-            for_all.update(dict.fromkeys(names, limit))
-    return for_all | for_one
-
-
 def parse_keys(option: str, word: str, texts: Sequence[str], names: Sequence[str]) -> dict[str, str]:
     """Return the row's key by name, as an option of the form NAME=KEY gives them."""
     keys: dict[str, str] = {}
     for text in texts:
-        name, equals, key = text.partition("=")
-        if not equals or not key or name not in names:
+        name, _, key = text.partition("=")
+        if not key or name not in names:
             raise click.UsageError(f"{option} {text}: write {word}=KEY, {word} one of {', '.join(names)}")
         keys[name] = key
     return keys
@@ -323,19 +281,15 @@ def _identity(path: str) -> tuple[int, int] | str | None:
 
 def check_writable(option: str, path: str, *, replaced: bool = False) -> None:
     """See to it, before anything is spent, that a file can be written; what is in it stays."""
-    target, folder = Path(path), Path(os.path.realpath(path)).parent  # of what a link leads to
-    problem: str | None = None
-    try:
-        if target.is_dir():
-            problem = "is a folder; name a file in it"
-        elif target.exists() and not (replaced and target.is_file()):
-            problem = "" if os.access(target, os.W_OK) else "cannot be written to; name another file"
-        elif not folder.is_dir():
-            problem = f"no such folder: {folder}; make it, or name another file"
-        elif not os.access(folder, os.W_OK | os.X_OK):
-            problem = f"the folder {folder} cannot be written to; name a file elsewhere"
-    except OSError as error:
-        problem = error.strerror
+    target = Path(os.path.realpath(path))  # what a link leads to
+    problem = ""
+    if target.exists() and not (replaced and target.is_file()):
+        if not os.access(target, os.W_OK):
+            problem = "cannot be written to; name another file"
+    elif not target.parent.is_dir():
+        problem = f"no such folder: {target.parent}; make it, or name another file"
+    elif not os.access(target.parent, os.W_OK | os.X_OK):
+        problem = f"the folder {target.parent} cannot be written to; name a file elsewhere"
     if problem:
         raise click.UsageError(f"{option} {path}: {problem}")
 

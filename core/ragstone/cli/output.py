@@ -15,8 +15,7 @@ from ragstone.outcome import Evidence, Outcome, Suspicion, Unscored
 from ragstone.store.private_files import replacing
 from ragstone.text.plain import printable
 
-CLOSED = (errno.EPIPE, errno.EBADF)
-"""How writing fails where the reader has gone (`| head`), and where the stream was closed from the start (`>&-`)."""
+_CLOSED = (errno.EPIPE, errno.EBADF)  # the reader has gone (`| head`); closed from the start (`>&-`)
 _WIDTH = 100
 
 
@@ -36,7 +35,7 @@ def echo(text: str, *, err: bool = False, needed: bool = True) -> None:
     try:
         click.echo(text, err=err)
     except OSError as error:
-        if needed or error.errno not in CLOSED:
+        if needed or error.errno not in _CLOSED:
             raise
         discard(sys.stderr if err else sys.stdout)
 
@@ -48,7 +47,10 @@ def discard(stream: TextIO) -> None:
 
 
 def write_page(option: str, path: str, text: str) -> None:
-    """Write a page to a file."""
+    """Write a page to a file; "-" is standard output."""
+    if path == "-":
+        sys.stdout.buffer.write(text.encode())
+        return
     try:
         with replacing(Path(path)) as target:
             target.write(text.encode())

@@ -1,12 +1,10 @@
 """`ragstone report`: a results database in, one page out."""
 
-import sys
-
 import click
 
-from ragstone.cli.options import NotThere, check_apart, database_file
+from ragstone.cli.options import check_apart, database_file
+from ragstone.cli.output import write_page
 from ragstone.reporting import Report, ResultsError
-from ragstone.store.private_files import open_private
 
 
 @click.command(short_help="Make a page of what was scored.")
@@ -40,30 +38,13 @@ def report(source: str, since: str | None, out: str) -> None:
     check_apart([("--out", None if out == "-" else out)], [("the input", database_file(source))])
     try:
         page = Report.load(source, since=since)
-        text = page.html().encode()
-    except (ResultsError, ImportError) as error:
-        raise NotThere(str(error)) from None
+    except ResultsError:
+        raise
     except ValueError as error:
         raise click.UsageError(f"--{error}") from None
-    except OSError as error:
-        raise NotThere(f"{error.filename}: cannot read: {error.strerror}") from None
-    _write(text, out)
-    click.echo(f"{out}: {_what(page)}", err=out == "-")
-
-
-def _write(text: bytes, out: str) -> None:
-    if out == "-":
-        sys.stdout.buffer.write(text)
-        return
-    try:
-        with open_private(out, "wb") as target:
-            target.write(text)
-    except OSError as error:
-        raise NotThere(f"--out {out}: cannot write: {error.strerror}") from None
-
-
-def _what(report: Report) -> str:
-    outcomes = report.aggregates().cost.outcomes
+    write_page("--out", out, page.html())
+    outcomes = page.aggregates().cost.outcomes
+    what = f"{outcomes:,} outcomes of {', '.join(dict.fromkeys(info.name for info in page.metrics))}"
     if not outcomes:
-        return "0 outcomes; nothing was scored yet" if report.since is None else "0 outcomes since then"
-    return f"{outcomes:,} outcomes of {', '.join(dict.fromkeys(info.name for info in report.metrics))}"
+        what = "0 outcomes; nothing was scored yet" if page.since is None else "0 outcomes since then"
+    click.echo(f"{out}: {what}", err=out == "-")

@@ -1,8 +1,9 @@
 """`ragstone score`: a file of samples in, scores with evidence out."""
 
 import contextlib
+import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
@@ -15,49 +16,41 @@ from ragstone.batch.progress import above_bar, is_terminal
 from ragstone.cli.options import (
     FiniteRange,
     NotThere,
-    asking_option,
     check_apart,
     check_writable,
-    embedder_option,
     field_option,
-    llm_option,
-    load_calibrations,
     local_file,
     make_metrics,
-    metric_option,
     own_names,
     parse_keys,
     parse_settings,
-    parse_thresholds,
-    settings_option,
+    scoring_options,
 )
 from ragstone.cli.output import echo, evidence_lines, write_page
-from ragstone.cli.results import ResultsFile
-from ragstone.keys import NoKeyError
+from ragstone.labels import Calibration
 from ragstone.metrics import AlignmentCoverage, Metric
+from ragstone.plain import to_json
 from ragstone.registry import is_local, metric_names
 from ragstone.reporting import MetricInfo, Report
 from ragstone.sample import BadLine, Row
 from ragstone.sources import SAMPLE_FIELDS, read_rows
+from ragstone.store.file_lock import try_lock
 from ragstone.store.journal import JournalError
-from ragstone.store.record import Record
+from ragstone.store.private_files import open_private
+from ragstone.store.record import Record, encode
 from ragstone.text.plain import printable
 
 _SOURCE_NOTE = (
     "Note: alignment_coverage compares response with user_input. These rows have contexts; to compare with them: "
     "--set alignment_coverage.source=retrieved_contexts"
 )
-_NAMING = "--field FIELD=KEY"  # how messages say where a row's keys are named
 _NO_SAMPLE = "No sample: no line of the input holds one. Each line must be one JSON object."
 _POSITIVE = FiniteRange(min=0, min_open=True)
 
 
 @click.command(short_help="Score samples, one JSON object a line.")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
-@metric_option("What to score; repeat it. Default: all of ragstone's.")
-@llm_option
-@embedder_option
-@asking_option
+@scoring_options("What to score; repeat it. Default: all of ragstone's.")
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, allow_dash=True),
@@ -67,13 +60,12 @@ _POSITIVE = FiniteRange(min=0, min_open=True)
 @click.option("--no-texts", is_flag=True, help="Leave the samples' texts, and those of the evidence, out of --out.")
 @click.option(
     "--report",
-    "report",
     type=click.Path(dir_okay=False),
     metavar="HTML",
     help="Write a page: the spread of the scores, and the lowest with what cost them. A file that is there is "
     "replaced.",
 )
-@click.option("--explain", "explained", is_flag=True, help="Print each score with its verdicts and their evidence.")
+@click.option("--explain", is_flag=True, help="Print each score with its verdicts and their evidence.")
 @click.option(
     "--threshold",
     "thresholds",
@@ -82,7 +74,6 @@ _POSITIVE = FiniteRange(min=0, min_open=True)
     help="Exit with 1 when a mean is below X; each result says whether its score reaches X.",
 )
 @field_option
-@settings_option
 @click.option(
     "--calibration",
     "calibrations",
@@ -94,8 +85,20 @@ _POSITIVE = FiniteRange(min=0, min_open=True)
 @click.option(
     "--concurrency", type=click.IntRange(1), default=16, show_default=True, help="Judge calls in flight at most."
 )
-@click.option("--rpm", type=_POSITIVE, metavar="N", help="Judge calls per minute at most, spread evenly.")
-@click.option("--tpm", type=_POSITIVE, metavar="N", help="Tokens per minute at most: estimated, then corrected.")
+@click.option(
+    "--rpm",
+    "requests_per_minute",
+    type=_POSITIVE,
+    metavar="N",
+    help="Judge calls per minute at most, spread evenly.",
+)
+@click.option(
+    "--tpm",
+    "tokens_per_minute",
+    type=_POSITIVE,
+    metavar="N",
+    help="Tokens per minute at most: estimated, then corrected.",
+)
 @click.option("--call-timeout", type=_POSITIVE, metavar="SECONDS", help="For one call to the judge.")
 @click.option(
     "--sample-timeout",
@@ -127,29 +130,27 @@ _POSITIVE = FiniteRange(min=0, min_open=True)
     metavar="IN OUT",
     help="For --dry-run: what a million prompt tokens cost, and a million reply tokens.",
 )
+@click.pass_context
 def score(
+    ctx: click.Context,
+    /,
     file: str,
     names: tuple[str, ...],
     llm: str,
     embedder: str | None,
     asking: str,
-    out: str | None,
-    no_texts: bool,
-    report: str | None,
-    explained: bool,
-    thresholds: tuple[str, ...],
-    fields: tuple[str, ...],
     settings: tuple[str, ...],
+    thresholds: tuple[str, ...],
     calibrations: tuple[str, ...],
+    fields: tuple[str, ...],
     concurrency: int,
-    rpm: float | None,
-    tpm: float | None,
-    call_timeout: float | None,
-    sample_timeout: float | None,
-    repeat: int,
-    journal: str | None,
     dry: bool,
     price: tuple[float, float] | None,
+    out: str | None,
+    report: str | None,
+    explain: bool,
+    no_texts: bool,
+    **run_options: Any,  # noqa: ANN401 - of `evaluate`, by name
 ) -> None:
     """Score the samples in FILE, one JSON object per line (- reads standard input).
 
@@ -169,7 +170,7 @@ def score(
            --report names a file
     """  # noqa: D301 - click's mark for lines that stay as they are
     check_apart(
-        [("--out", None if out == "-" else out), ("--report", report), ("--journal", journal)],
+        [("--out", None if out == "-" else out), ("--report", report), ("--journal", run_options["journal"])],
         [
             ("the input FILE", file),
             *(("--calibration", each) for each in calibrations),
@@ -179,102 +180,187 @@ def score(
     )
     wanted = tuple(dict.fromkeys(names)) or metric_names()
     mapping = parse_keys("--field", "FIELD", fields, SAMPLE_FIELDS)
-    options, limits = _metric_options(wanted, settings, thresholds, calibrations, asking)
-    if out == "-" and explained:
+    limits = parse_thresholds(thresholds, list(own_names(wanted)))
+    options = parse_settings(settings, wanted, asking=asking)
+    _add_thresholds(options, limits)
+    _add_calibrations(options, calibrations)
+    if out == "-" and explain:
         raise click.UsageError("--out - and --explain both write to standard output; name a file for --out")
     if price is not None and not dry:
         raise click.UsageError("--price: is for --dry-run")
     metrics = make_metrics(options, llm=llm, embedder=embedder, concurrency=concurrency, dry=dry)
-    if dry:
-        with _open_input(file) as lines:
-            sys.exit(_show_estimate(read_rows(lines, mapping, naming=_NAMING), metrics, repeat, price))
-    if report is not None:
-        check_writable("--report", report, replaced=True)
-    if out not in (None, "-"):
-        check_writable("--out", out)
-    with contextlib.ExitStack() as stack:
-        name = "standard input" if file == "-" else Path(file).name
-        head = {"ragstone_results": 1, "metrics": [asdict(MetricInfo.of(metric)) for metric in metrics]}
-        results = None if out is None else ResultsFile(out, head, stack, texts=not no_texts)
-        lines = stack.enter_context(_open_input(file))
-        run = _Run(metrics, results, explained=explained, print_needed=report is None and out in (None, "-"))
-        ended: BaseException | None = None
-        try:
-            result = evaluate(
-                read_rows(lines, mapping, naming=_NAMING),
-                metrics,
-                max_concurrency=1 if is_local(llm) else concurrency,  # calls to the embedded judge run one at a time
-                requests_per_minute=rpm,
-                tokens_per_minute=tpm,
-                call_timeout=call_timeout,
-                sample_timeout=sample_timeout,
-                repeat=repeat,
-                journal=journal,
-                total=_count_lines(file) if is_terminal() else None,
-                name=name,
-                on_result=run.on_result,
-                on_bad_row=run.on_bad_row,
-                stop_on_give_up=True,
-            )
-        except Interrupted as interrupted:
-            result, ended = interrupted.report, run.lost or KeyboardInterrupt()
-        except (JournalError, NoKeyError) as error:
-            raise NotThere(f"--journal {error}") from error
+    with _open_input(file) as lines:
+        rows = read_rows(lines, mapping, naming="--field FIELD=KEY")
+        if dry:
+            ctx.exit(_show_estimate(rows, metrics, run_options["repeat"], price))
+        if report is not None:
+            check_writable("--report", report, replaced=True)
+        if out not in (None, "-"):
+            check_writable("--out", out)
+        run = _Run(metrics, explain=explain, print_needed=report is None and out in (None, "-"))
+        run_options["max_concurrency"] = 1 if is_local(llm) else concurrency  # calls to the embedded judge are in turn
+        run_options["total"] = _count_lines(file) if is_terminal() else None
+        run_options["name"] = "standard input" if file == "-" else Path(file).name
+        if out is None:
+            result, ended = run.evaluate(rows, run_options)
+        else:
+            head = {"ragstone_results": 1, "metrics": [asdict(MetricInfo.of(metric)) for metric in metrics]}
+            with contextlib.closing(ResultsFile(out, head, texts=not no_texts)) as run.results:
+                result, ended = run.evaluate(rows, run_options)
     run.say(f"\n{result}", err=out == "-")
     if isinstance(ended, KeyboardInterrupt):
+        journal = run_options["journal"]
         on = "" if journal is None else f" Run the same command again to go on from there: {journal} has it."
         run.say(f"Interrupted: the table is of what was scored so far.{on}", err=True)
     if report is not None:
         write_page("--report", report, result.html())
     if ended is not None:
         raise ended
-    sys.exit(run.status(result, limits))
+    ctx.exit(run.status(result, limits))
 
 
-def _metric_options(
-    names: Sequence[str], settings: Sequence[str], thresholds: Sequence[str], calibrations: Sequence[str], asking: str
-) -> tuple[dict[str, dict[str, Any]], dict[str, float]]:
-    """Return each metric's options, and the limits by the metrics' own names."""
-    own = own_names(names)
-    limits = parse_thresholds(thresholds, list(own))
-    options = parse_settings(settings, names)
-    for name, limit in limits.items():
-        options[own[name]]["threshold"] = limit  # so that each sample says whether it reaches it
-    for values in options.values():
-        values.setdefault("asking", asking)
-    for name, calibration in load_calibrations(calibrations, names).items():
-        options[name]["calibration"] = calibration
-    return options, limits
+def parse_thresholds(thresholds: Sequence[str], names: Sequence[str]) -> dict[str, float]:
+    """Return the limit of each metric that has one; METRIC=X goes before X, wherever it stands.
+
+    Raises:
+        click.UsageError: One is no number from -1 to 1, or is of no metric that is scored.
+
+    Example:
+        >>> parse_thresholds(["b=0.7", "0.5"], ["a", "b"])
+        {'a': 0.5, 'b': 0.7}
+    """
+    limits: dict[str, float] = {}
+    for text in sorted(thresholds, key=lambda text: "=" in text):
+        name, equals, value = text.rpartition("=")
+        try:
+            limit = float(value)
+        except ValueError:
+            limit = float("nan")
+        if not -1.0 <= limit <= 1.0 or (equals and name not in names):
+            raise click.UsageError(
+                f"--threshold {text}: write X or METRIC=X, X from -1 to 1, METRIC one of {', '.join(names)}"
+            )
+        limits.update(dict.fromkeys([name] if equals else names, limit))
+    return limits
+
+
+def _add_thresholds(options: dict[str, dict[str, Any]], limits: Mapping[str, float]) -> None:
+    for name, own in own_names(list(options)).items():
+        if name in limits:
+            options[own]["threshold"] = limits[name]  # so that each sample says whether it reaches it
+
+
+def _add_calibrations(options: dict[str, dict[str, Any]], paths: Sequence[str]) -> None:
+    own = own_names(list(options))
+    for path in paths:
+        calibration = Calibration.load(path)
+        name = calibration.metric
+        if name not in own:
+            raise click.UsageError(f"--calibration {path}: is of {name}, which is not scored; add --metric {name}")
+        if "calibration" in options[own[name]]:
+            raise click.UsageError(f"--calibration {path}: is the second one of {name}")
+        options[own[name]]["calibration"] = calibration
+
+
+class ResultsFile:
+    """A results file that is written while a run goes on, by one process at a time: it is locked from now on.
+
+    What was in it is gone when there is a first record to write; where there is none, no new file is left.
+
+    Args:
+        out: What --out names: a file, or "-" for standard output, which gets no first line.
+        head: What the first line says of the run.
+        texts: Whether the samples' texts are written.
+
+    Raises:
+        NotThere: Another process is writing to the file, or it cannot be opened.
+    """
+
+    def __init__(self, out: str, head: Mapping[str, object], *, texts: bool) -> None:
+        self._out, self._head, self._texts = out, head, texts
+        self._path = Path(os.path.realpath(out))  # what a link leads to
+        self._begun = self._new = False
+        if out == "-":
+            self._file: IO[bytes] = sys.stdout.buffer
+            return
+        try:
+            self._new = not self._path.exists()
+            self._file = open_private(self._path, "ab", buffering=0)  # what is written is on its way to the disk
+            locked = not self._path.is_file()  # a pipe or a device, which several may write to
+            with contextlib.suppress(OSError):  # some network disks have no locks
+                locked = locked or (try_lock(self._file.fileno()) and self._path.exists())
+            if not locked:
+                self._file.close()
+                raise NotThere(
+                    f"--out {out}: cannot write: another process is writing to it; wait for it, or name another file"
+                )
+        except OSError as error:
+            raise self.lost(error) from error
+
+    def write(self, records: Sequence[Record]) -> None:
+        """Write a line for each record: a sample's lines are handed over whole before the next sample is taken up."""
+        text = "".join(f"{encode(record, texts=self._texts)}\n" for record in records)
+        if not self._begun and self._out != "-":
+            text = f"{to_json(self._head)}\n{text}"
+            if self._path.is_file():
+                self._file.truncate(0)
+        self._begun = True
+        rest = memoryview(text.encode("utf-8", "backslashreplace"))
+        while rest:
+            rest = rest[self._file.write(rest) :]
+        self._file.flush()
+
+    def lost(self, error: OSError) -> NotThere:
+        """Return what to say of a file that cannot be written."""
+        return NotThere(f"--out {self._out}: cannot write: {error.strerror}")
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._out == "-":
+            return
+        if self._new and not self._begun:
+            self._path.unlink(missing_ok=True)
+        self._file.close()
 
 
 class _Run:
     """What a run prints and writes on the way."""
 
-    def __init__(
-        self, metrics: Sequence[Metric], results: ResultsFile | None, *, explained: bool, print_needed: bool
-    ) -> None:
-        self._results, self._explained, self._print_needed = results, explained, print_needed
+    def __init__(self, metrics: Sequence[Metric], *, explain: bool, print_needed: bool) -> None:
+        self._metrics, self._explain, self._print_needed = metrics, explain, print_needed
         self._note_source = any(isinstance(m, AlignmentCoverage) and m.source == "user_input" for m in metrics)
-        self.lost: NotThere | None = None
+        self._lost: NotThere | None = None
+        self.results: ResultsFile | None = None
 
-    def on_result(self, records: Sequence[Record]) -> None:
-        if self._explained:
+    def evaluate(
+        self, rows: Iterator[Row | BadLine], run_options: dict[str, Any]
+    ) -> tuple[Report, BaseException | None]:
+        """Return the report, and what ended the run before its time."""
+        try:
+            events: dict[str, Any] = {"on_result": self._on_result, "on_bad_row": _say_bad_row}
+            return evaluate(rows, self._metrics, stop_on_give_up=True, **events, **run_options), None
+        except Interrupted as interrupted:
+            return interrupted.report, self._lost or KeyboardInterrupt()
+        except JournalError as error:
+            if not isinstance(report := getattr(error, "report", None), Report):
+                raise
+            return report, error
+
+    def _on_result(self, records: Sequence[Record]) -> None:
+        if self._explain:
             for record in records:
                 self.say("\n".join(evidence_lines(record.sample_id, record.outcome)))
         if self._note_source and records[0].sample is not None and records[0].sample.retrieved_contexts:
             self._note_source = False
             self.say(_SOURCE_NOTE, err=True)
-        if self._results is not None:
+        if self.results is not None:
             try:
-                self._results.write(records)
+                self.results.write(records)
             except BrokenPipeError:
                 raise
             except OSError as error:
-                self.lost = self._results.lost(error)
+                self._lost = self.results.lost(error)
                 raise KeyboardInterrupt from error  # so that the table of what was scored comes all the same
-
-    def on_bad_row(self, row: BadLine) -> None:
-        self.say(f"line {row.line}: {printable(row.problem)} (skipped)", err=True)
 
     def say(self, text: str, *, err: bool = False) -> None:
         """Print a line, above the progress bar where there is one."""
@@ -306,6 +392,11 @@ class _Run:
         return status
 
 
+def _say_bad_row(row: BadLine) -> None:
+    with above_bar(sys.stderr):
+        echo(f"line {row.line}: {printable(row.problem)} (skipped)", err=True, needed=False)
+
+
 def _show_estimate(
     rows: Iterator[Row | BadLine], metrics: Sequence[Metric], repeat: int, price: tuple[float, float] | None
 ) -> int:
@@ -314,7 +405,7 @@ def _show_estimate(
     def shown() -> Iterator[Row | BadLine]:
         for row in rows:
             if isinstance(row, BadLine):
-                click.echo(f"line {row.line}: {printable(row.problem)} (skipped)", err=True)
+                _say_bad_row(row)
             yield row
 
     input_price, output_price = price or (None, None)

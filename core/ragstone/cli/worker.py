@@ -6,28 +6,24 @@ import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Sequence
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 from tqdm import tqdm
 
 from ragstone.cli.options import (
     NotThere,
-    asking_option,
     check_apart,
     database_file,
-    embedder_option,
     import_from_here,
-    llm_option,
     local_file,
     make_metrics,
-    metric_option,
     parse_settings,
-    settings_option,
+    scoring_options,
 )
 from ragstone.metrics import ContextRelevancy
 from ragstone.monitor import Entry, Monitor, Stats
@@ -40,9 +36,6 @@ if TYPE_CHECKING:
 
     from ragstone.sinks import Sink
     from ragstone.store.outbox import Contents
-
-_HOW = ("names", "llm", "embedder", "asking", "settings", "db", "store_text", "workers")
-Ended = Literal["done", "interrupted", "terminated", "judge", "sink"]
 
 GIVE_UP_AFTER = 100
 """Evaluations in a row on which the judge fails: what comes after them would only wait for retries, for hours."""
@@ -62,11 +55,7 @@ _MOST_WAITING = 100  # samples taken at once: several workers on one outbox shar
     "It says all else.",
 )
 @click.option("--follow", is_flag=True, help="Go on until Ctrl-C or SIGTERM.")
-@metric_option("What to score by; repeat it. Default: the metrics that the samples wait for.")
-@llm_option
-@embedder_option
-@asking_option
-@settings_option
+@scoring_options("What to score by; repeat it. Default: the metrics that the samples wait for.")
 @click.option(
     "--db",
     default="ragstone.db",
@@ -77,15 +66,7 @@ _MOST_WAITING = 100  # samples taken at once: several workers on one outbox shar
 @click.option("--store-text", is_flag=True, help="Keep the samples' texts in the database, too.")
 @click.option("--workers", type=click.IntRange(1), default=4, show_default=True, help="Evaluations at a time.")
 @click.pass_context
-def worker(
-    ctx: click.Context,
-    /,
-    outbox: str,
-    monitor: str | None,
-    follow: bool,
-    names: tuple[str, ...],
-    **how: Any,  # noqa: ANN401 - click's values, passed on by name
-) -> None:
+def worker(ctx: click.Context, /, outbox: str, monitor: str | None, follow: bool, **options: Any) -> None:  # noqa: ANN401
     """Score what a monitor left in its outbox when its process ended.
 
     Takes samples that no living process works on, scores them, and brings their outcomes to the database, and those
@@ -106,42 +87,44 @@ def worker(
         click.echo(f"{outbox}: nothing in it")
         return
     if monitor is not None:
-        others = [name for name in _HOW if ctx.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE]
-        if others:
-            option = {"names": "metric", "settings": "set"}.get(others[0], others[0].replace("_", "-"))
-            raise click.UsageError(f"--{option}: --monitor says that already; leave one of them out")
+        for option in ctx.command.params:
+            chosen = ctx.get_parameter_source(str(option.name)) is click.core.ParameterSource.COMMANDLINE
+            if chosen and option.name in options:
+                raise click.UsageError(f"{option.opts[0]}: --monitor says that already; leave one of them out")
         its_monitor = _imported(monitor, path)
     else:
-        its_monitor = _made(path, left, names, follow=follow, **how)
-    work = Work(its_monitor, total=left.waiting(), follow=follow)
-    ended = work.run()
-    left = _contents(path)
-    status = work.report(left, ended)
-    sinks = its_monitor.stats().sinks
+        its_monitor = _made(path, left, follow=follow, **options)
+    ended = _work(its_monitor, None if follow else left.waiting(), follow=follow)
+    left, stats = _contents(path), its_monitor.stats()
+    for line in _why_left(left, ended, stats):
+        click.echo(line, err=True)
+    reasons = stats.reasons.get("unscored", {})
+    listed = ", ".join(f"{reason} {n:,}" for reason, n in reasons.items())
+    unscored = f"unscored {stats.unscored:,}" + (f" ({listed})" if listed else "")
+    over_budget = f", over budget {stats.over_budget:,}" if stats.over_budget else ""
+    open_ = left.waiting() + sum(left.records.values())
+    click.echo(f"scored {stats.scored:,}, {unscored}{over_budget}, left {open_:,}")
     for name in left.records:
-        click.echo(f"{printable(name)}: {_way(name, outbox, again=name in sinks)}", err=True)
-    sys.exit(status)
+        click.echo(f"{printable(name)}: {_way(name, outbox, again=name in stats.sinks)}", err=True)
+    if ended == "interrupted":
+        ctx.exit(130)
+    failed = sum(reasons.get(reason, 0) for reason in _FAILURES_OF_THE_JUDGE)
+    lost = sum(sink.lost for sink in stats.sinks.values())
+    wrong = open_ or left.unreadable or failed or lost or stats.over_budget or stats.dropped
+    ctx.exit(int(bool(wrong) and not (follow and ended == "terminated")))
 
 
 def _contents(path: Path) -> "Contents":
-    """Return what an outbox holds; rows of processes that are no more are freed.
-
-    Raises:
-        NotThere: There is no such file, it is no outbox, or it cannot be read.
-    """
+    """Return what an outbox holds; rows of processes that are no more are freed."""
     from ragstone.store.outbox import Outbox, OutboxError  # loads sqlite3
 
     if not path.is_file():
         what = "is a folder" if path.is_dir() else "there is no such file"
         raise NotThere(f"--outbox {path}: {what}; name the file that the app's monitor has as outbox=")
     try:
-        outbox = Outbox(path.absolute())
-        try:
-            with outbox.transaction():
-                outbox.adopt()
-                return outbox.contents()
-        finally:
-            outbox.close()
+        with closing(Outbox(path.absolute())) as outbox, outbox.transaction():
+            outbox.adopt()
+            return outbox.contents()
     except OutboxError as error:
         raise NotThere(f"--outbox {error}") from None
     except (sqlite3.Error, OSError) as error:
@@ -167,9 +150,9 @@ def _imported(spec: str, path: Path) -> Monitor:
 def _made(
     path: Path,
     contents: "Contents",
-    names: Sequence[str],
     *,
     follow: bool,
+    names: Sequence[str],
     llm: str,
     embedder: str | None,
     asking: str,
@@ -187,9 +170,7 @@ def _made(
         )
     if not wanted and follow:
         raise click.UsageError(f"{path} is empty: say what to score by (--metric, or --monitor MODULE:NAME)")
-    options = parse_settings(settings, wanted)
-    for values in options.values():
-        values.setdefault("asking", asking)
+    options = parse_settings(settings, wanted, asking=asking)
     check_apart(
         [("--db", database_file(db))],
         [("--outbox", str(path)), ("--llm", local_file(llm)), ("--embedder", local_file(embedder))],
@@ -212,17 +193,10 @@ def _made(
     return Monitor(metrics, sinks=sink, outbox=path, store_text=store_text, workers=workers, max_queue=_MOST_WAITING)
 
 
-def _way(name: str, outbox: str, *, again: bool) -> str:
-    """Say what delivers the outcomes that wait for a sink: they go to one of its name and to no other."""
-    kind, _, place = name.partition(":")
-    if kind == "unreadable":
-        return "what waits for it cannot be read, and stays in the outbox"
-    if again:
-        return "to deliver what waits for it, run this again when it takes outcomes; no other sink gets them"
-    if kind not in ("sqlite", "sql"):
-        return "to deliver what waits for it, start the app, or name the app's monitor (--monitor MODULE:NAME)"
-    command = printable(f"ragstone worker --outbox {shlex.quote(outbox)} --db {shlex.quote(place)}", 10_000)
-    return f"to deliver what waits for it: {command}" + (" (add the password, if it has one)" if kind == "sql" else "")
+class _Nothing(ContextRelevancy):
+    """A metric that no sample waits for, where there are only outcomes to deliver."""
+
+    name = "nothing"
 
 
 def _sink(db: str) -> "Sink":
@@ -238,8 +212,6 @@ def _sink(db: str) -> "Sink":
         return SQLiteSink(db)
     except ValueError as error:
         raise click.UsageError(f"--db {db}: {error}") from None
-    except ImportError as error:
-        raise NotThere(f"--db {db}: {error}") from None
 
 
 def _open(sink: "Sink", waiting: int) -> None:
@@ -255,109 +227,52 @@ def _open(sink: "Sink", waiting: int) -> None:
         sink.close()
 
 
-class _Nothing(ContextRelevancy):
-    """A metric that no sample waits for, where there are only outcomes to deliver."""
+def _work(monitor: Monitor, total: int | None, *, follow: bool) -> str:
+    """Have the monitor score until there is a reason to end, and return it; then what is in hand is finished."""
+    asked: list[str] = []
+    flushing = threading.Thread(target=partial(monitor.flush, put_off=True), name="ragstone-flush", daemon=True)
+    fails = _Failing()
+    silent = not sys.stderr.isatty()
+    bar: tqdm[Any] = tqdm(total=total, unit=" evaluations", disable=silent, dynamic_ncols=True)
+    with _signals(asked), bar:
+        flushing.start()
+        ended = ""
+        while not ended:
+            time.sleep(_LOOK)
+            stats = monitor.stats()
+            bar.update(_evaluated(stats) - bar.n)
+            if asked:
+                ended = asked[0]
+            elif not follow:
+                ended = fails.why(stats) if flushing.is_alive() else "done"
+        if ended != "done":
+            monitor.pause()
+            still = 0
+            while still < 3:  # between two evaluations of a sample none is in hand
+                still = 0 if monitor.stats().in_hand else still + 1
+                time.sleep(_LOOK / 3)
+        monitor.close()
+        bar.update(_evaluated(monitor.stats()) - bar.n)
+    return ended
 
-    name = "nothing"
 
+class _Failing:
+    """Watches for what keeps failing, so that it makes no sense to go on."""
 
-class Work:
-    """Has a monitor do what is in its outbox."""
-
-    def __init__(self, monitor: Monitor, *, total: int, follow: bool) -> None:
-        self._monitor = monitor
-        self._total = total
-        self._follow = follow
-        self._asked: Ended | None = None
-        self._stopped = threading.Event()
-        self._judged = self._put_off = self._written = 0
+    def __init__(self) -> None:
+        self._evaluated = self._put_off = self._written = 0
         self._written_at = time.monotonic()
 
-    def run(self) -> Ended:
-        """Score until there is a reason to end; then finish what is in hand and close the monitor."""
-        with _signals(self._stop), self._bar() as bar:
-            flushing = threading.Thread(
-                target=partial(self._monitor.flush, put_off=True), name="ragstone-flush", daemon=True
-            )
-            flushing.start()
-            while (ended := self._ended(flushing)) is None:
-                self._stopped.wait(_LOOK)
-                bar.update(_evaluated(self._monitor.stats()) - bar.n)
-            if ended != "done":
-                self._finish_what_is_in_hand()
-            self._monitor.close()
-            bar.update(_evaluated(self._monitor.stats()) - bar.n)
-        return ended
-
-    def report(self, left: "Contents", ended: Ended) -> int:
-        """Print what came of it and return the exit status."""
-        stats = self._monitor.stats()
-        for line in self._why_left(left, ended, stats):
-            click.echo(line, err=True)
-        reasons = ", ".join(f"{reason} {n:,}" for reason, n in stats.reasons.get("unscored", {}).items())
-        other = f", over budget {stats.over_budget:,}" if stats.over_budget else ""
-        open_ = left.waiting() + sum(left.records.values())
-        unscored = f"unscored {stats.unscored:,}" + (f" ({reasons})" if reasons else "")
-        click.echo(f"scored {stats.scored:,}, {unscored}{other}, left {open_:,}")
-        if ended == "interrupted":
-            return 130
-        if ended == "terminated" and self._follow:
-            return 0
-        failed = sum(stats.reasons.get("unscored", {}).get(reason, 0) for reason in _FAILURES_OF_THE_JUDGE)
-        lost = sum(sink.lost for sink in stats.sinks.values())
-        return int(bool(open_ or left.unreadable or failed or lost or stats.over_budget or stats.dropped))
-
-    def _stop(self, number: int, frame: "FrameType | None") -> None:
-        del frame
-        self._asked = "interrupted" if number == signal.SIGINT else "terminated"
-        self._stopped.set()
-
-    def _ended(self, flushing: threading.Thread) -> Ended | None:
-        if self._asked is not None or self._follow:
-            return self._asked
-        return self._hopeless(self._monitor.stats()) if flushing.is_alive() else "done"
-
-    def _hopeless(self, stats: Stats) -> Ended | None:
-        """Say what keeps failing, so that it makes no sense to go on."""
-        if (judged := _evaluated(stats)) != self._judged:
-            self._judged, self._put_off = judged, stats.spooled
+    def why(self, stats: Stats) -> str:
+        """Return "judge" or "sink"; "" while there is hope."""
+        if (evaluated := _evaluated(stats)) != self._evaluated:
+            self._evaluated, self._put_off = evaluated, stats.spooled
         if stats.spooled - self._put_off >= GIVE_UP_AFTER:
             return "judge"
         written, now = sum(sink.written for sink in stats.sinks.values()), time.monotonic()
         if written != self._written or not any(sink.waiting for sink in stats.sinks.values()):
             self._written, self._written_at = written, now
-        return "sink" if now - self._written_at > _SINK_PATIENCE else None
-
-    def _finish_what_is_in_hand(self) -> None:
-        self._monitor.pause()
-        still = 0
-        while still < 3:  # between two evaluations of a sample none is in hand
-            still = 0 if self._monitor.stats().in_hand else still + 1
-            time.sleep(_LOOK / 3)
-
-    def _why_left(self, left: "Contents", ended: Ended, stats: Stats) -> Generator[str, None, None]:
-        if ended == "judge":
-            yield f"Gave up: the judge failed {GIVE_UP_AFTER} times in a row. `ragstone doctor` tries a judge."
-        if ended in ("interrupted", "terminated"):
-            yield "Stopped: what was in hand was finished."
-        for name, sink in stats.sinks.items():
-            if sink.last_error and (sink.lost or left.records.get(name)):
-                yield f"{name}: {printable(sink.last_error)}"
-        for (name, version), n in left.metrics.items():
-            yield f"{n:,} wait to be scored by {printable(name)} (version {printable(version)})"
-        for name, n in left.records.items():
-            yield f"{n:,} outcomes wait for {printable(name)}"
-        if left.elsewhere:
-            yield f"{left.elsewhere:,} samples are in the hands of another process"
-        if left.unreadable:
-            yield f"{left.unreadable:,} samples cannot be read"
-        for place, n in stats.errors.items():
-            yield f"{place}: failed {n:,} times"
-
-    def _bar(self) -> "tqdm[Any]":
-        shown = sys.stderr.isatty()
-        total = None if self._follow else self._total
-        return tqdm(total=total, unit=" evaluations", disable=not shown, file=sys.stderr, dynamic_ncols=True)
+        return "sink" if now - self._written_at > _SINK_PATIENCE else ""
 
 
 def _evaluated(stats: Stats) -> int:
@@ -365,17 +280,50 @@ def _evaluated(stats: Stats) -> int:
 
 
 @contextmanager
-def _signals(stop: "Callable[[int, FrameType | None], None]") -> Generator[None, None, None]:
+def _signals(asked: list[str]) -> Generator[None, None, None]:
     """Have Ctrl-C and SIGTERM ask for the end; a second one ends at once."""
 
     def once(number: int, frame: "FrameType | None") -> None:
-        signal.signal(number, before[signal.Signals(number)])
-        stop(number, frame)
+        del frame
+        signal.signal(number, before[number])
+        asked.append("interrupted" if number == signal.SIGINT else "terminated")
 
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.signal(number, once) for number in numbers}
+    before: dict[int, Any] = {number: signal.signal(number, once) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _why_left(left: "Contents", ended: str, stats: Stats) -> Generator[str, None, None]:
+    if ended == "judge":
+        yield f"Gave up: the judge failed {GIVE_UP_AFTER} times in a row. `ragstone doctor` tries a judge."
+    if ended in ("interrupted", "terminated"):
+        yield "Stopped: what was in hand was finished."
+    for name, sink in stats.sinks.items():
+        if sink.last_error and (sink.lost or left.records.get(name)):
+            yield f"{name}: {printable(sink.last_error)}"
+    for (name, version), n in left.metrics.items():
+        yield f"{n:,} wait to be scored by {printable(name)} (version {printable(version)})"
+    for name, n in left.records.items():
+        yield f"{n:,} outcomes wait for {printable(name)}"
+    if left.elsewhere:
+        yield f"{left.elsewhere:,} samples are in the hands of another process"
+    if left.unreadable:
+        yield f"{left.unreadable:,} samples cannot be read"
+    for place, n in stats.errors.items():
+        yield f"{place}: failed {n:,} times"
+
+
+def _way(name: str, outbox: str, *, again: bool) -> str:
+    """Say what delivers the outcomes that wait for a sink: they go to one of its name and to no other."""
+    kind, _, place = name.partition(":")
+    if kind == "unreadable":
+        return "what waits for it cannot be read, and stays in the outbox"
+    if again:
+        return "to deliver what waits for it, run this again when it takes outcomes; no other sink gets them"
+    if kind not in ("sqlite", "sql"):
+        return "to deliver what waits for it, start the app, or name the app's monitor (--monitor MODULE:NAME)"
+    command = printable(f"ragstone worker --outbox {shlex.quote(outbox)} --db {shlex.quote(place)}", 10_000)
+    return f"to deliver what waits for it: {command}" + (" (add the password, if it has one)" if kind == "sql" else "")
