@@ -10,9 +10,11 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.output_parsers import StrOutputParser
 from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import RunnablePassthrough, RunnableSequence
 
 from ragstone import Sample
 from ragstone_langchain import MonitorHandler
@@ -113,6 +115,14 @@ def says(*texts: str | AIMessage) -> Model:
 
 def joined(documents: list[Document]) -> str:
     return "\n".join(document.page_content for document in documents)
+
+
+def rag(*steps, search=None):
+    """A chain that searches, words a prompt and takes these steps; by default a model says the answer, as text."""
+    steps = steps or (says(ANSWER), StrOutputParser())
+    return RunnableSequence(
+        {"context": (search or Searching()) | joined, "question": RunnablePassthrough()}, PROMPT, *steps
+    )
 
 
 def parts(sample: Sample) -> tuple[Any, ...]:

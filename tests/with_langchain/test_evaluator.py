@@ -1,77 +1,153 @@
-"""A metric as an evaluator: what a result holds, that it never raises, and graphs' and agents' states as they are."""
+"""A metric as an evaluator: what a result holds in every form, that it never raises, and LangSmith's runs."""
 
 import asyncio
 import copy
 import json
 import pickle
+import uuid
+from datetime import datetime, timedelta, timezone
 
+import langsmith
 import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
+from langchain_core.tracers.evaluation import EvaluatorCallbackHandler
+from langchain_core.tracers.run_collector import RunCollectorCallbackHandler
+from langsmith.evaluation import EvaluationResult, RunEvaluator
+from langsmith.schemas import Example, Run
 from pydantic import SecretStr
 
-from ragstone import AlignmentCoverage, ContextRelevancy, ResponseRelevancy, Sample
+from ragstone import AlignmentCoverage, ContextRelevancy, ResponseRelevancy
 from ragstone.testing import FakeEmbedder, FakeLLM
 from ragstone_langchain import LangChainEmbedder, LangChainLLM, RagEvaluator
 
+from ..core.judges import metrics  # noqa: TID252
 from ..support.keys import ERRORS, KEYS, OWN, leaked  # noqa: TID252
+from .monitored import Around, Searching, rag, says
 from .samples import ANSWER, FIRST, QUESTION, SECOND, VALUE, judge, relevancy
+from .test_models import SAMPLE, counted
+from .ways import ainvoke, named, sampled, stream
 
+pytestmark = [
+    pytest.mark.usefixtures("offline"),
+    pytest.mark.filterwarnings("ignore:'upload_results' parameter is in beta"),  # says langsmith of its own parameter
+    pytest.mark.filterwarnings("ignore:The `copy` method is deprecated"),  # langchain-core 1.0's tracers use it
+]
+START = datetime(2026, 1, 1, tzinfo=timezone.utc)
 DOCUMENTS = [Document(FIRST), Document(SECOND)]
 PARTS = {"inputs": QUESTION, "outputs": ANSWER, "context": DOCUMENTS}
 STATE = {"question": QUESTION, "context": DOCUMENTS, "answer": AIMessage(ANSWER)}
 
 
-def called(evaluator, **parts):
-    """Call it each way that a call is made; all ways give the same, but for the time it took."""
-    before = copy.deepcopy(parts)
-    results = [
-        evaluator(**parts),
-        asyncio.run(evaluator.acall(**parts)),
-        evaluator.as_runnable().invoke(parts),
-        asyncio.run(evaluator.as_runnable().ainvoke(parts)),
-    ]
-    assert parts == before
-    for result in results:
-        assert result == json.loads(json.dumps(result))
-        result["metadata"]["usage"]["seconds"] = 0
-    assert results[1:] == results[:-1]
-    return results[0]
+# --- every form ------------------------------------------------------------------------------------------------------
+
+INPUTS = {"question": SAMPLE.user_input}
+OUTPUTS = {"answer": SAMPLE.response, "context": [Document(text) for text in SAMPLE.retrieved_contexts]}
+STRINGS = {"prediction": SAMPLE.response, "input": SAMPLE.user_input, "contexts": OUTPUTS["context"], "tags": ["t"]}
 
 
-@pytest.mark.parametrize(
-    ("threshold", "passed", "word"), [(None, None, None), (VALUE, True, "passed"), (0.9, False, "failed")]
-)
-def test_a_score_is_passed_on_with_all_that_it_rests_on(threshold, passed, word) -> None:
-    metric = relevancy(threshold=threshold)
-    result = called(RagEvaluator(metric), **PARTS)
-    outcome = metric.score(Sample(user_input=QUESTION, retrieved_contexts=[FIRST, SECOND], response=ANSWER))
-    assert result == {
-        "key": "context_relevancy",
-        "score": VALUE,
-        "comment": outcome.reason,
-        "metadata": {
-            "metric": "context_relevancy",
-            "version": metric.version,
-            "judge": "fake",
-            "passed": passed,
-            "unscored": None,
-            "breakdown": outcome.breakdown,
-            "verdicts": [verdict.model_dump(mode="json") for verdict in outcome.verdicts],
-            "usage": outcome.usage.model_copy(update={"seconds": 0}).model_dump(mode="json"),
-        },
-    }
-    strings = RagEvaluator(metric).evaluate_strings(
-        prediction=ANSWER, input=QUESTION, callbacks=None, context=DOCUMENTS
+def classic(evaluator):
+    pytest.importorskip("langchain_classic.evaluation")
+    from ragstone_langchain.classic import RagStringEvaluator
+
+    return RagStringEvaluator(evaluator)
+
+
+def strings(result):
+    assert set(result) == {"score", "value", "reasoning", "metadata"}
+    return {"score": result["score"], "comment": result["reasoning"], "metadata": result["metadata"]}
+
+
+class Silent(langsmith.Client):
+    """Sends nothing. `aevaluate(upload_results=False)` still posts the run of an async target (langsmith 0.14)."""
+
+    def __init__(self):
+        super().__init__(api_url="http://127.0.0.1:9", api_key="none", auto_batch_tracing=False)
+
+    def create_run(self, *args, **kwargs):
+        pass
+
+    update_run = create_run
+
+
+def evaluate(target, evaluator, **inputs):
+    """Return the one result of LangSmith's evaluation; sync or async by the target."""
+    examples = [Example(id=uuid.uuid4(), inputs=inputs or {"question": QUESTION}, outputs={}, dataset_id=uuid.uuid4())]
+    settings = {"data": examples, "evaluators": [evaluator], "upload_results": False, "client": Silent()}
+
+    async def rows():
+        return [row async for row in await langsmith.aevaluate(target, **settings)]
+
+    (row,) = asyncio.run(rows()) if asyncio.iscoroutinefunction(target) else langsmith.evaluate(target, **settings)
+    return row["evaluation_results"]["results"][0].model_dump()
+
+
+async def atarget(inputs):
+    return OUTPUTS
+
+
+def run_of(run_type="chain", second=0, *, children=(), inputs=None, outputs=None):
+    """A run as LangSmith's client reads it."""
+    return Run(
+        id=uuid.uuid4(),
+        name=run_type,
+        run_type=run_type,
+        start_time=START + timedelta(seconds=second),
+        trace_id=uuid.uuid4(),
+        inputs=inputs or {},
+        outputs=outputs,
+        child_runs=list(children),
     )
-    assert set(strings) == {"score", "value", "reasoning", "metadata"}
-    assert (strings["score"], strings["value"]) == (VALUE, word)
-    nothing = RagEvaluator(metric).evaluate_strings(prediction=ANSWER, input=QUESTION)
-    assert (nothing["score"], nothing["value"]) == (None, None)
-    assert nothing["reasoning"].startswith("missing_input: retrieved_contexts: ")
+
+
+FORMS = {
+    "call": lambda ev: ev(inputs=INPUTS, outputs=OUTPUTS, reference_outputs="x", rubric="theirs"),
+    "call with texts": lambda ev: ev(
+        inputs=SAMPLE.user_input, outputs=SAMPLE.response, contexts=list(SAMPLE.retrieved_contexts)
+    ),
+    "acall": lambda ev: asyncio.run(ev.acall(inputs=INPUTS, outputs=OUTPUTS)),
+    "run": lambda ev: ev.as_run_evaluator().evaluate_run(run_of(inputs=INPUTS, outputs=OUTPUTS)).model_dump(),
+    "runnable": lambda ev: ev.as_runnable().invoke({**INPUTS, **OUTPUTS}),
+    "runnable async": lambda ev: asyncio.run(ev.as_runnable().ainvoke({**INPUTS, **OUTPUTS})),
+    "strings": lambda ev: strings(ev.evaluate_strings(**STRINGS)),
+    "strings async": lambda ev: strings(asyncio.run(ev.aevaluate_strings(**STRINGS))),
+    "classic": lambda ev: strings(classic(ev).evaluate_strings(**STRINGS)),
+    "classic async": lambda ev: strings(asyncio.run(classic(ev).aevaluate_strings(**STRINGS))),
+    "langsmith.evaluate": lambda ev: evaluate(lambda inputs: OUTPUTS, ev, **INPUTS),
+    "langsmith.evaluate, run": lambda ev: evaluate(lambda inputs: OUTPUTS, ev.as_run_evaluator(), **INPUTS),
+    "langsmith.aevaluate": lambda ev: evaluate(atarget, ev.acall, **INPUTS),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Ignoring input")
+@pytest.mark.parametrize(("form", "index"), sampled(FORMS, range(8), 1), ids=str)
+def test_every_form_gives_what_the_metric_gives(form, index) -> None:
+    metric = metrics(counted)[index]
+    outcome = metric.score(SAMPLE)
+    result = FORMS[form](RagEvaluator(metrics(counted)[index]))
+    expected = outcome.model_dump(mode="json")
+    assert (result["score"], result["comment"]) == (outcome.value, outcome.reason)
+    assert result["metadata"] | {"usage": {**result["metadata"]["usage"], "seconds": 0}} == {
+        "metric": metric.name,
+        "version": metric.version,
+        "judge": "fake",
+        "passed": outcome.passed,
+        "unscored": None,
+        "breakdown": expected["breakdown"],
+        "verdicts": expected["verdicts"],
+        "usage": {**expected["usage"], "seconds": 0},
+    }
+    assert json.loads(json.dumps(result["metadata"])) == result["metadata"]
+
+
+@pytest.mark.parametrize(("threshold", "passed", "word"), [(VALUE, True, "passed"), (0.9, False, "failed")])
+def test_a_threshold_says_what_has_passed(threshold, passed, word) -> None:
+    evaluator = RagEvaluator(relevancy(threshold=threshold))
+    assert evaluator(**PARTS)["metadata"]["passed"] is passed
+    assert evaluator.evaluate_strings(prediction=ANSWER, input=QUESTION, context=DOCUMENTS)["value"] == word
 
 
 UNSCORED = {
@@ -86,11 +162,13 @@ UNSCORED = {
 @pytest.mark.parametrize("reason", UNSCORED)
 def test_what_cannot_be_scored_has_no_score_and_says_why(reason) -> None:
     llm, parts = UNSCORED[reason]
-    result = called(RagEvaluator(ContextRelevancy(llm=llm, threshold=0.5)), **{**PARTS, **parts})
-    assert result["comment"].startswith(f"{reason}: ")
-    metadata = result["metadata"]
-    assert (result["score"], metadata["passed"], metadata["unscored"]) == (None, None, reason)
-    assert (metadata["breakdown"], metadata["verdicts"]) == ({}, [])
+    evaluator = RagEvaluator(ContextRelevancy(llm=llm, threshold=0.5))
+    results = [evaluator(**{**PARTS, **parts}), asyncio.run(evaluator.acall(**{**PARTS, **parts}))]
+    for result in results:
+        assert result["comment"].startswith(f"{reason}: ")
+        metadata = result["metadata"]
+        assert (result["score"], metadata["passed"], metadata["unscored"]) == (None, None, reason)
+        assert (metadata["breakdown"], metadata["verdicts"]) == ({}, [])
 
 
 def test_what_was_spent_before_the_judge_failed_is_known_and_what_is_no_exception_is_not_swallowed() -> None:
@@ -113,6 +191,8 @@ def test_what_was_spent_before_the_judge_failed_is_known_and_what_is_no_exceptio
         ({"fields": "response"}, "fields: is str; pass a mapping"),
         ({"retriever_tools": "search"}, r"retriever_tools: is one text; pass the names as \['search'\]"),
         ({"metric": ContextRelevancy}, "metric: is the class ContextRelevancy; pass a metric"),
+        ({"metric": "relevancy", "llm": judge()}, "there is no metric 'relevancy'; there are "),
+        ({"metric": "context_relevancy"}, "llm: is None"),
     ],
 )
 def test_what_no_sample_can_come_of_is_refused_at_once(options, said) -> None:
@@ -126,24 +206,14 @@ def test_a_metric_by_name_is_judged_by_a_langchain_model() -> None:
     relevancy = RagEvaluator("response_relevancy", llm=model, embedder=DeterministicFakeEmbedding(size=4))
     assert isinstance(relevancy.metric.judge_embedder, LangChainEmbedder)
     assert RagEvaluator("context_relevancy", llm=judge())(**PARTS)["score"] == VALUE
-    with pytest.raises(ValueError, match="there is no metric 'relevancy'; there are "):
-        RagEvaluator("relevancy", llm=model)
-    with pytest.raises(TypeError, match="llm: is None"):
-        RagEvaluator("context_relevancy")
 
 
 def test_the_options_reach_the_reading() -> None:
     state = {"q": QUESTION, "found": DOCUMENTS, "n": 1}
     evaluator = RagEvaluator(relevancy(), fields={"user_input": "q", "retrieved_contexts": "found"})
-    assert called(evaluator, outputs=state)["score"] == VALUE
-    raising = called(RagEvaluator(relevancy(), fields=lambda **_: 1 / 0), outputs=state)
-    assert raising["comment"] == "missing_input: fields: the function raised ZeroDivisionError: division by zero"
+    assert evaluator(outputs=state)["score"] == VALUE
     messages = [("user", QUESTION), {"role": "tool", "name": "search", "content": FIRST}, ("ai", ANSWER)]
-    assert called(RagEvaluator(relevancy(), retriever_tools=["search"]), outputs=messages)["score"] == 0.5
-
-
-def test_what_else_it_is_called_with_is_not_read_but_a_reference_where_fields_says_so() -> None:
-    assert RagEvaluator(relevancy())(**PARTS, reference_outputs="x", rubric="theirs")["score"] == VALUE
+    assert RagEvaluator(relevancy(), retriever_tools=["search"])(outputs=messages)["score"] == 0.5
     evaluator = RagEvaluator(
         AlignmentCoverage(llm=judge()),
         fields=lambda outputs, reference_outputs, **_: {"user_input": reference_outputs, "response": outputs},
@@ -164,18 +234,19 @@ STATES = {
 def test_a_step_of_a_chain_takes_the_state_or_the_calls_keywords() -> None:
     step = RagEvaluator(relevancy()).as_runnable()
     for form, state in STATES.items():
+        before = copy.deepcopy(state)
         results = [step.invoke(state), asyncio.run(step.ainvoke(state)), *step.batch([state, state])]
         assert [result["score"] for result in results] == [VALUE] * 4, form
+        assert state == before
     chain = RunnableLambda(lambda _: STATE) | RunnablePassthrough.assign(relevancy=step)
     assert chain.invoke("x").pop("relevancy")["score"] == VALUE
 
 
 def test_the_step_and_the_evaluator_can_be_pickled_also_after_use() -> None:
     evaluator = RagEvaluator(ContextRelevancy(llm=LangChainLLM(FakeListChatModel(responses=['{"ids": [1]}']))))
-    state = {"question": "Who?", "answer": "Jane.", "context": "Jane wrote it."}
-    assert evaluator(outputs=state)["score"] == 1.0
-    assert pickle.loads(pickle.dumps(evaluator))(outputs=state)["score"] == 1.0
-    assert pickle.loads(pickle.dumps(evaluator.as_runnable())).invoke(state)["score"] == 1.0
+    assert evaluator(outputs=STATE)["score"] == VALUE
+    assert pickle.loads(pickle.dumps(evaluator))(outputs=STATE)["score"] == VALUE
+    assert pickle.loads(pickle.dumps(evaluator.as_runnable())).invoke(STATE)["score"] == VALUE
 
 
 def test_what_an_app_returns_when_it_fails_is_no_answer() -> None:
@@ -183,17 +254,6 @@ def test_what_an_app_returns_when_it_fails_is_no_answer() -> None:
     for outputs in ({"error": "rate limited"}, {"status": "ok"}, {"thread_id": "u-42"}):
         result = evaluator(inputs="Who?", outputs=outputs)
         assert result["comment"].startswith("missing_input: response: is not in outputs")
-
-
-def test_a_lone_text_is_the_question_only_where_there_is_no_other() -> None:
-    for inputs, outputs in (
-        ({"language": "en"}, {"messages": [("user", QUESTION), ("ai", "A.")]}),
-        ({"tenant": "u-42"}, {"question": QUESTION, "answer": "A."}),
-        ({"anything": QUESTION}, "A."),
-    ):
-        evaluator = RagEvaluator(relevancy())
-        evaluator(inputs=inputs, outputs=outputs, context=["It is A."])
-        assert QUESTION in evaluator.metric.llm.requests[0].user
 
 
 def test_an_object_that_fails_when_it_is_looked_into_is_a_comment() -> None:
@@ -221,3 +281,112 @@ def test_no_key_is_in_a_result():
         result = RagEvaluator(ContextRelevancy(llm=LangChainLLM(model)))(**PARTS)
         assert "[hidden]" in result["comment"]
         assert leaked(json.dumps(result)) == []
+
+
+# --- LangSmith's runs, LangChain's handlers, StringEvaluators --------------------------------------------------------
+
+
+def test_in_langsmith_what_cannot_be_scored_has_no_score() -> None:
+    def broken(inputs):
+        raise OSError("down")
+
+    for reply, app, comment in (
+        (OSError("gone"), lambda inputs: OUTPUTS, "judge_error: OSError: gone"),
+        ({"ids": [1]}, broken, "missing_input: retrieved_contexts: "),
+    ):
+        evaluator = RagEvaluator(ContextRelevancy(llm=FakeLLM(lambda request, reply=reply: reply)))
+        for form in (evaluator, evaluator.as_run_evaluator()):
+            result = evaluate(app, form)
+            assert result["score"] is None
+            assert result["comment"].startswith(comment)
+
+
+def test_a_traced_retriever_of_the_app_is_found_in_its_run() -> None:
+    @langsmith.traceable(run_type="retriever")
+    def find(question):
+        return [{"page_content": FIRST, "metadata": {}, "type": "Document"}, {"page_content": SECOND}]
+
+    def app(inputs):
+        return find(inputs["question"]) and ANSWER
+
+    assert evaluate(app, RagEvaluator(relevancy()).as_run_evaluator())["score"] == VALUE
+
+
+def search(*texts, second=0, children=()):
+    documents = [{"page_content": text, "metadata": {}, "type": "Document"} for text in texts]
+    return run_of("retriever", second, inputs={"query": "q"}, outputs={"documents": documents}, children=children)
+
+
+def whole(children=(), **outputs):
+    return run_of(inputs={"input": QUESTION}, outputs={"output": ANSWER, **outputs}, children=children)
+
+
+def evaluated(run, evaluator=None, example=None):
+    """Evaluate a run both ways; they give the same and change nothing."""
+    evaluator = (evaluator or RagEvaluator(relevancy(), key="padding")).as_run_evaluator()
+    assert isinstance(evaluator, RunEvaluator)
+    before = copy.deepcopy(run)
+    results = [evaluator.evaluate_run(run, example), asyncio.run(evaluator.aevaluate_run(run, example))]
+    assert run == before
+    for result in results:
+        assert isinstance(result, EvaluationResult)
+        result.metadata["usage"]["seconds"] = 0
+    assert results[0] == results[1]
+    assert [results[0].key] == evaluator.feedback_keys
+    return results[0]
+
+
+def test_only_the_outermost_retrievers_count_in_the_order_of_their_start() -> None:
+    ensemble = search("both 1", "both 2", second=5, children=[search("part", second=6), run_of(second=7)])
+    first = run_of(second=1, children=[search("first", second=2)])
+    tool = run_of("tool", 8, children=[search("both 1", "last", second=9)])
+    root, got = whole([tool, ensemble, run_of("retriever", 3), first]), []
+    evaluated(root, RagEvaluator(relevancy(), fields=lambda context, **_: got.append(context) or {}))
+    assert got == [["first", "both 1", "both 2", "last"]] * 2, "each text once"
+
+
+def test_a_run_s_contexts() -> None:
+    traced = run_of("retriever", outputs={"output": [{"page_content": FIRST}, SECOND]})
+    textless = run_of("retriever", 1, outputs={"output": [{"text": "x"}]})
+    for run, comment in (
+        (whole([search(SECOND)], context=[FIRST]), "1 of 2 sentences in 1 of 1 contexts"),
+        (whole().model_copy(update={"child_runs": None}), "missing_input: retrieved_contexts: is not in context"),
+        (whole([search()]), "empty_input: retrieved_contexts: "),
+        (whole([traced]), "1 of 4 sentences in 1 of 2 contexts"),
+        (whole([search(FIRST), textless]), "missing_input: retrieved_contexts: retriever run 2['output'][0] is dict"),
+    ):
+        assert evaluated(run).comment.startswith(comment)
+    example = Example(id=uuid.uuid4(), inputs={}, outputs={"context": [FIRST]}, dataset_id=uuid.uuid4())
+    by_reference = RagEvaluator(relevancy(), fields={"retrieved_contexts": "context"})
+    assert evaluated(whole(), by_reference, example).score == 0.5, "an example's outputs are the reference"
+
+
+class Feedback:
+    """LangSmith's client, as far as LangChain's handler uses it."""
+
+    def __init__(self):
+        self.received = []
+
+    def create_feedback(self, run_id, key, *, score=None, comment=None, **more):
+        self.received.append((key, score, comment[:35]))
+
+
+@pytest.mark.parametrize("way", [ainvoke, stream], ids=named)
+def test_langchains_handlers_score_a_live_chain(way) -> None:
+    retriever = Around(inner=[Searching(texts=(FIRST, SECOND)), Searching(texts=("Not chosen. At all.",))], keep=2)
+    evaluator = RagEvaluator(relevancy()).as_run_evaluator()
+    client, collected = Feedback(), RunCollectorCallbackHandler()
+    handler = EvaluatorCallbackHandler([evaluator], client=client, max_concurrency=0)
+    way(rag(says(ANSWER), search=retriever), QUESTION, {"callbacks": [handler, collected]})
+    assert client.received == [("context_relevancy", VALUE, "1 of 4 sentences in 1 of 2 contexts")]
+    (run,) = collected.traced_runs
+    assert evaluator.evaluate_run(run).score == VALUE
+
+
+def test_it_is_a_string_evaluator_with_langchain_s_own_checks() -> None:
+    schema = pytest.importorskip("langchain_classic.evaluation")
+    evaluator = classic(RagEvaluator(relevancy(), key="padding"))
+    assert isinstance(evaluator, schema.StringEvaluator)
+    assert evaluator.evaluation_name == "padding"
+    with pytest.raises(ValueError, match="requires an input string"):
+        evaluator.evaluate_strings(prediction=ANSWER, contexts=[FIRST])

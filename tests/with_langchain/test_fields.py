@@ -293,6 +293,15 @@ def test_a_function_says_what_the_fields_are():
     assert found.retrieved_contexts == (FIRST, SECOND), "what the retrievers found is its context"
 
 
+def test_a_lone_text_is_the_question_only_where_there_is_no_other():
+    for inputs, outputs in (
+        ({"language": "en"}, {"messages": [("user", QUESTION), ("ai", ANSWER)]}),
+        ({"tenant": "u-42"}, {"question": QUESTION, "answer": ANSWER}),
+        ({"anything": QUESTION}, ANSWER),
+    ):
+        assert read(inputs, outputs, context=DOCUMENTS) == WHOLE
+
+
 def test_nesting_without_end_ends_and_a_field_that_nobody_needs_may_be_anything():
     assert read(b"x", 7, context=1j, metric=NeedsNothing) == Sample()
     loop = {}

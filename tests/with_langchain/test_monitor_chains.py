@@ -11,8 +11,7 @@ import pytest
 from langchain_core.callbacks import dispatch_custom_event
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage
-from langchain_core.output_parsers import StrOutputParser
-from langchain_core.runnables import RunnableLambda, RunnablePassthrough, RunnableSequence
+from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 
 from ragstone_langchain import MonitorHandler
 
@@ -20,7 +19,6 @@ from .monitored import (
     ANSWER,
     FIRST,
     FOUND,
-    PROMPT,
     QUESTION,
     SECOND,
     THIRD,
@@ -28,21 +26,14 @@ from .monitored import (
     Around,
     Noting,
     Searching,
-    joined,
     parts,
+    rag,
     sample_of,
     says,
 )
 from .ways import abatch, ainvoke, astream, astream_events, batch, invoke, named, sampled, stream
 
 pytestmark = pytest.mark.usefixtures("offline")
-
-
-def rag(*steps, search=None, question=None):
-    """A chain that searches, words a prompt and takes these steps; by default a model says the answer, as text."""
-    found = (search or Searching()) | joined
-    steps = steps or (says(ANSWER), StrOutputParser())
-    return RunnableSequence({"context": found, "question": question or RunnablePassthrough()}, PROMPT, *steps)
 
 
 CITES = AIMessage(ANSWER, tool_calls=[{"name": "Cited", "args": {"ids": [1]}, "id": "1"}])
@@ -127,17 +118,6 @@ def test_every_shape_in_several_ways(shape, way) -> None:
     sample = sample_of(make(), *asked, way=way)
     assert (parts(sample), sample.metadata.get("error")) == (expected, None)
     assert {type(text) for text in (sample.user_input, sample.response)} == {str}
-
-
-def test_direct_calls_of_models_retrievers_prompts_and_parsers_are_no_samples() -> None:
-    monitor = Noting()
-    config = {"callbacks": [MonitorHandler(monitor)]}
-    list(says(ANSWER).stream(QUESTION, config))
-    Searching().invoke(QUESTION, config)
-    PROMPT.invoke({"context": "", "question": ""}, config)
-    StrOutputParser().invoke(AIMessage("x"), config)
-    assert (monitor.samples, dict(monitor.skipped), monitor.errors) == ([], {}, [])
-    assert len(config["callbacks"][0]._recorder.runs) == 0
 
 
 def test_threads_tasks_and_batches_share_one_handler_and_nothing_is_mixed_up() -> None:

@@ -15,7 +15,7 @@ from langchain_core.callbacks import CallbackManager
 from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.output_parsers import StrOutputParser
-from langchain_core.runnables import RunnableConfig, RunnableLambda, RunnablePassthrough
+from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langchain_core.tracers.context import _configure_hooks
 from numpy import zeros
 
@@ -24,17 +24,25 @@ from ragstone.monitor import run_tree
 from ragstone_langchain import LangChainLLM, MonitorHandler
 
 from ..support.waiting import soon  # noqa: TID252
-from .monitored import ANSWER, FIRST, FOUND, PROMPT, QUESTION, WHOLE, Noting, Searching, joined, parts, says
+from .monitored import ANSWER, FIRST, FOUND, PROMPT, QUESTION, WHOLE, Noting, Searching, parts, rag, says
 from .ways import ainvoke, named, stream
 
 pytestmark = pytest.mark.usefixtures("offline")
-RAG = {"context": Searching() | joined, "question": RunnablePassthrough()} | PROMPT | says(ANSWER) | StrOutputParser()
+RAG = rag()
 WORD = LLMRequest("demo.ask", "", "Is it?", {}, choices=("yes", "no"))
 
 
 @pytest.fixture
 def monitor():
     return Noting()
+
+
+@pytest.fixture
+def handler(monitor):
+    """A handler, of which nothing is open in the end."""
+    handler = MonitorHandler(monitor)
+    yield handler
+    assert len(handler._recorder.runs) == 0
 
 
 def heard(monitor, **options):
@@ -45,24 +53,40 @@ def noted(monitor):
     return [parts(sample) for sample in monitor.samples], dict(monitor.skipped), monitor.errors
 
 
-def test_a_stream_that_is_closed_early_is_abandoned_and_one_that_breaks_a_failed_run(monitor) -> None:
-    handler = MonitorHandler(monitor)
+def failing(error):
+    """A step that fails, behind a search."""
+
+    def fail(_):
+        raise error
+
+    return rag(RunnableLambda(fail))
+
+
+def begun(handler, inputs=QUESTION):
+    """Begin a chain as LangChain does; the test ends it."""
+    return CallbackManager(handlers=[handler], inheritable_handlers=[handler]).on_chain_start({}, inputs)
+
+
+def searched(run, texts=()):
+    run.get_child().on_retriever_start({}, "x").on_retriever_end([Document(text) for text in texts])
+
+
+def test_a_stream_that_is_closed_early_is_abandoned_and_one_that_breaks_a_failed_run(monitor, handler) -> None:
     stream = RAG.stream(QUESTION, {"callbacks": [handler]})
     next(stream)
-    stream.close()
+    with handler._recorder.runs._lock:  # the garbage collector may close it while this very handler is at work
+        stream.close()
     assert noted(monitor) == ([], {"abandoned": 1}, [])
     stream = RAG.stream(QUESTION, {"callbacks": [handler]})
     next(stream)
     with pytest.raises(ConnectionError):
         stream.throw(ConnectionError("the client has gone"))
     assert monitor.samples[0].metadata["error"] == "ConnectionError: the client has gone"
-    assert (monitor.samples[0].response, len(handler._recorder.runs)) == (None, 0)
+    assert monitor.samples[0].response is None
 
 
 @pytest.mark.parametrize("close", [True, False])
-def test_an_async_stream_that_is_closed_early_is_cancelled(monitor, close) -> None:
-    handler = MonitorHandler(monitor)
-
+def test_an_async_stream_that_is_closed_early_is_cancelled(monitor, handler, close) -> None:
     async def read():
         stream = RAG.astream(QUESTION, {"callbacks": [handler]})
         await stream.__anext__()
@@ -74,7 +98,6 @@ def test_an_async_stream_that_is_closed_early_is_cancelled(monitor, close) -> No
 
     asyncio.run(read())
     assert noted(monitor) == ([], {"cancelled": 1}, [])
-    assert len(handler._recorder.runs) == 0
 
 
 def test_what_ends_the_process_goes_through_and_is_no_sample(monitor) -> None:
@@ -84,32 +107,24 @@ def test_what_ends_the_process_goes_through_and_is_no_sample(monitor) -> None:
     assert noted(monitor) == ([], {"cancelled": 3}, [])
 
 
-def failing(error):
-    """A step that fails, behind a search."""
-
-    def fail(_):
-        raise error
-
-    return {"context": Searching() | joined, "question": RunnablePassthrough()} | PROMPT | RunnableLambda(fail)
-
-
 @pytest.mark.parametrize("way", [ainvoke, stream], ids=named)
-def test_a_run_that_fails_is_a_sample_with_what_it_had(monitor, way) -> None:
-    with pytest.raises(ValueError, match="xxx"):
-        way(failing(ValueError("x" * 300)), QUESTION, heard(monitor))
-    assert parts(monitor.only) == (QUESTION, FOUND, None)
-    assert monitor.only.metadata["error"] == "ValueError: " + "x" * 200
-
-
-class Broken(Noting):
-    def submit(self, sample):
-        raise RuntimeError("broken")
-
-    def skip(self, reason):
-        raise RuntimeError("broken")
+def test_a_run_that_fails_is_a_sample_with_what_it_had(monitor, handler, way) -> None:
+    chain = failing(ValueError("x" * 300))
+    for runnable, asked, had in ((chain, QUESTION, (QUESTION, FOUND, None)), (chain.last, 7, (None, (), None))):
+        with pytest.raises(ValueError, match="xxx"):
+            way(runnable, asked, {"callbacks": [handler]})
+        sample = monitor.samples.pop()
+        assert (parts(sample), sample.metadata["error"]) == (had, "ValueError: " + "x" * 200)
+    assert noted(monitor) == ([], {}, [])
 
 
 def test_an_error_of_the_monitor_s_never_reaches_the_app(caplog) -> None:
+    class Broken(Noting):
+        def submit(self, sample):
+            raise RuntimeError("broken")
+
+        skip = submit
+
     monitor = Broken()
     with caplog.at_level(logging.WARNING):
         assert RAG.invoke(QUESTION, heard(monitor)) == ANSWER
@@ -146,39 +161,29 @@ class Hostile:
 
 
 @pytest.mark.parametrize("where", ["inputs", "outputs", "metadata"])
-def test_objects_that_fail_when_they_are_looked_into(monitor, where) -> None:
+def test_objects_that_fail_when_they_are_looked_into(monitor, handler, where) -> None:
     hostile = Hostile()
-    config = heard(monitor) | ({"metadata": {"hostile": hostile}} if where == "metadata" else {})
     asked = {"question": hostile, "x": hostile} if where == "inputs" else QUESTION
     returned = {"answer": hostile, "context": [hostile]} if where == "outputs" else ANSWER
+    config = {"callbacks": [handler], "metadata": {"hostile": hostile} if where == "metadata" else {}}
     assert RunnableLambda(lambda _: returned).invoke(asked, config) is returned
     assert len(monitor.samples) + len(monitor.errors) + monitor.skipped.total() >= 1
-    assert len(config["callbacks"][0]._recorder.runs) == 0
 
 
 @pytest.mark.parametrize(
-    ("asked", "answered", "sample"),
+    ("asked", "answered", "samples"),
     [
-        (zeros(3), ANSWER, (None, (), ANSWER)),
-        ({"question": ""}, ANSWER, ("", (), ANSWER)),
-        (QUESTION, None, (QUESTION, (), None)),
-        ("NUL \x00", "half \ud83d", ("NUL \x00", (), "half \ufffd")),
+        (zeros(3), ANSWER, [(None, (), ANSWER)]),
+        ({"question": ""}, ANSWER, [("", (), ANSWER)]),
+        (QUESTION, None, [(QUESTION, (), None)]),
+        ("NUL \x00", "half \ud83d", [("NUL \x00", (), "half \ufffd")]),
+        (7, 8, []),
     ],
-    ids=["an array", "an empty question", "no answer", "what no encoding can carry"],
+    ids=["an array", "an empty question", "no answer", "what no encoding can carry", "nothing is found"],
 )
-def test_odd_inputs_and_outputs(monitor, asked, answered, sample) -> None:
+def test_odd_inputs_and_outputs(monitor, asked, answered, samples) -> None:
     RunnableLambda(lambda _: answered).invoke(asked, heard(monitor))
-    assert parts(monitor.only) == sample
-
-
-def test_a_run_in_which_nothing_is_found_and_a_retriever_that_returns_no_documents(monitor) -> None:
-    RunnableLambda(lambda number: number + 1).invoke(7, heard(monitor))
-    assert noted(monitor) == ([], {"nothing_found": 1}, [])
-    root = manager_of(MonitorHandler(monitor)).on_chain_start({}, QUESTION)
-    root.get_child().on_retriever_start({}, "x").on_retriever_end([7])
-    root.on_chain_end(ANSWER)
-    assert [parts(sample) for sample in monitor.samples] == [(QUESTION, (), ANSWER)]
-    assert [str(error) for error in monitor.errors] == ["a retriever's result[0] is int, not text or a Document"]
+    assert noted(monitor) == (samples, {} if samples else {"nothing_found": 1}, [])
 
 
 def test_extract_gets_inputs_outputs_and_texts_and_says_what_the_sample_is(monitor) -> None:
@@ -219,12 +224,10 @@ def test_where_chooses_the_topmost_run_for_which_it_says_yes(monitor) -> None:
 
     inner = RAG.with_config(run_name="my_rag", tags=["rag"])
     app = RunnableLambda(lambda text: text.strip()) | inner | RunnableLambda(lambda text: {"html": f"<p>{text}</p>"})
-    config = {**heard(monitor, where=where), "run_name": "app", "metadata": {"user": "7"}}
-    app.invoke(f" {QUESTION} ", config)
+    app.invoke(f" {QUESTION} ", {**heard(monitor, where=where), "run_name": "app", "metadata": {"user": "7"}})
     assert parts(monitor.only) == WHOLE
     assert (monitor.only.metadata["name"], monitor.only.metadata["user"]) == ("my_rag", "7")
     assert len(asked) == 4, "nothing inside of what was chosen is asked about"
-    assert len(config["callbacks"][0]._recorder.runs) == 0
 
 
 @pytest.mark.parametrize("option", ["extract", "where", "monitor", "retriever_tools"])
@@ -233,9 +236,19 @@ def test_what_it_does_not_take(option) -> None:
         MonitorHandler(**{"monitor": Noting(), option: "search"})
 
 
-def test_attached_inside_of_a_run_several_times_and_everywhere_on_every_thread_until_that_ends(monitor) -> None:
+def test_direct_calls_of_models_retrievers_prompts_and_parsers_are_no_samples(monitor, handler) -> None:
+    config = {"callbacks": [handler]}
+    list(says(ANSWER).stream(QUESTION, config))
+    Searching().invoke(QUESTION, config)
+    PROMPT.invoke({"context": "", "question": ""}, config)
+    StrOutputParser().invoke(ANSWER, config)
+    assert noted(monitor) == ([], {}, [])
+
+
+def test_attached_inside_of_a_run_several_times_and_everywhere_on_every_thread_until_that_ends(
+    monitor, handler
+) -> None:
     before = len(_configure_hooks)
-    handler = MonitorHandler(monitor)
     (RunnableLambda(lambda text: text) | RAG.with_config(callbacks=[handler])).invoke(QUESTION)
     with handler.everywhere():
         with handler.everywhere():
@@ -256,7 +269,7 @@ class Picklable:
 
 def test_a_pickled_handler_keeps_its_options_and_drops_what_is_open_and_a_copied_one_is_the_same() -> None:
     handler = MonitorHandler(Picklable(), retriever_tools=["search"])
-    manager_of(handler).on_chain_start({}, QUESTION)
+    begun(handler)
     assert copy.deepcopy({"callbacks": [handler]})["callbacks"][0] is handler
     again = pickle.loads(pickle.dumps(handler))
     assert (len(handler._recorder.runs), len(again._recorder.runs)) == (1, 0)
@@ -265,9 +278,8 @@ def test_a_pickled_handler_keeps_its_options_and_drops_what_is_open_and_a_copied
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # that forking with threads may hang is what is tested
-def test_a_fork_while_another_thread_is_inside(monitor) -> None:
-    handler = MonitorHandler(monitor)
-    manager_of(handler).on_chain_start({}, QUESTION)
+def test_a_fork_while_another_thread_is_inside(monitor, handler) -> None:
+    run = begun(handler)
     held, done = threading.Event(), threading.Event()
 
     def hold():
@@ -289,21 +301,11 @@ def test_a_fork_while_another_thread_is_inside(monitor) -> None:
     done.set()
     thread.join()
     assert (os.waitstatus_to_exitcode(status), len(handler._recorder.runs)) == (0, 1)
-
-
-def test_the_lock_may_be_taken_again_by_whoever_holds_it(monitor) -> None:
-    """The garbage collector may close an abandoned stream while this very handler is at work."""
-    handler = MonitorHandler(monitor)
-    stream = RAG.stream(QUESTION, {"callbacks": [handler]})
-    next(stream)
-    with handler._recorder.runs._lock:
-        stream.close()
-    assert noted(monitor) == ([], {"abandoned": 1}, [])
+    run.on_chain_end(ANSWER)
 
 
 @pytest.mark.parametrize("trace", [False, True])
-def test_a_judge_is_never_a_sample(monitor, trace) -> None:
-    handler = MonitorHandler(monitor)
+def test_a_judge_is_never_a_sample(monitor, handler, trace) -> None:
     judge = LangChainLLM(FakeListChatModel(responses=["yes"], callbacks=[handler]).with_retry(), trace=trace)
 
     def ask(text):
@@ -321,34 +323,26 @@ def test_a_judge_is_never_a_sample(monitor, trace) -> None:
         asyncio.run(RunnableLambda(ask, aask).ainvoke(QUESTION))
         RunnableLambda(lambda _: chain.invoke("judge this") and ANSWER).invoke(QUESTION)
     assert noted(monitor) == ([(QUESTION, (), ANSWER)] * 3, {}, [])
-    assert len(handler._recorder.runs) == 0
 
 
-def manager_of(handler):
-    return CallbackManager(handlers=[handler], inheritable_handlers=[handler])
-
-
-def begun(handler, count=1):
-    """Begin runs that never end, each with a step and a search in it."""
-    manager = manager_of(handler)
-    for i in range(count):
-        root = manager.on_chain_start({}, {"question": f"{QUESTION} {i}" + "x" * 1000})
-        step = root.get_child().on_chain_start({}, "x")
-        found = step.get_child().on_retriever_start({}, "x")
-        found.on_retriever_end([])
-    return root
+# --- events as LangChain sends them, in an order that no chain makes on demand ---------------------------------------
 
 
 def test_memory_is_flat_over_runs_that_never_end(monitor, monkeypatch) -> None:
     monkeypatch.setattr(run_tree, "MOST_OPEN", 300)
     monkeypatch.setattr(run_tree, "_REMEMBERED", 1_200)
     handler = MonitorHandler(monitor)
+
+    def begin(count):
+        for i in range(count):
+            searched(begun(handler, {"question": f"{QUESTION} {i}" + "x" * 1000}).get_child().on_chain_start({}, "x"))
+
     peaks = []
-    begun(handler, 1_000)  # so that what ended lately is known of as many as ever
+    begin(1_000)  # so that what ended lately is known of as many as ever
     tracemalloc.start()
     try:
         for _ in range(2):
-            begun(handler, 2_000)
+            begin(2_000)
             peaks.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.reset_peak()
     finally:
@@ -359,13 +353,14 @@ def test_memory_is_flat_over_runs_that_never_end(monitor, monkeypatch) -> None:
     assert [parts(sample) for sample in monitor.samples] == [WHOLE]
 
 
-def test_a_run_without_any_event_for_an_hour_is_given_up_and_its_late_end_is_nothing(monitor, monkeypatch) -> None:
+def test_a_run_without_any_event_for_an_hour_is_given_up_and_its_late_end_is_nothing(
+    monitor, handler, monkeypatch
+) -> None:
     now = [1000.0]
     monkeypatch.setattr(run_tree.time, "monotonic", lambda: now[0])
-    handler = MonitorHandler(monitor)
     late = begun(handler)
     now[0] += run_tree.TTL - 1
-    fresh = manager_of(handler).on_chain_start({}, QUESTION)
+    fresh = begun(handler)
     assert dict(monitor.skipped) == {}
     now[0] += 2
     begun(handler).on_chain_error(ValueError("x"))
@@ -374,57 +369,46 @@ def test_a_run_without_any_event_for_an_hour_is_given_up_and_its_late_end_is_not
     late.on_chain_end("late")
     fresh.on_chain_end(ANSWER)
     assert [parts(sample)[2] for sample in monitor.samples] == [None, ANSWER]
-    assert len(handler._recorder.runs) == 0
 
 
-def test_a_loop_of_the_app_s_that_searches_for_ever_is_given_up(monitor) -> None:
-    handler = MonitorHandler(monitor)
-    root = manager_of(handler).on_chain_start({}, QUESTION)
+def test_a_loop_of_the_app_s_that_searches_for_ever_is_given_up(monitor, handler) -> None:
+    root = begun(handler)
     for _ in range(run_tree.MOST_COLLECTED + 10):
-        root.get_child().on_retriever_start({}, "x").on_retriever_end([])
-    assert dict(monitor.skipped) == {"never_ended": 1}
+        searched(root)
     root.on_chain_end(ANSWER)
-    assert monitor.samples == []
-    assert len(handler._recorder.runs) == 0
+    assert noted(monitor) == ([], {"never_ended": 1}, [])
 
 
-def test_what_starts_late_is_part_of_a_run_that_is_open_and_else_of_none(monitor) -> None:
-    handler = MonitorHandler(monitor)
-    root = manager_of(handler).on_chain_start({}, QUESTION)
+def test_what_starts_late_is_part_of_a_run_that_is_open_and_else_of_none(monitor, handler) -> None:
+    root = begun(handler)
     step = root.get_child().on_chain_start({}, "x")
     step.on_chain_end("x")
-    step.get_child().on_retriever_start({}, "x").on_retriever_end(Searching().invoke("x"))  # of a task that goes on
+    searched(step, FOUND)  # by a task that goes on
     root.on_chain_end(ANSWER)
     for parent in (root, step):
         parent.get_child().on_chain_start({}, "late question").on_chain_end("late")
     assert parts(monitor.only) == WHOLE
-    root = manager_of(handler).on_chain_start({}, QUESTION)
+    root = begun(handler)
     step = root.get_child().on_chain_start({}, "x")
     root.on_chain_end(ANSWER)
     step.on_chain_end("x")
     assert noted(monitor) == ([WHOLE], {"abandoned": 1}, []), "a run with parts still at work is not complete"
-    assert len(handler._recorder.runs) == 0
 
 
-def test_ends_of_runs_that_began_before_the_handler_was_there(monitor) -> None:
-    handler, error = MonitorHandler(monitor), ValueError("x")
+def test_ends_of_runs_that_began_before_the_handler_was_there(monitor, handler) -> None:
     for what, value in [("chain", ANSWER), ("retriever", []), ("tool", "x"), ("llm", None)]:
         getattr(handler, f"on_{what}_end")(value, run_id=uuid.uuid4())
-        getattr(handler, f"on_{what}_error")(error, run_id=uuid.uuid4())
+        getattr(handler, f"on_{what}_error")(ValueError("x"), run_id=uuid.uuid4())
     handler.on_custom_event("ragstone.contexts", [FIRST], run_id=uuid.uuid4())
     assert noted(monitor) == ([], {}, [])
 
 
-def test_a_run_that_fails_is_a_sample_also_where_nothing_is_in_it(monitor) -> None:
-    with pytest.raises(ValueError, match="down"):
-        failing(ValueError("down")).last.invoke(7, heard(monitor))
-    assert (parts(monitor.only), monitor.only.metadata["error"]) == ((None, (), None), "ValueError: down")
-
-
-def test_documents_of_a_tool_that_a_retriever_calls_count_as_the_retriever_s_alone(monitor) -> None:
-    root = manager_of(MonitorHandler(monitor)).on_chain_start({}, QUESTION)
+def test_what_a_retriever_returns_that_is_no_document_and_what_its_own_tools_return(monitor, handler) -> None:
+    root = begun(handler)
+    root.get_child().on_retriever_start({}, "x").on_retriever_end([7])
     search = root.get_child().on_retriever_start({}, "x")
     search.get_child().on_tool_start({"name": "index"}, "x").on_tool_end([Document(FIRST), Document("Another one.")])
     search.on_retriever_end([Document(FIRST)])
     root.on_chain_end(ANSWER)
-    assert parts(monitor.only) == (QUESTION, (FIRST,), ANSWER)
+    assert [parts(sample) for sample in monitor.samples] == [(QUESTION, (FIRST,), ANSWER)]
+    assert [str(error) for error in monitor.errors] == ["a retriever's result[0] is int, not text or a Document"]
