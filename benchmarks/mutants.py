@@ -333,7 +333,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
     ("integrations/ragstone_langchain/tracing.py", "with_langchain/test_tracing.py"): [
         ("langchain_stream", 'tags=[JUDGE_TAG, "nostream"]', "tags=[JUDGE_TAG]"),
         ("langchain_trace", "    if not trace:", "    if trace:"),
-        ("langchain_hooks", "variable.set(_SILENT)", "variable.get()"),
+        ("langchain_hooks", "context.run(variable.set, _SILENT)", "context.run(variable.get)"),
         ("langchain_callbacks", 'if name == "callbacks" and value:', 'if name == "callbacks" and not value:'),
     ],
     ("core/ragstone/monitor/run_tree.py", "with_langchain/test_monitor_handler.py"): [

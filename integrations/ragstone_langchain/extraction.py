@@ -1,6 +1,5 @@
 """Question, contexts and answer in whatever LangChain's apps take and return, for evaluators and live runs alike."""
 
-import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +17,7 @@ from ragstone_langchain.messages import (
     are_documents,
     context_texts,
     entries_of,
+    is_langgraph_s,
     is_list,
     is_mapping,
     kind,
@@ -392,8 +392,7 @@ def any_contexts(value: object, tools: Collection[str] = ()) -> Sequence[str]:
 
 def documents_passed(outputs: object) -> Sequence[str]:
     """Return the texts of the documents that a step passes on: alone, or under a usual name."""
-    command: object = getattr(sys.modules.get("langgraph.types"), "Command", None)  # whoever made one has imported it
-    if isinstance(command, type) and isinstance(outputs, command):
+    if is_langgraph_s("Command", outputs):
         outputs = getattr(outputs, "update", None)
     if is_list(outputs) and isinstance(outputs, list):
         return if_readable(context_texts, outputs, "") or () if are_documents(outputs) else ()

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -26,7 +25,7 @@ from ragstone_langchain.extraction import (
     tool_text,
     waits_for_tools,
 )
-from ragstone_langchain.messages import JUDGE_TAG, context_texts, is_mapping, once_each, tool_texts
+from ragstone_langchain.messages import JUDGE_TAG, context_texts, is_langgraph_s, is_mapping, once_each, tool_texts
 
 if TYPE_CHECKING:
     from ragstone.monitor import Monitor
@@ -154,11 +153,11 @@ class Recorder:
         run, sample = self.runs.end(run_id.int)
         if sample is None:
             _note_interrupt(run, error)
-            if run is not None and not isinstance(error, GeneratorExit) and not _is_steering(error):
+            if run is not None and not isinstance(error, GeneratorExit) and not is_langgraph_s("GraphBubbleUp", error):
                 run.failed = True
         elif isinstance(error, _CANCELLED):
             self._monitor.skip("cancelled")
-        elif _is_steering(error):
+        elif is_langgraph_s("GraphBubbleUp", error):
             self._monitor.skip("interrupted")
         else:
             self._submit(sample, streamed, None, error)
@@ -289,19 +288,8 @@ def _in_retriever(run: Run[LiveRun]) -> bool:
 
 def _note_interrupt(run: Run[LiveRun] | None, error: BaseException) -> None:
     sample = run.root.sample if run is not None else None
-    if sample is not None and _is_of("langgraph.errors", "GraphInterrupt", error):
+    if sample is not None and is_langgraph_s("GraphInterrupt", error):
         sample.interrupted = True
-
-
-def _is_steering(error: BaseException) -> bool:
-    """Say whether an error is one of those with which LangGraph steers graphs, interrupts among them."""
-    return _is_of("langgraph.errors", "GraphBubbleUp", error)
-
-
-def _is_of(module: str, name: str, value: object) -> bool:
-    """Say whether a value is of a class of LangGraph's, with no import: whoever has made one has imported it."""
-    wanted: object = getattr(sys.modules.get(module), name, None)
-    return isinstance(wanted, type) and isinstance(value, wanted)
 
 
 def _is_placeholder(inputs: object) -> bool:

@@ -7,8 +7,9 @@ callbacks that the model object itself carries. None of the app's objects is cha
 
 import asyncio
 import contextvars
-from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Coroutine
+from operator import is_
+from typing import Any, TypeGuard, TypeVar, cast
 
 from langchain_core.callbacks import BaseCallbackHandler, CallbackManager
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -45,7 +46,7 @@ def call_untraced(call: Callable[[], T]) -> T:
         with tracing_context(enabled=False):
             return call()
 
-    return _context().run(untraced)
+    return _silent_context().run(untraced)
 
 
 def start_untraced(call: Callable[[], Coroutine[Any, Any, T]]) -> "asyncio.Task[T]":
@@ -55,7 +56,7 @@ def start_untraced(call: Callable[[], Coroutine[Any, Any, T]]) -> "asyncio.Task[
         with tracing_context(enabled=False):
             return await call()
 
-    return _context().run(asyncio.get_running_loop().create_task, untraced())
+    return _silent_context().run(asyncio.get_running_loop().create_task, untraced())
 
 
 def without_callbacks(runnable: T) -> T:
@@ -71,17 +72,17 @@ def _stripped(thing: object, depth: int) -> object:
     if depth > _DEPTH:
         return thing
     if is_mapping(thing) and isinstance(thing, dict):  # alternatives, steps side by side
-        entries = as_dict(thing)
-        inside = _stripped_each(entries.values(), depth)
-        return dict(zip(entries, inside, strict=True)) if inside else entries
+        old = as_dict(thing)
+        new = {name: _stripped(item, depth + 1) for name, item in old.items()}
+        return old if all(map(is_, new.values(), old.values())) else new
     if is_list(thing):  # steps, branches, fallbacks
-        inside = _stripped_each(thing, depth)
-        return (tuple(inside) if isinstance(thing, tuple) else inside) if inside else thing
-    if not isinstance(thing, Runnable):
+        items = [_stripped(item, depth + 1) for item in thing]
+        return thing if all(map(is_, items, thing)) else tuple(items) if isinstance(thing, tuple) else items
+    if not _is_runnable(thing):
         return thing
     changes: dict[str, object] = {}
     # A copy of what it holds, as other threads may use it; not by getattr, which warns of deprecated fields.
-    for name, value in dict(vars(cast("object", thing))).items():
+    for name, value in dict(vars(thing)).items():
         if name == "callbacks" and value:
             changes[name] = None
         elif name == "verbose" and value:  # prints each run
@@ -92,14 +93,7 @@ def _stripped(thing: object, depth: int) -> object:
             changes[name] = {key: setting for key, setting in as_dict(value).items() if key != "callbacks"}
         elif (inner := _stripped(value, depth + 1)) is not value:
             changes[name] = inner
-    return _changed(cast("object", thing), changes) if changes else cast("object", thing)
-
-
-def _stripped_each(items: Iterable[object], depth: int) -> list[object]:
-    """Return the items stripped; an empty list if that changes none of them."""
-    old = list(items)
-    new = [_stripped(item, depth + 1) for item in old]
-    return new if any(one is not other for one, other in zip(old, new, strict=True)) else []
+    return _changed(thing, changes) if changes else thing
 
 
 def _changed(runnable: object, changes: dict[str, object]) -> object:
@@ -108,6 +102,10 @@ def _changed(runnable: object, changes: dict[str, object]) -> object:
     changed = object.__new__(type(runnable))  # copy.copy would ask a configurable model for what it does not have yet
     vars(changed).update({**vars(runnable), **changes})
     return changed
+
+
+def _is_runnable(thing: object) -> TypeGuard[Runnable[Any, Any]]:
+    return isinstance(thing, Runnable)
 
 
 class _Silent(BaseCallbackHandler):
@@ -119,15 +117,11 @@ class _Silent(BaseCallbackHandler):
 _SILENT = _Silent()
 
 
-def _context() -> contextvars.Context:
+def _silent_context() -> contextvars.Context:
     """Return a context that inherits nothing, and in which no hook finds a handler of the app."""
     context = contextvars.Context()
-    context.run(_silence_hooks)
-    return context
-
-
-def _silence_hooks() -> None:
     # A fresh context is not enough: a variable may have a handler as its default, or be filled by the environment.
     for variable, _, handler_class, _ in _configure_hooks:
-        if handler_class is not None or variable.get() is not None:
-            variable.set(_SILENT)
+        if handler_class is not None or context.run(variable.get) is not None:
+            context.run(variable.set, _SILENT)
+    return context
