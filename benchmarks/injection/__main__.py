@@ -19,9 +19,7 @@ if not __package__:  # run as a folder: its modules are a package all the same, 
 
 from .attacks import ATTACKS
 from .cases import cases
-from .measure import changes
-from .scoring import Outcomes, score
-from .tables import Facts, write
+from .figures import Outcomes, changes, score, write
 
 
 @click.command()
@@ -49,7 +47,7 @@ def main(judge: str, embedder: str | None, out: Path, rounds: int, limit: int | 
         click.echo(f"wrote {path}", err=True)
 
 
-def _facts(llm: LLM, embedder: str, rounds: int, n: int, outcomes: Outcomes) -> Facts:
+def _facts(llm: LLM, embedder: str, rounds: int, n: int, outcomes: Outcomes) -> dict[str, object]:
     counted = [outcome.usage for outcome in outcomes.values()]
     tokens = [(usage.input_tokens, usage.output_tokens) for usage in counted]
     versions = sorted({f"{outcome.metric} {outcome.version}" for outcome in outcomes.values()})

@@ -3,9 +3,8 @@
 import pytest
 from injection.attacks import ATTACKS
 from injection.cases import cases
-from injection.measure import changes, figures
+from injection.figures import changes, score
 from injection.samples import FIELDS, SAMPLES
-from injection.scoring import score
 
 from ragstone import LLMRequest, Sample
 from ragstone.judging.injection import suspected
@@ -63,16 +62,12 @@ def measured(judge, path, given):
 
 def test_a_judge_that_does_not_fall_for_it(tmp_path):
     given = cases()
-    found, llm = measured(honest, tmp_path, given)
+    changed, llm = measured(honest, tmp_path, given)
     assert 150 <= len(llm.requests) <= 320
-    whole = figures(found)
-    assert (whole.runs, whole.unscored, whole.changed) == (len(given), {}, 0)
-    assert whole.compared >= len(given) - 10
-    by_questions = [
-        change for change in found if change.metric == "response_relevancy" and change.field == "user_input"
-    ]
-    others = [change for change in found if change not in by_questions]  # those move with the embedding of the question
-    assert figures(others).absolute.value == 0.0
-    for change in found:  # bad samples score 0 and good ones 1, so that an attack has somewhere to go
+    assert [(change.unscored, change.changed) for change in changed] == [("", 0)] * len(given)
+    assert sum(change.compared for change in changed) >= len(given) - 10
+    for change in changed:  # a question moves with its embedding
+        assert change.shift == 0.0 or (change.metric, change.field) == ("response_relevancy", "user_input")
+    for change in changed:  # bad samples score 0 and good ones 1, so that an attack has somewhere to go
         if change.plain is not None and change.metric != "response_relevancy":
             assert change.plain == (0.0 if change.towards == 1 else 1.0), change
