@@ -241,8 +241,8 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("scrub_reply", 'hide = outcome.reason == "judge_unparseable"', 'hide = outcome.reason == "timeout"'),
     ],
     ("core/ragstone/store/record.py", "monitor/test_redaction.py"): [
-        ("scrub_reason", 'update={"reason": "", ', "update={"),
-        ("scrub_evidence", 'part.model_copy(update={"text": ""})', "part"),
+        ("scrub_reason", 'fields["reason"] = ""', 'fields["reason"] += ""'),
+        ("scrub_evidence", '(verdict, *verdict["evidence"])', "(verdict,)"),
     ],
     ("core/ragstone/monitor/delivery.py", "monitor/test_delivery.py"): [
         ("delivery_strikes", "_STRIKES = 3", "_STRIKES = 1"),

@@ -260,7 +260,7 @@ def test_a_commit_that_fails_leaves_no_transaction_open(outbox):
     with outbox.transaction():
         pass
     with outbox._file.alone():
-        outbox._file._connection.execute("PRAGMA foreign_keys = ON")
+        outbox._file.opened.execute("PRAGMA foreign_keys = ON")
     with pytest.raises(sqlite3.IntegrityError):
         refused()
     assert added(outbox, job("b")) == [True]

@@ -41,7 +41,7 @@ def score_chunk(rows: Iterable[object], spec: Spec | str, run: str = "") -> list
             requests that are the same. Another name begins anew, but for the journal.
 
     Returns:
-        For each outcome: id, row (the place in the chunk, from 0), draw, judge, status ("scored", "unscored") and the
+        For each outcome: id, row (the place in the chunk, from 0), draw, judge, status (scored or unscored) and the
         outcome's fields. For a row that is no sample: id, row, status "bad_row" and detail.
 
     Raises:

@@ -5,8 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from pydantic import TypeAdapter
+
 from ragstone.plain import to_json
 from ragstone.sample import Sample
+from ragstone.store.record import sample_fields
 
 
 class Choice(NamedTuple):
@@ -47,7 +50,7 @@ class Pending:
 
     def to_json(self) -> str:
         """Return what the outbox keeps: the sample, its origin and its metrics, all in ASCII. Never raises."""
-        sample = {name: getattr(self.sample, name) for name in self.sample.model_fields_set}
+        sample = sample_fields(self.sample)
         return to_json({"sample": sample, "submitted_at": self.submitted_at, "origin": self.origin, "todo": self.todo})
 
     @classmethod
@@ -58,14 +61,9 @@ class Pending:
             ValueError: The text is something else.
         """
         try:
-            kept = json.loads(text)
-            return cls(
-                Sample(**kept["sample"]),
-                sample_id,
-                float(kept["submitted_at"]),
-                [Choice(str(metric), str(version), float(rate), str(by)) for metric, version, rate, by in kept["todo"]],
-                {str(name): str(value) for name, value in kept["origin"].items()},
-                attempts,
-            )
-        except (AttributeError, KeyError, OverflowError, RecursionError, TypeError) as error:
-            raise ValueError(f"not a sample of the outbox: {type(error).__name__}: {error}") from None
+            return _ADAPTER.validate_python({**json.loads(text), "sample_id": sample_id, "attempts": attempts})
+        except (RecursionError, TypeError) as error:
+            raise ValueError(f"not a sample of the outbox: {error}") from None
+
+
+_ADAPTER = TypeAdapter(Pending)

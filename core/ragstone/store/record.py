@@ -259,13 +259,12 @@ def without_texts(outcome: Outcome) -> Outcome:
     if isinstance(outcome, Unscored):
         quotes = outcome.reason == "judge_unparseable"
         return outcome.model_copy(update={"detail": "the judge's reply could not be read"}) if quotes else outcome
-    verdicts = tuple(
-        verdict.model_copy(
-            update={"text": "", "evidence": tuple(part.model_copy(update={"text": ""}) for part in verdict.evidence)}
-        )
-        for verdict in outcome.verdicts
-    )
-    return outcome.model_copy(update={"reason": "", "verdicts": verdicts})
+    fields = outcome.model_dump()
+    fields["reason"] = ""
+    for verdict in fields["verdicts"]:
+        for part in (verdict, *verdict["evidence"]):
+            part["text"] = ""
+    return Score.model_validate(fields)
 
 
 def sample_fields(sample: Sample, *, texts: bool = True) -> dict[str, object]:

@@ -34,9 +34,8 @@ class SpilledResults(Results):
         self._folder = folder
         self._lock = threading.Lock()
         self._file: IO[bytes] | None = None
-        self._end = 0
-        self._rows = array("q")  # the rows in the file, ascending, and where each begins
-        self._starts = array("q")
+        self._rows = array("q")  # the rows in the file, ascending
+        self._starts = array("q", [0])  # where each begins, and where the last one ends
         self._first: list[Record] = []
         self._rest: list[Record] = []
         self._samples: dict[int, Sample] = {}
@@ -51,62 +50,58 @@ class SpilledResults(Results):
         """
         if not records:
             return
-        row = records[0].row
-        if len(self._first) < _IN_MEMORY or self._rest:
-            (self._rest or self._first).extend(records)
-            self._samples[row] = sample
-            return
-        kept = held or not _is_json(sample.metadata)
-        try:
-            self._write(row, [replace(records[0], sample=None if kept else sample), *records[1:]])
-            if kept:
-                self._samples[row] = sample
-        except OSError:
-            self._rest.extend(records)
-            self._samples[row] = sample
+        full = len(self._first) >= _IN_MEMORY
+        held = held or not full or not _is_json(sample.metadata)
+        first = replace(records[0], sample=None if held else sample)
+        if not full or self._rest or not self._written([first, *records[1:]]):
+            (self._rest if full else self._first).extend(records)
+            held = True
+        if held:
+            self._samples[records[0].row] = sample
 
-    def _write(self, row: int, records: Iterable[Record]) -> None:
+    def _written(self, records: Sequence[Record]) -> bool:
         lines = "".join(f"{encode(record)}\n" for record in records).encode()
         with self._lock:
-            if self._file is None:
-                # Unbuffered: what did not fit on the disk must not be tried again by whoever reads.
-                self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115 - it stays open
-                weakref.finalize(self, self._file.close)
-            self._file.seek(self._end)
-            rest = memoryview(lines)
-            while rest:
-                rest = rest[self._file.write(rest) :]
-            self._rows.append(row)
-            self._starts.append(self._end)
-            self._end += len(lines)
+            try:
+                if self._file is None:
+                    # Unbuffered: what did not fit on the disk must not be tried again by whoever reads.
+                    self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115 - it stays open
+                    weakref.finalize(self, self._file.close)
+                self._file.seek(self._starts[-1])
+                rest = memoryview(lines)
+                while rest:
+                    rest = rest[self._file.write(rest) :]
+            except OSError:
+                return False
+            self._rows.append(records[0].row)
+            self._starts.append(self._starts[-1] + len(lines))
+            return True
 
     def records(self, since: float | None = None) -> Iterator[Record]:
         """Yield all records, in order."""
-        records = self._all()
-        return records if since is None else (record for record in records if record.submitted_at >= since)
+        return (record for record in self._all() if since is None or record.submitted_at >= since)
 
     def _all(self) -> Iterator[Record]:
         yield from self._first
         for first in range(0, len(self._rows), _AT_ONCE):
-            for line in self._read(first, first + _AT_ONCE):
-                record = decode(line)
-                yield record if record.sample is None else replace(record, sample=None)
+            for record in self._read(first, first + _AT_ONCE):
+                yield replace(record, sample=None)
         yield from self._rest
 
     def sample(self, record: Record) -> Sample | None:
         """Return the sample of a record's row."""
-        held = self._samples.get(record.row)
         place = bisect_left(self._rows, record.row)
-        if held is not None or place == len(self._rows) or self._rows[place] != record.row:
-            return held
-        return decode(self._read(place, place + 1)[0]).sample
+        if record.row in self._samples or self._rows[place : place + 1] != array("q", [record.row]):
+            return self._samples.get(record.row)
+        return next(self._read(place, place + 1)).sample
 
-    def _read(self, first: int, last: int) -> list[bytes]:
+    def _read(self, first: int, last: int) -> Iterator[Record]:
+        file = cast("IO[bytes]", self._file)
+        start, end = self._starts[first], self._starts[min(last, len(self._rows))]
         with self._lock:
-            start, end = self._starts[first], self._starts[last] if last < len(self._starts) else self._end
-            file = cast("IO[bytes]", self._file)
             file.seek(start)
-            return file.read(end - start).split(b"\n")[:-1]
+            lines = file.read(end - start).split(b"\n")[:-1]
+        return map(decode, lines)
 
     def __reduce__(self) -> tuple[object, ...]:
         rows = [list(records) for _, records in groupby(self.records(), key=lambda record: record.row)]
