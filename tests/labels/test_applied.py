@@ -61,29 +61,23 @@ def test_cosines_come_through_the_flow():
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "options", "message"),
     [
-        ({"judge": "another"}, "judge: made with 'another', this has 'scripted'"),
-        ({"item": "noncommittal"}, "noncommittal, which context_relevancy does not ask"),
-        (FUSED, "embedder: made with 'fake-8', this has None"),
-        ({"item": "score", "weights": {"score": 1.0}}, "granularity: made with None, this has 'sentence'"),
+        ({"judge": "another"}, {}, "judge: made with 'another', this has 'scripted'"),
+        ({}, {"llm": judge(model="another")}, "judge: made with 'scripted', this has 'another'"),
+        ({"item": "noncommittal"}, {}, "noncommittal, which context_relevancy does not ask"),
+        (FUSED, {}, "embedder: made with 'fake-8', this has None"),
+        (FUSED, {"embedder": FakeEmbedder(4)}, "embedder: made with 'fake-8', this has 'fake-4'"),
+        ({"item": "score", "weights": {"score": 1.0}}, {}, "granularity: made with None, this has 'sentence'"),
+        ({}, {"asking": "together"}, "asking one by one: made with True, this has False"),
+        ({}, {"instructions": {"sentence": "Is it needed?"}}, "version: made with"),
+        ({"metric": "demo"}, {}, "it is of demo, this is context_relevancy"),
     ],
 )
-def test_it_is_refused_for_another_metric(changed, said):
+def test_it_is_refused_for_another_metric(changed, options, message):
     with pytest.raises(CalibrationError, match="was not made for this metric") as refused:
-        relevancy(calibration=calibration(**changed))
-    assert said in str(refused.value)
-
-
-def test_it_is_refused_for_other_ways():
-    with pytest.raises(CalibrationError, match="asking one by one: made with True, this has False"):
-        relevancy(calibration=calibration(), asking="together")
-    with pytest.raises(CalibrationError, match="version: made with"):
-        relevancy(calibration=calibration(), instructions={"sentence": "Is it needed?"})
-    with pytest.raises(CalibrationError, match="this has 'fake-4'"):
-        relevancy(calibration=calibration(**FUSED), embedder=FakeEmbedder(4))
-    with pytest.raises(CalibrationError, match="judge: made with"):
-        dataclasses.replace(relevancy(calibration=calibration()), llm=judge(model="another"))
+        relevancy(calibration=calibration(**changed), **options)
+    assert message in str(refused.value)
 
 
 def test_a_judge_without_probabilities_gives_no_score():
@@ -123,51 +117,28 @@ def test_votes_stand_for_probabilities():
     assert {request.temperature for request in llm.requests} == {0.7}
 
 
-def response_relevancy(p, found=None):
-    def said(request):
-        if request.choices:
-            return judge_reply(p, *request.choices)
-        return {"questions": ["Who did?"]}
-
-    llm = FakeLLM(said, model="scripted", asking="one_by_one")
-    return ResponseRelevancy(llm=llm, embedder=FakeEmbedder(), strictness=1, calibration=found)
-
-
-def judge_reply(p, answered, refused):
-    return LLMReply(refused if p >= 0.5 else answered, probabilities={refused: p, answered: 1.0 - p})
-
-
-def of_refusals(**more):
-    metric = response_relevancy(0.5)
-    facts = {"metric": metric.name, "version": metric.version, "prompts": prompts_digest(metric)}
-    return calibration(**facts | {"item": "noncommittal", "threshold": 0.5, "intercept": -3.0} | more)
+def made_with(metric, item, **more):
+    facts = {"metric": metric.name, "version": metric.version, "prompts": prompts_digest(metric), "item": item}
+    return calibration(**facts | {"judge": metric.llm.model, "one_by_one": metric.asks_one_by_one} | more)
 
 
 def test_refusals():
+    def reply(request):
+        if not request.choices:
+            return {"questions": ["Who did?"]}
+        answered, refused = request.choices
+        return LLMReply(refused, probabilities={refused: 0.8, answered: 0.2})
+
+    llm = FakeLLM(reply, model="scripted", asking="one_by_one")
+    metric = ResponseRelevancy(llm=llm, embedder=FakeEmbedder(), strictness=1)
+    made = made_with(metric, "noncommittal", threshold=0.5, intercept=-3.0)
     asked = Sample(user_input="Who did?", response="Ann did.")
-    plain = response_relevancy(0.8).score(asked)
-    calibrated = response_relevancy(0.8, of_refusals()).score(asked)
-    assert plain.value == 0.0
+    calibrated = dataclasses.replace(metric, calibration=made).score(asked)
+    assert metric.score(asked).value == 0.0
     assert calibrated.value == pytest.approx(1.0)
     assert calibrated.breakdown["noncommittal"] == 0.0
     assert calibrated.breakdown["noncommittal_uncalibrated"] == 1.0
-    (p,) = of_refusals().apply([0.8])
-    assert calibrated.verdicts[0].probability == pytest.approx(1.0 - p)
-
-
-def of_scores(metric, **more):
-    facts = {
-        "metric": metric.name,
-        "version": metric.version,
-        "prompts": prompts_digest(metric),
-        "item": "score",
-        "weights": {"score": 4.0},
-        "settings": settings_of(metric, "score"),
-        "one_by_one": metric.asks_one_by_one,
-        "judge": metric.llm.model,
-        "threshold": None,
-    }
-    return calibration(**facts | more)
+    assert calibrated.verdicts[0].probability == pytest.approx(1.0 - made.apply([0.8])[0])
 
 
 def summary_metric(**more):
@@ -178,7 +149,8 @@ def summary_metric(**more):
 def test_a_score_as_a_whole():
     kept = Sample(retrieved_contexts=["It is so. " * 9], response="It is.")
     plain = summary_metric()
-    found = of_scores(plain)
+    settings = settings_of(plain, "score")
+    found = made_with(plain, "score", weights={"score": 4.0}, settings=settings, threshold=None)
     before, after = plain.score(kept), dataclasses.replace(plain, calibration=found).score(kept)
     assert after.breakdown["uncalibrated"] == before.value
     assert [after.value] == found.apply([before.value])

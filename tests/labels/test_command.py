@@ -108,15 +108,15 @@ def test_votes_of_a_judge_without_probabilities(openai_server, file, tmp_path):
 
     file.write_text("".join(file.read_text().splitlines(keepends=True)[:12]))
     silent = openai_server(vote)
-    run = lambda *args: CliRunner().invoke(cli, [*map(str, args), "--llm", silent.url])  # noqa: E731
-    done = run("calibrate", file, *RELEVANCY, "--out", tmp_path / "c.json")
-    assert done.exit_code == 2
+    out = tmp_path / "c.json"
+    command = ["calibrate", str(file), *RELEVANCY, "--out", str(out), "--llm", silent.url]
+    done = CliRunner().invoke(cli, command)
+    assert (done.exit_code, out.exists()) == (2, False)
     assert "gives no probabilities" in done.output
     assert "--repeat 5" in done.output
-    assert not (tmp_path / "c.json").exists()
-    done = run("calibrate", file, *RELEVANCY, "--out", tmp_path / "c.json", "--repeat", 5)
+    done = CliRunner().invoke(cli, [*command, "--repeat", "5"])
     assert done.exit_code == 0, done.output
-    assert Calibration.load(tmp_path / "c.json").votes == 5
+    assert Calibration.load(out).votes == 5
 
 
 def test_score_refuses_a_calibration_of_something_else(run, file, tmp_path):

@@ -36,11 +36,10 @@ def test_it_mends_a_judge_who_says_yes_too_readily(method):
     assert all(weight > 0.0 for weight in result.fitted.weights.values())
 
 
-@pytest.mark.parametrize("most", [10])
-def test_a_group_is_never_on_both_sides(most):
+def test_a_group_is_never_on_both_sides():
     groups = [f"g{i % 7}" for i in range(50)]
     tested = []
-    for train, test in folds(groups, most):
+    for train, test in folds(groups, 10):
         assert not {groups[i] for i in train} & {groups[i] for i in test}
         assert sorted(train + test) == list(range(50))
         tested += test
@@ -50,19 +49,14 @@ def test_a_group_is_never_on_both_sides(most):
 def memorable(copies):
     """Noise labels. Each question stands there `copies` times, warning from the others by its cosine alone."""
     chance = random.Random(5)
-    made = []
-    for i in range(40):
-        label = float(chance.random() < 0.5)
-        for _ in range(copies):
-            made.append((f"question {i}", Labelled(f"question {i}", [i / 40], [label])))
-    return made
+    labels = [float(chance.random() < 0.5) for _ in range(40)]
+    return [Labelled(f"question {i}", [i / 40], [label]) for i, label in enumerate(labels) for _ in range(copies)]
 
 
 def test_copies_of_a_question_do_not_leak():
     # Isotonic steps learn by heart: with copies on both sides they would seem to agree with labels that are noise.
-    grouped = [labelled for _, labelled in memorable(4)]
-    apart = [Labelled(f"{name} {i}", each.judged, each.labels) for i, (name, each) in enumerate(memorable(4))]
-    honest = cross_fit(grouped, "score", ("score",), method="isotonic").agreement[1].after
+    apart = [Labelled(f"{each.group} {i}", each.judged, each.labels) for i, each in enumerate(memorable(4))]
+    honest = cross_fit(memorable(4), "score", ("score",), method="isotonic").agreement[1].after
     leaky = cross_fit(apart, "score", ("score",), method="isotonic").agreement[1].after
     assert honest.value >= 0.24  # no better than always saying 1/2
     assert leaky.value < 0.22  # so the test can see a leak
@@ -76,17 +70,18 @@ def test_noise_is_not_sold_as_agreement():
     assert any("helps" in warning or "worse" in warning for warning in result.warnings)
 
 
-def test_labels_that_are_too_few_or_alike_are_refused():
-    one = [Labelled("q", each.judged, each.labels) for each in rows(30)]
-    alike = [Labelled(each.group, each.judged, [1.0] * 6) for each in rows(30)]
-    for made, message in (
-        (rows(0), "too few"),
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        ([], "too few"),
         (rows(4), "too few"),
-        (one, "in 1 independent"),
-        (alike, "all 180 are yes"),
-    ):
-        with pytest.raises(CalibrationError, match=message):
-            cross_fit(made, "sentence", ("judge",))
+        ([Labelled("q", each.judged, each.labels) for each in rows(30)], "in 1 independent"),
+        ([Labelled(each.group, each.judged, [1.0] * 6) for each in rows(30)], "all 180 are yes"),
+    ],
+)
+def test_labels_that_are_too_few_or_alike_are_refused(made, message):
+    with pytest.raises(CalibrationError, match=message):
+        cross_fit(made, "sentence", ("judge",))
 
 
 def test_a_judge_who_says_always_the_same_leaves_the_share_of_yes():

@@ -24,32 +24,29 @@ def answers(*rows, **more):
     return read(*rows, metric=ResponseRelevancy(llm=judge(), embedder=FakeEmbedder()), **more)
 
 
+BLANK = {"sentences": [["Ann did.", " ", "It rains."], [" ", "Bob did."]]}
+
+
 @pytest.mark.parametrize(
-    "label",
+    ("more", "labels"),
     [
-        {"labels": [1, 0, 1.0]},
-        {"relevant": [[1, 0], [0, 0], [0, 0]]},
+        ({"labels": [1, 0, 1.0]}, (1.0, 0.0, 1.0)),
+        ({"relevant": [[1, 0], [0, 0], [0, 0]]}, (1.0, 0.0, 1.0)),
+        ({"sentences": [["Ann did. It rains."], ["Bob", "did."]], "labels": [1, 0, 1]}, (1.0, 0.0, 1.0)),
+        (BLANK | {"relevant": [[0, 2], [1, 1]]}, (0.0, 1.0, 1.0)),
+        (BLANK | {"labels": [0, 1, 1, 1, 1]}, (0.0, 1.0, 1.0)),
     ],
 )
-def test_the_forms_of_sentence_labels(label):
-    found = read(ROW | label)
-    assert found.item == "sentence"
-    assert found.samples[0].labels == (1.0, 0.0, 1.0)
-    assert found.splitter is None
+def test_the_forms_of_sentence_labels(more, labels):
+    found = read(ROW | more)
+    assert (found.item, found.samples[0].labels) == ("sentence", labels)
+    assert (found.splitter is None) == ("sentences" not in more)
 
 
-def test_sentences_that_the_file_names():
-    found = read(ROW | {"sentences": [["Ann did. It rains."], ["Bob", "did."]], "labels": [1, 0, 1]})
-    assert found.samples[0].labels == (1.0, 0.0, 1.0)
-    assert [piece for piece, _, _ in found.splitter("Bob did.", "en")] == ["Bob", "did."]
-    assert found.splitter("Not known. At all.", "en") == relevancy().splitter("Not known. At all.", "en")
-
-
-@pytest.mark.parametrize("label", [{"relevant": [[0, 2], [1, 1]]}, {"labels": [0, 1, 1, 1, 1]}])
-def test_a_blank_sentence_keeps_its_place_and_is_not_judged(label):
-    found = read(ROW | {"sentences": [["Ann did.", " ", "It rains."], [" ", "Bob did."]]} | label)
-    assert found.samples[0].labels == (0.0, 1.0, 1.0)
-    assert [piece for piece, _, _ in found.splitter("Ann did. It rains.", "en")] == ["Ann did.", "It rains."]
+def test_sentences_that_the_file_names_are_the_splitters():
+    splitter = read(ROW | BLANK | {"relevant": []}).splitter
+    assert list(splitter("Ann did. It rains.", "en")) == [("Ann did.", 0, 8), ("It rains.", 9, 18)]
+    assert splitter("Not known. At all.", "en") == relevancy().splitter("Not known. At all.", "en")
 
 
 def test_other_names_and_places():
@@ -91,7 +88,7 @@ def test_responses():
 
 
 @pytest.mark.parametrize(
-    ("label", "said"),
+    ("label", "message"),
     [
         ({"labels": [True]}, "labels: 1 for 3 sentences"),
         ({"labels": [True, "no", False]}, r'labels\[1\]: "no" is not true or false'),
@@ -102,11 +99,15 @@ def test_responses():
             {"labels": [0] * 3, "sentences": [["It rains.", "Ann did."], ["Bob did."]]},
             r"sentences\[0\]\[1\]: does not stand in the context, behind",
         ),
+        (
+            {"labels": [0] * 2, "sentences": [["Ann did. It rains."], ["Bob did."]]},
+            r"sentences\[0\]: another line has other sentences for the same context",
+        ),
     ],
 )
-def test_a_line_that_cannot_be_used_is_named(label, said):
-    with pytest.raises(CalibrationError, match=f"(?s)1 line.*line 2: .*{said}"):
-        read(ROW | {"labels": [0, 0, 1]}, ROW | label)
+def test_a_line_that_cannot_be_used_is_named(label, message):
+    with pytest.raises(CalibrationError, match=f"(?s)1 line.*line 2: .*{message}"):
+        read(ROW | {"labels": [0, 0, 1], "sentences": [["Ann did.", "It rains."], ["Bob did."]]}, ROW | label)
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
@@ -115,7 +116,7 @@ def test_scores_are_from_0_to_1(value):
         answers(ANSWER | {"score": value})
 
 
-def test_all_bad_lines_are_told_up_to_a_limit():
+def test_all_bad_lines_are_named_up_to_a_limit():
     rows = [ROW | {"labels": [1]} for _ in range(25)]
     with pytest.raises(CalibrationError) as refused:
         read(*rows)
@@ -125,25 +126,8 @@ def test_all_bad_lines_are_told_up_to_a_limit():
     assert len(lines) == 22
 
 
-def whole(text, language, /):
-    return [(text, 0, len(text))]
-
-
 def test_labels_of_other_sentences_than_were_judged_are_refused():
-    labels, other = (
-        read({"user_input": "Who?", "contexts": ["A p0.6. B p0.6."], "labels": [1, 0]}),
-        relevancy(splitter=whole),
-    )
-    with pytest.raises(
-        CalibrationError, match="^line 1: 2 labels for the 1 items that were judged; read the labels with"
-    ):
+    labels = read({"user_input": "Who?", "contexts": ["A p0.6. B p0.6."], "labels": [1, 0]})
+    other = relevancy(splitter=lambda text, _language: [(text, 0, len(text))])
+    with pytest.raises(CalibrationError, match="^line 1: 2 labels for the 1 items that were judged; read the labels"):
         gather(prepared(other, labels), labels, progress=False)
-
-
-def test_one_context_cannot_have_two_splits():
-    rows = [
-        ROW | {"sentences": [["Ann did.", "It rains."], ["Bob did."]], "labels": [0, 0, 0]},
-        ROW | {"sentences": [["Ann did. It rains."], ["Bob did."]], "labels": [0, 0]},
-    ]
-    with pytest.raises(CalibrationError, match="line 2: .*other sentences for the same context"):
-        read(*rows)

@@ -64,7 +64,6 @@ class Monitored(MemoryResults):
 
 
 def test_nothing_was_scored_yet():
-    assert "Nothing was scored." in text_of(Report.of([]))
     assert "Nothing was submitted since 1970-01-01 00:01 UTC." in text_of(Report(MemoryResults([]), since=60.0))
 
 
@@ -100,7 +99,10 @@ def test_unknown_tokens_are_never_zero():
         Record("a", scored(1.0, usage=told), "j", scored_at=NOON),
         Record("b", unscored(usage=untold), "j", row=1, scored_at=NOON + DAY),
     ]
-    text = text_of(Report.of(given))
+    report = Report.of(given)
+    assert (report.usage.input_tokens, report.usage.llm_calls) == (None, 12)
+    assert "at least 1,500" in str(report)
+    text = text_of(report)
     assert "judge calls 12 embedder calls 0 tokens in at least 1,500 tokens out 90" in text
     assert "did not report all tokens of 1 of 2 outcomes" in text
     assert "1 7 0 unknown 0" in text

@@ -89,13 +89,6 @@ def test_versions_and_judges_are_not_mixed():
     ]
 
 
-def test_unknown_tokens_are_not_0():
-    unknown = Report.of([Record("a", scored(1.0, usage={"llm_calls": 1, "input_tokens": None}), "j")])
-    assert unknown.usage.input_tokens is None
-    assert "did not report all tokens of 1 of 1 outcome:" in unknown.html()
-    assert "unknown" in str(unknown)
-
-
 def test_the_worst_rows_come_first_with_what_cost_them():
     values = [[0.9, 0.1], [0.4, 0.4], [1.0], [0.2]]
     samples = [Sample(user_input=f"question {i}") for i in range(4)]
