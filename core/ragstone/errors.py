@@ -255,12 +255,6 @@ def secrets_in(model: object) -> tuple[str, ...]:
 
     Those are its `SecretStr`s, the texts of fields and mappings named like a key, such as `api_key`, and the values
     of headers, such as `default_headers`, that are no plain words.
-
-    Example:
-        >>> class Client(BaseModel):
-        ...     api_key: SecretStr
-        >>> secrets_in(Client(api_key="abcd1234"))
-        ('abcd1234',)
     """
     secrets: dict[str, None] = {}
     seen: set[int] = set()
@@ -319,15 +313,7 @@ def unscored(metric: "Metric", error: Exception, meter: Meter) -> Unscored:
 
 
 def score_safely(metric: "Metric", sample: Sample, meter: Meter | None = None) -> Outcome:
-    """Score a sample, blocking; an exception becomes an `Unscored`, as `unscored` says.
-
-    Example:
-        >>> from ragstone import ContextRelevancy
-        >>> from ragstone.testing import FakeLLM
-        >>> metric = ContextRelevancy(llm=FakeLLM(lambda request: ConnectionError("refused")))
-        >>> score_safely(metric, Sample(user_input="Why?", retrieved_contexts=["So."])).detail
-        'ConnectionError: refused'
-    """
+    """Score a sample, blocking; an exception becomes an `Unscored`, as `unscored` says."""
     meter = meter or Meter()
     try:
         return metric.score(sample, meter=meter)

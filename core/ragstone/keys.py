@@ -26,14 +26,7 @@ class NoKeyError(TypeError):
 
 
 def sample_key(sample: Sample) -> str:
-    """Return the key of a sample's texts. Id and metadata are not in it.
-
-    Example:
-        >>> sample_key(Sample(response="Yes.", id="a")) == sample_key(Sample(response="Yes.", id="b"))
-        True
-        >>> sample_key(Sample(response="Yes.")) == sample_key(Sample(user_input="Yes."))
-        False
-    """
+    """Return the key of a sample's texts. Id and metadata are not in it."""
     # None given and no contexts are two things: the one is "empty_input", the other "missing_input".
     has_contexts = "retrieved_contexts" in sample.model_fields_set or bool(sample.retrieved_contexts)
     contexts = list(sample.retrieved_contexts) if has_contexts else None
@@ -50,13 +43,6 @@ def metric_key(metric: "Metric") -> str:
 
     Raises:
         NoKeyError: An option is none of these, such as a lambda; or a judge's `identity` cannot be used.
-
-    Example:
-        >>> from ragstone import ContextRelevancy
-        >>> from ragstone.testing import FakeLLM
-        >>> llm = FakeLLM(lambda request: "yes")
-        >>> metric_key(ContextRelevancy(llm=llm)) == metric_key(ContextRelevancy(llm=llm, granularity="chunk"))
-        False
     """
     kind = type(metric)
     options = {
@@ -72,12 +58,6 @@ def judge_key(judge: object) -> str:
 
     Raises:
         NoKeyError: Its `identity` is neither a text nor a mapping that JSON can hold.
-
-    Example:
-        >>> from ragstone.clients import OpenAICompatible
-        >>> one, other = (OpenAICompatible("qwen3", base_url=f"http://127.0.0.1:{n}/v1") for n in (8080, 8081))
-        >>> judge_key(one) == judge_key(other)
-        False
     """
     try:
         return _digest("judge-1", identity_json(judge))
@@ -86,19 +66,9 @@ def judge_key(judge: object) -> str:
 
 
 def outcome_key(sample: Sample | str, metric: "Metric | str", draw: int = 0) -> str:
-    """Return the key of what a metric gives for a sample.
+    """Return the key of what a metric gives for a sample; of several scorings of a sample, `draw` counts from 0.
 
-    Args:
-        sample: The sample; or its `sample_key`, where it is scored by several metrics.
-        metric: The metric; or its `metric_key`, where it scores many samples.
-        draw: Which of several scorings of the same sample it is, from 0.
-
-    Raises:
-        NoKeyError: As `metric_key`.
-
-    Example:
-        >>> outcome_key("a", "b", 0) == outcome_key("a", "b", 1)
-        False
+    Their keys will do in place of sample and metric, where each has many of the other.
     """
     of_sample = sample if isinstance(sample, str) else sample_key(sample)
     of_metric = metric if isinstance(metric, str) else metric_key(metric)
@@ -106,19 +76,9 @@ def outcome_key(sample: Sample | str, metric: "Metric | str", draw: int = 0) -> 
 
 
 def reply_key(request: LLMRequest, judge: str, draw: int = 0) -> str:
-    """Return the key of a judge's reply to a request.
+    """Return the key of a reply to a request by the judge of a `judge_key`.
 
     All of the request is in it, the order of the schema's properties too: a judge writes in that order.
-
-    Args:
-        request: What is asked.
-        judge: The `judge_key` of who is asked.
-        draw: As for `outcome_key`.
-
-    Example:
-        >>> request = LLMRequest(task="demo.ask", system="Answer.", user="Is it?", schema={})
-        >>> reply_key(request, "a") == reply_key(request, "b")
-        False
     """
     asked = [request.task, request.system, request.user, request.schema, request.temperature, request.sample_index]
     return _digest("reply-2", [*asked, request.choices, judge, draw])

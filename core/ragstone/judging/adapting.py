@@ -27,10 +27,6 @@ def spelled_out(request: LLMRequest) -> str:
     """Return the user message for a model that cannot be constrained: with the schema of the reply at its end.
 
     A request for one of a few words says so itself, and is returned as it is.
-
-    Example:
-        >>> print(spelled_out(LLMRequest("demo.ask", "", "Is it?", {"type": "boolean"})).splitlines()[-1])
-        {"type": "boolean"}
     """
     if not is_constrained(request):
         return request.user
@@ -43,22 +39,12 @@ def is_constrained(request: LLMRequest) -> bool:
 
 
 def schema_name(request: LLMRequest) -> str:
-    """Return a name for the request's schema that every provider takes.
-
-    Example:
-        >>> schema_name(LLMRequest("demo.ask", "", "", {}))
-        'demo_ask'
-    """
+    """Return a name for the request's schema that every provider takes."""
     return re.sub(r"[^A-Za-z0-9_-]+", "_", request.task)[:64] or "reply"
 
 
 def why_it_ended(member: Callable[[str], object]) -> tuple[str, ...]:
-    """Return a provider's words for why a reply ended, in small letters; `member` returns a field of its answer.
-
-    Example:
-        >>> why_it_ended({"finish_reason": "MAX_TOKENS"}.get)
-        ('max_tokens',)
-    """
+    """Return a provider's words for why a reply ended, in small letters; `member` returns a field of its answer."""
     names = ("finish_reason", "stop_reason", "stopReason", "done_reason")
     details = member("incomplete_details")  # of OpenAI's Responses
     reasons = [*map(member, names), as_dict(details).get("reason", getattr(details, "reason", None))]
@@ -139,20 +125,12 @@ def choice_probabilities(logprobs: object, choices: Sequence[str]) -> dict[str, 
 
     With $T$ the alternatives of the first token that carries text, $m(c)$ sums $e^{\ell_t}$ over the tokens
     $t \in T$ that are the choice $c$ or begin $c$ and no other choice, ignoring case, space and quotes. The
-    result is $m(c) / \sum m$, in 0..1.
-
-    Args:
-        logprobs: The `logprobs` of a chat completion's choice.
-        choices: The words.
-
-    Returns:
-        None where the first token does not tell: no log-probabilities came, none of the choices has any mass,
-        or more than 5 % of it is on tokens that begin several choices ("n" of "no" and "none").
+    result is $m(c) / \sum m$, in 0..1. None where the first token does not tell: no log-probabilities came, none of
+    the choices has any mass, or more than 5 % of it is on tokens that begin several choices ("n" of "no" and "none").
 
     Example:
         >>> first = {"token": "Yes", "logprob": -0.1, "top_logprobs": [{"token": "no", "logprob": -2.4}]}
-        >>> p = choice_probabilities({"content": [first]}, ("yes", "no"))
-        >>> round(p["yes"], 2)
+        >>> round(choice_probabilities({"content": [first]}, ("yes", "no"))["yes"], 2)
         0.91
     """
     mass = dict.fromkeys(choices, 0.0)

@@ -76,11 +76,7 @@ def keyed(fields: Mapping[str, Schema]) -> Schema:
 
 
 def bare_json(schema: Schema, names: Mapping[str, str] | None = None) -> str:
-    """Return the sentence that asks for a reply of a schema, by its example.
-
-    Args:
-        schema: Of the reply.
-        names: What stands for the texts under a key, by key; "TEXT" (of an enum "WORD") where it is not named.
+    """Return the sentence that asks for a reply of a schema, by its example; `names` stand for texts under a key.
 
     Example:
         >>> bare_json(record(questions=listing(TEXT, 3, 3)), {"questions": "QUESTION"})
@@ -194,13 +190,6 @@ def parse_json(text: str) -> Any:  # noqa: ANN401 - a JSON value has no narrower
     Raises:
         BadReply: It is empty, is not JSON, holds more than one value or anything around it, repeats a key in
             an object, or holds NaN, Infinity or a number that no float holds.
-
-    Example:
-        >>> parse_json('{"ids": [1]}')
-        {'ids': [1]}
-        >>> parse_json('{"ids": [1]} {"ids": [2]}')
-        Traceback (most recent call last):
-        ragstone.judging.reply.BadReply: there is more than one value, or text after the JSON
     """
     if not text.strip():
         raise BadReply("it was empty")

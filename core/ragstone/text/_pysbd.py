@@ -150,10 +150,6 @@ def align(text: str, sentences: list[str]) -> list[int]:
 
     White space does not count. A sentence that is not in the text (its characters were changed on the way)
     or has no character but white space gives no beginning, so that it joins the one before it.
-
-    Example:
-        >>> align("One. Two?  Three!", ["One.", "Tvvo?", "Three!"])
-        [0, 11]
     """
     starts: list[int] = []
     position = 0
