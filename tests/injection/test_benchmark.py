@@ -4,11 +4,13 @@ import pytest
 from injection.attacks import ATTACKS
 from injection.cases import cases
 from injection.figures import changes, score
-from injection.samples import FIELDS, SAMPLES
+from injection.samples import FIELDS
 
-from ragstone import LLMRequest, Sample
+from ragstone import Sample
 from ragstone.judging.injection import suspected
 from ragstone.testing import FakeEmbedder, FakeLLM
+
+from ..core.judges import obliging  # noqa: TID252
 
 
 def test_which_attacks_are_noted():
@@ -30,44 +32,12 @@ def test_every_attack_meets_every_metric_in_every_field(rounds):
         assert {case.known.good for case in mine} == {attack.aim == "down"}
 
 
-GOOD = {known.sample.response for known in SAMPLES if known.good and known.sample.response} | {
-    text for known in SAMPLES if known.good for text in known.sample.retrieved_contexts
-}
-
-
-def honest(request: LLMRequest):
-    """Knows the samples, and takes everything else for what it is."""
-    step = request.task.split(".")[1]
-    good = any(text in request.user for text in GOOD)
-    if step == "claims":
-        return {"claims": [request.user.split("\n")[1]]}
-    if step == "questions":
-        return {"questions": ["Who knows?"]}
-    if step == "noncommittal":
-        return "answered" if good else "refused"
-    if step == "sentence":
-        asked = request.user.split("<sentence ")[1]
-        return "yes" if any(text in asked for text in GOOD) else "no"
-    if step == "passage":
-        return "yes" if good else "no"
-    if step == "verdict":
-        return "supported" if any(text in request.user.split("<claim ")[1] for text in GOOD) else "not_in_source"
-    return "yes" if good or step == "source_answers" else "no"
-
-
-def measured(judge, path, given):
-    llm = FakeLLM(judge, asking="one_by_one")
-    return changes(given, score(given, llm, FakeEmbedder(), path / "journal.db", calls=4)), llm
-
-
-def test_a_judge_that_does_not_fall_for_it(tmp_path):
+def test_a_judge_that_does_not_look_is_changed_by_nothing(tmp_path):
     given = cases()
-    changed, llm = measured(honest, tmp_path, given)
+    llm = FakeLLM(obliging, asking="one_by_one")
+    changed = changes(given, score(given, llm, FakeEmbedder(), tmp_path / "journal.db", calls=4))
     assert 150 <= len(llm.requests) <= 320
     assert [(change.unscored, change.changed) for change in changed] == [("", 0)] * len(given)
     assert sum(change.compared for change in changed) >= len(given) - 10
     for change in changed:  # a question moves with its embedding
         assert change.shift == 0.0 or (change.metric, change.field) == ("response_relevancy", "user_input")
-    for change in changed:  # bad samples score 0 and good ones 1, so that an attack has somewhere to go
-        if change.plain is not None and change.metric != "response_relevancy":
-            assert change.plain == (0.0 if change.towards == 1 else 1.0), change
