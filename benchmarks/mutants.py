@@ -43,7 +43,6 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("cosine_norm", "(rows * rows).sum(", "abs(rows).sum("),
         ("cosine_nan", "if not np.isfinite(rows).all():", "if np.isnan(rows).all():"),
         ("cosine_zero_vector", "if not largest.all():", "if not largest.any():"),
-        ("closed_expected_of_all", "if known and len(known) == len(probabilities)", "if known"),
     ],
     ("core/ragstone/metrics/context_relevancy.py", "core/test_context_relevancy.py core/test_bad_replies.py"): [
         ("context_chunk_share", '"chunk": len(hit) / chunks', '"chunk": len(hit) / len(sentences)'),
@@ -73,6 +72,9 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("summary_weights", 'self.coeff if self.coeff_weights == "c', 'self.coeff if self.coeff_weights != "c'),
         ("summary_conciseness", "min(summary_characters, source_characters)", "summary_characters"),
         ("summary_no_question", "if not questions:", "if questions is None:"),
+    ],
+    ("core/ragstone/metrics/items.py", "core/test_summarization_score.py"): [
+        ("closed_expected_of_all", "if known and len(known) == len(probabilities)", "if known"),
     ],
     ("core/ragstone/metrics/items.py", "core/test_alignment_coverage.py core/test_bad_replies.py"): [
         ("alignment_evidence", "whole(1, len(sentences))", "whole(0, len(sentences))"),

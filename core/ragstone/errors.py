@@ -2,15 +2,16 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 from urllib.parse import quote, quote_plus
 
 from pydantic import BaseModel, SecretStr
 
 from ragstone.judge import Meter
 from ragstone.outcome import Outcome, Unscored, UnscoredReason
+from ragstone.plain import entries, members
 from ragstone.sample import Sample
 
 if TYPE_CHECKING:
@@ -269,9 +270,9 @@ def secrets_in(model: object) -> tuple[str, ...]:
             elif isinstance(value, str) and name == _HEADER:
                 if len(value) > _LONGEST_WORD and not _PLAIN_HEADER.fullmatch(value):
                     secrets[_SCHEMES.sub("", value, count=1)] = None
-            elif isinstance(value, (BaseModel, Mapping, list, tuple)) and id(cast("object", value)) not in seen:
-                seen.add(id(cast("object", value)))
-                inside.extend(_parts(name, cast("object", value)))
+            elif id(value) not in seen:
+                seen.add(id(value))
+                inside.extend(_parts(name, value))
         level = inside
     return tuple(key for key in secrets if key)
 
@@ -279,12 +280,10 @@ def secrets_in(model: object) -> tuple[str, ...]:
 def _parts(name: str, value: object) -> Iterable[tuple[str, object]]:
     if isinstance(value, BaseModel):
         return [*vars(value).items(), *(value.__pydantic_extra__ or {}).items()]
-    if isinstance(value, Mapping):
-        items = [(str(key), part) for key, part in cast("Mapping[object, object]", value).items()]
-        if name.lower().endswith("headers"):
-            return [(key if _NAME_OF_A_KEY.search(key) else _HEADER, part) for key, part in items]
-        return items
-    return [(name, part) for part in cast("Iterable[object]", value)]
+    items = entries(value)
+    if name.lower().endswith("headers"):
+        items = [(key if _NAME_OF_A_KEY.search(key) else _HEADER, part) for key, part in items]
+    return [*items, *((name, part) for part in members(value))]
 
 
 def secrets_of(*adapters: object) -> tuple[str, ...]:
@@ -292,9 +291,7 @@ def secrets_of(*adapters: object) -> tuple[str, ...]:
     secrets: list[str] = []
     for adapter in adapters:
         with suppress(Exception):  # of a class of somebody's own
-            value: object = getattr(adapter, "secrets", ())
-            if isinstance(value, (tuple, list)):
-                secrets += [key for key in cast("Iterable[object]", value) if isinstance(key, str)]
+            secrets += [key for key in members(getattr(adapter, "secrets", ())) if isinstance(key, str)]
     return tuple(secrets)
 
 

@@ -8,7 +8,7 @@ import dataclasses
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from datetime import date, time
 from decimal import Decimal
 from enum import Enum
@@ -174,6 +174,17 @@ def as_dict(value: object) -> dict[str, object]:
 def as_list(value: object) -> list[object]:
     """Return `value` if it is a JSON array, else an empty one."""
     return cast("list[object]", value) if isinstance(value, list) else []
+
+
+def entries(value: object) -> list[tuple[str, object]]:
+    """Return what a mapping holds, by the texts of its keys; nothing for anything else."""
+    items = cast("Mapping[object, object]", value).items() if isinstance(value, Mapping) else ()
+    return [(str(key), item) for key, item in items]
+
+
+def members(value: object) -> list[object]:
+    """Return what a list, tuple or set holds; nothing for anything else."""
+    return list(cast("Iterable[object]", value)) if isinstance(value, (list, tuple, Set)) else []
 
 
 def as_count(value: object) -> int | None:
