@@ -5,9 +5,9 @@ import json
 import pytest
 
 from ragstone import LLMRequest
-from ragstone.clients.access import Access
-from ragstone.clients.answers import AnswerError, read_models, read_vectors
+from ragstone.clients.access import Access, AnswerError
 from ragstone.clients.chat import chat_call, read_chat, refused
+from ragstone.clients.compatible import read_models, read_vectors
 
 from ..support.openai_server import chat, embeddings  # noqa: TID252 - under importlib mode tests are no package
 

@@ -1,6 +1,6 @@
 """Judges and embedders that are reached over a network."""
 
-from ragstone.clients.answers import AnswerError
+from ragstone.clients.access import AnswerError
 from ragstone.clients.compatible import OpenAICompatible
 
 __all__ = ["AnswerError", "OpenAICompatible"]

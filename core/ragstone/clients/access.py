@@ -1,10 +1,13 @@
-"""Which server is asked, and with which key: decided once, when the client is made."""
+"""Which server is asked, with which key, and what it answers: JSON objects, with nothing taken for granted."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import cast
 from urllib.parse import urlsplit, urlunsplit
 
 from ragstone.errors import without_keys
+from ragstone.plain import as_dict
 
 OPENAI_URL = "https://api.openai.com/v1"
 NO_KEY = "none"  # the openai package insists on a key; servers without authentication ignore it
@@ -12,17 +15,11 @@ NO_KEY = "none"  # the openai package insists on a key; servers without authenti
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A server's address and the key that is sent to it.
+    """A server's address and the key that is sent to it."""
 
-    Attributes:
-        url: The API's root, such as "http://127.0.0.1:8080/v1".
-        key: The bearer token; `NO_KEY` where there is none. Not part of the repr.
-        ambient: Whether OpenAI's environment variables (organisation, project) are meant for this server.
-    """
-
-    url: str
-    key: str = field(repr=False)
-    ambient: bool
+    url: str  # the API's root, such as "http://127.0.0.1:8080/v1"
+    key: str = field(repr=False)  # the bearer token; `NO_KEY` where there is none
+    ambient: bool  # whether OpenAI's environment variables (organisation, project) are meant for this server
 
     @property
     def shown(self) -> str:
@@ -98,3 +95,43 @@ def _is_openai(url: str) -> bool:
     parts = urlsplit(url)
     host = parts.hostname or ""
     return parts.scheme == "https" and (host == "api.openai.com" or host.endswith(".api.openai.com"))
+
+
+class AnswerError(RuntimeError):
+    """The server answered "200 OK" with something that is not an answer; the message says what and who."""
+
+
+def read_json(content: bytes, server: Access) -> dict[str, object]:
+    """Return the JSON object that is the body of a server's answer.
+
+    Raises:
+        AnswerError: It is not UTF-8 (or another Unicode form that JSON allows), not JSON, or no object.
+
+    Example:
+        >>> read_json(b'{"a": 1}', Access("http://127.0.0.1/v1", "none", ambient=False))
+        {'a': 1}
+    """
+    excerpt = repr(content[:80].decode("utf-8", "backslashreplace")) if content.strip() else "empty"
+    start = server.redact(excerpt)
+    try:
+        value = json.loads(content)
+    except UnicodeDecodeError:
+        raise AnswerError(f"{server.shown} answered with bytes that are not UTF-8 ({start})") from None
+    except (ValueError, RecursionError):
+        raise AnswerError(
+            f"{server.shown} answered with something that is not JSON ({start}):"
+            " is it the root of an OpenAI-compatible API, which usually ends in /v1?"
+        ) from None
+    if not isinstance(value, dict):
+        raise AnswerError(f"{server.shown} answered with JSON that is no object ({start})")
+    return cast("dict[str, object]", value)
+
+
+def missing(body: dict[str, object], field: str, server: Access) -> AnswerError:
+    """Return the error for an answer that lacks its main field, with the reason if the answer has one."""
+    error = body.get("error")
+    detail = as_dict(error).get("message") or error or body.get("message") or body.get("detail")
+    reason = (
+        f": {server.redact(str(detail))[:300]}" if detail else f" (it has {', '.join(list(body)[:8]) or 'nothing'})"
+    )
+    return AnswerError(f"{server.shown} answered without {field!r}{reason}")

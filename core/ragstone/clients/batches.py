@@ -5,7 +5,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragstone.clients.answers import AnswerError
+from ragstone.clients.access import AnswerError
 from ragstone.clients.connection import Connection, load_openai
 
 if TYPE_CHECKING:

@@ -5,8 +5,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from ragstone.clients.access import Access
-from ragstone.clients.answers import missing, read_json
+from ragstone.clients.access import Access, missing, read_json
 from ragstone.judge import LLMReply, LLMRequest
 from ragstone.judging.adapting import REFUSALS, is_constrained, read_reply, schema_name, spelled_out, why_it_ended
 from ragstone.judging.reply import is_same_answer

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from ragstone.clients.access import resolve, with_path
-from ragstone.clients.answers import AnswerError, read_models, read_vectors
+from ragstone.clients.access import Access, AnswerError, missing, read_json, resolve, with_path
 from ragstone.clients.chat import ChatCall, Droppable, chat_call, read_chat, refused
 from ragstone.clients.connection import Call, Connection, Flow, load_openai
 from ragstone.identity import public_url, request_digest
 from ragstone.judge import Asking, LLMReply, LLMRequest
+from ragstone.plain import as_dict, as_list
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,14 +33,12 @@ class OpenAICompatible:
     refuses `response_format`, the schema is put into the prompt; where it refuses the temperature, the seed
     or log-probabilities, they are left out. Each is tried once per object and then not again.
 
-    Rate limits (429), server errors (5xx), time-outs and broken connections are retried by the `openai`
-    package: after the server's Retry-After up to two minutes, else after 0.5, 1, 2, 4, 8, 8... seconds, less
-    up to a quarter. A Retry-After beyond two minutes is not waited for: the error is raised. (That is release
-    3 of the package; older ones, such as 1.66, wait for a minute at most, and beyond it for the back-off only.)
+    Rate limits (429), server errors (5xx), time-outs and broken connections are retried by the `openai` package: after
+    the server's Retry-After up to two minutes (in releases before 3 up to one), else after 0.5, 1, 2, 4, 8, 8...
+    seconds, less up to a quarter. A longer Retry-After is not waited for: release 3 raises the error.
 
-    Safe to use from many threads and event loops at once. Connections are closed when the object goes away
-    or the program ends, and those of an event loop when the loop is shut down (`asyncio.run` does that);
-    `close` and `aclose`, or `with` and `async with`, close them sooner.
+    Safe to use from many threads and event loops at once. Connections are closed when the object goes away, the
+    program ends or their event loop is shut down; `close` and `aclose`, or `with` and `async with`, do it sooner.
 
     Args:
         model: The model's name on the server.
@@ -161,18 +159,11 @@ class OpenAICompatible:
         return self._connection.run(self._chat(request))
 
     async def agenerate(self, request: LLMRequest, /) -> LLMReply:
-        """Answer one request on the running event loop.
-
-        Raises:
-            openai.OpenAIError: The server cannot be reached or refused, after the retries.
-            AnswerError: The server's answer is not a chat completion.
-        """
+        """Answer one request on the running event loop; otherwise as `generate`."""
         return await self._connection.arun(self._chat(request))
 
     def embed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
-        """Return one row per text, shape (len(texts), dim), in one call, blocking the calling thread.
-
-        No text is no call, and shape (0, 0).
+        """Return one row per text, shape (len(texts), dim), in one call, blocking; no text is no call, shape (0, 0).
 
         Raises:
             openai.OpenAIError: The server cannot be reached or refused, after the retries.
@@ -181,14 +172,7 @@ class OpenAICompatible:
         return self._connection.run(self._vectors(list(texts))) if texts else _no_vectors()
 
     async def aembed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
-        """Return one row per text, shape (len(texts), dim), in one call on the running event loop.
-
-        No text is no call, and shape (0, 0).
-
-        Raises:
-            openai.OpenAIError: The server cannot be reached or refused, after the retries.
-            AnswerError: The server's answer is not one vector for each text.
-        """
+        """Return one row per text, in one call on the running event loop; otherwise as `embed`."""
         return await self._connection.arun(self._vectors(list(texts))) if texts else _no_vectors()
 
     def models(self) -> tuple[str, ...]:
@@ -216,15 +200,12 @@ class OpenAICompatible:
             self._dropped = self._dropped.union(names)
 
     def learn(self, call: ChatCall, status: int, answer: object) -> bool:
-        """Leave out from now on what the server's error refuses of a call.
+        """Leave out from now on what a server's error refuses of a call; return whether it is something of that kind.
 
         Args:
             call: What was asked.
             status: The HTTP status.
             answer: The error's body, parsed if it was JSON.
-
-        Returns:
-            Whether the error is about something that can be left out.
         """
         name = refused(status, answer, call)
         if name is None:
@@ -233,8 +214,8 @@ class OpenAICompatible:
             new = name not in self._dropped  # not so if another call, in flight at the same time, was faster
             self._dropped = self._dropped.union((name,))
         if new:
-            reason = self._connection.access.redact(str(answer))[:500]
-            _log.warning("%r refused %s, going on without: %s", self, name, reason)
+            shown = self._connection.access.redact(str(answer))[:500]
+            _log.warning("%r refused %s, going on without: %s", self, name, shown)
         return True
 
     @property
@@ -303,13 +284,65 @@ def _no_vectors() -> "NDArray[np.float32]":
 
 
 def _check(model: str, asking: str, timeout: float, max_retries: int, max_concurrency: int) -> None:
-    if not model:
-        raise ValueError("model must be the name of a model on the server, it is empty")
-    if asking not in ("together", "one_by_one"):
-        raise ValueError(f"asking must be 'together' or 'one_by_one', it is {asking!r}")
-    if not timeout > 0:
-        raise ValueError(f"timeout must be a number of seconds above 0, it is {timeout!r}")
-    if max_retries < 0:
-        raise ValueError(f"max_retries must be 0 or more, it is {max_retries!r}")
-    if max_concurrency < 1:
-        raise ValueError(f"max_concurrency must be 1 or more, it is {max_concurrency!r}")
+    for name, value, wanted, is_right in (
+        ("model", model, "the name of a model on the server", bool(model)),
+        ("asking", asking, "'together' or 'one_by_one'", asking in ("together", "one_by_one")),
+        ("timeout", timeout, "a number of seconds above 0", timeout > 0),
+        ("max_retries", max_retries, "0 or more", max_retries >= 0),
+        ("max_concurrency", max_concurrency, "1 or more", max_concurrency >= 1),
+    ):
+        if not is_right:
+            raise ValueError(f"{name} must be {wanted}, it is {value!r}")
+
+
+def read_vectors(content: bytes, count: int, server: Access) -> "NDArray[np.float32]":
+    """Return one row per text in the texts' order, shape (count, dim).
+
+    Rows are put in the order of their `index`, or taken as they came from a server that gives none.
+
+    Raises:
+        AnswerError: There are not exactly `count` rows, one for each text, of the same length and finite.
+
+    Example:
+        >>> body = b'{"data": [{"index": 1, "embedding": [0, 1]}, {"index": 0, "embedding": [1, 0]}]}'
+        >>> read_vectors(body, 2, Access("http://127.0.0.1/v1", "none", ambient=False)).tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+    """
+    import numpy as np
+
+    rows = _data(content, server)
+    if len(rows) != count:
+        raise AnswerError(f"{server.shown} answered with {len(rows)} embeddings for {count} texts")
+    if any("index" in row for row in rows):
+        placed = {index: row for row in rows if isinstance(index := row.get("index"), int)}
+        if set(placed) != set(range(count)):
+            raise AnswerError(f"{server.shown} answered with embeddings that are not numbered 0 to {count - 1}")
+        rows = [placed[index] for index in range(count)]
+    try:
+        vectors = np.asarray([row.get("embedding") for row in rows], dtype=np.float32)
+    except (TypeError, ValueError, OverflowError):  # text, null, rows of different lengths
+        vectors = np.empty(0, dtype=np.float32)
+    if vectors.ndim != 2 or vectors.size == 0 or not np.isfinite(vectors).all():
+        raise AnswerError(f"{server.shown} answered with embeddings that are not lists of numbers of one length")
+    return vectors
+
+
+def read_models(content: bytes, server: Access) -> tuple[str, ...]:
+    """Return the names of a server's models in its order.
+
+    Raises:
+        AnswerError: The body is not a list of models.
+
+    Example:
+        >>> read_models(b'{"data": [{"id": "qwen3"}]}', Access("http://127.0.0.1/v1", "none", ambient=False))
+        ('qwen3',)
+    """
+    names = [row.get("id") for row in _data(content, server)]
+    return tuple(name for name in names if isinstance(name, str) and name)
+
+
+def _data(content: bytes, server: Access) -> list[dict[str, object]]:
+    body = read_json(content, server)
+    if not isinstance(body.get("data"), list):
+        raise missing(body, "data", server)
+    return [as_dict(row) for row in as_list(body["data"])]

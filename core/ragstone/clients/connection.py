@@ -9,7 +9,6 @@ import weakref
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from ragstone.clients.access import Access
@@ -46,14 +45,8 @@ class _OnLoop:
 class Connection:
     """Keeps the clients of the `openai` package: one for all threads, one per event loop.
 
-    Pooled connections belong to the loop that opened them, so no client is ever used on a second loop. All
-    of it is made on first use, and made again if used after closing.
-
-    Args:
-        access: The server and the key.
-        timeout: Seconds without a byte from the server before an attempt fails.
-        max_retries: Attempts after the first.
-        max_concurrency: Calls in flight at most, for all threads together and for each event loop.
+    Pooled connections belong to the loop that opened them, so no client is ever used on a second loop. All of it is
+    made on first use, and made again if used after closing. The options are those of `OpenAICompatible`.
     """
 
     def __init__(self, access: Access, *, timeout: float, max_retries: int, max_concurrency: int) -> None:
@@ -74,16 +67,14 @@ class Connection:
         """Run `flow`, blocking the calling thread."""
         with self._slots:  # held while waiting to retry, so that a server that is overloaded gets less
             client = self._open()
-            step: Callable[[], Call] = partial(next, flow)
+            answer: bytes | Exception | None = None
             try:
                 while True:
-                    call = step()
+                    call = _advance(flow, answer)
                     try:
-                        answer = _method(client, call)(**call.arguments)
+                        answer = _method(client, call)(**call.arguments).http_response.content
                     except load_openai().APIError as error:
-                        step = partial(flow.throw, self._explained(error))
-                    else:
-                        step = partial(flow.send, answer.http_response.content)
+                        answer = self._explained(error)
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]
 
@@ -103,16 +94,14 @@ class Connection:
             await asyncio.to_thread(load_openai)
         here = await self._open_here()
         async with here.slots:
-            step: Callable[[], Call] = partial(next, flow)
+            answer: bytes | Exception | None = None
             try:
                 while True:
-                    call = step()
+                    call = _advance(flow, answer)
                     try:
-                        answer = await _method(here.client, call)(**call.arguments)
+                        answer = (await _method(here.client, call)(**call.arguments)).http_response.content
                     except load_openai().APIError as error:
-                        step = partial(flow.throw, self._explained(error))
-                    else:
-                        step = partial(flow.send, answer.http_response.content)
+                        answer = self._explained(error)
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]
 
@@ -217,6 +206,12 @@ async def _close_here(here: _OnLoop) -> None:
         await here.client.close()
     with suppress(RuntimeError):  # the loop is closing it
         await here.guard.aclose()
+
+
+def _advance(flow: "Flow[T]", answer: bytes | Exception | None) -> Call:
+    if isinstance(answer, Exception):
+        return flow.throw(answer)
+    return next(flow) if answer is None else flow.send(answer)
 
 
 def _method(client: "openai.OpenAI | openai.AsyncOpenAI", call: Call) -> Callable[..., Any]:
