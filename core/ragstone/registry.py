@@ -26,7 +26,10 @@ FORMS = "local, local:PATH, openai:MODEL, URL, MODEL@URL, or module:function"
 OBJECTS = frozenset({"llm", "embedder", "splitter", "calibration"})
 """Options of a metric that are objects: no text gives them."""
 _OPENAI_EMBEDDER = "text-embedding-3-small"
-_ENTRY_POINT = re.compile(r"(?!local:|openai:)[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+_NAME = re.compile(
+    r"(?P<local>local(:(?P<path>.*))?)|openai:(?P<openai>.+)|((?P<model>(?!https?://).+)@)?(?P<url>https?://.*)"
+    r"|(?P<entry>[A-Za-z_][\w.]*:[A-Za-z_][\w.]*)"
+)
 
 
 class RegistryError(ValueError):
@@ -107,13 +110,12 @@ def make_metric(
         'chunk'
     """
     cls = metric_class(name)
-    types = {field.name: field.type for field in dataclasses.fields(cls) if field.init}
     arguments: dict[str, Any] = {"llm": llm}
     if embedder is not None and needs_embedder(name, options):
         arguments["embedder"] = embedder
     for option, value in options.items():
         is_object = option in ("splitter", "calibration") and type(value) not in (str, int, float, list, dict)
-        arguments[option] = value if is_object and option in types else checked_option(name, option, value)
+        arguments[option] = value if is_object and option in _types(cls) else checked_option(name, option, value)
     try:
         return cls(**arguments)
     except (TypeError, ValueError) as error:
@@ -126,16 +128,20 @@ def checked_option(name: str, option: str, value: object) -> Any:  # noqa: ANN40
     Raises:
         RegistryError: The metric has no such option, or the value is not of its type.
     """
-    types = {field.name: field.type for field in dataclasses.fields(metric_class(name)) if field.init}
+    types = _types(metric_class(name))
     if option not in types or option in OBJECTS:
         raise RegistryError(f"{name} has no option {option!r}; it has {', '.join(sorted(types.keys() - OBJECTS))}")
     if isinstance(types[option], str):  # a class of somebody's own, with postponed annotations
         return value
     try:
-        return TypeAdapter[Any](cast("Any", types[option])).validate_python(value)
+        return TypeAdapter[Any](types[option]).validate_python(value)
     except ValidationError as error:
         wrong = dict.fromkeys(each["msg"] for each in error.errors(include_url=False, include_input=False))
         raise RegistryError(f"{name}.{option}: {value!r}: {'; '.join(wrong)}") from None
+
+
+def _types(cls: "type[Metric]") -> dict[str, Any]:
+    return {field.name: field.type for field in dataclasses.fields(cls) if field.init}
 
 
 def check_name(name: object) -> None:
@@ -153,20 +159,29 @@ or module:function
     """
     if not isinstance(name, str):
         raise RegistryError(f"is {type(name).__name__}, not a name: one of {FORMS}")
-    if (server := _server(name)) is not None:
-        check_url = import_module("ragstone.clients.access").check_url
-
+    match = _NAME.fullmatch(name)
+    if match is None:
+        raise RegistryError(f"{name[:200]!r} is none of {FORMS}")
+    if match["url"]:
         try:
-            check_url(server[1])
+            import_module("ragstone.clients.access").check_url(match["url"])
         except ValueError as error:
             raise RegistryError(str(error)) from None
-    elif not (is_local(name) or is_entry_point(name) or re.fullmatch(r"openai:.+", name)):
-        raise RegistryError(f"{name[:200]!r} is none of {FORMS}")
 
 
 def is_entry_point(name: str) -> bool:
     """Whether a name is of the form "module:function"."""
-    return _ENTRY_POINT.fullmatch(name) is not None
+    return _part(name, "entry") is not None
+
+
+def is_local(name: str) -> bool:
+    """Whether a name is that of a model in this process: "local" or "local:PATH"."""
+    return _part(name, "local") is not None
+
+
+def _part(name: str, part: str) -> str | None:
+    match = _NAME.fullmatch(name)
+    return None if match is None else match[part]
 
 
 def make_llm(name: str, **settings: Any) -> LLM:  # noqa: ANN401
@@ -219,11 +234,6 @@ def needs_embedder(name: str, options: Mapping[str, object] = MappingProxyType({
     return metric_class(name).needs_embedder or bool(getattr(options.get("calibration"), "embeds", False))
 
 
-def is_local(name: str) -> bool:
-    """Whether a name is that of a model in this process: "local" or "local:PATH"."""
-    return name == "local" or name.startswith("local:")
-
-
 def model_of(name: str) -> str:
     """Return what a judge would be called, without making it.
 
@@ -235,33 +245,20 @@ def model_of(name: str) -> str:
         ('gpt-5-mini', 'qwen3')
     """
     check_name(name)
-    if name.startswith("openai:"):
-        return name.removeprefix("openai:")
-    server = _server(name)
-    return name if server is None or not server[0] else server[0]
+    return _part(name, "openai") or _part(name, "model") or name
 
 
 def _made(name: str, role: Literal["llm", "embedder"], settings: Mapping[str, Any]) -> object:
     check_name(name)
     if is_local(name):
         local = import_module("ragstone.local")  # loaded by name, as all rooms above this one
-        path = name.removeprefix("local").removeprefix(":") or None
+        path = _part(name, "path") or None
         return local.LocalLLM(path) if role == "llm" else local.LocalEmbedder(path)
     if is_entry_point(name):
         return load_entry_point(name, call=True)
     client = import_module("ragstone.clients").OpenAICompatible
-    server = _server(name)
-    if server is None:
-        return client(name.removeprefix("openai:"), **settings)
-    return client.at(server[1], server[0] or None, **settings)
-
-
-def _server(name: str) -> tuple[str, str] | None:
-    """Return model ("" for the server's own) and address of "MODEL@URL" or "URL"; None for another form."""
-    model, _, rest = name.rpartition("@http") if not name.startswith(("http://", "https://")) else ("", "", name[4:])
-    if not rest.startswith(("://", "s://")) or (not model and not name.startswith("http")):
-        return None
-    return model, f"http{rest}"
+    url, model = _part(name, "url"), _part(name, "openai") or _part(name, "model")
+    return client(model, **settings) if url is None else client.at(url, model, **settings)
 
 
 def load_entry_point(name: str, *, call: bool = False) -> object:
