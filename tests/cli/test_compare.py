@@ -54,23 +54,6 @@ def test_other_versions_or_judges(run, scored, change):
     assert run("compare", a, a.with_name("b.jsonl"), "--any-version").exit_code == 0
 
 
-def test_files_without_results_or_with_a_torn_end(run, rows, scored):
-    a = scored("a", row(1), row(2), row(3))
-    for b, said in (
-        (rows(row(1), name="other.jsonl"), "holds no results: give a file that `ragstone score --out`"),
-        ("no-such.jsonl", "'no-such.jsonl' does not exist"),
-        (rows(name="empty.jsonl"), "no metric is in both: a.jsonl has context_relevancy, empty.jsonl has none"),
-    ):
-        found = run("compare", a, b)
-        assert (found.exit_code, said in found.stderr) == (2, True)
-    torn = a.with_name("torn.jsonl")
-    torn.write_bytes(a.read_bytes()[:-30])
-    found = run("compare", a, torn)
-    assert found.exit_code == 0
-    assert "torn.jsonl: its end is missing" in found.stdout
-    assert "Left out: 1 only in a." in found.stdout
-
-
 def test_score_writes_a_page(score, rows, tmp_path):
     page = tmp_path / "report.html"
     found = score(rows(row(1), b"oops", {"user_input": "Why?", "response": "So."}), "--report", page)

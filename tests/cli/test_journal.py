@@ -50,10 +50,3 @@ def test_a_call_that_takes_too_long(score, rows, server, option):
     done = score(rows(row(1), row(3)), *ONE, option, "3")
     assert "1/2" in done.stdout
     assert re.search(r"1 timeout; first: 2: TimeoutError: .*3 s", done.stdout)
-
-
-def test_options_out_of_range(score, six, server):
-    for option in ("--rpm", "--tpm", "--call-timeout", "--sample-timeout", "--repeat"):
-        for value in ("0", "nan"):
-            assert score(six, option, value).exit_code == 2
-    assert asked(server) == 0

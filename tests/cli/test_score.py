@@ -68,12 +68,6 @@ def test_all_four_metrics(score, six, server, out):
     assert server.max_in_flight <= 2
 
 
-@pytest.mark.parametrize("names", [("question", "contexts", "answer"), ("input", "retrieval_context", "actual_output")])
-def test_names_of_ragas_and_deepeval(score, rows, names):
-    done = score(rows(dict(zip(names, list(row(1).values()), strict=True))))
-    assert [cells["scored"] for cells in table(done.stdout).values()] == ["1/1"] * len(ALL)
-
-
 def test_fields_are_mapped_and_verdicts_explained(score, rows):
     given = rows({"q": "Who?", "source": "One. Two.", "text": "Ann.", "key": "k1"})
     fields = ("user_input=q", "retrieved_contexts=source", "response=text", "id=key")

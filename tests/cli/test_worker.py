@@ -232,7 +232,7 @@ def test_the_apps_own_monitor(run):
         ("--monitor their_app:other_outbox", "its outbox is "),
         ("--monitor their_app:monitor --db x.db", "--db: --monitor says that already"),
         ("--llm local:mine", "samples wait for mine, which ragstone does not have; name the app's monitor"),
-        ("--db none/x.db --metric context_relevancy", "--db none/x.db: there is no folder"),
+        ("--db none/x.db --metric context_relevancy", "none/x.db: there is no folder"),
         ("--db sqlite:///outbox.db --metric context_relevancy", "--db outbox.db: is --outbox outbox.db itself"),
     ],
 )

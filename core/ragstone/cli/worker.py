@@ -6,7 +6,7 @@ import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -175,7 +175,7 @@ def _made(
         [("--db", database_file(db))],
         [("--outbox", str(path)), ("--llm", local_file(llm)), ("--embedder", local_file(embedder))],
     )
-    sink = _sink(db)
+    sink = _sink(db, contents.records)
     metrics = (
         make_metrics(options, llm=llm, embedder=embedder, concurrency=4 * workers)
         if wanted
@@ -189,7 +189,6 @@ def _made(
                 "To score as the app does: --monitor MODULE:NAME",
                 err=True,
             )
-    _open(sink, contents.records.get(sink.name, 0))
     return Monitor(metrics, sinks=sink, outbox=path, store_text=store_text, workers=workers, max_queue=_MOST_WAITING)
 
 
@@ -199,32 +198,23 @@ class _Nothing(ContextRelevancy):
     name = "nothing"
 
 
-def _sink(db: str) -> "Sink":
+def _sink(db: str, waiting: Mapping[str, int]) -> "Sink":
+    """Return the sink; its database was opened once, before a judge is paid for what it would not take."""
     from ragstone.sinks import SQLiteSink, SQLSink
 
     try:
-        if "://" in db:
-            return SQLSink(db)
-        if not Path(db).absolute().parent.is_dir():
-            raise ValueError(f"there is no folder {Path(db).absolute().parent}")
-        if Path(db).is_dir():
-            raise ValueError("is a folder; name a file in it")
-        return SQLiteSink(db)
+        sink = SQLSink(db) if "://" in db else SQLiteSink(db)
+        with closing(sink):
+            ledger = sink.ledger()
+            if ledger is not None:
+                ledger.spend([Entry("opening", int(time.time()), 1, 0)])  # beyond its limit: nothing is entered
     except ValueError as error:
         raise click.UsageError(f"--db {db}: {error}") from None
-
-
-def _open(sink: "Sink", waiting: int) -> None:
-    """Open the database once, before a judge is paid for what it would not take."""
-    ledger = sink.ledger()
-    try:
-        if ledger is not None:
-            ledger.spend([Entry("opening", int(time.time()), 1, 0)])  # beyond its limit: nothing is entered
     except SinkError as error:
-        more = f". {waiting:,} outcomes wait for it and go to no other: mend it or move it away, and run this again"
-        raise NotThere(f"--db {error}{more if waiting else ''}") from None
-    finally:
-        sink.close()
+        n = waiting.get(sink.name, 0)
+        more = f". {n:,} outcomes wait for it and go to no other: mend it or move it away, and run this again"
+        raise NotThere(f"--db {error}{more if n else ''}") from None
+    return sink
 
 
 def _work(monitor: Monitor, total: int | None, *, follow: bool) -> str:
