@@ -17,7 +17,6 @@ from ragstone_langchain.messages import (
     are_documents,
     context_texts,
     entries_of,
-    is_langgraph_s,
     is_list,
     is_mapping,
     kind,
@@ -392,7 +391,7 @@ def any_contexts(value: object, tools: Collection[str] = ()) -> Sequence[str]:
 
 def documents_passed(outputs: object) -> Sequence[str]:
     """Return the texts of the documents that a step passes on: alone, or under a usual name."""
-    if is_langgraph_s("Command", outputs):
+    if type(outputs).__name__ == "Command":  # LangGraph's
         outputs = getattr(outputs, "update", None)
     if is_list(outputs) and isinstance(outputs, list):
         return if_readable(context_texts, outputs, "") or () if are_documents(outputs) else ()

@@ -47,11 +47,6 @@ def is_list(value: object) -> TypeGuard[Sequence[object]]:
     return isinstance(value, (list, tuple))
 
 
-def is_langgraph_s(name: str, value: object) -> bool:
-    """Say whether a value is of a class of LangGraph's, with no import: whoever has made one has imported it."""
-    return any(each.__name__ == name and each.__module__.startswith("langgraph.") for each in type(value).__mro__)
-
-
 def as_mapping(value: object) -> Mapping[object, object] | None:
     """Return a mapping, that of a serialised object's fields where it is one; None for anything else."""
     if not is_mapping(value):

@@ -25,7 +25,7 @@ from ragstone_langchain.extraction import (
     tool_text,
     waits_for_tools,
 )
-from ragstone_langchain.messages import JUDGE_TAG, context_texts, is_langgraph_s, is_mapping, once_each, tool_texts
+from ragstone_langchain.messages import JUDGE_TAG, context_texts, is_mapping, once_each, tool_texts
 
 if TYPE_CHECKING:
     from ragstone.monitor import Monitor
@@ -49,10 +49,7 @@ _RUN_FACTS = ("name", "tags", "error")  # under these the sample's metadata says
 
 @dataclass(slots=True, eq=False)
 class LiveRun(OpenSample):
-    """What is known of a run that will be a sample.
-
-    Its inputs are None where it is streamed, until its end. It is interrupted where a node has interrupted a graph.
-    """
+    """What is known of a run that will be a sample; its inputs are None where it is streamed, until its end."""
 
     run_id: UUID = field(kw_only=True)
     name: str = ""
@@ -108,10 +105,7 @@ class Recorder:
             self._monitor.skip("never_ended")
 
     def _parent_in_context(self) -> Run[LiveRun] | None:
-        """Return the open run that LangChain's context names as the parent of what starts here.
-
-        `RunnableWithFallbacks` gives what it runs its own config, which names no parent.
-        """
+        """Return the open run that LangChain's context names: what `RunnableWithFallbacks` runs has no parent's id."""
         from langchain_core.runnables.config import var_child_runnable_config  # most of langchain-core's import time
 
         config = var_child_runnable_config.get()
@@ -153,11 +147,11 @@ class Recorder:
         run, sample = self.runs.end(run_id.int)
         if sample is None:
             _note_interrupt(run, error)
-            if run is not None and not isinstance(error, GeneratorExit) and not is_langgraph_s("GraphBubbleUp", error):
+            if run is not None and not isinstance(error, GeneratorExit) and not _is_langgraph_s("GraphBubbleUp", error):
                 run.failed = True
         elif isinstance(error, _CANCELLED):
             self._monitor.skip("cancelled")
-        elif is_langgraph_s("GraphBubbleUp", error):
+        elif _is_langgraph_s("GraphBubbleUp", error):
             self._monitor.skip("interrupted")
         else:
             self._submit(sample, streamed, None, error)
@@ -229,14 +223,7 @@ def live_sample(
 
 
 def _contexts(run: LiveRun, inputs: object, outputs: object, tools: Collection[str]) -> Sequence[str]:
-    """Return the contexts of a run: the first of these places that holds any.
-
-    1. What the app named itself by its event.
-    2. Documents or a list of texts in the outputs, under a usual name: a graph's final state.
-    3. What retrievers and tools returned, each text once, in the order of their start.
-    4. Documents that a step passed on, where no retriever was run. A step that passes on some of those before chose.
-    5. One text in the outputs under a usual name, then whatever the inputs hold.
-    """
+    """Return the contexts of a run: the first of the places, named in docs/langchain.md, that holds any."""
     named = run.items("event")
     if named:
         return once_each(text for _, texts in named for text in texts)
@@ -244,7 +231,7 @@ def _contexts(run: LiveRun, inputs: object, outputs: object, tools: Collection[s
     # An artifact in this turn's messages may also be of a run before, which an interrupt has stopped.
     artifacts = if_readable(tool_texts, state_messages(outputs)) or ()
     passed: list[str] = []
-    for _, texts in run.items("step"):
+    for _, texts in run.items("step"):  # one that passes on some of those before has chosen
         passed = once_each(texts if set(texts) <= set(passed) else [*passed, *texts])
     return (
         stated_contexts(outputs)
@@ -288,8 +275,13 @@ def _in_retriever(run: Run[LiveRun]) -> bool:
 
 def _note_interrupt(run: Run[LiveRun] | None, error: BaseException) -> None:
     sample = run.root.sample if run is not None else None
-    if sample is not None and is_langgraph_s("GraphInterrupt", error):
+    if sample is not None and _is_langgraph_s("GraphInterrupt", error):
         sample.interrupted = True
+
+
+def _is_langgraph_s(name: str, error: BaseException) -> bool:
+    """Say whether an error is one of those with which LangGraph steers graphs, without importing it."""
+    return any(each.__name__ == name and each.__module__.startswith("langgraph.") for each in type(error).__mro__)
 
 
 def _is_placeholder(inputs: object) -> bool:
