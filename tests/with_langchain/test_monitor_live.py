@@ -2,11 +2,9 @@
 
 import asyncio
 import uuid
-from contextlib import nullcontext
 
 import pytest
 from langchain_core.output_parsers import StrOutputParser
-from langchain_core.runnables import RunnablePassthrough
 
 from ragstone import ContextRelevancy, Score
 from ragstone.monitor import Monitor
@@ -14,12 +12,10 @@ from ragstone.sinks import CallableSink
 from ragstone.testing import FakeLLM
 from ragstone_langchain import LangChainLLM, MonitorHandler
 
-from .monitored import ANSWER, PROMPT, QUESTION, Searching, joined, says
+from .monitored import ANSWER, QUESTION, rag
 from .test_openai import in_loop, openai
 
 pytestmark = pytest.mark.usefixtures("offline")
-GIVEN = {"context": Searching() | joined, "question": RunnablePassthrough()}
-RAG = GIVEN | PROMPT | says(ANSWER) | StrOutputParser()
 
 
 def metric():
@@ -31,15 +27,14 @@ def test_from_the_chain_to_the_sink_once_also_through_two_handlers() -> None:
     with Monitor(metric(), sinks=CallableSink(records.extend)) as monitor:
         handlers = [MonitorHandler(monitor), MonitorHandler(monitor)]
         for run_id in ids:
-            RAG.invoke(QUESTION, {"callbacks": handlers, "run_id": run_id})
+            rag().invoke(QUESTION, {"callbacks": handlers, "run_id": run_id})
     assert sorted(record.sample_id for record in records) == sorted(map(str, ids))
     assert {record.outcome.value for record in records} == {0.5}
     stats = monitor.stats()
     assert (stats.accepted, stats.scored, stats.duplicate, stats.skipped, stats.errors) == (40, 20, 20, {}, {})
 
 
-@pytest.mark.parametrize("everywhere", [False, True])
-def test_app_and_judge_share_one_model_object(openai_server, everywhere) -> None:
+def test_app_and_judge_share_one_model_object(openai_server) -> None:
     """The judge never uses it on a loop of its own, or calls of the app's would fail; nor is it ever scored."""
     judged, records = [], []
 
@@ -50,11 +45,10 @@ def test_app_and_judge_share_one_model_object(openai_server, everywhere) -> None
     model = openai(openai_server(reply))
     monitor = Monitor(ContextRelevancy(llm=LangChainLLM(model)), sinks=CallableSink(records.extend), workers=8)
     handler = MonitorHandler(monitor)
-    app = GIVEN | PROMPT | model | StrOutputParser()
-    config = {} if everywhere else {"callbacks": [handler]}
+    app = rag(model, StrOutputParser())
 
     async def ask(n):
-        answers = await asyncio.gather(*(app.ainvoke(f"{QUESTION} {i}", config) for i in range(n)))
+        answers = await asyncio.gather(*(app.ainvoke(f"{QUESTION} {i}", {"callbacks": [handler]}) for i in range(n)))
         assert answers == [ANSWER] * n
 
     async def serve():
@@ -63,7 +57,7 @@ def test_app_and_judge_share_one_model_object(openai_server, everywhere) -> None
             await asyncio.to_thread(monitor.flush, 60)
         await ask(32)  # and now the judge is at work while the app asks
 
-    with monitor, handler.everywhere() if everywhere else nullcontext():
+    with monitor, handler.everywhere():  # which hears of the judge, too; given twice it counts once
         in_loop(serve())
         monitor.flush()  # closing would wait for 30 s only
     assert [type(record.outcome) for record in records] == [Score] * 48

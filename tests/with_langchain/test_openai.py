@@ -76,8 +76,9 @@ def test_a_bad_moment_or_another_error_of_the_server_does_not_end_structured_out
     server = openai_server(lambda body: next(answers))
     judge = LangChainLLM(openai(server))
     assert judge.generate(REQUEST).text == '{"ids": [1]}'
-    with pytest.raises(Exception, match="maximum context length"):
+    with pytest.raises(Exception, match="maximum context length") as raised:
         judge.generate(REQUEST)
+    assert raised.value.status_code == 400, "the provider's own error, and no second layer of retries"
     assert judge.generate(REQUEST).text == '{"ids": [1]}'
     assert ["response_format" in body for body in server.bodies] == [True, False, True, True]
 
@@ -117,13 +118,6 @@ def test_log_probabilities_reach_the_metric(openai_server) -> None:
     sample = Sample(user_input="Which?", retrieved_contexts=["This. That."])
     outcome = ContextRelevancy(llm=judge, scoring="expected").score(sample)
     assert outcome.value == pytest.approx(0.990, abs=1e-3), "odds of 10, for the sentence and for its passage"
-
-
-def test_a_provider_s_error_is_raised(openai_server) -> None:
-    server = openai_server(lambda body: error(429, "no"))
-    with pytest.raises(Exception, match="no") as raised:
-        LangChainLLM(openai(server)).generate(REQUEST)
-    assert (raised.value.status_code, len(server.bodies)) == (429, 1), "no second layer of retries"
 
 
 def test_one_judge_in_several_loops_one_after_the_other(openai_server) -> None:

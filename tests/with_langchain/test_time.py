@@ -39,18 +39,6 @@ class SlowAsync(Slow):
         await asyncio.sleep(3600)
 
 
-def late(call, over):
-    """Run a call in a loop, and let what goes on in a thread end before the loop waits for it."""
-
-    async def run():
-        try:
-            return await call()
-        finally:
-            over.set()
-
-    return asyncio.run(run())
-
-
 def test_sync_and_embeddings(over) -> None:
     class SlowEmbeddings(DeterministicFakeEmbedding):
         def embed_documents(self, texts):
@@ -67,8 +55,15 @@ def test_sync_and_embeddings(over) -> None:
 @pytest.mark.parametrize("model", [Slow, SlowAsync])
 def test_async(over, model) -> None:
     judge = LangChainLLM(model(script=None, over=over), timeout=0.05)
+
+    async def ask():
+        try:
+            await judge.agenerate(REQUEST)
+        finally:
+            over.set()  # the loop waits for threads
+
     with pytest.raises(TimeoutError, match="a model without an async half runs on in its thread"):
-        late(lambda: judge.agenerate(REQUEST), over)
+        asyncio.run(ask())
 
 
 def test_a_cancelled_call_ends_at_once(over) -> None:

@@ -29,20 +29,10 @@ from ragstone_langchain import LangChainLLM
 from ragstone_langchain.llm import JudgePrompt
 
 from ..core.judges import truth  # noqa: TID252
-from .scripted import WRAPPERS, PlainChat, Script, StreamingChat, TextModel, Told, ToolChat, message
+from .scripted import WRAPPERS, PlainChat, Script, Told, message
 
 WORD = LLMRequest("demo.ask", "", "JUDGE: is it?", {}, choices=("yes", "no"))
 IDS = LLMRequest("demo.ids", "", "JUDGE: which?", record(ids=listing(whole(1, 2))))
-
-
-MODELS = {
-    "tools": lambda s: ToolChat(script=s),
-    "streaming": lambda s: StreamingChat(script=s),
-    "text": lambda s: TextModel(script=s),
-    "with_fallbacks": lambda s: ToolChat(script=s).with_fallbacks([ToolChat(script=s)]),
-    "bind": lambda s: ToolChat(script=s).bind(stop=["x"]),
-    "async": WRAPPERS["async only"],
-}
 
 
 class Listener(BaseCallbackHandler):
@@ -72,9 +62,9 @@ class Listener(BaseCallbackHandler):
         return sum(said.startswith("model ") for said in self.heard)
 
 
-def judge_of(model, script=None, **options):
-    script = script or Script(lambda request: "yes" if request.choices else {"ids": [1]})
-    return Told(model(script), script, **options)
+def judge_of(kind, **options):
+    script = Script(lambda request: "yes" if request.choices else {"ids": [1]})
+    return Told(WRAPPERS[kind](script), script, **options)
 
 
 def ask(judge) -> None:
@@ -102,13 +92,9 @@ def node(judge):
     return RunnableLambda(step, afunc=astep, name="app")
 
 
-@pytest.fixture(params=MODELS)
-def judge(request):
-    return judge_of(MODELS[request.param])
-
-
-def test_inside_a_chain_its_events_and_the_app_s_collectors(judge) -> None:
-    listener = Listener()
+@pytest.mark.parametrize("kind", WRAPPERS)
+def test_inside_a_chain_its_events_and_the_app_s_collectors(kind) -> None:
+    judge, listener = judge_of(kind), Listener()
     config = {"callbacks": [listener], "tags": ["app-tag"]}
     with collect_runs() as collected, get_usage_metadata_callback() as usage:
         node(judge).invoke("x", config)
@@ -127,9 +113,11 @@ def test_inside_a_chain_its_events_and_the_app_s_collectors(judge) -> None:
     assert any(event["event"] == "on_chat_model_start" for event in heard)
 
 
-@pytest.mark.parametrize(("model", "trace"), [("streaming", False), ("async", False), ("streaming", True)])
-def test_inside_langgraph_with_messages_streamed(model, trace) -> None:
-    step = node(judge_of(MODELS[model], trace=trace)) | (lambda said: {"x": said})
+@pytest.mark.parametrize(
+    ("kind", "trace"), [("streaming chat", False), ("async only", False), ("streaming chat", True)]
+)
+def test_inside_langgraph_with_messages_streamed(kind, trace) -> None:
+    step = node(judge_of(kind, trace=trace)) | (lambda said: {"x": said})
     graph = StateGraph(dict).add_sequence([("app", step)]).add_edge(START, "app").compile()
 
     async def astream():
@@ -190,9 +178,11 @@ def test_the_app_s_context_is_as_it_was() -> None:
     assert seen == ["default", "default"]
 
 
-@pytest.mark.parametrize(("by", "model"), [("its value", "async"), ("its class", "tools"), ("the environment", "text")])
-def test_a_configure_hook(model, by, monkeypatch) -> None:
-    judge, made = judge_of(MODELS[model]), []
+@pytest.mark.parametrize(
+    ("by", "kind"), [("its value", "async only"), ("its class", "chat with tools"), ("the environment", "text model")]
+)
+def test_a_configure_hook(kind, by, monkeypatch) -> None:
+    judge, made = judge_of(kind), []
 
     class Made(Listener):
         def __init__(self):
@@ -215,7 +205,7 @@ def test_a_configure_hook(model, by, monkeypatch) -> None:
 
 def test_trace_shows_it_to_those_who_want_it() -> None:
     listener = Listener()
-    node(judge_of(MODELS["text"], trace=True)).invoke("x", {"callbacks": [listener]})
+    node(judge_of("text model", trace=True)).invoke("x", {"callbacks": [listener]})
     assert [said for said in listener.heard if "JUDGE" in said and "ragstone:judge" in said], "its prompts and its tag"
     own, script = Listener(), Script(lambda request: "yes")
     Told(PlainChat(script=script, callbacks=[own]), script, trace=True).generate(WORD)
