@@ -12,7 +12,7 @@ from ragstone.store.record import Record, without_texts
 
 def shown(*verdicts, sample=None, at=0.0, keep=lambda score: score):
     score = keep(Score(metric="mine", value=0.1, reason="Why.", verdicts=verdicts, version="1"))
-    return low_score(Worst(0.1, 1, score, Record("a", score, submitted_at=at), sample))
+    return low_score(Worst(0.1, 1, score, Record("a", score, submitted_at=at)), sample)
 
 
 def claim(*spans, text="It is green.", lowers=True, number="1"):

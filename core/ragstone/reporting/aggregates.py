@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ragstone.outcome import Score, Suspicion, UnscoredReason, Usage
 from ragstone.registry import metric_class, metric_names
-from ragstone.reporting.statistics import DAY, NOISE_REACH, Estimate, Histogram, Mean, Noise, Timeline, noise_error
+from ragstone.reporting.statistics import DAY, NOISE_REACH, Histogram, Mean, Noise, Timeline, noise_error
 
 if TYPE_CHECKING:
     from ragstone.metrics.base import Metric
-    from ragstone.sample import Sample
     from ragstone.store.record import Record
 
 _LATEST = 253_402_300_799  # the end of the year 9999
@@ -68,6 +67,11 @@ class MetricInfo:
             return cls(name, version, judge)
         metric = metric_class(name)
         return cls(name, version, judge, metric.bounds, metric.higher_is_better)
+
+    @property
+    def sign(self) -> float:
+        """1.0 where higher is better, else -1.0."""
+        return 1.0 if self.higher_is_better else -1.0
 
     @property
     def key(self) -> Key:
@@ -124,34 +128,21 @@ class Cost:
 
 
 class Worst(NamedTuple):
-    """A row with one of the worst scores: the mean of its draws, how many there are, the worst of them, the sample."""
+    """A row's mean over its draws, how many there are, and the worst of them."""
 
     value: float
     draws: int
     score: Score
     record: "Record"
-    sample: "Sample | None"
 
     @classmethod
-    def of(
-        cls, records: "Sequence[Record]", sample: "Sample | None", *, higher_is_better: bool = True
-    ) -> "Worst | None":
-        """Return the row of one metric's records; None where none of them is scored."""
+    def of(cls, records: "Sequence[Record]", info: MetricInfo) -> "Worst | None":
+        """Return it for one metric's records of a row; None where none of them is scored."""
         draws = [(record.outcome, record) for record in records if isinstance(record.outcome, Score)]
         if not draws:
             return None
-        sign = 1.0 if higher_is_better else -1.0
-        score, record = min(draws, key=lambda draw: sign * draw[0].value)
-        mean = math.fsum(score.value for score, _ in draws) / len(draws)
-        return cls(mean, len(draws), score, record, record.sample or sample)
-
-
-class Flag(NamedTuple):
-    """A passage that looks like an attack on the judge, and where it was seen."""
-
-    record: "Record"
-    suspicion: Suspicion
-    sample: "Sample | None"
+        score, record = min(draws, key=lambda draw: info.sign * draw[0].value)
+        return cls(math.fsum(score.value for score, _ in draws) / len(draws), len(draws), score, record)
 
 
 class MetricSummary:
@@ -196,7 +187,7 @@ class MetricSummary:
         self._noise = Noise()
         self._worst: list[tuple[float, float, int, Worst]] = []
 
-    def add(self, records: "Sequence[Record]", sample: "Sample | None" = None) -> None:
+    def add(self, records: "Sequence[Record]") -> None:
         """Count the draws of one row."""
         at = known_time(records[0].submitted_at)
         if at is not None:
@@ -213,7 +204,7 @@ class MetricSummary:
             example = record.submitted_at, f"{record.sample_id}: {outcome.detail}"
             if example[0] > self._examples.get(outcome.reason, (-1.0, ""))[0]:
                 self._examples[outcome.reason] = example
-        worst = Worst.of(records, sample, higher_is_better=self.info.higher_is_better)
+        worst = Worst.of(records, self.info)
         if worst is None:
             return
         passed = [score.passed for score in scores if score.passed is not None]
@@ -228,9 +219,8 @@ class MetricSummary:
         if at is not None:
             self.over_time.at(at).add(worst.value, weight)
         # A heap, the best row first. Of equal ones the latest stay; without times, the first.
-        sign = 1.0 if self.info.higher_is_better else -1.0
         push = heapq.heappush if len(self._worst) < _WORST else heapq.heappushpop
-        push(self._worst, (-sign * worst.value, at or 0.0, -self.rows, worst))
+        push(self._worst, (-self.info.sign * worst.value, at or 0.0, -self.rows, worst))
 
     @property
     def examples(self) -> dict[UnscoredReason, str]:
@@ -248,27 +238,21 @@ class MetricSummary:
         return self._values.n
 
     @property
-    def estimate(self) -> Estimate | None:
-        """The mean over rows, each the mean of its draws and weighing 1 / `Record.rate`, with its interval.
-
-        The interval is Student's t over rows, cut at the metric's bounds. None where nothing was scored.
-        """
-        return self._values.estimate(self.info.bounds)
-
-    @property
     def mean(self) -> float | None:
-        """The mean of `estimate`."""
-        return None if self.estimate is None else self.estimate.mean
+        """The mean over rows, each the mean of its draws and weighing 1 / `Record.rate`; None where none is scored."""
+        return self._values.mean
 
     @property
     def low(self) -> float | None:
-        """Lower end of the mean's 95 % interval; None with fewer than two scored rows."""
-        return None if self.estimate is None else self.estimate.low
+        """Lower end of its 95 % interval (Student's t, within the metric's bounds); None with fewer than two rows."""
+        estimate = self._values.estimate(self.info.bounds)
+        return None if estimate is None else estimate.low
 
     @property
     def high(self) -> float | None:
         """Its upper end, likewise."""
-        return None if self.estimate is None else self.estimate.high
+        estimate = self._values.estimate(self.info.bounds)
+        return None if estimate is None else estimate.high
 
     @property
     def weighted(self) -> bool:
@@ -278,8 +262,7 @@ class MetricSummary:
     @property
     def passed(self) -> float | None:
         """The share of scores that reached the threshold, within [0, 1]; None without one."""
-        estimate = self._passed.estimate()
-        return None if estimate is None else estimate.mean
+        return self._passed.mean
 
     @property
     def draws(self) -> int:
@@ -296,11 +279,11 @@ class MetricSummary:
         """How far to either side the judge's noise alone takes the mean, in 95 of 100 runs; None without `noise`."""
         return None if self.noise is None else NOISE_REACH * noise_error(self.noise.sd, self.noise.draws)
 
-    def worst(self, *, with_best: bool = False) -> list[Worst]:
-        """Return the worst rows, worst first, without those that have the best possible score (unless asked for)."""
+    def worst(self) -> list[Worst]:
+        """Return the worst rows, worst first, without those that have the best possible score."""
         bounds = self.info.bounds
         best = None if bounds is None else bounds[1] if self.info.higher_is_better else bounds[0]
-        return [worst for *_, worst in sorted(self._worst, reverse=True) if with_best or worst.value != best]
+        return [worst for *_, worst in sorted(self._worst, reverse=True) if worst.value != best]
 
 
 class Aggregates:
@@ -310,20 +293,19 @@ class Aggregates:
         rows: How many rows were counted.
         costs: What judging cost, by when it was done.
         flagged: How many rows hold what looks like an attack on the judge.
-        flags: The first such passages.
+        flags: The first such passages, each with where it was seen.
     """
 
     def __init__(self, metrics: "Iterable[Metric | MetricInfo]" = ()) -> None:
         self.rows = 0
         self.costs: Timeline[Cost] = Timeline(Cost, DAY)
         self.flagged = 0
-        self.flags: list[Flag] = []
+        self.flags: list[tuple[Suspicion, Record]] = []
         self._by_key = {info.key: MetricSummary(info) for info in map(MetricInfo.of, metrics)}
 
-    def add(self, records: "Sequence[Record]", sample: "Sample | None" = None) -> None:
-        """Count what the metrics gave for one row, in all draws. The sample is kept where the row is shown."""
+    def add(self, records: "Sequence[Record]") -> None:
+        """Count what the metrics gave for one row, in all draws."""
         self.rows += 1
-        sample = sample or records[0].sample
         flags: dict[Suspicion, Record] = {}
         for record in records:
             flags |= {suspicion: record for suspicion in record.outcome.suspected if suspicion not in flags}
@@ -332,10 +314,9 @@ class Aggregates:
         for key, of_metric in by_metric(records).items():
             if key not in self._by_key:
                 self._by_key[key] = MetricSummary(MetricInfo.from_record(of_metric[0]))
-            self._by_key[key].add(of_metric, sample)
+            self._by_key[key].add(of_metric)
         self.flagged += bool(flags)
-        for suspicion, record in list(flags.items())[: _FLAGGED - len(self.flags)]:
-            self.flags.append(Flag(record, suspicion, sample))
+        self.flags += list(flags.items())[: _FLAGGED - len(self.flags)]
 
     def __iter__(self) -> Iterator[MetricSummary]:
         return iter(self._by_key.values())

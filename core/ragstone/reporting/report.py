@@ -265,10 +265,10 @@ class Report(Shown):
                 yield f"unscored by {name}: {n:,} {reason}; first: {each.examples[reason]}"
         aggregates = self.aggregates()
         if aggregates.flagged:
-            first = aggregates.flags[0]
+            suspicion, record = aggregates.flags[0]
             yield (
                 f"{count(aggregates.flagged, 'row')} with a passage that looks like an attack on the judge; first: "
-                f"{first.record.sample_id}, {first.suspicion.kind.replace('_', ' ')} in {place(first.suspicion)}"
+                f"{record.sample_id}, {suspicion.kind.replace('_', ' ')} in {place(suspicion)}"
             )
         yield from self.notes
         if self.bad_rows:

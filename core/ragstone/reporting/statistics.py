@@ -108,6 +108,11 @@ class Mean:
         self.wwxx += other.wwxx + 2 * d * other.wwx + d * d * other.ww
 
     @property
+    def mean(self) -> float | None:
+        """The mean; None of no number."""
+        return self.origin + self.wx / self.w if self.n else None
+
+    @property
     def weighted(self) -> bool:
         """Whether the numbers have different weights."""
         return self.w * self.w < self.n * self.ww * (1 - 1e-9)

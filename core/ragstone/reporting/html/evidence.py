@@ -18,11 +18,11 @@ _FIELDS: tuple[SampleField, ...] = ("user_input", "retrieved_contexts", "respons
 Span = tuple[int, int]
 
 
-def low_score(worst: Worst) -> Html:
+def low_score(worst: Worst, sample: Sample | None) -> Html:
     """Return one of the worst scores, to be opened: its reason, what lowered it, and its texts."""
     name = tag("span", foreign(worst.record.sample_id, _ID))
     head = tag("summary", tag("b", number(worst.value)), name, tag("span", foreign(reason(worst)), class_="soft"))
-    return tag("details", head, *evidence(worst), class_="low")
+    return tag("details", head, *evidence(worst, sample), class_="low")
 
 
 def reason(worst: Worst) -> str:
@@ -40,7 +40,7 @@ def _parts(score: Score) -> str:
     return ", ".join(f"{name} {number(value)}" for name, value in score.breakdown.items())
 
 
-def evidence(worst: Worst) -> Iterator[Html]:
+def evidence(worst: Worst, sample: Sample | None) -> Iterator[Html]:
     """Yield the verdicts that lowered a score (all of them where none is known to), and the texts of its sample."""
     score, at = worst.score, known_time(worst.record.submitted_at)
     when = "" if at is None else f"Submitted {moment(at)} UTC. "
@@ -53,8 +53,8 @@ def evidence(worst: Worst) -> Iterator[Html]:
         yield tag("ul", together(map(_item, shown[:_ITEMS])), class_="items")
     if len(shown) > _ITEMS:
         yield soft(f"and {len(shown) - _ITEMS:,} more")
-    if worst.sample is not None:
-        yield from passages(worst.sample, [part for verdict in lowering for part in verdict.evidence])
+    if sample is not None:
+        yield from passages(sample, [part for verdict in lowering for part in verdict.evidence])
 
 
 def _item(verdict: Verdict) -> Html:

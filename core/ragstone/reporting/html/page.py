@@ -30,7 +30,7 @@ from ragstone.reporting.tables import (
 if TYPE_CHECKING:
     from ragstone.reporting.comparison import Comparison, MetricComparison
     from ragstone.reporting.report import Report
-    from ragstone.sample import BadLine
+    from ragstone.sample import BadLine, Sample
     from ragstone.store.base import Health
 
 _SHOWN = 20
@@ -67,6 +67,7 @@ _EXPLAINED = (
 
 Place = tuple[Key, int, str]
 """A metric, and the row and id of a sample."""
+ScoredRow = tuple[Worst, "Sample | None"]
 
 
 def report_html(report: "Report") -> str:
@@ -104,12 +105,8 @@ def report_html(report: "Report") -> str:
 def _scores(report: "Report", names: Sequence[str]) -> Html:
     summaries = report.summary().values()
     if not summaries:
-        nothing = (
-            "Nothing was scored."
-            if report.since is None
-            else f"Nothing was submitted since {moment(report.since)} UTC."
-        )
-        return card("Scores", tag("p", nothing))
+        what = "scored" if report.since is None else f"submitted since {moment(report.since)} UTC"
+        return card("Scores", tag("p", f"Nothing was {what}."))
     _, head, rows = report.table()
     by_name = {name: cells for name, *cells in rows}
     cells = [(tag("a", foreign(name, 200), href=f"#group-{i}"), *by_name[name]) for i, name in enumerate(names)]
@@ -170,23 +167,23 @@ def _unscored(summary: MetricSummary) -> list[Html]:
 
 
 def _worst(summary: MetricSummary, report: "Report") -> list[Html]:
-    rows = [worst._replace(sample=worst.sample or report.sample(worst.record)) for worst in summary.worst()]
+    rows = [(worst, report.sample(worst.record)) for worst in summary.worst()]
     if not rows:
         return []
     heading = "Lowest scores" if summary.info.higher_is_better else "Highest scores (lower is better)"
-    note = _MARKED if any(worst.sample is not None for worst in rows) else _NO_TEXTS
-    return [tag("h3", heading), soft(note), *map(low_score, rows)]
+    note = _MARKED if any(sample is not None for _, sample in rows) else _NO_TEXTS
+    return [tag("h3", heading), soft(note), *(low_score(*row) for row in rows)]
 
 
 def _flags(aggregates: Aggregates, report: "Report") -> Html:
     rows = [
         (
-            foreign(flag.record.sample_id, 80),
-            flag.suspicion.kind.replace("_", " "),
-            place(flag.suspicion),
-            foreign(flagged_text(flag.sample or report.sample(flag.record), flag.suspicion)),
+            foreign(record.sample_id, 80),
+            suspicion.kind.replace("_", " "),
+            place(suspicion),
+            foreign(flagged_text(report.sample(record), suspicion)),
         )
-        for flag in aggregates.flags
+        for suspicion, record in aggregates.flags
     ]
     caption = f"{count(aggregates.flagged, 'row')} in all; the first {count(len(rows), 'passage')}"
     table = html_table(caption, ("sample", "looks like", "where", "passage"), rows)
@@ -280,35 +277,36 @@ def comparison_html(comparison: "Comparison") -> str:
     )
 
 
-def _section(each: "MetricComparison", name: str, rows_a: Mapping[Place, Worst], rows_b: Mapping[Place, Worst]) -> Html:
+def _section(
+    each: "MetricComparison", name: str, rows_a: Mapping[Place, ScoredRow], rows_b: Mapping[Place, ScoredRow]
+) -> Html:
     parts = [tag("p", each.conclusion(), id=name)]
     if each.moved:
         parts += [tag("h3", "Moved most"), soft("What lowered each score is marked in the texts that are at hand.")]
     for moved in each.moved:
-        a = rows_a[each.info_a.key, moved.row_a, moved.sample_id]
-        b = rows_b[each.info_b.key, moved.row_b, moved.sample_id]
         head = tag(
             "summary",
             tag("b", number(moved.b - moved.a, "+")),
             tag("span", foreign(moved.sample_id, 200)),
             tag("span", f" {number(moved.a)} to {number(moved.b)}", class_="soft"),
         )
-        sides = (
-            tag("div", tag("h4", f"{side}: {number(worst.value)}"), soft(foreign(reason(worst))), *evidence(worst))
-            for side, worst in (("a", a), ("b", b))
-        )
-        parts.append(tag("details", head, tag("div", *sides, class_="sides"), class_="low"))
+        a = rows_a[each.info_a.key, moved.row_a, moved.sample_id]
+        b = rows_b[each.info_b.key, moved.row_b, moved.sample_id]
+        parts.append(tag("details", head, tag("div", _side("a", *a), _side("b", *b), class_="sides"), class_="low"))
     return card(foreign(each.name), *parts)
 
 
-def _rows_of(report: "Report", infos: Mapping[Place, MetricInfo]) -> dict[Place, Worst]:
-    """Return some rows with their worst draw: one reading of the report, holding no more than these."""
-    rows: dict[Place, Worst] = {}
+def _side(name: str, worst: Worst, sample: "Sample | None") -> Html:
+    title = tag("h4", f"{name}: {number(worst.value)}")
+    return tag("div", title, soft(foreign(reason(worst))), *evidence(worst, sample))
+
+
+def _rows_of(report: "Report", infos: Mapping[Place, MetricInfo]) -> dict[Place, ScoredRow]:
+    """Return some rows with their samples: one reading of the report, holding no more than these."""
+    rows: dict[Place, ScoredRow] = {}
     for records in by_row(report.results()):
         for key, of_metric in by_metric(records).items():
             place = key, records[0].row, records[0].sample_id
-            if place in infos:
-                higher = infos[place].higher_is_better
-                worst = Worst.of(of_metric, report.sample(records[0]), higher_is_better=higher)
-                rows |= {} if worst is None else {place: worst}
+            if place in infos and (worst := Worst.of(of_metric, infos[place])) is not None:
+                rows[place] = worst, report.sample(records[0])
     return rows
