@@ -13,6 +13,7 @@ from ragstone.sinks import CallableSink, JSONLSink, OpenTelemetrySink, Record, S
 from ragstone.store import otel as semconv
 
 KINDS = ("sqlite", "sql_sqlite", "postgres", "jsonl", "call", "otel")
+COMMON: dict[str, Any] = {"judge": "judge-1", "submitted_at": 1000.0, "scored_at": 1001.5}
 
 
 class Kept(NamedTuple):
@@ -27,25 +28,31 @@ class Case(NamedTuple):
     kind: str
     sink: Sink
     read: Callable[[], list[Kept]]
-    query: Callable[[str], list[tuple]] | None = None
-    source: str = ""  # as `open_results` takes it
+    source: str = ""  # of a database, as `open_results` takes it
 
-    def execute(self, statement: str) -> None:
-        """Change a database behind the sink's back."""
-        if self.kind == "postgres":
-            with _postgres(self.source) as connection:
-                connection.execute(statement)
-        else:
-            with closing(sqlite3.connect(self.source.removeprefix("sqlite:///"))) as connection, connection:
-                connection.execute(statement)
+    def query(self, statement: str) -> list[tuple]:
+        """Read or change the database, past the sink."""
+        return _query(self.source, statement)
 
     @property
     def keyed(self) -> bool:
-        return self.query is not None
+        return bool(self.source)
 
     def id_of(self, sample_id: str) -> str:
         """The id as it is kept: tables shorten long ones."""
         return restore_text(clean_key(sample_id)) if self.keyed else sample_id
+
+
+def _query(source: str, statement: str) -> list[tuple]:
+    if source.startswith("postgresql"):
+        import psycopg
+
+        connection: Any = psycopg.connect(source.replace("+psycopg", ""))
+    else:
+        connection = sqlite3.connect(source.removeprefix("sqlite:///"))
+    with closing(connection), connection:
+        cursor = connection.execute(statement)
+        return cursor.fetchall() if cursor.description else []
 
 
 def score(sample_id: str = "run-1", value: float = 0.5, *, text: str = "1 of 2.", **fields: Any) -> Record:
@@ -54,14 +61,12 @@ def score(sample_id: str = "run-1", value: float = 0.5, *, text: str = "1 of 2."
     outcome = Score(
         metric="demo", value=value, passed=True, reason=text, breakdown={"a": 1.0}, verdicts=(verdict,), usage=usage, version="1"
     )  # fmt: skip
-    plain: dict[str, Any] = {"judge": "judge-1", "submitted_at": 1000.0, "scored_at": 1001.5}
-    return Record(sample_id=sample_id, outcome=outcome, **(plain | fields))
+    return Record(sample_id, outcome, **(COMMON | fields))
 
 
 def unscored(sample_id: str = "run-1", detail: str = "after 30 s", **fields: Any) -> Record:
     outcome = Unscored(metric="demo", reason="timeout", detail=detail, version="1")
-    plain: dict[str, Any] = {"judge": "judge-1", "submitted_at": 1000.0, "scored_at": 1001.5}
-    return Record(sample_id=sample_id, outcome=outcome, **(plain | fields))
+    return Record(sample_id, outcome, **(COMMON | fields))
 
 
 def with_metadata(metadata: dict[str, Any]) -> Record:
@@ -71,12 +76,12 @@ def with_metadata(metadata: dict[str, Any]) -> Record:
 def make_case(kind: str, folder: Path, url: str | None = None) -> Case:
     path = folder / f"{kind}.db"
     if kind == "sqlite":
-        return _tables(kind, SQLiteSink(path), _sqlite_query(path), str(path))
+        return _tables(kind, SQLiteSink(path), str(path))
     if kind == "sql_sqlite":
-        return _tables(kind, SQLSink(f"sqlite:///{path}"), _sqlite_query(path), f"sqlite:///{path}")
+        return _tables(kind, SQLSink(f"sqlite:///{path}"), f"sqlite:///{path}")
     if kind == "postgres":
         assert url is not None
-        return _tables(kind, SQLSink(url), _postgres_query(url), url)
+        return _tables(kind, SQLSink(url), url)
     if kind == "jsonl":
         return Case(kind, JSONLSink(folder / "outcomes.jsonl"), lambda: _lines(folder / "outcomes.jsonl"))
     if kind == "call":
@@ -85,48 +90,22 @@ def make_case(kind: str, folder: Path, url: str | None = None) -> Case:
     return _otel(kind)
 
 
-def _tables(kind: str, sink: Sink, query: Callable[[str], list[tuple]], source: str) -> Case:
+def _tables(kind: str, sink: Sink, source: str) -> Case:
     def read() -> list[Kept]:
-        rows = query("SELECT sample_id, reason, sample FROM outcomes ORDER BY sample_id")
         return [
             Kept(restore_text(name), restore_text(reason), json.loads(sample)["metadata"] if sample else None)
-            for name, reason, sample in rows
+            for name, reason, sample in _query(
+                source, "SELECT sample_id, reason, sample FROM outcomes ORDER BY sample_id"
+            )
         ]
 
-    return Case(kind, sink, read, query, source)
-
-
-def _sqlite_query(path: Path) -> Callable[[str], list[tuple]]:
-    def query(statement: str) -> list[tuple]:
-        with closing(sqlite3.connect(path)) as connection:
-            return connection.execute(statement).fetchall()
-
-    return query
-
-
-def _postgres_query(url: str) -> Callable[[str], list[tuple]]:
-    def query(statement: str) -> list[tuple]:
-        with _postgres(url) as connection:
-            return connection.execute(statement).fetchall()
-
-    return query
-
-
-def _postgres(url: str) -> Any:
-    import psycopg
-
-    return psycopg.connect(url.replace("+psycopg", ""))
+    return Case(kind, sink, read, source)
 
 
 def _lines(path: Path) -> list[Kept]:
-    if not path.exists():
-        return []
-    found = []
-    for line in path.read_text("utf-8").split("\n")[:-1]:
-        value = json.loads(line, parse_constant=_refuse)
-        sample = value.get("sample")
-        found.append(Kept(value["id"], value["reason"], sample and sample["metadata"]))
-    return found
+    lines = path.read_text("utf-8").split("\n")[:-1] if path.exists() else []
+    values = [json.loads(line, parse_constant=_refuse) for line in lines]
+    return [Kept(value["id"], value["reason"], (value.get("sample") or {}).get("metadata")) for value in values]
 
 
 def _refuse(constant: str) -> None:
@@ -137,19 +116,26 @@ def _kept(record: Record) -> Kept:
     return Kept(record.sample_id, record.outcome.reason, record.sample and record.sample.metadata)
 
 
-def _otel(kind: str) -> Case:
+def logs_in_memory() -> tuple[Any, Any]:
+    """OpenTelemetry's logs, and the exporter that keeps them."""
     from opentelemetry.sdk._logs import LoggerProvider, export
+
+    exporter = (getattr(export, "InMemoryLogRecordExporter", None) or export.InMemoryLogExporter)()
+    provider = LoggerProvider(shutdown_on_exit=False)
+    provider.add_log_record_processor(export.SimpleLogRecordProcessor(exporter))
+    return provider, exporter
+
+
+def _otel(kind: str) -> Case:
     from opentelemetry.sdk.metrics import MeterProvider
 
-    exporter = getattr(export, "InMemoryLogRecordExporter", None) or export.InMemoryLogExporter
-    memory = exporter()
-    provider = LoggerProvider(shutdown_on_exit=False)
-    provider.add_log_record_processor(export.SimpleLogRecordProcessor(memory))
+    provider, memory = logs_in_memory()
 
     def read() -> list[Kept]:
-        found = [dict(one.log_record.attributes) for one in memory.get_finished_logs()]
+        events = [dict(finished.log_record.attributes) for finished in memory.get_finished_logs()]
         return [
-            Kept(restore_text(one[semconv.SAMPLE_ID]), restore_text(one[semconv.EXPLANATION]), None) for one in found
+            Kept(restore_text(event[semconv.SAMPLE_ID]), restore_text(event[semconv.EXPLANATION]), None)
+            for event in events
         ]
 
     return Case(kind, OpenTelemetrySink(provider, MeterProvider(shutdown_on_exit=False)), read)

@@ -114,7 +114,7 @@ def test_health_and_origin(case: Case) -> None:
     )
     case.sink.health(health)
     case.sink.health(health.model_copy(update={"at": 11.0, "longest_queue": 7}))
-    if case.query:
+    if case.keyed:
         assert case.query("SELECT process, at, longest_queue, reasons FROM health") == [
             ("host-1\\u0000", 11.0, 7, '{"dropped": {"x": 1}}')
         ]

@@ -46,9 +46,9 @@ def test_a_row(store: Case) -> None:
 def test_all_or_none(store: Case) -> None:
     store.sink.write([score("before")])
     if store.kind == "postgres":
-        store.execute("ALTER TABLE outcomes ADD CONSTRAINT refuse CHECK (sample_id <> 'bad')")
+        store.query("ALTER TABLE outcomes ADD CONSTRAINT refuse CHECK (sample_id <> 'bad')")
     else:
-        store.execute(
+        store.query(
             "CREATE TRIGGER refuse BEFORE INSERT ON outcomes WHEN NEW.sample_id = 'bad' "
             "BEGIN SELECT RAISE(FAIL, 'refuse'); END",
         )
@@ -57,7 +57,7 @@ def test_all_or_none(store: Case) -> None:
         store.sink.write(batch)
     assert [(kept.sample_id, kept.text) for kept in store.read()] == [("before", "1 of 2.")]
     assert "the app's text" not in "".join(traceback.format_exception(caught.value))
-    store.execute("DROP TRIGGER refuse" if store.kind != "postgres" else "ALTER TABLE outcomes DROP CONSTRAINT refuse")
+    store.query("DROP TRIGGER refuse" if store.kind != "postgres" else "ALTER TABLE outcomes DROP CONSTRAINT refuse")
     store.sink.write(batch)
     assert len(store.read()) == 4
 
@@ -67,9 +67,9 @@ def test_a_database_of_another_version_is_left_alone(store: Case, version: int) 
     store.sink.write([score("before")])
     store.sink.close()
     if store.kind == "postgres":
-        store.execute(f"UPDATE ragstone_schema SET version = {version}")
+        store.query(f"UPDATE ragstone_schema SET version = {version}")
     else:
-        store.execute(f"PRAGMA user_version = {version}")
+        store.query(f"PRAGMA user_version = {version}")
     for attempt in (
         lambda: store.sink.write([score("late")]),
         lambda: store.sink.ledger().spend([Entry("calls_per_day", 0, 1, 10)]),
@@ -83,7 +83,7 @@ def test_a_database_of_another_version_is_left_alone(store: Case, version: int) 
 
 
 def test_another_programs_tables_are_left_alone(store: Case) -> None:
-    store.execute("CREATE TABLE health (pulse INTEGER)")
+    store.query("CREATE TABLE health (pulse INTEGER)")
     with pytest.raises(SinkError, match="another program's"):
         store.sink.write([score()])
     with pytest.raises(ResultsError, match=r"another program's|is no ragstone database"):
