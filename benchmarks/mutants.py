@@ -144,10 +144,14 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
     ("core/ragstone/store/record.py", "store/test_journal.py"): [
         ("journal_final", '"judge_error", "timeout", ', '"judge_error", '),
     ],
-    ("core/ragstone/store/journal_writer.py", "store/test_journal.py"): [
-        ("journal_fork", "if self._pid != os.getpid():", "if self._pid < 0:"),
-        ("journal_exit", "atexit.register(self._at_exit)", "atexit.unregister(self._at_exit)"),
-        ("journal_failed_write", "self._leaving.add(self._waiting)", "self._leaving = self._waiting"),
+    ("core/ragstone/store/journal.py", "store/test_journal.py store/test_claims.py"): [
+        ("journal_fork", "self._lease.pid != os.getpid()", "self._lease.pid < 0"),
+        (
+            "journal_close",
+            "if not self._closed:\n                self.flush()",
+            "if self._closed:\n                self.flush()",
+        ),
+        ("journal_claim", "or lease is None or not lease.lives(row[0])", "or row is not None"),
     ],
     ("core/ragstone/store/sqlite_file.py", "store/test_journal.py store/test_sqlite.py store/test_contract.py"): [
         ("journal_replaced", "is not None and self._file != _identity(self.path):", "is not None and not self.path:"),
@@ -218,9 +222,10 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
             '"UPDATE samples SET owner = ? WHERE seq = ?", (None',
         ),
     ],
-    ("core/ragstone/store/owner.py", "monitor/test_owner.py"): [
-        ("owner_lock", "if not _lock(file):", "if _lock(file) is None:"),
-        ("owner_name", "if not _NAME.fullmatch(other):", "if not other:"),
+    ("core/ragstone/store/lease.py", "store/test_lease.py store/test_claims.py"): [
+        ("lease_lock", "if not lock_file(file):", "if lock_file(file) is None:"),
+        ("lease_time", "< self._seconds", "> 0"),
+        ("lease_name", "if not _NAME.fullmatch(name):", "if not name:"),
     ],
     ("core/ragstone/monitor/counters.py", "monitor/test_accounting.py monitor/test_submit.py monitor/test_kill.py"): [
         ("accounting_pending", "return self._accepted - sum(self._by_status.values())", "return 0"),

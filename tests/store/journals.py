@@ -12,8 +12,7 @@ from ..support.programs import READY, finish, finish_together  # noqa: TID252
 COMMON = """
 import os, sys, threading, time
 from ragstone import LLMReply, Score, Unscored
-from ragstone.store.journal import Journal
-from ragstone.store.journal import JournalError
+from ragstone.store.journal import Journal, JournalError
 
 path, number = sys.argv[1], int(sys.argv[2])
 

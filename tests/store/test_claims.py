@@ -1,13 +1,13 @@
 """Two processes on one journal: what one has claimed the other waits for, until it is there or its owner is gone."""
 
+import os
 import signal
 import time
 
 import pytest
 
 from ragstone import ContextRelevancy, evaluate
-from ragstone.store.claims import Claims
-from ragstone.store.journal import Journal, JournalFile
+from ragstone.store.journal import Journal
 from ragstone.testing import FakeLLM
 
 from ..support.openai_server import chat  # noqa: TID252 - under importlib mode tests are no package
@@ -74,38 +74,30 @@ def test_one_that_ends_early_leaves_its_rows_to_the_other(path, judge, monkeypat
     assert 200 <= len(judge.bodies) <= 240, "what the first had in flight, or had not written yet, was asked again"
 
 
-def claims(path, clock=time.monotonic):
-    Journal(path).close()
-    return Claims(JournalFile(path, 5.0), path, clock)
-
-
 def test_one_that_hangs_loses_its_claims_after_ten_minutes(path):
-    now = [0.0]
-    hanging, working = claims(path), Journal(path)
-    other = claims(path, lambda: now[0])
-    assert hanging.take(["a"], 9)
-    assert working.claim(["b", "c"]) == {"b", "c"}
-    for minutes in range(0, 10, 3):
-        now[0] = 60.0 * minutes
-        working.put_outcome(f"{minutes}", score())
-        working.flush()
-        assert other.take(["a", "b"], 9) == set()
-    now[0] = 601.0
-    working.put_outcome("c", score())
-    working.flush()
-    assert other.take(["a", "b", "c"], 9) == {"a"}, "who still writes keeps its claims"
-    for each in (hanging, working, other):
-        each.close()
+    """Its lease is as old as its file says; what it claims or puts renews it."""
+    with Journal(path) as hanging, Journal(path) as other:
+        assert hanging.claim("abcd") == {*"abcd"}
+        (lease,) = path.with_name("journal.db.owners").iterdir()
+        for seconds, ended in ((500, set()), (601, {"a"})):
+            os.utime(lease, times=(time.time() - seconds,) * 2)
+            assert other.claim("a") == ended
+        time.sleep(1)  # renewed at most once a second
+        hanging.put_outcome("b", score())
+        assert other.claim("abcd") == set()
+        os.utime(lease, times=(0, 0))
+        assert other.claim("abcd") == {*"cd"}
 
 
 def test_what_is_put_or_given_up_is_nobodys_any_more(path):
+    keys = ["scored", "failed", "released", "held"]
     with Journal(path) as one, Journal(path) as other:
-        assert one.claim(["scored", "failed", "released"]) == {"scored", "failed", "released"}
+        assert one.claim(keys) == {*keys}
+        assert one.claim(keys) == set(), "of two runs on one journal, too, one has the claim"
         one.put_outcome("scored", score())
         one.put_outcome("failed", unscored("judge_error"))
         one.release(["released"])
-        one.flush()
-        assert other.claim(["scored", "failed", "released"]) == {"failed", "released"}
+        assert other.claim(keys) == {"failed", "released"}
 
 
 def test_rows_with_the_same_texts_are_all_tried_while_the_judge_fails(path):

@@ -1,10 +1,14 @@
 """`evaluate` and `aevaluate`: a data set in, a report out."""
 
+import asyncio
 import contextlib
 import logging
 import math
+import signal
 import sys
+import threading
 from collections.abc import Callable, Generator, Mapping, Sequence, Sized
+from concurrent.futures import wait
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,22 +16,23 @@ from typing import cast
 
 from typing_extensions import TypedDict, Unpack
 
-from ragstone.batch.interrupts import Interrupts
 from ragstone.batch.progress import Progress, Shown, above_bar
 from ragstone.batch.runner import Runner
 from ragstone.judge import LLM, Embedder
 from ragstone.limits.gate import RequestGate
+from ragstone.limits.timeouts import daemon
 from ragstone.metrics.base import Metric, check_count
 from ragstone.outcome import Score
 from ragstone.registry import RegistryError, make_embedder, make_llm, make_metric, needs_embedder
 from ragstone.reporting.report import Report
 from ragstone.sample import BadLine
 from ragstone.sources import Source, rows_of
-from ragstone.store.journal import Journal
+from ragstone.store.journal import Journal, JournalError
 from ragstone.store.record import Record
 from ragstone.store.spill import SpilledResults
 
 _log = logging.getLogger(__name__)
+_BEAT = 0.2  # seconds; a signal that comes just before a thread goes to wait does not wake it: it wakes by itself
 
 
 class RunOptions(TypedDict, total=False):
@@ -131,12 +136,17 @@ def evaluate(samples: Source, metrics: Sequence[Metric | str], **options: Unpack
         [0.5]
     """
     run = _Run(samples, metrics, options)
-    interrupts = Interrupts()
-    with contextlib.suppress(KeyboardInterrupt):
-        interrupts.run(partial(run.all, interrupts.on_first))
-        if not interrupts.count:
-            return run.report()
-    raise Interrupted(run.interrupted(), run.report("The run was ended early: this is what was scored by then."))
+    try:
+        run.complete()
+    except JournalError as error:
+        error.report = run.report("The journal ended the run early: this is what was scored by then.")
+        raise
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        if not run.presses:
+            raise
+    if run.presses:
+        raise Interrupted(run.interrupted(), run.report("The run was ended early: this is what was scored by then."))
+    return run.report()
 
 
 async def aevaluate(samples: Source, metrics: Sequence[Metric | str], **options: Unpack[RunOptions]) -> Report:
@@ -182,12 +192,37 @@ class _Run:
         self._held = samples if isinstance(samples, (list, tuple)) else ()
         self._bad_rows: list[BadLine] = []
         self._gave_up: list[str] = []
+        self._stop: Callable[[], object] | None = None
+        self._cancel: Callable[[], object] | None = None
+        self.presses = 0  # of Ctrl-C
         journal = options.get("journal")
         self._journal_path = None if journal is None else getattr(journal, "path", None) or Path(cast("str", journal))
         self._results = SpilledResults(None if self._journal_path is None else self._journal_path.absolute().parent)
 
-    async def all(self, on_first_interrupt: Callable[[Callable[[], object]], None] | None = None) -> None:
-        """Score everything; on a loop of our own if interrupts are to be told of."""
+    def complete(self) -> None:
+        """Score everything on an event loop of its own: in this thread or, where a loop runs in it, in another one.
+
+        The first Ctrl-C stops the run, the second cancels it, the third raises where it is. Only Python's own handling
+        of Ctrl-C is replaced meanwhile, never an app's.
+        """
+        main = partial(asyncio.run, self.all(own_loop=True))
+        loop_runs_here = False
+        with contextlib.suppress(RuntimeError):
+            loop_runs_here = asyncio.get_running_loop() is not None
+        with _on_ctrl_c(self._pressed):
+            if not loop_runs_here:
+                main()
+                return
+            done = daemon(main, "ragstone-evaluate")
+            while not done.done():
+                try:
+                    wait((done,), _BEAT)
+                except KeyboardInterrupt:  # noqa: PERF203 - of an app's handler
+                    self._pressed()
+            done.result()
+
+    async def all(self, *, own_loop: bool = False) -> None:
+        """Score everything."""
         options = self._options
         with contextlib.ExitStack() as stack:
             journal = options.get("journal")
@@ -200,7 +235,7 @@ class _Run:
                 call_timeout=options.get("call_timeout"),
                 share_replies=options.get("share_replies", True),
                 replies=journal,
-                own_loop=on_first_interrupt is not None,
+                own_loop=own_loop,
             )
             runner = Runner(
                 self._rows,
@@ -213,12 +248,12 @@ class _Run:
                 flows=2 * self._calls,
                 window=16 * self._calls,
             )
-            with Progress(gate, self._total(), shown=options.get("progress", "auto")) as bar:
-                if on_first_interrupt is not None:
-                    on_first_interrupt(partial(_stop, runner, gate))
-                await self._collect(runner, bar)
-            if journal is not None:
-                journal.flush()
+            if own_loop:
+                self._heed(runner, gate)
+            bar = stack.enter_context(
+                contextlib.closing(Progress(gate, self._total(), options.get("progress", "auto")))
+            )
+            await self._collect(runner, bar)
         for why in self._gave_up:
             _log.warning("Gave up: %s; what was not asked is unscored (judge_error).", why)
 
@@ -234,6 +269,28 @@ class _Run:
         if self._journal_path is None:
             return "What was scored is in this exception's report."
         return f"What was judged is in {self._journal_path}: make the same call again, and it goes on from there."
+
+    def _heed(self, runner: Runner, gate: RequestGate) -> None:
+        """Let Ctrl-C reach this run, on whose event loop this is called."""
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None  # noqa: S101 - a coroutine runs in a task
+
+        def beat() -> None:
+            loop.call_later(_BEAT, beat)
+
+        self._stop = partial(loop.call_soon_threadsafe, _stop, runner, gate)
+        self._cancel = partial(loop.call_soon_threadsafe, task.cancel)
+        if self.presses:
+            _stop(runner, gate)
+        beat()
+
+    def _pressed(self) -> None:
+        self.presses += 1
+        if self.presses > 2:
+            raise KeyboardInterrupt
+        if (act := self._stop if self.presses == 1 else self._cancel) is not None:  # else `_heed` will see it
+            with contextlib.suppress(RuntimeError):  # the loop is closed: it is over already
+                act()
 
     async def _collect(self, runner: Runner, bar: Progress) -> None:
         on_result, on_bad_row = self._options.get("on_result"), self._options.get("on_bad_row")
@@ -298,6 +355,22 @@ def _naming(argument: str) -> Generator[None, None, None]:
         yield
     except RegistryError as error:
         raise RegistryError(f"{argument}: {error}") from error
+
+
+@contextlib.contextmanager
+def _on_ctrl_c(act: Callable[[], None]) -> Generator[None, None, None]:
+    """Act on Ctrl-C in place of Python, where this is its thread and no app does."""
+    handler = signal.getsignal(signal.SIGINT)
+    function = getattr(handler, "func", handler)  # asyncio.run's is a partial
+    is_pythons = handler is signal.default_int_handler or getattr(function, "__module__", "") == "asyncio.runners"
+    if threading.current_thread() is not threading.main_thread() or not is_pythons:
+        yield
+        return
+    signal.signal(signal.SIGINT, lambda _signal, _frame: act())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 def _stop(runner: Runner, gate: RequestGate) -> None:

@@ -32,8 +32,8 @@ from ragstone.registry import make_llm
 from ragstone.reporting.report import Report
 from ragstone.sample import BadLine, Row
 from ragstone.sources import Source, rows_of
-from ragstone.store.file_lock import try_lock
 from ragstone.store.journal import Journal, JournalError
+from ragstone.store.lease import lock_file
 from ragstone.store.private_files import make_private_folder, open_private, replacing
 from ragstone.store.record import Record
 
@@ -318,7 +318,7 @@ class ProviderBatch:
     def _opened(self) -> Generator["_Step", None, None]:
         make_private_folder(self._folder)
         with open_private(self._folder / "lock", "wb") as lock:
-            if not try_lock(lock.fileno()):
+            if not lock_file(lock.fileno()):
                 raise FolderError(f"{self._folder}: another process is at work in it; wait for it to end")
             path = self._folder / "state.json"
             try:

@@ -1,30 +1,56 @@
 """The one runner: rows in, each row's records out, in input order, at any length in constant memory."""
 
 import asyncio
+import logging
+import threading
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from ragstone.batch.claiming import ClaimedOutcomes, Claiming, Outcomes
-from ragstone.batch.feed import Item, ThreadedRows
 from ragstone.errors import CannotScore, unscored
 from ragstone.judge import Meter
 from ragstone.keys import metric_key, outcome_key, sample_key
 from ragstone.limits.gate import RequestGate
 from ragstone.limits.limiter import GateClosed
-from ragstone.limits.timeouts import Stopwatch
+from ragstone.limits.timeouts import Stopwatch, daemon
 from ragstone.metrics.base import Metric
 from ragstone.outcome import Outcome, Score, Unscored
 from ragstone.sample import BadLine, Row
 from ragstone.store.journal import JournalError
 from ragstone.store.record import Record
 
+Item = Row | BadLine
 GIVE_UP_AFTER = 100
 """Samples in a row on which the judge fails: what comes after them would only wait for retries, for hours."""
 _GAVE_UP = f"the judge failed on {GIVE_UP_AFTER} samples in a row"
 _CANCELLED = "not the run but something in the judge's client cancelled the evaluation"
+_CLAIM_AHEAD = 16  # evaluations in line that are claimed along with one, for one transaction
+_RETRY_SECONDS = 0.25
+_LONG_WAIT = 40  # retries
+_log = logging.getLogger(__name__)
+
+
+class Outcomes(Protocol):
+    """Where outcomes are kept beyond a run: a `Journal`, or what the workers of a cluster share."""
+
+    def outcome(self, key: str) -> Outcome | None:
+        """Return the outcome that was put under a key; None where there is none."""
+        ...
+
+    def claim(self, keys: Sequence[str]) -> set[str]:
+        """Claim outcomes; return the keys of those that nobody has made or is making."""
+        ...
+
+    def put_outcome(self, key: str, outcome: Outcome) -> None:
+        """Keep an outcome, if it is final, and end its claim."""
+        ...
+
+    def release(self, keys: Iterable[str]) -> None:
+        """Give up claims."""
+        ...
 
 
 class Scored(NamedTuple):
@@ -59,8 +85,8 @@ class Runner:
         metrics: Each scores every row.
         gate: What the judges are asked through. `Runner` closes it when it is stopped.
         repeat: How often each metric scores each row: draws, which never share replies.
-        journal: Where outcomes are looked up before anything is asked, and kept. Where they can be claimed (a
-            `Journal`), no outcome is made that another run is making; the row waits for it.
+        journal: Where outcomes are looked up before anything is asked, and kept. No outcome is made that another run
+            has claimed; the row waits for it.
         sample_timeout: Seconds that one evaluation of one sample may have calls in flight.
         in_memory: Whether the rows never wait.
         flows: Evaluations under way at most; twice the calls keep the judge busy while others compute.
@@ -95,11 +121,13 @@ class Runner:
         self._window = max(1, window)
         self._draws = [(metric, draw) for metric in metrics for draw in range(repeat)]
         self._keys = [] if journal is None else [metric_key(metric) for metric, _ in self._draws]
-        self._claiming: Claiming | None = None
-        if isinstance(journal, ClaimedOutcomes):
-            self._claiming = Claiming(journal, self._keys_in_line, self._begin)
         self._entries: deque[_Slot | BadLine | Exception] = deque()
         self._jobs: deque[tuple[_Slot, int]] = deque()
+        self._ahead: set[str] = set()  # claimed, not begun
+        self._begun: set[str] = set()
+        self._waiting: dict[str, list[tuple[_Slot, int]]] = {}  # by the key that another evaluation or process claimed
+        self._retrying: asyncio.TimerHandle | None = None
+        self._retries = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._reading: asyncio.Task[None] | None = None
         self._all_read = False
@@ -127,8 +155,7 @@ class Runner:
         """Begin nothing more: calls in flight end, what is scored by then still comes out, then the records end."""
         self.stopped = True
         self._jobs.clear()
-        if self._claiming is not None:
-            self._claiming.stop()
+        self._waiting.clear()
         self._gate.close()
         if self._reading is not None:
             self._reading.cancel()
@@ -146,7 +173,7 @@ class Runner:
         """
         rows = self._rows
         if not isinstance(rows, AsyncIterator):
-            rows = iter(rows) if self._in_memory else ThreadedRows(rows, self._window)
+            rows = iter(rows) if self._in_memory else _threaded(rows, self._window)
         self._reading = asyncio.ensure_future(self._read(rows))
         try:
             while True:
@@ -166,17 +193,20 @@ class Runner:
         finally:
             self._ending = True
             self._jobs.clear()
+            if self._retrying is not None:
+                self._retrying.cancel()
             tasks = [self._reading, *self._tasks]
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            if self._claiming is not None:
-                await self._claiming.close()
-            if isinstance(rows, (AsyncGenerator, ThreadedRows)):
+            if self._journal is not None and (claimed := self._ahead | self._begun):
+                with suppress(JournalError):  # whoever put an outcome was told
+                    self._journal.release(claimed)
+            if isinstance(rows, AsyncGenerator):
                 await rows.aclose()
 
     def _over(self) -> bool:
-        return self._all_read and not self._jobs and not self._tasks
+        return self._all_read and not (self._jobs or self._tasks or self._waiting)
 
     def _next(self) -> _Slot | BadLine | Exception | None:
         """Return the next entry if it is ready. At the end, rows that a stop left unfinished are passed over."""
@@ -216,12 +246,25 @@ class Runner:
             self._changed.set()
 
     def _begin(self) -> None:
-        """Begin evaluations, as many as may be under way; those that wait for another process do not count."""
-        waiting = 0 if self._claiming is None else self._claiming.waiting
-        while self._jobs and len(self._tasks) - waiting < self._flows and self._failure is None:
-            task = asyncio.ensure_future(self._evaluate(*self._jobs.popleft()))
+        """Begin evaluations, as many as may be under way."""
+        while self._jobs and len(self._tasks) < self._flows and self._failure is None:
+            job = self._jobs.popleft()
+            try:
+                self._claim(*job)
+            except JournalError as error:
+                self._failure = error
+                self._changed.set()
+                return
+            task = asyncio.ensure_future(self._evaluate(*job))
             self._tasks.add(task)
             task.add_done_callback(self._ended)
+
+    def _claim(self, slot: _Slot, place: int) -> None:
+        """Claim an evaluation's outcome, and those of some that come after it."""
+        if self._journal is not None and (key := self._keys_of(slot)[place]) not in self._ahead:
+            next_ones = [self._keys_of(each)[n] for each, n in islice(self._jobs, _CLAIM_AHEAD)]
+            keys = dict.fromkeys([key, *next_ones]).keys() - self._ahead - self._begun
+            self._ahead |= self._journal.claim(list(keys))
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
@@ -237,26 +280,46 @@ class Runner:
             outcome = await self._outcome(slot, place)
         except GateClosed:
             return  # stopped before it was asked: no outcome
+        if outcome is None:
+            return
         sample_id = str(row.line) if row.sample.id is None else row.sample.id
         slot.records[place] = Record(sample_id, outcome, metric.judge.model, row.line - 1, draw)
         slot.left -= 1
         if not slot.left and self._entries and self._entries[0] is slot:
             self._changed.set()
 
-    async def _outcome(self, slot: _Slot, place: int) -> Outcome:
-        """Return what the journal has; else score, and keep the outcome."""
+    async def _outcome(self, slot: _Slot, place: int) -> Outcome | None:
+        """Return what the journal has; else score, and keep the outcome. None: another makes it, and this one waits."""
         if self._journal is None:
             return await self._score(slot.row, *self._draws[place])
         key = self._keys_of(slot)[place]
-        outcome = self._journal.outcome(key)
-        if outcome is None and self._claiming is not None and not await self._claiming.claim(key):
+        if key not in self._ahead:
             outcome = self._journal.outcome(key)
-        if outcome is None:
-            outcome = await self._score(slot.row, *self._draws[place])
-            self._journal.put_outcome(key, outcome)
-            if self._claiming is not None:
-                self._claiming.made(key)
+            if outcome is None and self.stopped:
+                raise GateClosed
+            if outcome is None:
+                self._waiting.setdefault(key, []).append((slot, place))
+                if self._retrying is None:
+                    self._retrying = asyncio.get_running_loop().call_later(_RETRY_SECONDS, self._retry)
+            return outcome
+        self._ahead.remove(key)
+        self._begun.add(key)
+        outcome = await self._score(slot.row, *self._draws[place])
+        self._journal.put_outcome(key, outcome)
+        self._begun.remove(key)
+        self._jobs.extendleft(self._waiting.pop(key, ()))
         return outcome
+
+    def _retry(self) -> None:
+        """Look what became of the outcomes that others have claimed."""
+        self._retrying = None
+        keys = self._waiting.keys() - self._begun
+        self._retries += bool(keys)
+        if self._retries == _LONG_WAIT:
+            _log.warning("Waiting for %d outcomes that another process claimed.", len(keys))
+        for key in keys:
+            self._jobs.extendleft(self._waiting.pop(key))
+        self._begin()
 
     async def _score(self, row: Row, metric: Metric, draw: int) -> Outcome:
         meter = Meter()
@@ -300,8 +363,51 @@ class Runner:
             slot.keys = [outcome_key(of_sample, key, n) for key, (_, n) in zip(self._keys, self._draws, strict=True)]
         return slot.keys
 
-    def _keys_in_line(self, most: int) -> list[str]:
-        return [self._keys_of(slot)[place] for slot, place in islice(self._jobs, most)]
+
+async def _threaded(rows: Iterable[Item], ahead: int) -> AsyncGenerator[Item, None]:
+    """Yield rows that a daemon thread reads, so many ahead at most: some are scored while a pipe waits for the next."""
+    loop = asyncio.get_running_loop()
+    read: deque[Item | Exception | None] = deque()
+    room, arrived, stopped = threading.Semaphore(ahead), asyncio.Event(), threading.Event()
+
+    def send(item: Item | Exception | None) -> None:
+        read.append(item)
+        if not arrived.is_set():
+            with suppress(RuntimeError):  # the loop is closed, nobody waits
+                loop.call_soon_threadsafe(arrived.set)
+
+    def work() -> None:
+        try:
+            iterator = iter(rows)
+            while room.acquire() and not stopped.is_set() and (row := next(iterator, None)) is not None:
+                send(row)
+                del row  # hold nothing of it while waiting for room
+            send(None)
+        except Exception as error:
+            send(error)
+
+    daemon(work, "ragstone-rows")
+    taken = 0
+    try:
+        while True:
+            while not read:
+                arrived.clear()
+                if not read:  # looked at again: the thread looks at the event after it has put something there
+                    await arrived.wait()
+            item = read.popleft()
+            if item is None:
+                return
+            if isinstance(item, Exception):
+                raise item
+            yield item
+            del item
+            taken += 1
+            if 2 * taken >= ahead:  # the thread is not woken for each
+                room.release(taken)
+                taken = 0
+    finally:
+        stopped.set()
+        room.release()
 
 
 def _judge_failed(outcome: Outcome) -> bool:

@@ -34,8 +34,8 @@ from ragstone.registry import is_local, metric_names
 from ragstone.reporting import MetricInfo, Report
 from ragstone.sample import BadLine, Row
 from ragstone.sources import SAMPLE_FIELDS, read_rows
-from ragstone.store.file_lock import try_lock
 from ragstone.store.journal import JournalError
+from ragstone.store.lease import lock_file
 from ragstone.store.private_files import open_private
 from ragstone.store.record import Record, encode
 from ragstone.text.plain import printable
@@ -288,7 +288,7 @@ class ResultsFile:
             self._file = open_private(self._path, "ab", buffering=0)  # what is written is on its way to the disk
             locked = not self._path.is_file()  # a pipe or a device, which several may write to
             with contextlib.suppress(OSError):  # some network disks have no locks
-                locked = locked or (try_lock(self._file.fileno()) and self._path.exists())
+                locked = locked or (lock_file(self._file.fileno()) and self._path.exists())
             if not locked:
                 self._file.close()
                 raise NotThere(

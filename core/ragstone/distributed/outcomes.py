@@ -10,6 +10,7 @@ import os
 import secrets
 import socket
 import threading
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -120,6 +121,13 @@ class SharedOutcomes:
         with self._lock:
             at = self._append(line)
             self._index[bytes.fromhex(key)] = self._own_number << _OFFSET_BITS | at
+
+    def claim(self, keys: Sequence[str]) -> set[str]:
+        """Return the keys of outcomes that are not there: workers are sent rows of their own."""
+        return {key for key in keys if self.outcome(key) is None}
+
+    def release(self, keys: Iterable[str]) -> None:
+        """Do nothing: nobody waits for a claim."""
 
     def flush(self) -> None:
         """Bring what was put to the disk: what a machine that loses its power has before this may be missing.

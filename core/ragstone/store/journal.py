@@ -1,8 +1,8 @@
-"""The write-through record that makes a batch resumable: what was judged once is not judged again.
+"""The write-through record that makes a batch resumable: what was judged once is not judged again."""
 
-A `Journal` reads the file itself, writes through `store.journal_writer`, and shares work through `store.claims`.
-"""
-
+import logging
+import os
+import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -11,23 +11,57 @@ from typing import TypeVar
 
 from ragstone.judge import LLMReply
 from ragstone.outcome import Outcome
-from ragstone.store.claims import Claims
-from ragstone.store.journal_writer import JournalError, JournalFile, JournalWriter
-from ragstone.store.record import decode_outcome, decode_reply, is_final
+from ragstone.store.lease import Lease
+from ragstone.store.record import decode_outcome, decode_reply, encode_outcome, encode_reply, is_final
+from ragstone.store.sqlite_file import Kind, SqliteFile
 
 __all__ = ["Journal", "JournalError"]
 
 T = TypeVar("T")
+_log = logging.getLogger(__name__)
+_GROUP_SECONDS = 0.05
+_LEASE_SECONDS = 600.0
+_CLAIM = "INSERT OR REPLACE INTO claims SELECT ?, ? WHERE NOT EXISTS (SELECT 1 FROM outcomes WHERE key = ?)"
+
+
+class JournalError(Exception):
+    """A journal cannot be read or written; the message says why, what is safe, and what to do.
+
+    Attributes:
+        report: What `evaluate` had scored by then (a `Report`), if it was its journal.
+    """
+
+    report: object = None
+
+
+_KIND = Kind(
+    noun="journal",
+    mark=0x7261674A,  # "ragJ"
+    version=1,
+    tables=(
+        "CREATE TABLE outcomes (key TEXT PRIMARY KEY, body TEXT NOT NULL)",
+        "CREATE TABLE replies (key TEXT PRIMARY KEY, body TEXT NOT NULL)",
+        "CREATE TABLE claims (key TEXT PRIMARY KEY, owner TEXT NOT NULL) WITHOUT ROWID",
+    ),
+    error=JournalError,
+)
+
+
+class _JournalFile(SqliteFile):
+    def replaced(self) -> None:
+        """Refuse to go on: a new file would lack what the caller has put."""
+        raise JournalError(
+            f"{self.path}: was removed or replaced while in use; what had been written to it went with it"
+        )
 
 
 class Journal:
     """Outcomes and replies by key, in a SQLite file. Any thread may use it.
 
-    What is put is written in groups, by a thread of the journal's own, at most 50 ms later; until then it can be read
-    back all the same. What is written is safe when the process is killed. (When the machine loses its power the last
-    moments may be missing; the file stays whole.) Several processes of one machine may use one file, each with a
-    `Journal` of its own, and share the work by `claim`; of two outcomes that are put under one key, the first stays. A
-    `Journal` can be pickled, and goes on in a forked process; what was put before the fork, the parent writes.
+    An outcome is in the file when `put_outcome` returns, and safe when the process is killed. (When the machine loses
+    its power the last moments may be missing; the file stays whole.) Several processes of one machine may use one file,
+    each with a `Journal` of its own, and share the work by `claim`; of two outcomes that are put under one key, the
+    first stays. A `Journal` can be pickled, and goes on in a forked process.
 
     Args:
         path: The file; made when it is not there. On a local disk: SQLite's locks are not reliable on network ones.
@@ -54,10 +88,14 @@ class Journal:
     def __init__(self, path: str | Path, *, patience: float = 30.0) -> None:
         self.path = Path(path)
         self._patience = patience
-        self._reader = JournalFile(self.path, patience)
-        self._claims = Claims(JournalFile(self.path, patience), self.path)
-        self._writer = JournalWriter(JournalFile(self.path, patience), lambda: self._claims.owner)
-        self._reader.read("SELECT key FROM outcomes LIMIT 1")  # opens it: what is wrong with it is said now
+        self._file = _JournalFile(self.path, _KIND, patience)
+        self._lease: Lease | None = None
+        self._has_locks = True
+        self._closed = False
+        self._put = 0
+        self._replies: dict[str, LLMReply] = {}  # that wait to be written
+        self._written = 0.0
+        self._file.read("SELECT key FROM outcomes LIMIT 1")  # opens it: what is wrong with it is said now
 
     def __reduce__(self) -> tuple[object, ...]:
         return partial(Journal, patience=self._patience), (self.path,)
@@ -68,37 +106,51 @@ class Journal:
         Raises:
             JournalError: The file cannot be read, or the journal is closed.
         """
-        return self._writer.outcome(key) or self._read("outcomes", key, decode_outcome)
+        return self._read("outcomes", key, decode_outcome)
 
     def put_outcome(self, key: str, outcome: Outcome) -> None:
-        """Keep an outcome, unless it is one that a later run should ask for again.
+        """Keep an outcome, unless it is one that a later run should ask for again. Its claim ends.
 
         Those are `Unscored` for a reason outside of the sample: "judge_error", "timeout", "cancelled", "over_budget".
 
         Raises:
-            JournalError: What was put earlier could not be written; or the journal is closed.
+            JournalError: It cannot be written; what was put before is safe. Or the journal is closed.
         """
-        if is_final(outcome):
-            self._writer.put(lambda batch: batch.outcomes.setdefault(key, outcome))
-            self._claims.settled(key)
-        else:
+        if not is_final(outcome):
             self.release((key,))
+            return
+        self._write(
+            ("INSERT OR IGNORE INTO outcomes VALUES (?, ?)", (key, encode_outcome(outcome))),
+            ("DELETE FROM claims WHERE key = ?", (key,)),
+        )
+        self._put += 1
+        if self._lease is not None:
+            self._lease.renew()
 
-    def claim(self, keys: Sequence[str], most: int = 100) -> set[str]:
-        """Claim outcomes that nobody has made or is making; return the keys of those that are now this journal's.
+    def claim(self, keys: Sequence[str]) -> set[str]:
+        """Claim outcomes that nobody has made or is making; return the keys of those that are now the caller's to make.
 
         What is claimed is to be put (`put_outcome`) or released. Of all that use the file, in this process or another,
         one at a time has the claim. It falls free when the process ends, however it does, and when the process has
-        written nothing for ten minutes while another waits for it.
-
-        Args:
-            keys: Of the outcomes.
-            most: How many to claim at most.
+        neither put nor claimed anything for ten minutes.
 
         Raises:
             JournalError: The file cannot be read or written.
         """
-        return self._claims.take(keys, most)
+        self._check()
+        with self._file.transaction() as connection:
+            lease = self._leased()
+            name = ""
+            if lease is not None:
+                name = lease.name
+                lease.renew()
+            taken: set[str] = set()
+            for key in keys:
+                row = connection.execute("SELECT owner FROM claims WHERE key = ?", (key,)).fetchone()
+                is_free = row is None or lease is None or not lease.lives(row[0])
+                if is_free and connection.execute(_CLAIM, (key, name, key)).rowcount == 1:
+                    taken.add(key)
+            return taken
 
     def release(self, keys: Iterable[str]) -> None:
         """Give up claims on outcomes that will not be put.
@@ -106,10 +158,9 @@ class Journal:
         Raises:
             JournalError: As `put_outcome`.
         """
-        if self._claims.owner is not None:
-            for key in (freed := set(keys)):
-                self._claims.settled(key)
-            self._writer.put(lambda batch: batch.freed.update(freed))
+        if self._lease is not None:
+            owner = self._lease.name
+            self._write(*(("DELETE FROM claims WHERE key = ? AND owner = ?", (key, owner)) for key in keys))
 
     def reply(self, key: str) -> LLMReply | None:
         """Return the judge's reply that was put under the key; None when there is none.
@@ -117,35 +168,42 @@ class Journal:
         Raises:
             JournalError: The file cannot be read, or the journal is closed.
         """
-        return self._writer.reply(key) or self._read("replies", key, decode_reply)
+        return self._replies.get(key) or self._read("replies", key, decode_reply)
 
     def put_reply(self, key: str, reply: LLMReply) -> None:
-        """Keep a judge's reply.
+        """Keep a judge's reply. Those that come fast are written together, with the next outcome at the latest.
 
         Raises:
             JournalError: As `put_outcome`.
         """
-        self._writer.put(lambda batch: batch.replies.setdefault(key, reply))
+        self._check()
+        self._replies.setdefault(key, reply)
+        if time.monotonic() - self._written > _GROUP_SECONDS:
+            self._write()
 
     def flush(self) -> None:
         """Write what waits, now.
 
         Raises:
-            JournalError: It cannot be written. It still waits: make room, and flush again.
+            JournalError: It cannot be written, and still waits.
         """
-        self._writer.flush()
+        if self._replies:
+            self._write()
 
     def close(self) -> None:
-        """Write what waits, and let go of the file.
+        """Write what waits, and let go of the file and of what was claimed.
 
         Raises:
             JournalError: What waits cannot be written, and is lost.
         """
         try:
-            self._writer.close()
+            if not self._closed:
+                self.flush()
         finally:
-            self._claims.close()
-            self._reader.close()
+            self._closed = True
+            if self._lease is not None:
+                self._lease.close()
+            self._file.close()
 
     def __enter__(self) -> "Journal":
         return self
@@ -155,11 +213,45 @@ class Journal:
     ) -> None:
         self.close()
 
+    def _check(self) -> None:
+        if self._closed:
+            raise JournalError(f"{self.path}: this journal is closed; make another one")
+
     def _read(self, table: str, key: str, decode: Callable[[str], T]) -> T | None:
-        rows = self._reader.read(f"SELECT body FROM {table} WHERE key = ?", (key,))  # noqa: S608 - a name of ours
+        self._check()
+        rows = self._file.read(f"SELECT body FROM {table} WHERE key = ?", (key,))  # noqa: S608 - a name of ours
         try:
             return decode(str(rows[0][0])) if rows else None
         except ValueError as error:
             raise JournalError(
                 f"{self.path}: {key} in {table} is damaged ({error}); move the file away and begin another"
             ) from error
+
+    def _write(self, *statements: tuple[str, tuple[str, ...]]) -> None:
+        """Run statements and write the replies that wait, all or nothing."""
+        self._check()
+        replies = list(self._replies.items())
+        try:
+            with self._file.transaction() as connection:
+                for key, reply in replies:
+                    connection.execute("INSERT OR IGNORE INTO replies VALUES (?, ?)", (key, encode_reply(reply)))
+                for statement, values in statements:
+                    connection.execute(statement, values)
+        except JournalError as error:
+            raise JournalError(
+                f"{error}. {self._put:,} outcomes that were put are safe in the journal. When the cause is gone, run "
+                "again with the same journal: what is safe is not judged again"
+            ) from error
+        for key, _ in replies:
+            self._replies.pop(key, None)
+        self._written = time.monotonic()
+
+    def _leased(self) -> Lease | None:
+        """Return this process's lease; None where there are no locks."""
+        if self._has_locks and (self._lease is None or self._lease.pid != os.getpid()):
+            try:
+                self._lease = Lease(self.path.with_name(f"{self.path.name}.owners"), _LEASE_SECONDS)
+            except OSError as error:
+                self._has_locks = False
+                _log.warning("%s. Processes on this journal do not share the work.", error)
+        return self._lease

@@ -1,13 +1,13 @@
 """Outcomes as lines of JSON."""
 
 import os
-import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragstone.store.base import Sink, SinkError
+from ragstone.store.lease import lock_file, unlock_file
 from ragstone.store.private_files import explain
 from ragstone.store.record import encode
 
@@ -100,22 +100,13 @@ def _last_byte(file: int, size: int) -> bytes:
     return os.read(file, 1)
 
 
-if sys.platform == "win32":
-
-    @contextmanager
-    def _alone(file: int) -> Generator[bool, None, None]:  # noqa: ARG001 - there is no advisory lock that appending does not heed
-        yield False
-else:
-    import fcntl
-
-    @contextmanager
-    def _alone(file: int) -> Generator[bool, None, None]:
-        locked = False
-        with suppress(OSError):  # some network disks have no locks; then a batch is still one write
-            fcntl.flock(file, fcntl.LOCK_EX)
-            locked = True
-        try:
-            yield locked
-        finally:
-            with suppress(OSError):  # closing is not enough: a child that was forked meanwhile has the file, too
-                fcntl.flock(file, fcntl.LOCK_UN)
+@contextmanager
+def _alone(file: int) -> Generator[bool, None, None]:
+    locked = False
+    with suppress(OSError):  # some network disks have no locks; then a batch is still one write
+        locked = lock_file(file, wait=True)
+    try:
+        yield locked
+    finally:
+        if locked:
+            unlock_file(file)

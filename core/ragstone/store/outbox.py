@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ragstone.store.owner import Owner
+from ragstone.store.lease import Lease
 from ragstone.store.pending import Pending
 from ragstone.store.record import Record, decode, encode
 from ragstone.store.sqlite_file import Kind, SqliteFile
@@ -91,7 +91,7 @@ class Outbox:
         with self._file.transaction():
             pass
         try:
-            self.owner = Owner(path.with_name(f"{path.name}.owners"))
+            self.owner = Lease(path.with_name(f"{path.name}.owners"))
         except BaseException:
             self._file.close()
             raise

@@ -1,0 +1,91 @@
+"""Who works on a row, and whether it still does."""
+
+import os
+
+import pytest
+
+from ragstone.store.lease import Lease
+
+from ..support import programs  # noqa: TID252 - under importlib mode tests are no package
+
+HOLD = "import sys; from pathlib import Path; from ragstone.store.lease import Lease; lease = Lease(Path(sys.argv[1]))"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "owners"
+
+
+@pytest.fixture
+def me(folder):
+    lease = Lease(folder)
+    yield lease
+    lease.close()
+
+
+def test_a_process_lives_until_it_is_killed(folder, me, monkeypatch):
+    def none_left(*args):
+        raise OSError(24, "Too many open files")
+
+    with programs.start(f"{HOLD}; print(lease.name, flush=True); sys.stdin.read()", str(folder)) as other:
+        name = other.stdout.readline().strip()
+        assert me.lives(name)
+        assert me.others() == {name}
+        with monkeypatch.context() as context:
+            context.setattr(os, "open", none_left)
+            assert me.lives(name), "who cannot be asked is taken to live"
+        other.kill()
+    assert not me.lives(name)
+    assert me.others() == set()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_child_that_outlives_its_parent_holds_no_lease(folder, me):
+    forks = f"{HOLD}; import os; print(lease.name, flush=True); os.fork() or print(flush=True); sys.stdin.read()"
+    with programs.start(forks, str(folder)) as process:
+        name = process.stdout.readline().strip()
+        process.stdout.readline()
+        process.kill()
+        process.wait()
+        assert not me.lives(name)
+
+
+def test_the_last_one_leaves_nothing(folder, me):
+    assert programs.finish(programs.start(HOLD, str(folder))) == ""
+    assert [path.name for path in folder.iterdir()] == [me.name]
+    me.close()
+    assert not folder.exists()
+
+
+def test_a_name_that_is_no_name_touches_no_file(me, tmp_path):
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    for name in ("../precious", str(precious), "", ".", "1-00000000000", "x" * 5_000):
+        assert not me.lives(name)
+    assert precious.read_text() == "mine"
+
+
+def test_a_file_taken_away_while_it_was_made_is_made_again(folder, monkeypatch):
+    """Another process may find it before it is locked, and take it for a dead one's."""
+    import ragstone.store.lease as module
+
+    real, taken = module.lock_file, []
+
+    def lock_file(file):
+        if not taken:
+            taken.extend(folder.iterdir())
+            taken[0].unlink()
+        return real(file)
+
+    monkeypatch.setattr(module, "lock_file", lock_file)
+    lease, other = Lease(folder), Lease(folder)
+    assert taken
+    assert other.lives(lease.name)
+    lease.close()
+    other.close()
+
+
+def test_a_disk_that_cannot_lock_is_named(folder, monkeypatch):
+    monkeypatch.setattr("ragstone.store.lease.lock_file", lambda file: False)
+    with pytest.raises(OSError, match="cannot be locked; put the file beside it on a disk of this machine"):
+        Lease(folder)
