@@ -83,7 +83,6 @@ class RequestGate:
         self._models: dict[tuple[str, int], _Model] = {}
         self._recent: dict[bytes, LLMReply] = {}
         self._pending: dict[bytes, asyncio.Future[None]] = {}
-        self._mean_output = 0.0
         self.llm_calls = 0
         self.input_tokens: int | None = 0
         self.output_tokens: int | None = 0
@@ -147,7 +146,7 @@ class RequestGate:
             return await self._ask(model, embed, 0.0, watch)
         judge = self._model("judge", llm)
         ask = partial(judge.call, llm.generate, llm.agenerate, of_draw(request, draw))
-        cost = tokens(request.system, request.user) + self._mean_output if self._counts_tokens else 0.0
+        cost = tokens(request.system, request.user) if self._counts_tokens else 0
         if not self._share_replies:
             return await self._ask(judge, ask, cost, watch)
         key = _run_key(request, judge.key, draw)
@@ -213,8 +212,10 @@ class RequestGate:
 
     async def _made(self, model: "_Model", call: Callable[[], Awaitable[object]], watch: Stopwatch | None) -> object:
         self.llm_calls += model.kind == "judge"
-        late = f"the {model.kind} {model.name!r} did not reply within {self._call_timeout or 0:g} s (call_timeout)"
         with watch or nullcontext():
+            if self._call_timeout is None:
+                return await call()
+            late = f"the {model.kind} {model.name!r} did not reply within {self._call_timeout:g} s (call_timeout)"
             return await within(self._call_timeout, call(), late)
 
     def _count(self, reply: object, estimated: float) -> None:
@@ -224,7 +225,6 @@ class RequestGate:
         self.output_tokens = known_sum(self.output_tokens, reply.output_tokens)
         if self._counts_tokens and reply.input_tokens is not None and reply.output_tokens is not None:
             self._judges.correct(reply.input_tokens + reply.output_tokens - estimated)
-            self._mean_output += (reply.output_tokens - self._mean_output) / 20
 
 
 def _run_key(request: LLMRequest, judge: str, draw: int) -> bytes:

@@ -3,7 +3,6 @@
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from itertools import groupby, islice
 from typing import Any, cast
 
@@ -70,6 +69,10 @@ def _exact(value: object) -> str:
     return str.__str__(cast("str", value))  # not a subclass's own idea of its text
 
 
+def _name(key: object) -> str:
+    return _exact(key) if issubclass(type(key), str) else str(key)
+
+
 def _checked(redact: Callable[[str], object]) -> Redact:
     def clean(text: str) -> str:
         try:
@@ -95,8 +98,7 @@ class _PlainValues:
 
     def mapping(self, value: Mapping[Any, Any], depth: int) -> dict[str, object]:
         pairs, text, plain = self._first(value.items()), self._text, self.value
-        names = [_exact(key) if issubclass(type(key), str) else str(key) for key, _ in pairs]
-        return {text(name): plain(item, depth - 1) for name, (_, item) in zip(names, pairs, strict=True)}
+        return {text(key if type(key) is str else _name(key)): plain(item, depth - 1) for key, item in pairs}
 
     def value(self, value: object, depth: int) -> object:
         if type(value) is str:
@@ -133,12 +135,17 @@ class _PlainValues:
 
     def _first(self, items: Iterable[Any]) -> list[Any]:
         """Return as many as may still be kept. The app may change them meanwhile; then look again, a few times."""
-        for _ in range(_TRIES):
-            with suppress(RuntimeError):
+        tries = 0
+        while True:
+            try:
                 first = list(islice(items, self._left))
-                self._left -= len(first)
-                return first
-        raise RuntimeError("the app changes it all the time")
+                break
+            except RuntimeError:
+                tries += 1
+                if tries >= _TRIES:
+                    raise
+        self._left -= len(first)
+        return first
 
 
 # --- before an outcome is stored ----------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 MOST_OPEN = 2_000  # roots that are open at once; beyond, the one that was silent longest is given up
 TTL = 3600.0  # seconds without any event after which a root is given up
 MOST_COLLECTED = 1_000  # items that a sample keeps of each source; the oldest go first
+_PRECISION = 0.1  # seconds within which the events of a root count as one
 _REMEMBERED = 8_192  # ended runs that are still known: what they start late is no new root
 
 S = TypeVar("S", bound="OpenSample")
@@ -147,9 +148,8 @@ class RunTree(Generic[S]):
 
     def get(self, key: Hashable, *, ended: bool = False) -> Run[S] | None:
         """Return a run that is open or, with `ended`, one that has ended lately."""
-        with self._lock:
-            run = self._open.get(key)
-            return run if run or not ended else self._ended.get(key) or self._ended_before.get(key)
+        run = self._open.get(key)
+        return run if run or not ended else self._ended.get(key) or self._ended_before.get(key)
 
     def start(
         self,
@@ -168,12 +168,14 @@ class RunTree(Generic[S]):
         with self._lock:
             if key in self._open:
                 return []
-            root = Root(key, sample, transparent) if parent is None else parent.root
-            root.touched = time.monotonic()
-            given_up = self._make_room(root.touched - TTL) if parent is None else []
+            now, given_up = time.monotonic(), list[S]()
+            if parent is None:
+                given_up = self._make_room(now - TTL)
+                root = self._roots[key] = Root(key, sample, transparent)
+            else:
+                root = parent.root
             if not root.over:
-                self._roots[root.key] = root
-                self._roots.move_to_end(root.key)
+                self._touch(root, now)
                 self._open[key] = Run(root, parent, kind, next(self._numbers))
                 root.open.add(key)
             return given_up
@@ -196,8 +198,7 @@ class RunTree(Generic[S]):
                     sample.unfinished = bool(root.open)
                 self._drop(root)
             else:
-                root.touched = time.monotonic()
-                self._roots.move_to_end(root.key)
+                self._touch(root, time.monotonic())
             return run, sample
 
     def collect(self, run: Run[S], source: str, values: Sequence[object]) -> int:
@@ -221,6 +222,11 @@ class RunTree(Generic[S]):
             collected = {} if within.root.sample is None else within.root.sample.collected
             for source in sources:
                 collected[source] = [item for item in collected.get(source, ()) if not item[0].is_inside(within)]
+
+    def _touch(self, root: Root[S], now: float) -> None:
+        if now - root.touched > _PRECISION:
+            root.touched = now
+            self._roots.move_to_end(root.key)
 
     def _make_room(self, oldest_allowed: float) -> list[S]:
         given_up: list[S] = []
