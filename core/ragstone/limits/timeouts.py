@@ -50,14 +50,16 @@ class Stopwatch:
             self._task.cancel()
 
 
-async def within(seconds: float, call: Awaitable[T], late: str) -> T:
-    """Await a call for so many seconds at most.
+async def within(seconds: float | None, call: Awaitable[T], late: str) -> T:
+    """Await a call for so many seconds at most; None: however long it takes.
 
     Not `asyncio.wait_for`, which, before Python 3.12, can swallow a cancellation that comes as the call ends.
 
     Raises:
         TimeoutError: It took longer; the message is `late`.
     """
+    if seconds is None:
+        return await call
     task = asyncio.ensure_future(call)
     try:
         await asyncio.wait((task,), timeout=seconds)
