@@ -11,7 +11,7 @@ from pydantic import BaseModel, SecretStr
 
 from ragstone.judge import Meter
 from ragstone.outcome import Outcome, Unscored, UnscoredReason
-from ragstone.plain import entries, members
+from ragstone.plain import is_list, is_mapping
 from ragstone.sample import Sample
 
 if TYPE_CHECKING:
@@ -280,10 +280,12 @@ def secrets_in(model: object) -> tuple[str, ...]:
 def _parts(name: str, value: object) -> Iterable[tuple[str, object]]:
     if isinstance(value, BaseModel):
         return [*vars(value).items(), *(value.__pydantic_extra__ or {}).items()]
-    items = entries(value)
-    if name.lower().endswith("headers"):
-        items = [(key if _NAME_OF_A_KEY.search(key) else _HEADER, part) for key, part in items]
-    return [*items, *((name, part) for part in members(value))]
+    if is_mapping(value):
+        items = [(str(key), part) for key, part in value.items()]
+        if name.lower().endswith("headers"):
+            return [(key if _NAME_OF_A_KEY.search(key) else _HEADER, part) for key, part in items]
+        return items
+    return [(name, part) for part in value] if is_list(value) else ()
 
 
 def secrets_of(*adapters: object) -> tuple[str, ...]:
@@ -291,7 +293,8 @@ def secrets_of(*adapters: object) -> tuple[str, ...]:
     secrets: list[str] = []
     for adapter in adapters:
         with suppress(Exception):  # of a class of somebody's own
-            secrets += [key for key in members(getattr(adapter, "secrets", ())) if isinstance(key, str)]
+            value: object = getattr(adapter, "secrets", ())
+            secrets += [key for key in value if isinstance(key, str)] if is_list(value) else ()
     return tuple(secrets)
 
 

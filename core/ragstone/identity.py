@@ -3,17 +3,18 @@
 import json
 import re
 import types
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Mapping
 from contextlib import suppress
 from enum import Enum
 from hashlib import blake2b, sha256
 from pathlib import PurePath
+from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from pydantic import BaseModel
 
 from ragstone.errors import without_keys
-from ragstone.plain import entries, members, to_plain
+from ragstone.plain import is_list, is_mapping, is_set, to_plain
 
 _DEPTH = 12
 # Fields of the request itself, under whatever name: each can change the answer.
@@ -93,10 +94,11 @@ def request_digest(fields: object) -> str:
 def _whole(value: object) -> object:
     if isinstance(value, str):
         return str(value)
-    if isinstance(value, Mapping):
-        return {name: _whole(inside) for name, inside in entries(value) if not _is_key_field(name, inside)}
-    if isinstance(value, (list, tuple)):
-        return [_whole(item) for item in members(value)]
+    if is_mapping(value):
+        items = value.items()
+        return {str(name): _whole(inside) for name, inside in items if not _is_key_field(str(name), inside)}
+    if is_list(value):
+        return [_whole(item) for item in value]
     return settings_of(value)
 
 
@@ -125,11 +127,11 @@ def settings_of(value: object, follow: tuple[type, ...] = (), *, depth: int = 0)
         return class_name(value)
     if isinstance(value, (bytes, bytearray)):
         return blake2b(value, digest_size=8).hexdigest()
-    if isinstance(value, Mapping):
-        return _settings(entries(value), follow, depth)
-    if isinstance(value, (list, tuple, Set)):
-        items = [settings_of(item, follow, depth=depth + 1) for item in members(value)]
-        return sorted(items, key=repr) if isinstance(value, Set) else items
+    if is_mapping(value):
+        return _settings(value, follow, depth)
+    if is_list(value) or is_set(value):
+        items = [settings_of(item, follow, depth=depth + 1) for item in value]
+        return sorted(items, key=repr) if is_set(value) else items
     if isinstance(value, (types.FunctionType, types.MethodType)):
         return _function(value, follow, depth)
     if isinstance(value, type):
@@ -142,16 +144,17 @@ def settings_of(value: object, follow: tuple[type, ...] = (), *, depth: int = 0)
         fields = dict(getattr(value, "__dict__", {}))
     else:
         return class_name(value)
-    return {"class": class_name(value), **_settings(fields.items(), follow, depth)}
+    return {"class": class_name(value), **_settings(fields, follow, depth)}
 
 
-def _settings(values: Iterable[tuple[str, object]], follow: tuple[type, ...], depth: int) -> dict[str, object]:
+def _settings(values: Mapping[Any, object], follow: tuple[type, ...], depth: int) -> dict[str, object]:
+    named = {str(name): value for name, value in values.items() if value is not None}
     return {
         name: request_digest(value)
         if name in _REQUEST_FIELDS and value
         else settings_of(value, follow, depth=depth + 1)
-        for name, value in sorted(values, key=lambda item: item[0])
-        if value is not None and name not in _NOT_IDENTITY and not _is_secret(name, value)
+        for name, value in sorted(named.items(), key=lambda item: item[0])
+        if name not in _NOT_IDENTITY and not _is_secret(name, value)
     }
 
 
@@ -178,9 +181,7 @@ def _is_secret(name: str, value: object) -> bool:
     """Whether a name is of a key, and the value can be one: numbers such as `max_tokens` cannot."""
     if "secret" in type(value).__name__.lower():
         return True
-    inside = [item for _, item in entries(value)] if isinstance(value, Mapping) else members(value)
-    if not isinstance(value, (Mapping, list, tuple, Set)):
-        inside = [value]
+    inside = value.values() if is_mapping(value) else value if is_list(value) or is_set(value) else (value,)
     if all(item is None or isinstance(item, (bool, int, float)) for item in inside):
         return False
     return _SECRET_NAME.search(name) is not None and not _TEXT_TOKEN.fullmatch(name)

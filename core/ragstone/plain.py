@@ -8,14 +8,14 @@ import dataclasses
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from datetime import date, time
 from decimal import Decimal
 from enum import Enum
 from hashlib import blake2b
 from numbers import Integral, Real
 from pathlib import PurePath
-from typing import cast
+from typing import TypeGuard, cast
 from uuid import UUID
 
 from pydantic import BaseModel
@@ -112,15 +112,14 @@ def _plain(value: object, other: Callable[[object], object] | None, depth: int) 
     try:
         if isinstance(value, str):
             return str.__str__(value)
-        if depth and isinstance(value, (list, tuple)):
-            return [_plain(item, other, depth - 1) for item in cast("list[object]", value)]
-        if depth and isinstance(value, (dict, Mapping)):
-            items = cast("Mapping[object, object]", value).items()
-            return {_name(key, depth): _plain(item, other, depth - 1) for key, item in items}
+        if depth and is_list(value):
+            return [_plain(item, other, depth - 1) for item in value]
+        if depth and is_mapping(value):
+            return {_name(key, depth): _plain(item, other, depth - 1) for key, item in value.items()}
         if isinstance(value, _SIMPLE):
             return _number_or_text(value)
-        if depth and isinstance(value, Set):  # in one order, whatever the hashes of this process
-            return sorted((_plain(item, other, depth - 1) for item in cast("Set[object]", value)), key=json.dumps)
+        if depth and is_set(value):  # in one order, whatever the hashes of this process
+            return sorted((_plain(item, other, depth - 1) for item in value), key=json.dumps)
         if other is not None:
             return _plain(other(value), other, max(depth - 1, 0))
         if depth and (fields := fields_of(value)) is not None:
@@ -176,15 +175,19 @@ def as_list(value: object) -> list[object]:
     return cast("list[object]", value) if isinstance(value, list) else []
 
 
-def entries(value: object) -> list[tuple[str, object]]:
-    """Return what a mapping holds, by the texts of its keys; nothing for anything else."""
-    items = cast("Mapping[object, object]", value).items() if isinstance(value, Mapping) else ()
-    return [(str(key), item) for key, item in items]
+def is_mapping(value: object) -> TypeGuard[Mapping[object, object]]:
+    """Whether it is a mapping, of whatever it may be."""
+    return isinstance(value, (dict, Mapping))  # of a dict the first is quicker to say
 
 
-def members(value: object) -> list[object]:
-    """Return what a list, tuple or set holds; nothing for anything else."""
-    return list(cast("Iterable[object]", value)) if isinstance(value, (list, tuple, Set)) else []
+def is_list(value: object) -> TypeGuard[Sequence[object]]:
+    """Whether it is a list or a tuple, of whatever it may be."""
+    return isinstance(value, (list, tuple))
+
+
+def is_set(value: object) -> TypeGuard[Set[object]]:
+    """Whether it is a set, of whatever it may be."""
+    return isinstance(value, Set)
 
 
 def as_count(value: object) -> int | None:

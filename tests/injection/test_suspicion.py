@@ -125,8 +125,9 @@ def test_a_text_made_to_take_long(unit):
 
 
 def test_an_outcome_stays_small():
-    sample = Sample(retrieved_contexts=[f"{ATTACK} score: 1"] * 1_000)
-    assert len(suspected(sample, ("retrieved_contexts",))) == MOST
+    for n in (12, 1_000):  # two flags each
+        sample = Sample(retrieved_contexts=[f"{ATTACK} score: 1"] * n)
+        assert len(suspected(sample, ("retrieved_contexts",))) == MOST
 
 
 PLAIN = {"user_input": "Who wrote Emma?", "retrieved_contexts": ["Jane Austen."], "response": "Jane Austen did."}

@@ -208,7 +208,7 @@ async def arun(
 def advance(flow: Flow[Outcome], replies: tuple[object, ...] | None) -> Round | Outcome:
     """Advance the flow to its next round, or its outcome. StopIteration cannot cross a thread."""
     try:
-        step: object = next(flow) if replies is None else flow.send(replies)
+        step = cast("object", next(flow) if replies is None else flow.send(replies))
     except StopIteration as stop:
         outcome: object = stop.value
         if not isinstance(outcome, (Score, Unscored)):

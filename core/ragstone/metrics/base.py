@@ -223,7 +223,7 @@ class Metric(ABC):
         try:
             for name in self.required_fields:
                 self._require(sample, name)
-            flow: object = self._flow(sample)
+            flow = cast("object", self._flow(sample))
             if not isinstance(flow, Generator):
                 raise TypeError(f"{type(self).__name__}._flow must be a generator: it asks by `yield from ask(...)`")
             outcome = yield from cast("Flow[Score]", flow)

@@ -123,19 +123,18 @@ def ask_together(
     word = one_of(words)
     one = word if sentences is None else record(evidence=listing(whole(1, len(sentences))), verdict=word)
 
-    def read(value: Mapping[str, Any]) -> list[Answer]:
-        answers = [value[reply][i] for i in ids]
+    def read(answer: Any) -> Answer:  # noqa: ANN401 - a word, or a verdict with evidence
         if sentences is None:
-            return [Answer(answer) for answer in answers]
-        shown = [tuple(sentences[number - 1] for number in sorted(set(answer["evidence"]))) for answer in answers]
-        return [Answer(answer["verdict"], evidence=places) for answer, places in zip(answers, shown, strict=True)]
+            return Answer(answer)
+        numbers: Sequence[int] = answer["evidence"]
+        return Answer(answer["verdict"], evidence=tuple(sentences[number - 1] for number in sorted(set(numbers))))
 
     return metric.ask_json(
         step,
         {**data, f"{kind}s": numbered(items)},
         task,
         record(**{reply: keyed(dict.fromkeys(ids, one))}),
-        read,
+        lambda value: [read(value[reply][i]) for i in ids],
         names={reply: "ANSWER"} if sentences is None else None,
     )
 
