@@ -1,24 +1,29 @@
-"""LangChain's models as judges: the core's contract, the same outcome through each kind, and draws that stay apart."""
+"""LangChain's models as judges: the core's contract, the same outcome through each kind, draws, time-outs, identity."""
 
 import asyncio
 import copy
+import json
 import pickle
+import threading
 from typing import Any
 
 import pytest
+from langchain.chat_models import init_chat_model
 from langchain_core.caches import InMemoryCache
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from langchain_core.globals import get_llm_cache, set_llm_cache
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.runnables import RunnableLambda
+from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from pydantic import Field
 
 from ragstone import LLM, Embedder, LLMRequest, ResponseRelevancy, Sample
+from ragstone.keys import judge_key
 from ragstone.testing import EmbedderContract, FakeEmbedder, FakeLLM, LLMContract
 from ragstone_langchain import LangChainEmbedder, LangChainLLM
 
 from ..core.judges import metrics, truth  # noqa: TID252
-from .scripted import NO_TOKENS, TOKENS, WRAPPERS, AsyncChat, PlainChat, Script, Told, ToolChat, message
+from .scripted import NO_TOKENS, TOKENS, WRAPPERS, AsyncChat, PlainChat, Script, Told, ToolChat, message, result
 
 WORD = LLMRequest("demo.ask", "", "Is it?", {}, choices=("yes", "no"))
 SAMPLE = Sample(
@@ -219,3 +224,118 @@ def test_a_chat_model_s_provider_sees_no_draw() -> None:
     script, metric = drawing(lambda script: ToolChat(script=script), strictness=4)
     metric.score(DRAWN)
     assert (len(script.asked), len(set(script.asked))) == (4, 1)
+
+
+# --- a call that takes too long is given up, and what goes on is said -------------------------------------------------
+
+
+@pytest.fixture
+def over():
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+class Slow(PlainChat):
+    """A sync model that does not answer before the test is over."""
+
+    over: Any
+
+    def _generate(self, *args, **kwargs):
+        self.over.wait()
+        return result(message("yes"))
+
+
+class SlowAsync(Slow):
+    """The same, with an async half."""
+
+    async def _agenerate(self, *args, **kwargs):
+        await asyncio.sleep(3600)
+
+
+def test_sync_and_embeddings(over) -> None:
+    class SlowEmbeddings(DeterministicFakeEmbedding):
+        def embed_documents(self, texts):
+            over.wait()
+            return []
+
+    judge = LangChainLLM(SlowAsync(script=None, over=over), timeout=0.05, name="slow-one")
+    with pytest.raises(TimeoutError, match=r"slow-one did not reply within 0\.05 s; its thread runs on until the mod"):
+        judge.generate(WORD)
+    with pytest.raises(TimeoutError, match="SlowEmbeddings did not reply within"):
+        LangChainEmbedder(SlowEmbeddings(size=8), timeout=0.05).embed(["a"])
+
+
+@pytest.mark.parametrize("model", [Slow, SlowAsync])
+def test_async(over, model) -> None:
+    judge = LangChainLLM(model(script=None, over=over), timeout=0.05)
+
+    async def ask():
+        try:
+            await judge.agenerate(WORD)
+        finally:
+            over.set()  # the loop waits for threads
+
+    with pytest.raises(TimeoutError, match="a model without an async half runs on in its thread"):
+        asyncio.run(ask())
+
+
+def test_a_cancelled_call_ends_at_once(over) -> None:
+    judge = LangChainLLM(SlowAsync(script=None, over=over))
+
+    async def cancelled() -> None:
+        task = asyncio.create_task(judge.agenerate(WORD))
+        await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancelled())
+
+
+# --- what makes a judge, for a journal: every setting of the object, in every wrapper, and no key ---------------------
+
+
+def chat(**settings):
+    return ChatOpenAI(**{"model": "m", "base_url": "http://127.0.0.1:1/v1", "api_key": "s3cret", **settings})
+
+
+def configurable(**settings):
+    return init_chat_model("m", model_provider="openai", api_key="s3cret", configurable_fields=("model",), **settings)
+
+
+DIFFERENT = {
+    "plain": chat,
+    "url": lambda: chat(base_url="http://127.0.0.1:2/v1"),
+    "temperature": lambda: chat(temperature=0.5),
+    "model_kwargs": lambda: chat(model_kwargs={"user": "a"}),
+    "headers": lambda: chat(default_headers={"X-Variant": "b", "Authorization": "s3cret"}),
+    "bound": lambda: chat().bind(extra_body={"top_k": 3}),
+    "fallbacks": lambda: chat().with_fallbacks([chat(temperature=0.5)]),
+    "other fallbacks": lambda: chat().with_fallbacks([chat(temperature=0.6)]),
+    "behind a function": lambda: RunnableLambda(lambda prompt: "a") | chat(),
+    "configurable": configurable,
+    "configured": lambda: configurable(temperature=0.5),
+    "fake": lambda: FakeListChatModel(responses=["a"]),
+}
+
+
+def test_each_setting_makes_another_judge_and_no_key_is_in_it():
+    keys = {name: judge_key(LangChainLLM(make(), name="m")) for name, make in DIFFERENT.items()}
+    assert len(set(keys.values())) == len(keys)
+    assert {name: judge_key(LangChainLLM(make(), name="m")) for name, make in DIFFERENT.items()} == keys
+    assert judge_key(LangChainLLM(chat(), name="m", structured_output=False)) != keys["plain"]
+    assert "s3cret" not in json.dumps([LangChainLLM(make()).identity for make in DIFFERENT.values()])
+
+
+def test_what_does_not_change_the_answers_does_not_count():
+    other = chat(api_key="another", timeout=3, max_retries=9, tags=["a"], metadata={"a": "b"}, verbose=True)
+    assert judge_key(LangChainLLM(other)) == judge_key(LangChainLLM(chat()))
+
+
+def test_embedders():
+    settings = {"model": "m", "base_url": "http://127.0.0.1:1/v1", "api_key": "s3cret"}
+    others = ({}, {"base_url": "http://127.0.0.1:2/v1"}, {"dimensions": 3})
+    embedders = [LangChainEmbedder(OpenAIEmbeddings(**{**settings, **other}), name="m") for other in others]
+    assert len(set(map(judge_key, embedders))) == len(embedders)
+    assert "s3cret" not in json.dumps([each.identity for each in embedders])
