@@ -1,4 +1,4 @@
-"""LlamaIndexLLM: which method is asked with what, what is read from the answer, which loop and thread it runs in."""
+"""LlamaIndexLLM and LlamaIndexEmbedder: what is asked how, what is read from the answer, which loop and thread."""
 
 import asyncio
 import json
@@ -7,21 +7,23 @@ import threading
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from llama_index.core import MockEmbedding, Settings
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse, LLMMetadata, LogProb
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.llms import MockLLM
 from llama_index.core.llms.callbacks import llm_completion_callback
+from llama_index.core.storage.kvstore import SimpleKVStore
 from pydantic import Field
 
 from ragstone import ContextRelevancy, LLMRequest
 from ragstone.keys import judge_key
-from ragstone.testing import LLMContract
+from ragstone.testing import EmbedderContract, LLMContract
 from ragstone_llama_index import LlamaIndexEmbedder, LlamaIndexLLM
 from ragstone_llama_index.llm import to_reply
 
-from .models import SAMPLE, Chatting, Completing, drive, metrics, truth
+from .models import SAMPLE, Chatting, Completing, Placing, drive, metrics, truth
 
 
 class Wet(MockLLM):
@@ -149,21 +151,27 @@ def test_thoughts_tool_calls_and_reasoning(message, raw, text):
 
 
 def test_settings_are_looked_up_at_each_call_and_left_as_they_are():
-    judge = LlamaIndexLLM()
+    judge, embedder = LlamaIndexLLM(), LlamaIndexEmbedder()
     assert (judge.model, judge.max_input_tokens) == ("Settings.llm", None)
     for name, ask in (("first", generate), ("second", agenerate)):
         Settings.llm = llm = Chatting(truth, name=name)
+        Settings.embed_model = MockEmbedding(embed_dim=len(name))
         Settings.callback_manager = CallbackManager()
         before = llm.callback_manager
         ask(judge, a_request())
         assert (judge.model, len(llm.script.prompts)) == (name, 1)
+        assert embedder.embed(["a"]).shape == (1, len(name))
         assert llm.callback_manager is before
 
 
-def test_no_llm_anywhere_is_said_with_what_to_set(monkeypatch):
-    monkeypatch.setitem(sys.modules, "llama_index.llms.openai", None)  # LlamaIndex's own default
+def test_no_model_anywhere_is_said_with_what_to_set(monkeypatch):
+    for module in ("llms", "embeddings"):
+        monkeypatch.setitem(sys.modules, f"llama_index.{module}.openai", None)  # LlamaIndex's own default
+    Settings._llm = Settings._embed_model = None
     with pytest.raises(ValueError, match=r"^llm: none was given, .* set llama_index\.core\.Settings\.llm"):
         LlamaIndexLLM().generate(a_request())
+    with pytest.raises(ValueError, match=r"^embed_model: none was given, .* set llama_index\.core\.Settings\.embed"):
+        LlamaIndexEmbedder().embed(["a"])
 
 
 @pytest.mark.parametrize(("ask", "model"), [(generate, Completing), (agenerate, Chatting)])
@@ -257,6 +265,8 @@ def test_the_longest_prompt_is_the_windows_rest_unless_it_is_llama_indexs_defaul
 def test_what_is_refused():
     with pytest.raises(TypeError, match="llm: str is no LlamaIndex LLM"):
         LlamaIndexLLM("gpt-5")
+    with pytest.raises(TypeError, match="embed_model: str is no LlamaIndex embedding model"):
+        LlamaIndexEmbedder("text-embedding-3-small")
     for wrong in ({"asking": "nicely"}, {"max_input_tokens": 0}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             LlamaIndexLLM(Wet(), **wrong)
@@ -299,3 +309,39 @@ def test_the_one_of_the_settings_counts_as_it_is(monkeypatch):
     assert judge_key(judge) == key()
     assert judge_key(embedder) == judge_key(LlamaIndexEmbedder(MockEmbedding(embed_dim=3)))
     assert judge_key(embedder) != judge_key(LlamaIndexEmbedder(MockEmbedding(embed_dim=4)))
+
+
+# -------------------------------------------------------------------------------- the embedder
+
+TEXTS = ["Who wrote it?", "Who wrote Emma?", "Was it Austen?", "When?"]
+
+
+class TestPlacing(EmbedderContract):
+    def embedder(self):
+        return LlamaIndexEmbedder(Placing())
+
+
+def aembed(embedder, texts):
+    return asyncio.run(embedder.aembed(texts))
+
+
+@pytest.mark.parametrize("place", [LlamaIndexEmbedder.embed, aembed])
+def test_all_texts_in_one_batch_as_texts_and_the_apps_cache_gets_nothing(place):
+    cache = SimpleKVStore()
+    embed_model = Placing(embeddings_cache=cache)
+    embedder = LlamaIndexEmbedder(embed_model)
+    rows = place(embedder, TEXTS)
+    assert (rows.shape, rows.dtype) == ((4, 8), np.float32)
+    assert [texts for _, texts in embed_model.batches] == [TEXTS]
+    assert cache.get_all(collection="embeddings") == {}
+    assert embed_model.embeddings_cache is cache
+    assert place(embedder, []).shape == (0, 0)
+
+
+def test_each_half_is_the_embedding_models_own_and_no_second_loop_awaits_it():
+    embed_model = Placing()
+    embedder = LlamaIndexEmbedder(embed_model)
+    embedder.embed(["a"])
+    for _ in range(2):
+        aembed(embedder, ["a"])
+    assert [half for half, _ in embed_model.batches] == ["sync", "async", "sync"]

@@ -12,12 +12,7 @@ from llama_index.core.schema import MetadataMode
 
 from ragstone import ContextRelevancy
 from ragstone.testing import FakeLLM
-from ragstone_llama_index import (
-    MetricEvaluator,
-    MonitorCallbackHandler,
-    evaluate_query_engine,
-    instrument,
-)
+from ragstone_llama_index import MetricEvaluator, MonitorCallbackHandler, evaluate_query_engine, instrument
 
 from .models import truth
 from .monitored import Notes, Speaking, memory
@@ -25,26 +20,10 @@ from .monitored import Notes, Speaking, memory
 TEXT = "Emma is a novel by Jane Austen."
 MODES = {
     None: TEXT,
-    "none": TEXT,
     "llm": f"file_path: books/emma.txt\npage_label: 7\n\n{TEXT}",
     MetadataMode.EMBED: f"file_path: books/emma.txt\nsize: 812\n\n{TEXT}",
     "all": f"file_path: books/emma.txt\npage_label: 7\nsize: 812\n\n{TEXT}",
 }
-
-
-def index():
-    """An index of a document with the metadata that LlamaIndex' readers of files give it."""
-    document = Document(
-        text=TEXT,
-        metadata={"file_path": "books/emma.txt", "page_label": "7", "size": 812},
-        excluded_llm_metadata_keys=["size"],
-        excluded_embed_metadata_keys=["page_label"],
-    )
-    return VectorStoreIndex.from_documents([document], embed_model=MockEmbedding(embed_dim=2))
-
-
-def engine(**options):
-    return index().as_query_engine(llm=Speaking(), **options)
 
 
 class Own(CustomQueryEngine):
@@ -56,46 +35,36 @@ class Own(CustomQueryEngine):
         return str(len(self.retriever.retrieve(query_str)))
 
 
-def chat():
-    return ContextChatEngine.from_defaults(index().as_retriever(), llm=Speaking(), memory=memory())
-
-
-APPS = {
-    "stream": lambda: list(engine(streaming=True).query("Who?").response_gen),
-    "own": lambda: Own(retriever=index().as_retriever()).query("Who?"),
-    "streamed chat": lambda: list(chat().stream_chat("Who?").response_gen),
-}
-
-
-def options(mode):
-    return {} if mode is None else {"metadata_mode": mode}
-
-
-@pytest.mark.parametrize("app", APPS)
-def test_live(app):
-    for mode in (None, "llm"):
-        notes = Notes()
-        instrument(notes, **options(mode))
-        APPS[app]()
-        notes.wait(1)
-        assert [one.retrieved_contexts for one in notes.samples] == [(MODES[mode],)]
-        assert notes.errors == []
-
-
 @pytest.mark.parametrize("mode", MODES)
 def test_offline_as_live(mode):
+    document = Document(
+        text=TEXT,
+        metadata={"file_path": "books/emma.txt", "page_label": "7", "size": 812},  # as LlamaIndex' readers of files do
+        excluded_llm_metadata_keys=["size"],
+        excluded_embed_metadata_keys=["page_label"],
+    )
+    options = {} if mode is None else {"metadata_mode": mode}
     notes, other = Notes(), Notes()
-    Settings.callback_manager = CallbackManager([MonitorCallbackHandler(other, **options(mode))])
+    Settings.callback_manager = CallbackManager([MonitorCallbackHandler(other, **options)])
+    index = VectorStoreIndex.from_documents([document], embed_model=MockEmbedding(embed_dim=2))
+    engine = index.as_query_engine(llm=Speaking())
+    chat = ContextChatEngine.from_defaults(index.as_retriever(), llm=Speaking(), memory=memory())
     instrument(notes, metadata_mode="all")
-    instrument(notes, **options(mode))  # the last call holds
+    instrument(notes, **options)  # the last call holds
     metric = ContextRelevancy(llm=FakeLLM(truth))
-    report = evaluate_query_engine(engine(), ["Who?"], [metric], **options(mode))
-    result = MetricEvaluator(metric, **options(mode)).evaluate_response("Who?", engine().query("Who?"))
+    report = evaluate_query_engine(engine, ["Who?"], [metric], **options)
+    result = MetricEvaluator(metric, **options).evaluate_response("Who?", engine.query("Who?"))
     with pytest.raises(ConnectionError):
-        index().as_query_engine(llm=Speaking(ConnectionError("down"))).query("Who?")
+        index.as_query_engine(llm=Speaking(ConnectionError("down"))).query("Who?")
     assert {report.sample(next(report.results())).retrieved_contexts, tuple(result.contexts)} == {(MODES[mode],)}
+    list(index.as_query_engine(llm=Speaking(), streaming=True).query("Who?").response_gen)
+    list(chat.stream_chat("Who?").response_gen)
     for live in (notes, other):
-        assert [one.retrieved_contexts for one in live.samples] == [(MODES[mode],)] * 3
+        live.wait(5)
+    Own(retriever=index.as_retriever()).query("Who?")
+    assert [one.retrieved_contexts for one in notes.samples] == [(MODES[mode],)] * 6
+    assert [one.retrieved_contexts for one in other.samples] == [(MODES[mode],)] * 5
+    assert notes.errors == []
 
 
 def test_a_wrong_mode_is_refused_with_those_that_there_are():
@@ -104,7 +73,7 @@ def test_a_wrong_mode_is_refused_with_those_that_there_are():
         partial(instrument, Notes()),
         partial(MonitorCallbackHandler, Notes()),
         partial(MetricEvaluator, metric),
-        partial(evaluate_query_engine, engine(), ["Who?"], [metric]),
+        partial(evaluate_query_engine, Own.model_construct(), ["Who?"], [metric]),
     ):
         with pytest.raises(ValueError, match=r"metadata_mode: .* is not one of 'all', 'embed', 'llm', 'none' or "):
             call(metadata_mode="NONE")

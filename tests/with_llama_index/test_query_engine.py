@@ -5,7 +5,6 @@ import threading
 import time
 
 import pytest
-from llama_index.core import Settings
 from llama_index.core.base.response.schema import Response, StreamingResponse
 from llama_index.core.evaluation import BatchEvalRunner
 from llama_index.core.query_engine import CustomQueryEngine
@@ -162,15 +161,6 @@ def test_one_engine_failure_of_a_hundred_leaves_ninety_nine_in_order_and_questio
     assert max(most) == 3
     assert [sample.user_input for sample in samples_of(report)] == questions
     assert [i for i, row in enumerate(outcomes_of(report)) if not isinstance(row["context_relevancy"], Score)] == [40]
-
-
-def test_metrics_by_name_are_judged_by_the_model_given_or_that_of_settings():
-    Settings.llm, Settings.embed_model = Chatting(truth, name="of Settings"), Placing()
-    names = ["alignment_coverage", "response_relevancy"]
-    for llm, model in ((None, "of Settings"), (Completing(truth), "completing")):
-        report = sync_way(Engine(answer=said), QUESTIONS[:2], names, llm)
-        assert {(record.judge, record.outcome.metric) for record in report.results()} == {(model, one) for one in names}
-        assert all(isinstance(record.outcome, Score) for record in report.results())
 
 
 def test_the_bar_knows_how_many_questions_there_are(capsys):

@@ -66,9 +66,6 @@ def test_what_is_no_response_is_refused_and_a_chat_still_streaming_is_no_answer(
     assert read(Response("x", [NodeWithScore(node=ImageNode(image=""))])).contexts == ("",)
 
 
-FACT = "Jane Austen wrote Emma."
-
-
 def evaluate(evaluator, response):
     return evaluator.evaluate_response(query="Who wrote Emma?", response=response)
 
@@ -83,6 +80,7 @@ def test_what_cannot_be_scored_is_an_invalid_result_for_metrics_that_need_it(way
     alignment, context = MetricEvaluator("alignment_coverage", llm), MetricEvaluator("context_relevancy", llm)
     for response, reason in (
         (Response(None, NODES), "missing_input: response: "),
+        (Response({"answer": 1}, NODES), "missing_input: response: is dict, not text"),
         (StreamingResponse(iter([]), NODES), "empty_input: response: "),
         (
             StreamingResponse(broken(), NODES),

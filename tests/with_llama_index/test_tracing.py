@@ -15,12 +15,7 @@ from llama_index_instrumentation.dispatcher import active_instrument_tags, instr
 from llama_index_instrumentation.span import active_span_id
 from pydantic import Field
 
-from ragstone_llama_index import (
-    JUDGE_TAG,
-    LlamaIndexEmbedder,
-    LlamaIndexLLM,
-    MetricEvaluator,
-)
+from ragstone_llama_index import JUDGE_TAG, LlamaIndexEmbedder, LlamaIndexLLM, MetricEvaluator
 
 from .models import SAMPLE, Chatting, Completing, Placing, PlacingSync, truth
 
@@ -65,12 +60,14 @@ def heard_by_app():
     return events.seen, spans.entered
 
 
-def sync_way(evaluator):
-    return evaluator.evaluate(SAMPLE.user_input, SAMPLE.response, SAMPLE.retrieved_contexts)
+def sync_way(*evaluator):
+    inputs = SAMPLE.user_input, SAMPLE.response, SAMPLE.retrieved_contexts
+    assert MetricEvaluator("response_relevancy", *evaluator).evaluate(*inputs).score is not None
 
 
-def async_way(evaluator):
-    return asyncio.run(evaluator.aevaluate(SAMPLE.user_input, SAMPLE.response, SAMPLE.retrieved_contexts))
+def async_way(*evaluator):
+    inputs = SAMPLE.user_input, SAMPLE.response, SAMPLE.retrieved_contexts
+    assert asyncio.run(MetricEvaluator("response_relevancy", *evaluator).aevaluate(*inputs)).score is not None
 
 
 MODELS = pytest.mark.parametrize(
@@ -85,14 +82,14 @@ def test_every_event_and_span_of_the_judge_carries_its_tag_and_the_apps_and_hang
 ):
     events, spans = heard_by_app
     token = active_span_id.set("App.query-1")
-    try:
-        with instrument_tags({"tenant": 7}):
-            assert way(MetricEvaluator("response_relevancy", model(truth), embed_model())).score is not None
-            way(MetricEvaluator("context_relevancy", Chatting(lambda request: ConnectionError("refused"))))
-            assert active_instrument_tags.get() == {"tenant": 7}
-        assert active_span_id.get() == "App.query-1"
-    finally:
-        active_span_id.reset(token)
+    with instrument_tags({"tenant": 7}):
+        way(model(truth), embed_model())
+        MetricEvaluator("context_relevancy", Chatting(lambda request: ConnectionError("refused"))).evaluate(
+            "A?", "", [""]
+        )
+        assert active_instrument_tags.get() == {"tenant": 7}
+    assert active_span_id.get() == "App.query-1"
+    active_span_id.reset(token)
     assert {type(event).__name__ for event in events} >= {"EmbeddingEndEvent"}
     assert any(type(event).__name__.startswith("LLM") for event in events)
     for tags in [*(event.tags for event in events), *(tags for _, _, tags in spans)]:
@@ -116,8 +113,8 @@ def test_legacy_callbacks_hear_nothing(where, way, model, embed_model, monkeypat
     llm, embedding = model(truth, **fields), embed_model(**fields)
     Settings.llm, Settings.embed_model = llm, embedding
     handler.heard.clear()
-    assert way(MetricEvaluator("response_relevancy")).score is not None  # from Settings
-    assert way(MetricEvaluator("response_relevancy", llm, embedding)).score is not None
+    way()  # from Settings
+    way(llm, embedding)
     assert handler.heard == []
     llm.callback_manager.on_event_start("llm")  # the app's own still tells it
     assert len(handler.heard) == 1
@@ -128,17 +125,14 @@ def test_legacy_callbacks_hear_nothing(where, way, model, embed_model, monkeypat
 def test_openinference_records_the_judge_on_request_only(way, model, embed_model, openinference, heard_by_app):
     start, spans = openinference
     start()
-    assert way(MetricEvaluator("response_relevancy", model(truth), embed_model())).score is not None
+    way(model(truth), embed_model())
     assert spans() == ()
     embed_model().get_text_embedding("The app's own.")
     before = len(spans())
     assert before > 0
     handler = Legacy()
     judge = LlamaIndexLLM(model(truth, callback_manager=CallbackManager([handler])), trace=True)
-    assert (
-        way(MetricEvaluator("response_relevancy", judge, LlamaIndexEmbedder(embed_model(), trace=True))).score
-        is not None
-    )
+    way(judge, LlamaIndexEmbedder(embed_model(), trace=True))
     assert len(spans()) >= before + 2
     assert handler.heard
     assert all(event.tags[JUDGE_TAG] for event in heard_by_app[0] if "LLM" in type(event).__name__)
