@@ -180,7 +180,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("buckets_upper_end", "if end in self._bins:", "if first - 1 in self._bins:"),
     ],
     ("core/ragstone/reporting/aggregates.py", "reporting/test_report.py"): [
-        ("report_worst", "(-sign * worst.value, at or 0.0", "(sign * worst.value, at or 0.0"),
+        ("report_worst", "(-self.info.sign * worst.value, at", "(self.info.sign * worst.value, at"),
         ("report_passed", "for score in scores if score.passed is not None]", "for score in scores]"),
         ("report_mean_of_rows", "_values.add(worst.value, weight)", "_values.add(worst.value, weight * len(scores))"),
         ("report_unreported", "[name] += value is None", "[name] += 0"),

@@ -11,7 +11,8 @@ from typing import TextIO
 import click
 
 from ragstone.cli.options import NotThere
-from ragstone.outcome import Evidence, Outcome, Suspicion, Unscored
+from ragstone.outcome import Outcome, Unscored
+from ragstone.reporting.tables import place, verdict_lines
 from ragstone.store.private_files import replacing
 from ragstone.text.plain import printable
 
@@ -60,7 +61,7 @@ def write_page(option: str, path: str, text: str) -> None:
 
 def evidence_lines(sample_id: str, outcome: Outcome) -> Iterator[str]:
     """Yield an outcome as lines: the number, why, and each verdict with the passages that it points to."""
-    head = f"{_short(sample_id)}  {outcome.metric}"
+    head = f"{printable(sample_id, _WIDTH)}  {outcome.metric}"
     if isinstance(outcome, Unscored):
         yield f"{head}  unscored ({outcome.reason}): {printable(outcome.detail)}"
     else:
@@ -70,19 +71,6 @@ def evidence_lines(sample_id: str, outcome: Outcome) -> Iterator[str]:
         if outcome.breakdown:
             yield f"    {'  '.join(f'{name} {value:.3f}' for name, value in outcome.breakdown.items())}"
         for verdict in outcome.verdicts:
-            sure = "" if verdict.probability is None else f" p(yes)={verdict.probability:.2f}"
-            yield f"    {verdict.kind} {verdict.id}: {verdict.verdict}{sure}: {_short(verdict.text)}"
-            for evidence in verdict.evidence:
-                text = "" if evidence.text == verdict.text else f" {_short(evidence.text)}"
-                yield f"        [{_place(evidence)}]{text}"
+            yield from (f"    {line}" for line in verdict_lines(verdict, _WIDTH))
     for sign in outcome.suspected:
-        yield f"    looks like an attack on the judge ({sign.kind.replace('_', ' ')}): [{_place(sign)}]"
-
-
-def _place(passage: Evidence | Suspicion) -> str:
-    chunk = "" if passage.chunk is None else f"[{passage.chunk}]"
-    return f"{passage.field}{chunk} {passage.start}-{passage.end}"
-
-
-def _short(text: str) -> str:
-    return printable(text, _WIDTH)
+        yield f"    looks like an attack on the judge ({sign.kind.replace('_', ' ')}): [{place(sign)}]"

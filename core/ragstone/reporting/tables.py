@@ -12,7 +12,7 @@ from ragstone.store.private_files import replacing
 from ragstone.text.plain import printable, text_table
 
 if TYPE_CHECKING:
-    from ragstone.outcome import Evidence, Suspicion
+    from ragstone.outcome import Evidence, Suspicion, Verdict
     from ragstone.reporting.aggregates import Cost
 
 DASH = "\u2013"  # between the ends of a range
@@ -47,9 +47,18 @@ def moment(at: float | None) -> str:
 
 
 def place(passage: "Evidence | Suspicion") -> str:
-    """Return where a passage is in its sample."""
+    """Return where a passage is in its sample: the field, and its first character and one past its last."""
     chunk = "" if passage.chunk is None else f"[{passage.chunk}]"
-    return f"{passage.field}{chunk}, characters {passage.start} to {passage.end}"
+    return f"{passage.field}{chunk} {passage.start}-{passage.end}"
+
+
+def verdict_lines(verdict: "Verdict", width: int = 100) -> Iterator[str]:
+    """Yield a verdict, and below it the passages that it points to, as text that a terminal obeys nothing of."""
+    sure = "" if verdict.probability is None else f" p(yes)={verdict.probability:.2f}"
+    yield f"{verdict.kind} {verdict.id}: {verdict.verdict}{sure}: {printable(verdict.text, width)}"
+    for evidence in verdict.evidence:
+        text = "" if evidence.text == verdict.text else f" {printable(evidence.text, width)}"
+        yield f"    [{place(evidence)}]{text}"
 
 
 def cost_cells(cost: "Cost") -> tuple[str, ...]:

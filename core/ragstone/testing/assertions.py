@@ -4,12 +4,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ragstone.metrics.base import Metric
-from ragstone.outcome import Score, Unscored, Verdict
-from ragstone.reporting.tables import place
+from ragstone.outcome import Score, Unscored
+from ragstone.reporting.tables import verdict_lines
 from ragstone.sample import Sample
 from ragstone.text.plain import printable
 
 _ITEMS = 20
+_WIDTH = 500
 
 
 def assert_score(sample: Sample | Mapping[str, Any], metric: Metric, *, at_least: float | None = None) -> Score:
@@ -41,8 +42,8 @@ def assert_score(sample: Sample | Mapping[str, Any], metric: Metric, *, at_least
         Traceback (most recent call last):
         AssertionError: context_relevancy is 0.500, at least 0.7 is wanted
           1 of 2 sentences in 1 of 1 contexts are needed to answer.
-          sentence 2 irrelevant: It rains.
-            in retrieved_contexts[0], characters 22 to 31
+          sentence 2: irrelevant: It rains.
+              [retrieved_contexts[0] 22-31]
     """
     __tracebackhide__ = True  # pytest then shows the test's line, not ours
     wanted = metric.threshold if at_least is None else at_least
@@ -68,14 +69,6 @@ def _failure(score: Score, wanted: float) -> Iterator[str]:
     yield printable(score.reason)
     shown = [verdict for verdict in score.verdicts if verdict.lowers_score] or list(score.verdicts)
     for verdict in shown[:_ITEMS]:
-        probability = "" if verdict.probability is None else f" (probability {verdict.probability:.2f})"
-        yield f"{verdict.kind} {verdict.id} {verdict.verdict}{probability}: {printable(verdict.text)}"
-        yield from _places(verdict)
+        yield from verdict_lines(verdict, _WIDTH)
     if len(shown) > _ITEMS:
         yield f"and {len(shown) - _ITEMS} more"
-
-
-def _places(verdict: Verdict) -> Iterator[str]:
-    for evidence in verdict.evidence:
-        text = "" if evidence.text == verdict.text else f": {printable(evidence.text)}"
-        yield f"  in {place(evidence)}{text}"
