@@ -138,15 +138,17 @@ def evaluate(samples: Source, metrics: Sequence[Metric | str], **options: Unpack
     run = _Run(samples, metrics, options)
     try:
         run.complete()
+        if not run.presses:
+            return run.report()
     except JournalError as error:
         error.report = run.report("The journal ended the run early: this is what was scored by then.")
         raise
-    except (KeyboardInterrupt, asyncio.CancelledError):
+    except asyncio.CancelledError:
         if not run.presses:
             raise
-    if run.presses:
-        raise Interrupted(run.interrupted(), run.report("The run was ended early: this is what was scored by then."))
-    return run.report()
+    except KeyboardInterrupt:  # of a third Ctrl-C, or of a callback's own
+        pass
+    raise Interrupted(run.interrupted(), run.report("The run was ended early: this is what was scored by then."))
 
 
 async def aevaluate(samples: Source, metrics: Sequence[Metric | str], **options: Unpack[RunOptions]) -> Report:
