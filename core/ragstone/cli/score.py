@@ -180,10 +180,12 @@ def score(
     )
     wanted = tuple(dict.fromkeys(names)) or metric_names()
     mapping = parse_keys("--field", "FIELD", fields, SAMPLE_FIELDS)
-    limits = parse_thresholds(thresholds, list(own_names(wanted)))
+    own = own_names(wanted)
+    limits = parse_thresholds(thresholds, list(own))
     options = parse_settings(settings, wanted, asking=asking)
-    _add_thresholds(options, limits)
-    _add_calibrations(options, calibrations)
+    for name, limit in limits.items():
+        options[own[name]]["threshold"] = limit  # so that each sample says whether it reaches it
+    _add_calibrations(options, own, calibrations)
     if out == "-" and explain:
         raise click.UsageError("--out - and --explain both write to standard output; name a file for --out")
     if price is not None and not dry:
@@ -244,14 +246,7 @@ def parse_thresholds(thresholds: Sequence[str], names: Sequence[str]) -> dict[st
     return limits
 
 
-def _add_thresholds(options: dict[str, dict[str, Any]], limits: Mapping[str, float]) -> None:
-    for name, own in own_names(list(options)).items():
-        if name in limits:
-            options[own]["threshold"] = limits[name]  # so that each sample says whether it reaches it
-
-
-def _add_calibrations(options: dict[str, dict[str, Any]], paths: Sequence[str]) -> None:
-    own = own_names(list(options))
+def _add_calibrations(options: Mapping[str, dict[str, Any]], own: Mapping[str, str], paths: Sequence[str]) -> None:
     for path in paths:
         calibration = Calibration.load(path)
         name = calibration.metric
@@ -286,16 +281,19 @@ class ResultsFile:
         try:
             self._new = not self._path.exists()
             self._file = open_private(self._path, "ab", buffering=0)  # what is written is on its way to the disk
-            locked = not self._path.is_file()  # a pipe or a device, which several may write to
-            with contextlib.suppress(OSError):  # some network disks have no locks
-                locked = locked or (lock_file(self._file.fileno()) and self._path.exists())
-            if not locked:
+            if self._path.is_file() and not self._lock():  # several may write to a pipe or a device
                 self._file.close()
                 raise NotThere(
                     f"--out {out}: cannot write: another process is writing to it; wait for it, or name another file"
                 )
         except OSError as error:
             raise self.lost(error) from error
+
+    def _lock(self) -> bool:
+        try:
+            return lock_file(self._file.fileno()) and self._path.exists()  # else its owner has just removed it
+        except OSError:  # some network disks have no locks
+            return True
 
     def write(self, records: Sequence[Record]) -> None:
         """Write a line for each record: a sample's lines are handed over whole before the next sample is taken up."""
@@ -342,7 +340,8 @@ class _Run:
         except Interrupted as interrupted:
             return interrupted.report, self._lost or KeyboardInterrupt()
         except JournalError as error:
-            if not isinstance(report := getattr(error, "report", None), Report):
+            report = getattr(error, "report", None)
+            if not isinstance(report, Report) or not report.aggregates().rows:
                 raise
             return report, error
 
