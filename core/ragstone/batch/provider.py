@@ -473,6 +473,7 @@ class _Step:
         tried = {frozenset(asked.form) for asked in requests.values() if asked.form is not None}
         wanted: set[str] = set()
         written: list[BatchState] = []
+        targets: list[IO[bytes]] = []
         answered = size = 0
         with ExitStack() as files:
             for evaluation, progress in self.progress(evaluations):
@@ -498,10 +499,10 @@ class _Step:
                         files.close()
                         number = len(batches) + len(written) + 1
                         written.append(BatchState(number, round_, f"requests-{number:05}.jsonl", secrets.token_hex(16)))
-                        file = files.enter_context(open_private(self._folder / written[-1].file, "wb"))
-                        files.callback(_sync, file)
+                        targets.append(files.enter_context(open_private(self._folder / written[-1].file, "wb")))
+                        files.callback(_sync, targets[-1])
                         size = 0
-                    file.write(line)
+                    targets[-1].write(line)
                     size += len(line)
                     written[-1].lines += 1
                     asked.batch = written[-1].number

@@ -204,12 +204,11 @@ def _sink(db: str, waiting: Mapping[str, int]) -> "Sink":
 
     try:
         sink = SQLSink(db) if "://" in db else SQLiteSink(db)
-        with closing(sink):
-            ledger = sink.ledger()
-            if ledger is not None:
-                ledger.spend([Entry("opening", int(time.time()), 1, 0)])  # beyond its limit: nothing is entered
     except ValueError as error:
         raise click.UsageError(f"--db {db}: {error}") from None
+    try:
+        with closing(sink):
+            sink.ledger().spend([Entry("opening", int(time.time()), 1, 0)])  # beyond its limit: nothing is entered
     except SinkError as error:
         n = waiting.get(sink.name, 0)
         more = f". {n:,} outcomes wait for it and go to no other: mend it or move it away, and run this again"
