@@ -2,6 +2,8 @@
 
 import json
 import re
+import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -50,3 +52,21 @@ def test_a_call_that_takes_too_long(score, rows, server, option):
     done = score(rows(row(1), row(3)), *ONE, option, "3")
     assert "1/2" in done.stdout
     assert re.search(r"1 timeout; first: 2: TimeoutError: .*3 s", done.stdout)
+
+
+def test_a_journal_that_takes_no_more_ends_the_run_with_the_table(score, rows, server, tmp_path):
+    journal = tmp_path / "j.db"
+
+    def reply(body):
+        if "book 3?" in str(body):
+            with closing(sqlite3.connect(journal, timeout=60)) as connection:
+                for table in ("outcomes", "replies"):
+                    connection.execute(f"CREATE TRIGGER no_{table} BEFORE INSERT ON {table} "
+                                       "BEGIN SELECT raise(ABORT, 'no more'); END")  # fmt: skip
+        return judge(body)
+
+    server.reply = reply
+    done = score(rows(*(row(i) for i in range(9))), *ONE, "--concurrency", "1", "--journal", journal)
+    assert done.exit_code == 2
+    assert re.search(r"^context_relevancy +0\.250 .* 3/3 ", done.stdout, re.MULTILINE)
+    assert re.search(rf"^Error: --journal {journal}: .*no more", done.stderr, re.MULTILINE)
