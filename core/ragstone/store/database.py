@@ -4,12 +4,12 @@ import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from ragstone.plain import clean_integer, clean_key, clean_real, to_json
-from ragstone.store.base import Health, Sink
+from ragstone.store.base import Health, Sink, SinkError
 from ragstone.store.record import COLUMNS, to_row
-from ragstone.store.schema import RESULTS, Row, sqlite_path
-from ragstone.store.sqlite_file import SqliteFile
+from ragstone.store.sqlite_file import Kind, SqliteFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -19,6 +19,19 @@ if TYPE_CHECKING:
     from ragstone.limits.budget import Entry
     from ragstone.store.record import Record
     from ragstone.store.server import ServerDatabase
+
+
+_TYPES = {"key": "TEXT NOT NULL", "text": "TEXT", "json": "TEXT", "real": "DOUBLE PRECISION", "integer": "BIGINT"}
+_OUTCOMES = ", ".join(f"{name} {_TYPES[kind]}" for name, kind in COLUMNS.items())
+_TABLES = (
+    f"CREATE TABLE outcomes ({_OUTCOMES}, PRIMARY KEY (sample_id, metric, version))",
+    "CREATE INDEX outcomes_by_time ON outcomes (metric, submitted_at)",
+    "CREATE TABLE health (process TEXT PRIMARY KEY, at DOUBLE PRECISION, started_at DOUBLE PRECISION, counts TEXT, "
+    "reasons TEXT, longest_queue BIGINT)",
+    "CREATE TABLE spending (name TEXT NOT NULL, starts_at BIGINT NOT NULL, amount DOUBLE PRECISION NOT NULL, "
+    "PRIMARY KEY (name, starts_at))",
+)
+RESULTS = Kind(noun="results database", mark=0x72616752, version=1, tables=_TABLES, error=SinkError)  # "ragR"
 
 
 def _upsert(table: str, columns: "Iterable[str]", key: "Sequence[str]") -> str:
@@ -39,6 +52,27 @@ ON CONFLICT (name, starts_at) DO UPDATE SET amount = spending.amount + excluded.
 """
 _SPENT = "SELECT amount FROM spending WHERE name = :name AND starts_at = :starts_at"
 _KEPT = 2 * 86_400  # seconds after its start that a window is remembered
+
+
+def sqlite_path(url: str) -> Path | None:
+    """Return the file of a SQLite URL; None for the URL of another database.
+
+    Raises:
+        ValueError: The URL names a driver, options, or no file.
+
+    Example:
+        >>> sqlite_path("sqlite:///ragstone.db").name, sqlite_path("postgresql://db.test/rag")
+        ('ragstone.db', None)
+    """
+    scheme, _, rest = url.partition("://")
+    if scheme.partition("+")[0] != "sqlite":
+        return None
+    path = unquote(rest[1:])
+    if scheme != "sqlite" or rest[:1] != "/" or "?" in rest or path in ("", ":memory:"):
+        raise ValueError(
+            "url: SQLite's is sqlite:///PATH of a file: ragstone opens it itself, with no driver or option"
+        )
+    return Path(path)
 
 
 class DatabaseSink(Sink):
@@ -66,7 +100,7 @@ class DatabaseSink(Sink):
         Raises:
             SinkError: As for `write`.
         """
-        row: Row = {
+        row = {
             "process": clean_key(health.process),
             "at": clean_real(health.at),
             "started_at": clean_real(health.started_at),
@@ -165,7 +199,7 @@ class SQLSink(DatabaseSink):
 
             parsed = read_url(self._url)
             self._shown = shown_url(parsed)
-            self._database = ServerDatabase(parsed)
+            self._database = ServerDatabase(parsed, RESULTS)
         self.name = f"sql:{self._shown}"
 
     def __repr__(self) -> str:
@@ -202,7 +236,7 @@ class DatabaseLedger:
             with self._database.transaction() as connection:
                 # In one order everywhere, so that no two transactions wait for each other.
                 for entry in sorted(entries, key=lambda entry: (entry.name, entry.starts_at)):
-                    row: Row = {"name": entry.name, "starts_at": entry.starts_at, "amount": entry.amount}
+                    row = {"name": entry.name, "starts_at": entry.starts_at, "amount": entry.amount}
                     connection.execute(_SPEND, row)
                     ((amount,),) = connection.execute(_SPENT, row).fetchall()
                     if entry.limit is not None and amount > entry.limit:

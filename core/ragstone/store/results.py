@@ -18,10 +18,10 @@ from typing import IO, Any, cast
 from ragstone.plain import to_plain
 from ragstone.sample import Sample
 from ragstone.store.base import Health
+from ragstone.store.database import RESULTS, sqlite_path
 from ragstone.store.private_files import replacing
 from ragstone.store.record import COLUMNS, Record, decode, encode, from_row
-from ragstone.store.schema import NOT_OURS, RESULTS, Query, sqlite_path
-from ragstone.store.sqlite_file import is_made
+from ragstone.store.sqlite_file import Query, is_made
 
 _MARK = "ragstone_results"
 _VERSION = 1
@@ -31,6 +31,9 @@ _READ = [name for name in COLUMNS if name not in ("trace_id", "span_id", "sample
 
 class ResultsError(ValueError):
     """A source that holds no results, or no longer those that it held; the message says why and what to do."""
+
+
+_KIND = replace(RESULTS, error=ResultsError)
 
 
 class Results(ABC):
@@ -127,7 +130,7 @@ def open_results(source: str | os.PathLike[str]) -> Results:
             from ragstone.store.server import read_url, reading, shown_url
 
             url = read_url(text)
-            return DatabaseResults(shown_url(url), partial(reading, url, ResultsError))
+            return DatabaseResults(shown_url(url), partial(reading, url, _KIND))
     except ValueError as error:
         raise ResultsError(str(error)) from None
     if not path.is_file():  # SQLite would make one
@@ -304,8 +307,8 @@ def _reading_file(path: Path) -> Generator[Query, None, None]:
                 raise
             connection = _begun(f"{uri}?immutable=1")
         with closing(connection):
-            if not is_made(connection, path, replace(RESULTS, error=ResultsError)):
-                raise ResultsError(f"{path}: {NOT_OURS}")
+            if not is_made(connection, path, _KIND):
+                raise ResultsError(f"{path}: is empty; a Monitor's SQLiteSink or SQLSink writes results")
             yield connection.execute
     except sqlite3.Error as error:
         raise ResultsError(f"{path}: cannot be read: {error}") from error

@@ -1,6 +1,6 @@
 """A results database on a PostgreSQL server, through SQLAlchemy: its URL, its connection, its errors."""
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,9 +13,8 @@ except ImportError as _error:
         f'a database URL needs SQLAlchemy: pip install "ragstone[sql]" ({_error})', name=_error.name
     ) from _error
 
-from ragstone.store.base import SinkError
 from ragstone.store.forks import ForkSafe
-from ragstone.store.schema import NOT_OURS, TABLES, VERSION, Query, Row
+from ragstone.store.sqlite_file import Kind, Query
 
 _CONNECT_SECONDS = 10
 _MAKING = 0x7261_6773_746F_6E65  # PostgreSQL's lock for it has a number: "ragstone"
@@ -28,10 +27,10 @@ class _Statements:
     def __init__(self, connection: sa.Connection) -> None:
         self._connection = connection
 
-    def execute(self, sql: str, parameters: Row | None = None, /) -> "sa.CursorResult[Any]":
+    def execute(self, sql: str, parameters: Mapping[str, Any] | None = None, /) -> "sa.CursorResult[Any]":
         return self._connection.execute(sa.text(sql), parameters)
 
-    def executemany(self, sql: str, parameters: Iterable[Row], /) -> None:
+    def executemany(self, sql: str, parameters: Iterable[Mapping[str, Any]], /) -> None:
         self._connection.execute(sa.text(sql), list(parameters))
 
 
@@ -40,11 +39,13 @@ class ServerDatabase(ForkSafe[sa.Engine]):
 
     Args:
         url: The database, checked.
+        kind: What it holds.
     """
 
-    def __init__(self, url: sa.URL) -> None:
+    def __init__(self, url: sa.URL, kind: Kind) -> None:
         super().__init__()
         self._url = url
+        self._kind = kind
 
     @contextmanager
     def transaction(self) -> Generator[_Statements, None, None]:
@@ -53,15 +54,15 @@ class ServerDatabase(ForkSafe[sa.Engine]):
         Raises:
             SinkError: The database cannot be reached, refuses, or is none that this version can write to.
         """
-        with self.alone(), _explained(self._url, SinkError):
+        with self.alone(), _explained(self._url, self._kind.error):
             try:
                 if self.opened is None:
                     self.opened = _engine(self._url, pool_pre_ping=True, pool_size=1, max_overflow=0)
                     with self.opened.begin() as connection:
-                        _make(connection, shown_url(self._url))
+                        _make(connection, shown_url(self._url), self._kind)
                 with self.opened.begin() as connection:
                     yield _Statements(connection)
-            except (SQLAlchemyError, SinkError):
+            except (SQLAlchemyError, self._kind.error):
                 self.let_go()  # another may have dropped the tables, or another server may answer
                 raise
 
@@ -71,20 +72,20 @@ class ServerDatabase(ForkSafe[sa.Engine]):
 
 
 @contextmanager
-def reading(url: sa.URL, error: type[Exception]) -> Generator[Query, None, None]:
+def reading(url: sa.URL, kind: Kind) -> Generator[Query, None, None]:
     """Give what answers queries: all of one moment, and without a change.
 
     Args:
         url: The database, checked.
-        error: What to raise where it cannot be read, is of another version, or another program's.
+        kind: What it holds. Its error says that it cannot be read, is of another version, or another program's.
     """
     engine = _engine(url, poolclass=NullPool)
     try:
-        with _explained(url, error), engine.connect() as connection:
+        with _explained(url, kind.error), engine.connect() as connection:
             connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
             if not sa.inspect(connection).has_table("ragstone_schema"):
-                raise error(f"{shown_url(url)}: {NOT_OURS}")
-            _check_version(connection, shown_url(url), error)
+                raise kind.error(f"{shown_url(url)}: is no ragstone database: a Monitor's SQLSink writes one")
+            _check_version(connection, shown_url(url), kind)
             streamed = connection.execution_options(yield_per=_AT_ONCE)  # as they come, not all at once
             yield lambda sql, parameters: map(tuple, streamed.execute(sa.text(sql), parameters))
     finally:
@@ -142,27 +143,27 @@ def _engine(url: sa.URL, **options: object) -> sa.Engine:
     return sa.create_engine(url, isolation_level=isolation, hide_parameters=True, connect_args=connect, **options)
 
 
-def _make(connection: sa.Connection, where: str) -> None:
+def _make(connection: sa.Connection, where: str, kind: Kind) -> None:
     """Make the tables unless they are there, one process at a time."""
     connection.execute(sa.text("SELECT pg_advisory_xact_lock(:number)"), {"number": _MAKING})
     if not sa.inspect(connection).has_table("ragstone_schema"):
-        for statement in ("CREATE TABLE ragstone_schema (version BIGINT)", *TABLES):
+        for statement in ("CREATE TABLE ragstone_schema (version BIGINT)", *kind.tables):
             connection.execute(sa.text(statement))
-        connection.execute(sa.text("INSERT INTO ragstone_schema VALUES (:version)"), {"version": VERSION})
-    _check_version(connection, where, SinkError)
+        connection.execute(sa.text("INSERT INTO ragstone_schema VALUES (:version)"), {"version": kind.version})
+    _check_version(connection, where, kind)
 
 
-def _check_version(connection: sa.Connection, where: str, error: type[Exception]) -> None:
+def _check_version(connection: sa.Connection, where: str, kind: Kind) -> None:
     version = connection.execute(sa.text("SELECT version FROM ragstone_schema")).scalar()
-    if version != VERSION:
-        raise error(
-            f"{where}: was made by another ragstone (results database version {version}, this one knows {VERSION}); "
+    if version != kind.version:
+        raise kind.error(
+            f"{where}: was made by another ragstone ({kind.noun} version {version}, this one knows {kind.version}); "
             "use that ragstone, or another database or schema"
         )
 
 
 @contextmanager
-def _explained(url: sa.URL, kind: type[Exception]) -> Generator[None, None, None]:
+def _explained(url: sa.URL, explained: type[Exception]) -> Generator[None, None, None]:
     try:
         yield
     except SQLAlchemyError as error:
@@ -173,7 +174,7 @@ def _explained(url: sa.URL, kind: type[Exception]) -> Generator[None, None, None
         if "already exists" in text:
             hint = "; it is another program's: give ragstone a database or a schema of its own"
         # The driver's own text may hold the password.
-        raise kind(f"{shown_url(url)}: {type(error).__name__}: {text}{hint}") from None
+        raise explained(f"{shown_url(url)}: {type(error).__name__}: {text}{hint}") from None
 
 
 def _secrets(url: sa.URL) -> list[str]:

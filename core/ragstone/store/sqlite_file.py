@@ -1,13 +1,17 @@
 """Every SQLite file of ragstone's: private, patient with other processes, closed while the process forks."""
 
 import sqlite3
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ragstone.store.forks import ForkSafe
 from ragstone.store.private_files import explain, make_private
+
+Query = Callable[[str, Mapping[str, Any]], Iterable[tuple[Any, ...]]]
+"""Takes SQL with named parameters, and gives rows."""
 
 
 @dataclass(frozen=True, slots=True)
