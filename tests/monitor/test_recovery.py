@@ -293,7 +293,7 @@ def test_submit_does_not_wait_for_the_file():
     """While the file is held, and so its worker: what is submitted only stands in a queue."""
     monitor = live()
     monitor._pipeline.start()
-    with monitor._pipeline._turn:
+    with monitor._pipeline._turn_lock:
         submit(monitor, range(500))
         assert len(monitor._pipeline._arrivals) == 500
     assert monitor.close()

@@ -38,14 +38,14 @@ class OutboxPipeline(Pipeline):
         super().__init__(settings)
         self._path = path
         self._versions = dict(iter(settings.metrics))  # by name
-        self._turn = threading.Lock()
+        self._turn_lock = threading.Lock()
         self._outbox: Outbox | None = None
         self._gone = False
         self._use_at = self._look_at = self._adopt_at = -1.0
         self._arrivals = TaskQueue()
         self._unwritten: list[Task] = []  # arrivals on their way into the file
         self._unwritten_bytes = 0
-        self._done: deque[Task] = deque()
+        self._finished: deque[Task] = deque()
         self._rows: deque[int] = deque()  # of outcomes that were delivered
         self._empty_polls = 0  # how often nothing was left to be taken up, or the file could not be looked into
         self._enough_polls = 0
@@ -84,7 +84,7 @@ class OutboxPipeline(Pipeline):
 
     def done(self, task: Task) -> None:
         """Take back a task that has nothing left to do."""
-        self._done.append(task)
+        self._finished.append(task)
         self.wake()
         self.settle(task)
 
@@ -124,13 +124,13 @@ class OutboxPipeline(Pipeline):
         """Return whether anything waits to be written that can be written."""
         if len(self._arrivals) or self._unwritten:
             return True
-        return bool(self._done or self._rows) and time.monotonic() >= self._use_at
+        return bool(self._finished or self._rows) and time.monotonic() >= self._use_at
 
     # --- turns ------------------------------------------------------------------------------------------------
 
     def turn(self) -> None:
         """Write what waits, and once a second, or in a hurry now, take up what is left if there is room."""
-        with self._turn:
+        with self._turn_lock:
             if self._gone:
                 return
             hurry, self._hurry = self._hurry, False
@@ -172,7 +172,7 @@ class OutboxPipeline(Pipeline):
         self._unwritten_bytes += self._arrivals.bytes  # counted twice for a moment, rather than not at all
         self._unwritten += self._arrivals.drain(_BATCH)
         self._unwritten_bytes = sum(task.size for task in self._unwritten)
-        done = [self._done[place] for place in range(min(_BATCH, len(self._done)))]
+        done = [self._finished[place] for place in range(min(_BATCH, len(self._finished)))]
         rows = [self._rows[place] for place in range(min(_BATCH, len(self._rows)))]
         if not (self._unwritten or done or rows) and self._outbox is not None:
             return True
@@ -189,7 +189,7 @@ class OutboxPipeline(Pipeline):
         for name, delivery in self.deliveries.items():
             delivery.put([item for sink, item in items if sink == name])
         for _ in done:
-            self._done.popleft()
+            self._finished.popleft()
         for _ in rows:
             self._rows.popleft()
         return True
@@ -291,12 +291,12 @@ class OutboxPipeline(Pipeline):
                 self.queue.put(task)
             else:
                 self.counters.settle("dropped", "outbox_failed", len(task.todo))
-        for _ in range(len(self._done)):
-            task = self._done.popleft()
+        for _ in range(len(self._finished)):
+            task = self._finished.popleft()
             self.deliver(task.records)
             task.records = []
-            if task.saved and len(self._done) < MOST_WAITING:
-                self._done.append(task)  # its row goes when the file can be written again
+            if task.saved and len(self._finished) < MOST_WAITING:
+                self._finished.append(task)  # its row goes when the file can be written again
 
     def put_away(self, left: list[Task]) -> None:
         """Write what waits, leave the tasks to whoever comes next, let go of the file.
@@ -305,7 +305,7 @@ class OutboxPipeline(Pipeline):
         """
         self._gone = True
         written = False
-        if self._turn.acquire(timeout=_SECONDS_FOR_LAST_TURN):
+        if self._turn_lock.acquire(timeout=_SECONDS_FOR_LAST_TURN):
             try:
                 left = [*left, *self.queue.drain()]
                 self._use_at = -1.0
@@ -315,15 +315,15 @@ class OutboxPipeline(Pipeline):
                 if self._outbox is not None:
                     self._outbox.close()
                     self._outbox = None
-                self._turn.release()
+                self._turn_lock.release()
         if not written:
             super().put_away([*left, *self._arrivals.drain()])
-            while self._done:
-                self.deliver(self._done.popleft().records)
+            while self._finished:
+                self.deliver(self._finished.popleft().records)
 
     def _write_the_rest(self, left: list[Task]) -> bool:
         """Write all that waits and is left; False when it could not be written."""
-        while len(self._arrivals) or self._unwritten or self._done or self._rows:
+        while len(self._arrivals) or self._unwritten or self._finished or self._rows:
             if not self._write(leave=True):
                 return False
 

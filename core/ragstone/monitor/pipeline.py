@@ -12,7 +12,6 @@ from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 from queue import Empty, SimpleQueue
-from typing import cast
 
 from ragstone.limits.budget import Account, MemoryLedger
 from ragstone.monitor.counters import STATUSES, Counters, FlushResult, Stats, Status
@@ -182,8 +181,9 @@ class Pipeline:
             error = RedactedError(f"{type(error).__name__}, which may quote what is to be redacted")
         self.counters.failed(place, error)
 
-    def _id(self, sample: Sample) -> str:
-        if not isinstance(cast("object", sample), Sample) or not isinstance(cast("object", sample.id), str | None):
+    def _id(self, sample: object) -> str:
+        name: object = sample.id if isinstance(sample, Sample) else sample
+        if not isinstance(sample, Sample) or not isinstance(name, str | None):
             raise _NotTaken("no_sample")
         if self.closed:
             raise _NotTaken("closed")

@@ -45,7 +45,7 @@ def snapshot(sample: Sample, sample_id: str, redact: Redact | None = None) -> Sa
         'Call [phone].'
     """
     clean = None if redact is None else _checked(redact)
-    text = _exact if clean is None else lambda value: clean(_exact(value))
+    text: Callable[[object], str] = _exact if clean is None else clean
     metadata = _PlainValues(clean).mapping(sample.metadata, _DEPTH)
     if isinstance(error := metadata.get("error"), str):
         metadata["error"] = without_keys(error[:LONGEST])
@@ -73,8 +73,9 @@ def _name(key: object) -> str:
     return _exact(key) if issubclass(type(key), str) else str(key)
 
 
-def _checked(redact: Callable[[str], object]) -> Redact:
-    def clean(text: str) -> str:
+def _checked(redact: Callable[[str], object]) -> Callable[[object], str]:
+    def clean(value: object) -> str:
+        text = _exact(value)
         try:
             redacted = redact(text)
         except Exception as error:
@@ -92,7 +93,7 @@ class _PlainValues:
     It looks at `type(value)`, as `isinstance` would load a lazy object on the app's thread.
     """
 
-    def __init__(self, clean: Redact | None) -> None:
+    def __init__(self, clean: Callable[[object], str] | None) -> None:
         self._clean = clean
         self._left = _ITEMS
 

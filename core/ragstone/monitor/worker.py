@@ -18,6 +18,7 @@ from ragstone.monitor.delivery import start_thread
 from ragstone.monitor.redaction import Redact, storable
 from ragstone.monitor.sampling import Sampling
 from ragstone.outcome import Outcome, Score
+from ragstone.plain import is_list, is_mapping
 from ragstone.store.base import Sink
 from ragstone.store.pending import Choice, Pending
 from ragstone.store.record import Record
@@ -75,11 +76,9 @@ class Task(Pending):
 
 def _size(value: object) -> int:
     """Return the bytes that a plain value takes, but for the containers themselves."""
-    if isinstance(value, Mapping):
-        return sum(getsizeof(key) + _size(item) for key, item in cast("Mapping[str, object]", value).items())
-    if isinstance(value, (list, tuple)):
-        return sum(map(_size, cast("list[object]", value)))
-    return getsizeof(value)
+    if is_mapping(value):
+        return sum(getsizeof(key) + _size(item) for key, item in value.items())
+    return sum(map(_size, value)) if is_list(value) else getsizeof(value)
 
 
 class TaskQueue:
