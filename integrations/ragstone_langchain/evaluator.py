@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any, cast
 from ragstone.errors import ascore_safely, describe, score_safely
 from ragstone.metrics import Metric
 from ragstone.outcome import Outcome, Score, Unscored
+from ragstone.plain import is_mapping
 from ragstone.registry import make_metric
 from ragstone.sample import Sample
 from ragstone_langchain.extraction import Arguments, Extraction, FieldFunction, FieldMapping
-from ragstone_langchain.messages import Unreadable, entries_of, is_mapping, kind
+from ragstone_langchain.messages import Unreadable, entries_of, kind, tool_names
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -77,12 +78,10 @@ class RagEvaluator:
         if not isinstance(cast("object", metric), Metric):
             what = f"the class {metric.__name__}" if isinstance(metric, type) else kind(metric)
             raise TypeError(f"metric: is {what}; pass a metric, such as ragstone.ContextRelevancy(llm=...)")
-        if isinstance(retriever_tools, str):
-            raise TypeError(f"retriever_tools: is one text; pass the names as [{retriever_tools!r}]")
         self.metric = metric
         self.key = metric.name if key is None else key
         self.__name__ = f"ragstone:{self.key}"  # LangSmith names the evaluator's trace by it
-        self._extraction = Extraction(metric, fields, frozenset(retriever_tools))
+        self._extraction = Extraction(metric, fields, tool_names(retriever_tools))
 
     def __repr__(self) -> str:
         return f"RagEvaluator({self.metric.name}, key={self.key!r})"
@@ -242,10 +241,9 @@ def _embedder(embedder: Any) -> Any:  # noqa: ANN401 - as above
 
 
 def _in_chain(state: object) -> Arguments:
-    # A state of one entry is the answer or a conversation; as inputs that one text would be the question too.
-    whole = Arguments(inputs=state if len(entries_of(state) or ()) > 1 else None, outputs=state)
     if not is_mapping(state) or "outputs" not in state:
-        return whole
+        # A state of one entry is the answer or a conversation; as inputs that one text would be the question too.
+        return Arguments(inputs=state if len(entries_of(state) or ()) > 1 else None, outputs=state)
     others = dict(state)
     outputs, inputs = others.pop("outputs"), others.pop("inputs", None)
     reference, context = others.pop("reference_outputs", None), others.pop("context", None)
@@ -266,6 +264,5 @@ def _arguments(
 
 def _strings_result(result: dict[str, Any]) -> dict[str, Any]:
     """Return a result in the form of LangChain's string evaluators, with their keys."""
-    words = {True: "passed", False: "failed", None: None}
-    passed = words[result["metadata"]["passed"]]
-    return {"score": result["score"], "value": passed, "reasoning": result["comment"], "metadata": result["metadata"]}
+    word = {True: "passed", False: "failed", None: None}[result["metadata"]["passed"]]
+    return {"score": result["score"], "value": word, "reasoning": result["comment"], "metadata": result["metadata"]}

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from ragstone.errors import describe
 from ragstone.metrics import Metric
+from ragstone.plain import is_list, is_mapping
 from ragstone.sample import Sample, SampleField
 from ragstone_langchain.messages import (
     Message,
@@ -17,8 +18,6 @@ from ragstone_langchain.messages import (
     are_documents,
     context_texts,
     entries_of,
-    is_list,
-    is_mapping,
     kind,
     once_each,
     question_in,

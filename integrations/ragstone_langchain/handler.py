@@ -9,18 +9,16 @@ from uuid import UUID
 from langchain_core.callbacks.base import BaseCallbackHandler
 
 from ragstone.metrics.base import check_members
-from ragstone_langchain.messages import kind
+from ragstone_langchain.messages import kind, tool_names
 from ragstone_langchain.recorder import Extract, Kind, Recorder, Where
 
 if TYPE_CHECKING:
     from ragstone.monitor import Monitor
 
 
-def check_monitoring(monitor: object, retriever_tools: Collection[str]) -> None:
-    """Refuse what lacks a monitor's methods for handlers, and one text in place of tools' names, by a TypeError."""
+def check_monitor(monitor: object) -> None:
+    """Refuse what lacks a monitor's methods for handlers by a TypeError."""
     check_members("monitor", monitor, ("submit", "skip", "failed"), "pass a ragstone.monitor.Monitor([...])")
-    if isinstance(retriever_tools, str):
-        raise TypeError(f"retriever_tools: is one text; pass the names as [{retriever_tools!r}]")
 
 
 def safely(monitor: "Monitor", step: Callable[..., None], *args: object) -> None:
@@ -85,9 +83,9 @@ class MonitorHandler(BaseCallbackHandler):
         for name, function in functions.items():
             if function is not None and not callable(function):
                 raise TypeError(f"{name}: is {kind(function)}; pass a function")
-        check_monitoring(monitor, retriever_tools)
+        check_monitor(monitor)
         self.monitor = monitor
-        self._recorder = Recorder(monitor, extract, where, frozenset(retriever_tools))
+        self._recorder = Recorder(monitor, extract, where, tool_names(retriever_tools))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.monitor!r})"

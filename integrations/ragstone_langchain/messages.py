@@ -4,12 +4,12 @@ import dataclasses
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING, Literal, TypeGuard, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 from langchain_core.documents import Document
 from pydantic import BaseModel
 
-from ragstone.plain import as_dict, as_list
+from ragstone.plain import as_dict, as_list, is_list, is_mapping
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -37,14 +37,11 @@ class Unreadable(ValueError):  # noqa: N818 - it becomes an Unscored
     """Says which value is not what it should be, and what it is."""
 
 
-def is_mapping(value: object) -> TypeGuard[Mapping[object, object]]:
-    """Say whether a value is a mapping, of whatever there is."""
-    return isinstance(value, Mapping)
-
-
-def is_list(value: object) -> TypeGuard[Sequence[object]]:
-    """Say whether a value is a list or a tuple, of whatever there is."""
-    return isinstance(value, (list, tuple))
+def tool_names(names: Collection[str]) -> frozenset[str]:
+    """Return the option `retriever_tools` as a set; one text in place of names is a TypeError."""
+    if isinstance(names, str):
+        raise TypeError(f"retriever_tools: is one text; pass the names as [{names!r}]")
+    return frozenset(names)
 
 
 def as_mapping(value: object) -> Mapping[object, object] | None:
@@ -108,12 +105,7 @@ def _role(word: object) -> Role | None:
 
 
 def read_message(value: object) -> Message | None:
-    """Return the message that `value` is: an object, a mapping, or a pair of role and text. None if it is none.
-
-    Example:
-        >>> read_message(("user", "Why?")) == read_message({"role": "user", "content": "Why?"})
-        True
-    """
+    """Return the message that `value` is: an object, a mapping, or a pair of role and text. None if it is none."""
     if isinstance(value, str):
         return None
     parts = as_mapping(value)
@@ -149,13 +141,8 @@ def _from_parts(parts: Mapping[object, object]) -> Message | None:
 def read_messages(value: object, *, named: bool = False) -> Sequence[Message]:
     """Return the last turn of the conversation that `value` is, from the last human message on; empty if it is none.
 
-    What came before costs nothing and is not looked at. A message by itself is a turn. With `named` the value stands
-    under the key "messages", where a bare text is the human's, as LangGraph has it.
-
-    Example:
-        >>> turn = read_messages([("user", "Hi."), ("ai", "Hello."), ("user", "Why?"), ("ai", "So.")])
-        >>> [message.text for message in turn]
-        ['Why?', 'So.']
+    A message by itself is a turn. With `named` the value stands under the key "messages", where a bare text is the
+    human's, as LangGraph has it.
     """
     if (one := _read_item(value, named)) is not None:
         return (one,)
@@ -190,8 +177,7 @@ def answer_in(turn: Sequence[Message]) -> str | None:
 def tool_texts(turn: Sequence[Message], retriever_tools: Collection[str] = ()) -> list[str] | None:
     """Return the texts that tools retrieved in a turn; None where no tool that retrieves was run.
 
-    A tool retrieves if its artifact holds Documents or if it is in `retriever_tools`; then its message's text counts
-    where it has no artifact. A tool that failed retrieved nothing.
+    A tool retrieves if its artifact holds Documents, or by its name; then its text counts where it has no artifact.
     """
     calls = [as_dict(call) for message in turn for call in message.calls] if retriever_tools else []
     names = {str(call.get("id")): call.get("name") or as_dict(call.get("function")).get("name") for call in calls}
@@ -245,11 +231,7 @@ def context_text(value: object, where: str) -> str:
 
 
 def context_texts(value: object, where: str) -> list[str] | None:
-    """Return the texts of what is meant to be contexts: one, or a list of them. None for a mapping of other things.
-
-    Raises:
-        Unreadable: An item of a list is no context; the message names it.
-    """
+    """Return the texts of what is meant to be contexts: one, or a list of them. None for a mapping of other things."""
     if isinstance(value, str) or is_document(value):
         return [context_text(value, where)]
     if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray, memoryview)):

@@ -12,7 +12,8 @@ try:
 except ImportError as error:
     raise ImportError("MonitorMiddleware needs langchain 1.x: pip install langchain") from error
 
-from ragstone_langchain.handler import MonitorHandler, check_monitoring, safely
+from ragstone_langchain.handler import MonitorHandler, check_monitor, safely
+from ragstone_langchain.messages import tool_names
 from ragstone_langchain.recorder import LiveRun, live_sample
 
 if TYPE_CHECKING:
@@ -40,9 +41,9 @@ class MonitorMiddleware(AgentMiddleware[AgentState[Any], Any]):
 
     def __init__(self, monitor: "Monitor", *, retriever_tools: Collection[str] = ()) -> None:
         super().__init__()
-        check_monitoring(monitor, retriever_tools)
+        check_monitor(monitor)
         self.monitor = monitor
-        self._retriever_tools = frozenset(retriever_tools)
+        self._retriever_tools = tool_names(retriever_tools)
 
     # LangGraph passes the config to whoever asks for it by this name and type, on every version of Python.
     def after_agent(

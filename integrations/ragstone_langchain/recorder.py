@@ -10,6 +10,7 @@ from uuid import UUID
 
 from ragstone.errors import describe
 from ragstone.monitor.run_tree import MOST_COLLECTED, OpenSample, Run, RunTree
+from ragstone.plain import is_mapping
 from ragstone.sample import Sample
 from ragstone_langchain.extraction import (
     any_contexts,
@@ -25,7 +26,7 @@ from ragstone_langchain.extraction import (
     tool_text,
     waits_for_tools,
 )
-from ragstone_langchain.messages import JUDGE_TAG, context_texts, is_mapping, once_each, tool_texts
+from ragstone_langchain.messages import JUDGE_TAG, context_texts, once_each, tool_texts
 
 if TYPE_CHECKING:
     from ragstone.monitor import Monitor
@@ -159,16 +160,17 @@ class Recorder:
     def _submit(self, run: LiveRun, streamed: object, outputs: object, error: BaseException | None = None) -> None:
         if streamed is not None:
             run.inputs, run.question = streamed, None
-        if self._extract is not None:
-            sample = _extracted(run, self._extract, outputs, error)
-            reason = "declined"
-        else:
+        if self._extract is None:
             sample = live_sample(run, outputs, self._retriever_tools, error)
-            reason = "nothing_found"
-        if sample is None:
-            self._monitor.skip(reason)
         else:
+            sample = to_sample(self._extract(run.inputs, outputs, tuple(_contexts(run, None, None, ()))), "extract")
+            if sample is not None:
+                metadata = {**_about(run, error), **sample.metadata}
+                sample = sample.model_copy(update={"id": sample.id or str(run.run_id), "metadata": metadata})
+        if sample is not None:
             self._monitor.submit(sample)
+        else:
+            self._monitor.skip("nothing_found" if self._extract is None else "declined")
 
     def end_retriever(self, run_id: UUID, documents: Sequence[object]) -> None:
         """Close a retriever; what it returned counts if it is inside of no other one."""
@@ -218,8 +220,13 @@ def live_sample(
     answer = None if error is not None else if_readable(find_text, "response", outputs, "outputs")
     if error is None and question is None and answer is None and not contexts:
         return None
-    about = about_run(run, error)
-    return Sample(user_input=question, retrieved_contexts=contexts, response=answer, id=str(run.run_id), metadata=about)
+    return Sample(
+        user_input=question,
+        retrieved_contexts=contexts,
+        response=answer,
+        id=str(run.run_id),
+        metadata=_about(run, error),
+    )
 
 
 def _contexts(run: LiveRun, inputs: object, outputs: object, tools: Collection[str]) -> Sequence[str]:
@@ -242,15 +249,7 @@ def _contexts(run: LiveRun, inputs: object, outputs: object, tools: Collection[s
     )
 
 
-def _extracted(run: LiveRun, extract: Extract, outputs: object, error: BaseException | None) -> Sample | None:
-    sample = to_sample(extract(run.inputs, outputs, tuple(_contexts(run, None, None, ()))), "extract")
-    if sample is None:
-        return None
-    metadata = {**about_run(run, error), **sample.metadata}
-    return sample.model_copy(update={"id": sample.id or str(run.run_id), "metadata": metadata})
-
-
-def about_run(run: LiveRun, error: BaseException | None = None) -> dict[str, object]:
+def _about(run: LiveRun, error: BaseException | None = None) -> dict[str, object]:
     """Return a sample's metadata: the run's name, tags and what JSON can hold of its metadata, and the app's error."""
     about: dict[str, object] = {}
     for name, value in run.metadata.items():

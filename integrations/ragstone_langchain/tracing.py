@@ -17,8 +17,8 @@ from langchain_core.tracers.context import _configure_hooks  # pyright: ignore[r
 from langsmith.run_helpers import tracing_context  # pyright: ignore[reportUnknownVariableType] - a bare Mapping in it
 from pydantic import BaseModel
 
-from ragstone.plain import as_dict
-from ragstone_langchain.messages import JUDGE_TAG, is_list, is_mapping
+from ragstone.plain import as_dict, is_list, is_mapping
+from ragstone_langchain.messages import JUDGE_TAG
 
 T = TypeVar("T")
 
