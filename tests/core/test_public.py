@@ -66,6 +66,6 @@ def test_metric_facts_and_defaults():
     ]
     assert all(m.version.isdecimal() and m.higher_is_better and isinstance(m, ragstone.Metric) for m in made)
     assert (summary.coeff, summary.coeff_weights, summary.length_penalty) == (0.5, "conciseness", True)
-    assert (alignment.n_questions, alignment.coverage_rule, alignment.source) == (5, "both_yes", "user_input")
+    assert (alignment.n_questions, alignment.coverage_rule, alignment.source_field) == (5, "both_yes", "user_input")
     assert (response.strictness, response.sampling, response.noncommittal) == (3, "one_call", "all")
     assert (context.selection, context.granularity) == ("ids", "sentence")

@@ -326,7 +326,7 @@ class _Run:
 
     def __init__(self, metrics: Sequence[Metric], *, explain: bool, print_needed: bool) -> None:
         self._metrics, self._explain, self._print_needed = metrics, explain, print_needed
-        self._note_source = any(isinstance(m, AlignmentCoverage) and m.source == "user_input" for m in metrics)
+        self._note_source = any(isinstance(m, AlignmentCoverage) and m.source_field == "user_input" for m in metrics)
         self._lost: NotThere | None = None
         self.results: ResultsFile | None = None
 

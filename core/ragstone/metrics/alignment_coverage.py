@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, cast
+from typing import ClassVar, Literal
 
 from ragstone.errors import CannotScore
 from ragstone.judging.flow import Flow, both
@@ -22,14 +22,6 @@ from ragstone.sample import Sample, SampleField
 CoverageRule = Literal["both_yes", "agreement"]
 SourceField = Literal["user_input", "retrieved_contexts"]
 
-
-class _Default(str):
-    """The default of `source`: equal to the same word from the user, and yet told apart from it."""
-
-    __slots__ = ()
-
-
-_DEFAULT_SOURCE = cast("SourceField", _Default("user_input"))
 
 _CLAIMS = (
     "List the factual claims that a summary makes: every one, each short and understandable on its own, in the "
@@ -98,7 +90,8 @@ class AlignmentCoverage(SplittingMetric):
 
     Args:
         llm: The judge. See `Metric` for the options that all metrics share; `threshold` is 0.5 by default.
-        source: The field that holds the original, "user_input" (the default) or "retrieved_contexts".
+        source: The field that holds the original, "user_input" or "retrieved_contexts". None: "user_input", unless an
+            integration finds the original elsewhere.
         assessment_questions: Closed questions to use instead of generated ones.
         n_questions: How many to generate, at least 1.
         coverage_rule: "both_yes" (DeepEval's code) or "agreement" (one page of its documentation).
@@ -140,7 +133,7 @@ class AlignmentCoverage(SplittingMetric):
         "summary_answers": _ANSWER,
     }
 
-    source: SourceField = _DEFAULT_SOURCE
+    source: SourceField | None = None
     assessment_questions: Sequence[str] | None = None
     n_questions: int = 5
     coverage_rule: CoverageRule = "both_yes"
@@ -148,7 +141,7 @@ class AlignmentCoverage(SplittingMetric):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_option("source", self.source, ("user_input", "retrieved_contexts"))
+        check_option("source", self.source_field, ("user_input", "retrieved_contexts"))
         check_option("coverage_rule", self.coverage_rule, ("both_yes", "agreement"))
         check_count("n_questions", self.n_questions)
         questions = check_questions("assessment_questions", self.assessment_questions)
@@ -157,21 +150,21 @@ class AlignmentCoverage(SplittingMetric):
     @property
     def required_fields(self) -> Sequence[SampleField]:
         """The original and the summary."""
-        return (self.source, "response")
+        return (self.source_field, "response")
 
     @property
     def source_field(self) -> SampleField:
         """The field that holds the original."""
-        return self.source
+        return self.source or "user_input"
 
     @property
     def source_chosen(self) -> bool:
         """Whether `source` was named."""
-        return not isinstance(self.source, _Default)
+        return self.source is not None
 
     def _flow(self, sample: Sample) -> Flow[Score]:
         self._fits(sample, *self.required_fields)
-        original = "\n".join(sample.texts(self.source))
+        original = "\n".join(sample.texts(self.source_field))
         summary = sample.response or ""
         finding = list_claims(self, "summary", summary)
         if self.assessment_questions is None:
@@ -181,7 +174,7 @@ class AlignmentCoverage(SplittingMetric):
         if not claims:
             raise CannotScore("undefined", "alignment: the judge found no claim in response (0 of 0)")
         checks, (on_source, on_summary) = yield from both(
-            self.check_claims(claims, "original", sample, self.source),
+            self.check_claims(claims, "original", sample, self.source_field),
             both(
                 ask_closed(self, "source_answers", "text", original, questions, _ANSWERS),
                 ask_closed(self, "summary_answers", "text", summary, questions, _ANSWERS),
@@ -193,7 +186,7 @@ class AlignmentCoverage(SplittingMetric):
         if not asked:
             raise CannotScore(
                 "undefined",
-                f"coverage: {self.source} answers none of the {len(questions)} questions with yes (0 of 0)",
+                f"coverage: {self.source_field} answers none of the {len(questions)} questions with yes (0 of 0)",
             )
         breakdown = {"alignment": supported / len(claims), "coverage": covered / asked}
         result = min(breakdown.values())
