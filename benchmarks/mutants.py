@@ -183,8 +183,10 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("report_worst", "(-self.info.sign * worst.value, at", "(self.info.sign * worst.value, at"),
         ("report_passed", "for score in scores if score.passed is not None]", "for score in scores]"),
         ("report_mean_of_rows", "_values.add(worst.value, weight)", "_values.add(worst.value, weight * len(scores))"),
-        ("report_unreported", "[name] += value is None", "[name] += 0"),
         ("report_weight", "weight = 1 / rate if", "weight = rate if"),
+    ],
+    ("core/ragstone/reporting/aggregates.py", "reporting/test_page.py"): [
+        ("report_unreported", "[name] += value is None", "[name] += 0"),
     ],
     ("core/ragstone/reporting/comparison.py", "reporting/test_compare.py"): [
         ("compare_direction", "(up, down) if higher else (down, up)", "(up, down)"),

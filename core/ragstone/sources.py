@@ -26,7 +26,7 @@ from uuid import UUID
 from pydantic import ValidationError
 
 from ragstone.errors import describe
-from ragstone.plain import fields_of
+from ragstone.plain import fields_of, is_list, is_mapping
 from ragstone.sample import BadLine, Row, Sample, first_problem
 
 __all__ = ["SAMPLE_FIELDS", "BadLine", "Row", "RowReader", "SourceError", "parse_line", "read_rows", "rows_of"]
@@ -113,21 +113,21 @@ def rows_of(
     if isinstance(source, (str, PathLike)):
         return _file_rows(Path(source), reader)
     kind = type(source).__name__
-    table = cast("Any", source)
+    table: Any = source
     if hasattr(source, "itertuples") and hasattr(source, "columns"):  # pandas, which is not imported for it
         return _frame_rows(table, reader.columns(list(table.columns), kind), reader)
     names: object = getattr(getattr(source, "schema", None), "names", None)
-    if isinstance(names, list):  # Arrow
-        columns = reader.columns(cast("list[object]", names), kind)
+    if is_list(names):  # Arrow
+        columns = reader.columns(names, kind)
         batches = table if hasattr(source, "read_next_batch") else [table]
         return _batch_rows(table.to_batches() if hasattr(source, "to_batches") else batches, columns, reader)
     _refuse_single(source)
     if isinstance(source, AsyncIterable):
         return _arriving(source, reader)
     names = getattr(source, "column_names", None)  # of a Hugging Face dataset
-    if isinstance(names, list):
-        reader.columns(cast("list[object]", names), kind)
-    form: Form = "table" if isinstance(names, list) else "object"
+    if is_list(names):
+        reader.columns(names, kind)
+    form: Form = "table" if is_list(names) else "object"
     return (reader.row(number, item, form) for number, item in enumerate(source, 1))
 
 
@@ -140,8 +140,8 @@ async def _arriving(source: AsyncIterable[object], reader: "RowReader") -> Async
 
 def _refuse_single(source: object) -> None:
     kind = type(source).__name__
-    if isinstance(source, Mapping):
-        keys = _listed(list(cast("Mapping[object, object]", source)))
+    if is_mapping(source):
+        keys = _listed(list(source))
         raise TypeError(
             f"samples: is one {kind} (with {keys}), not a list of them; write [row], or take one of the splits"
         )
@@ -166,16 +166,17 @@ class RowReader:
     """
 
     def __init__(self, fields: Mapping[str, str] | None = None, naming: str = _NAMING) -> None:
-        mapping = cast("object", {} if fields is None else fields)
-        if not isinstance(mapping, Mapping):
-            raise TypeError(f"fields: is {type(mapping).__name__}; pass a mapping such as {{'response': 'output'}}")
-        self._fields = dict(cast("Mapping[str, str]", mapping))
+        self._fields: dict[str, str] = {}
         self._naming = naming
-        for field, name in self._fields.items():
+        named: object = {} if fields is None else fields
+        if not is_mapping(named):
+            raise TypeError(f"fields: is {type(named).__name__}; pass a mapping such as {{'response': 'output'}}")
+        for field, name in named.items():
             if field not in SAMPLE_FIELDS:
                 raise ValueError(f"fields: {field!r} is no field of a sample; there are {', '.join(SAMPLE_FIELDS)}")
-            if not isinstance(cast("object", name), str):
+            if not isinstance(name, str):
                 raise TypeError(f"fields[{field!r}]: is {type(name).__name__}; name a column or key")
+            self._fields[str(field)] = name
         self._names = {**_KNOWN_NAMES, **{field: (name,) for field, name in self._fields.items()}}
 
     def columns(self, names: Sequence[object], table: str) -> list[str]:
@@ -213,7 +214,7 @@ class RowReader:
         if isinstance(item, Sample):
             return Row(number, item)
         try:
-            values = cast("Mapping[object, object]", item) if isinstance(item, Mapping) else fields_of(item)
+            values = item if is_mapping(item) else fields_of(item)
             if values is None:
                 wanted = "an object {...}" if form == "json" else "a Sample or a dict"
                 return BadLine(number, f"is {type(item).__name__}, not {wanted}")
@@ -261,7 +262,8 @@ def _cell(value: object) -> Any:  # noqa: ANN401 - it may be anything, as in the
     if type(value).__name__ in ("NAType", "NaTType"):  # of pandas
         return None
     if isinstance(value, Real) and hasattr(value, "item"):  # of numpy
-        value = cast("Any", value).item()
+        scalar: Any = value
+        value = scalar.item()
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
@@ -371,10 +373,10 @@ def _json_rows(file: IO[bytes], reader: RowReader, path: Path) -> Rows:
         value: object = json.loads(body, object_pairs_hook=_distinct)
     except (ValueError, RecursionError) as error:
         raise SourceError(f"{path}: is not JSON: {str(error)[:200]}") from None
-    if not isinstance(value, list):
+    if not is_list(value):
         problem = value.problem if isinstance(value, BadLine) else f"holds one JSON {type(value).__name__}"
         raise SourceError(f"{path}: {problem}; it must be a list of samples, [{{...}}, ...]")
-    for number, item in enumerate(cast("list[object]", value), 1):
+    for number, item in enumerate(value, 1):
         yield reader.row(number, item, "json")
 
 

@@ -115,7 +115,7 @@ class ProbabilityMap(_Frozen):
         signals = columns(tuple(self.weights), judged, cosines, contexts)
         p = sigmoid(self.intercept + np.array(list(self.weights.values()), np.float64) @ signals)
         if self.knots:
-            x, y = np.array(self.knots, np.float64).T
+            x, y = (np.array([knot[i] for knot in self.knots], np.float64) for i in (0, 1))
             next_knot = y[np.searchsorted(x, p).clip(max=len(x) - 1)]
             p = np.minimum(np.interp(p, x, y), next_knot)  # rounding may not take it beyond
         return [float(each) for each in p]
@@ -382,7 +382,7 @@ def columns(
         values["cosine"] = near
         values["cosine_gap"] = near - near.max(initial=-np.inf)
         values["context_gap"] = means[place] - means.max(initial=-np.inf)
-    return np.array([values[name] for name in names], np.float64).reshape(len(names), len(p))
+    return np.reshape(np.array([values[name] for name in names], np.float64), (len(names), len(p)))
 
 
 def prompts_digest(metric: Metric) -> str:

@@ -152,7 +152,7 @@ def best_threshold(
     ends = np.array([0.0, *np.unique(np.concatenate(probabilities)), 1.0])
     cuts = (ends[:-1] + ends[1:]) / 2.0
     if len(cuts) > _CANDIDATES:
-        cuts = cuts[np.linspace(0, len(cuts) - 1, _CANDIDATES).round().astype(int)]
+        cuts = cuts[np.rint(np.linspace(0, len(cuts) - 1, _CANDIDATES)).astype(np.int64)]
     pairs = zip(probabilities, samples, strict=True)
     means = np.mean([measure(p >= cuts[:, None], sample.labels) for p, sample in pairs], axis=0)
     reach = len(cuts) // 20
@@ -231,13 +231,13 @@ def fit(samples: Sequence[Labelled], signals: Sequence[Signal], method: Method) 
             break
         del kept[int(fitted.argmin())]
     knots = _steps(sigmoid(intercept + weights @ values[kept]), labels) if method == "isotonic" else ()
-    by_signal = {signals[i]: weight for i, weight in zip(kept, weights.tolist(), strict=True)}
+    by_signal: dict[Signal, float] = {signals[i]: weight for i, weight in zip(kept, weights.tolist(), strict=True)}
     return ProbabilityMap(weights=by_signal, intercept=intercept, knots=knots)
 
 
 def _logistic(values: "Numbers", labels: "Numbers") -> "tuple[Numbers, float]":
     middle, spread = values.mean(axis=1), values.std(axis=1)
-    x = ((values.T - middle) / spread).repeat(2, axis=0)
+    x = np.repeat((np.transpose(values) - middle) / spread, 2, axis=0)
     # A label between 0 and 1 is that much of a yes, and for the rest a no.
     yes = np.tile([1.0, 0.0], len(labels))
     share = np.stack([labels, 1.0 - labels], axis=1).ravel()

@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Annotated, cast
+from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
@@ -176,7 +176,7 @@ def read_labels(
         else:
             rows.append((number, row.sample, _values(as_dict(value), keys or {})))
     item = _item(rows, metric)
-    splitter = KnownSentences(cast("Splitter", getattr(metric, "splitter", split_sentences)))
+    splitter = KnownSentences(getattr(metric, "splitter", split_sentences))
     labelled: list[tuple[int, Sample, _Verdicts]] = []
     samples: list[LabelledSample] = []
     skipped = 0
@@ -262,7 +262,7 @@ def _labels(verdicts: _Verdicts, sample: Sample, metric: Metric, splitter: Known
         if label is not None:
             yield label
             return
-    language = cast("str | None", getattr(metric, "language", None))
+    language: str | None = getattr(metric, "language", None)
     split = Counter(sentence.chunk for sentence in sentences_of(sample, "retrieved_contexts", splitter, language))
     contexts = [
         [bool(text.strip()) for text in splitter.texts[context]] if context in splitter.texts else [True] * split[i]
