@@ -23,12 +23,7 @@ class Access:
 
     @property
     def shown(self) -> str:
-        """The address for messages and logs: without user name, password and query.
-
-        Example:
-            >>> Access("https://me:secret@judge.test:8443/v1?key=secret", NO_KEY, False).shown
-            'https://judge.test:8443/v1'
-        """
+        """The address for messages and logs: without user name, password and query."""
         parts = urlsplit(self.url)
         return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
@@ -50,12 +45,6 @@ def resolve(base_url: str | None, api_key: str | None, environ: Mapping[str, str
 
     Raises:
         ValueError: `base_url` is no http(s) address, or the server is OpenAI's and there is no key.
-
-    Example:
-        >>> resolve("http://127.0.0.1:8080/v1", None, {"OPENAI_API_KEY": "sk-1"}).key
-        'none'
-        >>> resolve(None, None, {"OPENAI_API_KEY": "sk-1"}).key
-        'sk-1'
     """
     url = check_url(base_url or environ.get("OPENAI_BASE_URL") or OPENAI_URL)
     ours = _is_openai(url)
@@ -69,11 +58,7 @@ def resolve(base_url: str | None, api_key: str | None, environ: Mapping[str, str
 
 
 def check_url(url: str) -> str:
-    """Return `url` if it is an http(s) address with a host.
-
-    Raises:
-        ValueError: It is not.
-    """
+    """Return `url` if it is an http(s) address with a host; else it is a ValueError."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"base_url must be like http://127.0.0.1:8080/v1, it is {url[:100]!r}")
@@ -81,12 +66,7 @@ def check_url(url: str) -> str:
 
 
 def with_path(url: str) -> str:
-    """Return `url`, with the customary /v1 if it has no path.
-
-    Example:
-        >>> with_path("http://127.0.0.1:8080"), with_path("http://127.0.0.1:8080/openai/v1")
-        ('http://127.0.0.1:8080/v1', 'http://127.0.0.1:8080/openai/v1')
-    """
+    """Return `url`, with the customary /v1 if it has no path."""
     parts = urlsplit(check_url(url))
     return urlunsplit(parts._replace(path="/v1")) if parts.path in ("", "/") else url
 
@@ -106,10 +86,6 @@ def read_json(content: bytes, server: Access) -> dict[str, object]:
 
     Raises:
         AnswerError: It is not UTF-8 (or another Unicode form that JSON allows), not JSON, or no object.
-
-    Example:
-        >>> read_json(b'{"a": 1}', Access("http://127.0.0.1/v1", "none", ambient=False))
-        {'a': 1}
     """
     excerpt = repr(content[:80].decode("utf-8", "backslashreplace")) if content.strip() else "empty"
     start = server.redact(excerpt)

@@ -25,15 +25,10 @@ _TOP_LOGPROBS = 20  # the most that OpenAI takes
 
 @dataclass(frozen=True, slots=True)
 class ChatCall:
-    """A chat completion to ask for.
+    """A chat completion to ask for."""
 
-    Attributes:
-        body: The request's JSON.
-        optional: Which of the parameters that can be dropped it uses.
-    """
-
-    body: dict[str, Any]
-    optional: frozenset[Droppable]
+    body: dict[str, Any]  # the request's JSON
+    optional: frozenset[Droppable]  # which of the parameters that can be dropped it uses
 
 
 def chat_call(model: str, request: LLMRequest, dropped: AbstractSet[Droppable] = frozenset()) -> ChatCall:
@@ -41,11 +36,6 @@ def chat_call(model: str, request: LLMRequest, dropped: AbstractSet[Droppable] =
 
     There is no limit on the reply's length: the parameter's name differs between servers, and a limit makes
     reasoning models answer nothing. The seed is the sample's index, so that several draws differ and recur.
-
-    Example:
-        >>> call = chat_call("m", LLMRequest("demo.ask", "Be terse.", "Is it?", {}, choices=("yes", "no")))
-        >>> sorted(call.optional)
-        ['logprobs', 'temperature']
     """
     constrained = is_constrained(request)
     wanted: dict[Droppable, dict[str, Any]] = {"temperature": {"temperature": request.temperature}}
@@ -54,7 +44,9 @@ def chat_call(model: str, request: LLMRequest, dropped: AbstractSet[Droppable] =
     if request.choices is not None:
         wanted["logprobs"] = {"logprobs": True, "top_logprobs": _TOP_LOGPROBS}
     if constrained:
-        wanted["response_format"] = {"response_format": response_format(request)}
+        # OpenAI refuses a schema as strict that leaves anything open, such as a map with free keys
+        schema = {"name": schema_name(request), "schema": request.schema, "strict": is_closed(request.schema)}
+        wanted["response_format"] = {"response_format": {"type": "json_schema", "json_schema": schema}}
     user = spelled_out(request) if "response_format" in dropped else request.user
     body: dict[str, Any] = {
         "model": model,
@@ -64,13 +56,6 @@ def chat_call(model: str, request: LLMRequest, dropped: AbstractSet[Droppable] =
     for name in used:
         body.update(wanted[name])
     return ChatCall(body, used)
-
-
-def response_format(request: LLMRequest) -> dict[str, Any]:
-    """Return the `response_format` that constrains the reply to the request's schema."""
-    # OpenAI refuses a schema as strict that leaves anything open, such as a map with free keys
-    schema = {"name": schema_name(request), "schema": request.schema, "strict": is_closed(request.schema)}
-    return {"type": "json_schema", "json_schema": schema}
 
 
 def is_closed(schema: object) -> bool:
@@ -93,18 +78,7 @@ def is_closed(schema: object) -> bool:
 
 
 def refused(status: int, answer: object, call: ChatCall) -> Droppable | None:
-    """Return which of the call's optional parameters a server's error is about; None if about none.
-
-    Args:
-        status: The HTTP status.
-        answer: The error's body, parsed if it was JSON.
-        call: What was asked.
-
-    Example:
-        >>> call = chat_call("o9", LLMRequest("demo.ask", "", "", {}))
-        >>> refused(400, {"message": "Unsupported value: 'temperature' does not support 0"}, call)
-        'temperature'
-    """
+    """Return which of a call's optional parameters a server's error is about, by its body; None if about none."""
     if status not in REFUSALS:
         return None
     error = as_dict(answer)
@@ -180,12 +154,7 @@ def tool_calls(message: dict[str, object]) -> list[str]:
 
 
 def with_function_call(calls: list[str], message: dict[str, object]) -> list[str]:
-    """Return the arguments of tool calls and of a `function_call`, the form before tools, unless that says the same.
-
-    Example:
-        >>> with_function_call(['{"a": 1}'], {"function_call": {"arguments": '{"a":1}'}})
-        ['{"a": 1}']
-    """
+    """Return the arguments of tool calls and of a `function_call`, the form before tools, unless that says the same."""
     if not as_dict(message.get("function_call")):
         return calls
     older = _arguments(message["function_call"])
@@ -198,11 +167,6 @@ def _arguments(function: object) -> str:
 
 
 def reasoning(message: dict[str, object]) -> str:
-    """Return the thoughts that a server keeps apart from a message's text; "" where there are none.
-
-    Example:
-        >>> reasoning({"content": None, "reasoning_content": "Hm."})
-        'Hm.'
-    """
+    """Return the thoughts that a server keeps apart from a message's text; "" where there are none."""
     texts = [message.get(name) for name in ("reasoning_content", "reasoning")]
     return next((text for text in texts if isinstance(text, str) and text), "")

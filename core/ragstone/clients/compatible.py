@@ -302,11 +302,6 @@ def read_vectors(content: bytes, count: int, server: Access) -> "NDArray[np.floa
 
     Raises:
         AnswerError: There are not exactly `count` rows, one for each text, of the same length and finite.
-
-    Example:
-        >>> body = b'{"data": [{"index": 1, "embedding": [0, 1]}, {"index": 0, "embedding": [1, 0]}]}'
-        >>> read_vectors(body, 2, Access("http://127.0.0.1/v1", "none", ambient=False)).tolist()
-        [[1.0, 0.0], [0.0, 1.0]]
     """
     import numpy as np
 
@@ -328,15 +323,7 @@ def read_vectors(content: bytes, count: int, server: Access) -> "NDArray[np.floa
 
 
 def read_models(content: bytes, server: Access) -> tuple[str, ...]:
-    """Return the names of a server's models in its order.
-
-    Raises:
-        AnswerError: The body is not a list of models.
-
-    Example:
-        >>> read_models(b'{"data": [{"id": "qwen3"}]}', Access("http://127.0.0.1/v1", "none", ambient=False))
-        ('qwen3',)
-    """
+    """Return the names of a server's models in its order; AnswerError: the body is not a list of models."""
     names = [row.get("id") for row in _data(content, server)]
     return tuple(name for name in names if isinstance(name, str) and name)
 

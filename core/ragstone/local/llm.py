@@ -112,10 +112,7 @@ class LocalLLM(BaseLLM):
     def load(self) -> None:
         """Load the model now: 1.5 to 3 s from the page cache, during which no other Python thread runs.
 
-        Raises:
-            FileNotFoundError: The model file is not there.
-            ImportError: The extra `ragstone[local]` is not installed.
-            RuntimeError: It is not a GGUF file of a model that llama.cpp knows.
+        Raises as `generate`; RuntimeError: it is not a GGUF file of a model that llama.cpp knows.
         """
         self._worker.submit(self._load).result()
 
@@ -174,17 +171,13 @@ def choice_probabilities(ask: Callable[[str], Candidates], choices: Sequence[str
     """Return the probability of each choice, summing to 1; None when the model would say none of them.
 
     It is the model's own distribution, before any grammar: P(word) is the mass of the tokens that begin the word (any
-    case, any leading space), divided by the mass of all the words. What the model would rather say drops out.
-
-    Choices that begin with the same token ("consistent", "contradicted": "con") are told apart by asking
-    again after that token; a choice that begins another ("no", "no answer") has what does not go on.
+    case, any leading space), divided by the mass of all the words. Choices that begin with the same token
+    ("consistent", "contradicted": "con") are told apart by asking again after that token; a choice that begins another
+    ("no", "no answer") has what does not go on.
 
     Args:
         ask: Returns the next tokens and their probabilities after the given beginning of the reply.
-        choices: The words; at least two, different also when case is ignored.
-
-    Raises:
-        ValueError: The choices are fewer than two, or one is empty or twice there.
+        choices: The words; at least two, different also when case is ignored, or it is a ValueError.
 
     Example:
         >>> tokens = [("Yes", 0.25), ("yes", 0.125), ("The", 0.5), (" no", 0.125)]

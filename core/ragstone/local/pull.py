@@ -62,11 +62,7 @@ def pull() -> tuple[Path, ...]:
 
 
 def fetch(file: ModelFile) -> Path:
-    """Fetch one file, unless it is there, and return its path.
-
-    Raises:
-        PullError: It could not be had.
-    """
+    """Fetch one file, unless it is there, and return its path."""
     if _is_whole(file):
         return file.path
     lock = file.path.with_name(f"{file.name}.lock")
@@ -88,12 +84,7 @@ def fetch(file: ModelFile) -> Path:
 
 
 def work_folder(file: ModelFile) -> Path:
-    """Return the folder of what has been downloaded of `file` so far.
-
-    Example:
-        >>> work_folder(ModelFile("a.bin", 1, "00", None, ())).parts[-2:]
-        ('parts', 'a.bin')
-    """
+    """Return the folder of what has been downloaded of `file` so far."""
     return file.path.parent / "parts" / file.name
 
 
