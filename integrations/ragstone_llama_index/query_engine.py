@@ -2,10 +2,8 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
-from contextvars import copy_context
 from typing import Literal
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
@@ -17,11 +15,12 @@ import ragstone
 from ragstone import Report, aevaluate, evaluate
 from ragstone.errors import describe
 from ragstone.judge import Embedder
+from ragstone.limits.timeouts import in_daemon
 from ragstone.metrics import Metric
 from ragstone.metrics.base import check_members
 from ragstone.sample import Row, Sample
 from ragstone_llama_index.evaluator import MetricEvaluator
-from ragstone_llama_index.responses import Mode, aread_response, check_mode, read_response
+from ragstone_llama_index.responses import Answered, Mode, aread_response, check_mode, read_response
 
 _AHEAD = 4  # times max_concurrency: questions that are asked before the first of them is scored, at most
 
@@ -76,9 +75,13 @@ def evaluate_query_engine(
         0.5
     """
     _check(engine, questions)
-    rows = _rows(engine, questions, check_mode(metadata_mode), max_concurrency)
-    made = _metrics(metrics, llm, embed_model)
+    mode, made = check_mode(metadata_mode), _metrics(metrics, llm, embed_model)
+
+    async def ask(question: str) -> Answered:
+        return await in_daemon(lambda: read_response(question, engine.query(question), mode))
+
     bar: bool | Literal["auto"] = "auto" if progress is None else progress
+    rows = _rows(ask, questions, max_concurrency)
     return evaluate(rows, made, max_concurrency=max_concurrency, progress=bar, total=len(questions))
 
 
@@ -95,53 +98,33 @@ async def aevaluate_query_engine(
 ) -> Report:
     """Put each question to a query engine on the running event loop; otherwise as `evaluate_query_engine`."""
     _check(engine, questions)
-    made = _metrics(metrics, llm, embed_model)
+    mode, made = check_mode(metadata_mode), _metrics(metrics, llm, embed_model)
+
+    async def ask(question: str) -> Answered:
+        return await aread_response(question, await engine.aquery(question), mode)
+
     bar: bool | Literal["auto"] = "auto" if progress is None else progress
-    async with aclosing(_arows(engine, questions, check_mode(metadata_mode), max_concurrency)) as rows:
+    async with aclosing(_rows(ask, questions, max_concurrency)) as rows:
         return await aevaluate(rows, made, max_concurrency=max_concurrency, progress=bar, total=len(questions))
 
 
-def _rows(
-    engine: BaseQueryEngine, questions: Sequence[str], mode: MetadataMode, most: int
-) -> Generator[Row, None, None]:
-    """Ask in threads, and yield in order."""
-
-    def ask(line: int, question: str) -> Row:
-        try:
-            return Row(line, *read_response(question, engine.query(question), mode))
-        except Exception as error:
-            return _failed(line, question, error)
-
-    pool = ThreadPoolExecutor(most, thread_name_prefix="ragstone-questions")
-    asked: deque[Future[Row]] = deque()
-    try:
-        for line, question in enumerate(questions, 1):
-            asked.append(pool.submit(copy_context().run, ask, line, question))
-            if len(asked) == _AHEAD * most:
-                yield asked.popleft().result()
-        while asked:
-            yield asked.popleft().result()
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-
-
-async def _arows(
-    engine: BaseQueryEngine, questions: Sequence[str], mode: MetadataMode, most: int
+async def _rows(
+    ask: Callable[[str], Awaitable[Answered]], questions: Sequence[str], most: int
 ) -> AsyncGenerator[Row, None]:
-    """Ask on the running loop, and yield in order."""
+    """Ask on the running loop, so many at once, and yield in order."""
     slots = asyncio.Semaphore(most)
 
-    async def ask(line: int, question: str) -> Row:
+    async def row(line: int, question: str) -> Row:
         async with slots:
             try:
-                return Row(line, *await aread_response(question, await engine.aquery(question), mode))
+                return Row(line, *await ask(question))
             except Exception as error:
-                return _failed(line, question, error)
+                return Row(line, Sample(user_input=question), f"the query engine failed ({describe(error)})")
 
     asked: deque[asyncio.Task[Row]] = deque()
     try:
         for line, question in enumerate(questions, 1):
-            asked.append(asyncio.create_task(ask(line, question)))
+            asked.append(asyncio.create_task(row(line, question)))
             if len(asked) == _AHEAD * most:
                 yield await asked[0]
                 asked.popleft()
@@ -152,10 +135,6 @@ async def _arows(
         for task in asked:
             task.cancel()
         await asyncio.gather(*asked, return_exceptions=True)
-
-
-def _failed(line: int, question: str, error: Exception) -> Row:
-    return Row(line, Sample(user_input=question), f"the query engine failed ({describe(error)})")
 
 
 def _check(engine: object, questions: Iterable[object]) -> None:
