@@ -313,11 +313,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("calibration_votes", "(len(answers) + 1.0)", "len(answers)"),
     ],
     ("core/ragstone/distributed/outcomes.py", "distributed/test_outcomes.py"): [
-        (
-            "distributed_half_line",
-            '*lines, rest = (rest + block).split(b"\\n")',
-            'lines = (rest + block).split(b"\\n")',
-        ),
+        ("distributed_half_line", 'if line.endswith(b"\\n"):', 'if line.startswith(b"{"):'),
         ("distributed_final", "if not is_final(outcome):", "if outcome is None:"),
     ],
     ("core/ragstone/distributed/on_dask.py", "distributed/test_chunk.py distributed/test_on_dask.py"): [
