@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -85,10 +85,11 @@ def metric_class(name: str) -> "type[Metric]":
         return known[name]
     if not is_entry_point(name):
         raise RegistryError(f"there is no metric {name!r}; there are {', '.join(known)}, or module:Class")
-    cls = load_entry_point(name)
+    cls: Any = load_entry_point(name)
     if not (isinstance(cls, type) and issubclass(cls, import_module("ragstone.metrics").Metric)):
         raise RegistryError(f"{name} is no subclass of ragstone.Metric")
-    return cast("type[Metric]", cls)
+    own: type[Metric] = cls
+    return own
 
 
 def make_metric(
@@ -196,7 +197,8 @@ def make_llm(name: str, **settings: Any) -> LLM:  # noqa: ANN401
         ImportError: An extra is not installed; the message names it.
         Exception: What making it raises.
     """
-    return cast("LLM", _made(name, "llm", settings))
+    llm: LLM = _made(name, "llm", settings)
+    return llm
 
 
 def make_embedder(name: str | None, llm: "LLM | str", *, llm_name: str = "", **settings: Any) -> Embedder:  # noqa: ANN401
@@ -248,7 +250,7 @@ def model_of(name: str) -> str:
     return _part(name, "openai") or _part(name, "model") or name
 
 
-def _made(name: str, role: Literal["llm", "embedder"], settings: Mapping[str, Any]) -> object:
+def _made(name: str, role: Literal["llm", "embedder"], settings: Mapping[str, Any]) -> Any:  # noqa: ANN401
     check_name(name)
     if is_local(name):
         local = import_module("ragstone.local")  # loaded by name, as all rooms above this one
@@ -275,5 +277,6 @@ def load_entry_point(name: str, *, call: bool = False) -> object:
 
 def _metrics() -> "dict[str, type[Metric]]":
     room = import_module("ragstone.metrics")
-    classes = (getattr(room, name) for name in cast("list[str]", room.__all__) if name != "Metric")
+    names: list[str] = room.__all__
+    classes = (getattr(room, name) for name in names if name != "Metric")
     return {cls.name: cls for cls in classes}

@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from itertools import count
 from math import isfinite
-from typing import cast
+from typing import Any
 
 from ragstone.errors import unscored
 from ragstone.judge import LLMReply, LLMRequest, Meter
@@ -191,8 +191,8 @@ def estimate(
         TypeError: The samples are none, or asynchronous; a metric is none.
         ValueError: A price is negative or comes without the other; `repeat` is below 1; a file cannot be read.
     """
-    listed = [metrics] if isinstance(metrics, Metric) else list(metrics)
-    for metric in cast("list[object]", listed):
+    listed: list[Any] = [metrics] if isinstance(metrics, Metric) else list(metrics)
+    for metric in listed:
         if not isinstance(metric, Metric):
             raise TypeError(
                 f"metrics: {type(metric).__name__} is no metric; pass objects such as ContextRelevancy(llm=llm)"

@@ -336,8 +336,8 @@ class ProviderBatch:
             raise RuntimeError("no run: call start() with the samples and metrics first, also to take one up again")
         return self._run
 
-    def _check_metrics(self, metrics: Sequence[Metric]) -> None:
-        if not metrics or any(not isinstance(cast("object", each), Metric) for each in metrics):
+    def _check_metrics(self, metrics: Sequence[Any]) -> None:
+        if not metrics or any(not isinstance(each, Metric) for each in metrics):
             raise TypeError("metrics: pass a list of metrics, such as [ContextRelevancy(llm=client)]")
         if len({metric.name for metric in metrics}) < len(metrics):
             raise ValueError("metrics: holds two of one name; run each in a folder of its own")
