@@ -153,7 +153,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ),
         ("journal_claim", "or lease is None or not lease.lives(row[0])", "or row is not None"),
     ],
-    ("core/ragstone/store/sqlite_file.py", "store/test_journal.py store/test_sqlite.py store/test_contract.py"): [
+    ("core/ragstone/store/connection.py", "store/test_journal.py store/test_sqlite.py store/test_contract.py"): [
         ("journal_replaced", "is not None and self._file != _identity(self.path):", "is not None and not self.path:"),
         ("journal_version", "if mark == kind.mark and version == kind.version:", "if mark == kind.mark:"),
     ],

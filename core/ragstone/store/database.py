@@ -8,8 +8,8 @@ from urllib.parse import unquote
 
 from ragstone.plain import clean_integer, clean_key, clean_real, to_json
 from ragstone.store.base import Health, Sink, SinkError
+from ragstone.store.connection import Kind, SqliteFile
 from ragstone.store.record import COLUMNS, to_row
-from ragstone.store.sqlite_file import Kind, SqliteFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -11,9 +11,9 @@ from typing import TypeVar
 
 from ragstone.judge import LLMReply
 from ragstone.outcome import Outcome
+from ragstone.store.connection import Kind, SqliteFile
 from ragstone.store.lease import Lease
 from ragstone.store.record import decode_outcome, decode_reply, encode_outcome, encode_reply, is_final
-from ragstone.store.sqlite_file import Kind, SqliteFile
 
 __all__ = ["Journal", "JournalError"]
 

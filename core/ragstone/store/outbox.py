@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from ragstone.store.connection import Kind, SqliteFile
 from ragstone.store.lease import Lease
 from ragstone.store.pending import Pending
 from ragstone.store.record import Record, decode, encode
-from ragstone.store.sqlite_file import Kind, SqliteFile
 
 __all__ = ["Contents", "Outbox", "OutboxError"]
 

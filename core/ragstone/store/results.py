@@ -18,10 +18,10 @@ from typing import IO, Any, cast
 from ragstone.plain import to_plain
 from ragstone.sample import Sample
 from ragstone.store.base import Health
+from ragstone.store.connection import Query, is_made
 from ragstone.store.database import RESULTS, sqlite_path
 from ragstone.store.private_files import replacing
 from ragstone.store.record import COLUMNS, Record, decode, encode, from_row
-from ragstone.store.sqlite_file import Query, is_made
 
 _MARK = "ragstone_results"
 _VERSION = 1

@@ -13,8 +13,7 @@ except ImportError as _error:
         f'a database URL needs SQLAlchemy: pip install "ragstone[sql]" ({_error})', name=_error.name
     ) from _error
 
-from ragstone.store.forks import ForkSafe
-from ragstone.store.sqlite_file import Kind, Query
+from ragstone.store.connection import ForkSafe, Kind, Query
 
 _CONNECT_SECONDS = 10
 _MAKING = 0x7261_6773_746F_6E65  # PostgreSQL's lock for it has a number: "ragstone"
