@@ -286,3 +286,9 @@ say(monitor.stats().over_budget)
     with app(code) as one, app(code) as two:
         refused = int(one.hear()) + int(two.hear())
     assert (calls().total(), len(results()), refused) == (50, 50, 150)
+
+
+def test_minutes_and_days_are_those_of_the_clock() -> None:
+    noon = 1_000 * 86_400 + 43_200
+    entries = Budget(calls_per_minute=3, calls_per_day=8).entries(noon + 65.5, calls=1, tokens=0, money=0.0)
+    assert [entry.starts_at for entry in entries] == [noon + 60, noon - 43_200]

@@ -23,8 +23,8 @@ class Budget:
     Minutes and days are those of the clock (UTC); an evaluation counts in those in which it starts. Calls are counted
     before they are made and never exceed their limit. Tokens, and so money, are estimated before a call and corrected
     by what the provider says after it, so that they may exceed theirs by one round of calls in each worker. An
-    evaluation without room makes no call. One may be broken off half-way when it makes more calls than others by its
-    metric did, as the first ones may, or when it needs another round and the tokens are used up.
+    evaluation without room makes no call. One may be broken off half-way when it makes more calls than the last one by
+    its metric did, as the first ones may, or when it needs another round and the tokens are used up.
 
     Args:
         calls_per_minute: Judge calls, those to an embedder not counted.
