@@ -178,8 +178,8 @@ def _with_structure(model: Runnable[Any, Any], request: LLMRequest) -> Runnable[
 def _unfinished_reply(error: Exception, request: LLMRequest) -> LLMReply | None:
     """Return the reply that an error brings along; None where structured output was refused; else raise the error.
 
-    OpenAI's client raises when structured output was cut off. Its error has what there is of the reply, which was
-    paid for. A configurable model tells only by a NotImplementedError that it has no structured output.
+    OpenAI's client raises when structured output was cut off; its error has what there is of the reply. A configurable
+    model tells only by a NotImplementedError that it has no structured output.
     """
     dump = getattr(getattr(error, "completion", None), "model_dump", None)
     reply = read_completion(as_dict(dump() if callable(dump) else None), request)
@@ -193,9 +193,8 @@ def _unfinished_reply(error: Exception, request: LLMRequest) -> LLMReply | None:
 class JudgePrompt(PromptValue):
     """Messages for a chat model, one text for a text model: whichever stands at the end of the runnable.
 
-    Several draws of one prompt differ in `draw`. LangChain's caches know a prompt by its messages or its text, and
-    would answer the second draw with the first: so the draw stands in the message where no provider reads it, and
-    at the end of a text, which has no such place.
+    LangChain's caches would answer the second draw of one prompt with the first: so the draw stands in the message
+    where no provider reads it, and at the end of a text, which has no such place.
     """
 
     system: str
@@ -229,9 +228,8 @@ def read_plain(answer: object, request: LLMRequest) -> LLMReply:
 def read_structured(answer: object, request: LLMRequest) -> LLMReply:
     """Return the reply that is in the answer of `with_structured_output(schema, include_raw=True)`.
 
-    It is read from the raw message: the arguments of its one call of the tool that stands for the schema, else as
-    `read_plain` does. A text beside that call is ignored, unless it is another answer: then there is none. What was
-    parsed is taken only where the message holds neither: LangChain's parsers complete JSON that was cut off.
+    It is read from the raw message. What was parsed is taken only where that holds neither text nor tool call:
+    LangChain's parsers complete JSON that was cut off.
     """
     parts = as_dict(answer)
     message, parsed = parts.get("raw"), parts.get("parsed")

@@ -35,9 +35,8 @@ _FIRST_LOOPS: "weakref.WeakKeyDictionary[SharedModel[Any], weakref.ref[asyncio.A
 class SharedModel(Generic[M]):
     """What `LangChainLLM` and `LangChainEmbedder` have in common: the object, and which of its halves it lacks.
 
-    A LangChain object has both halves by type, and one that lacks a half says so only when that is called
-    (`NotImplementedError`). The other half then stands in: an async one on a loop in a thread of its own, a sync
-    one in a thread.
+    One that lacks a half says so only when that is called (`NotImplementedError`). The other half then stands in: an
+    async one on a loop in a thread of its own, a sync one in a thread.
     """
 
     _bridge: "Callable[[], Bridge]"
@@ -63,10 +62,7 @@ class SharedModel(Generic[M]):
 
     @property
     def identity(self) -> dict[str, object]:
-        """What makes this judge or embedder, for journals: the settings of all layers of its object, without keys.
-
-        Beside fields and attributes that is what each layer says of itself for LangChain's own caches and traces.
-        """
+        """What makes this judge or embedder, for journals: the settings of all layers of its object, without keys."""
         follow = (Runnable, Embeddings, type(self._shared))
         identifying = [as_dict(_attribute(layer, "_identifying_params")) for layer in _layers(self._shared)]
         return {

@@ -26,16 +26,13 @@ _DEPTH = 8  # of wrappers in wrappers that are looked into
 
 
 def judge_config(task: str, *, trace: bool) -> RunnableConfig:
-    """Return the config of a judge's run: marked as such and, unless it is to be traced, cut off from the app.
-
-    "nostream" keeps its tokens out of LangGraph's `stream_mode="messages"` also where it is traced. An empty list
-    of callbacks would do to cut it off, but makes text models fail.
-    """
+    """Return the config of a judge's run: marked as such and, unless it is to be traced, cut off from the app."""
+    # "nostream" keeps its tokens out of LangGraph's `stream_mode="messages"` also where it is traced.
     config = RunnableConfig(
         run_name=f"ragstone:{task}", tags=[JUDGE_TAG, "nostream"], metadata={"ragstone_judge": True}
     )
     if not trace:
-        config["callbacks"] = CallbackManager(handlers=[])
+        config["callbacks"] = CallbackManager(handlers=[])  # an empty list makes text models fail
     return config
 
 
@@ -60,11 +57,7 @@ def start_untraced(call: Callable[[], Coroutine[Any, Any, T]]) -> "asyncio.Task[
 
 
 def without_callbacks(runnable: T) -> T:
-    """Return a runnable without callbacks of its own: itself where it carries none, else a copy of that part.
-
-    A copy is shallow: it shares the clients, limits and caches of the original. What a function closes over cannot
-    be seen.
-    """
+    """Return a runnable without callbacks of its own: itself where it carries none, else a shallow copy."""
     return cast("T", _stripped(runnable, 0))
 
 
