@@ -154,16 +154,7 @@ def _refuse_single(source: object) -> None:
 
 
 class RowReader:
-    """Makes a source's items rows of samples, whatever their fields are called.
-
-    Args:
-        fields: The row's key by the sample's field, as for `read_rows`.
-        naming: How the user writes such a mapping.
-
-    Raises:
-        TypeError: `fields` is no mapping of texts.
-        ValueError: It names no field of a sample.
-    """
+    """Makes a source's items rows of samples, whatever their fields are called; the arguments are `read_rows`'."""
 
     def __init__(self, fields: Mapping[str, str] | None = None, naming: str = _NAMING) -> None:
         self._fields: dict[str, str] = {}
@@ -180,11 +171,7 @@ class RowReader:
         self._names = {**_KNOWN_NAMES, **{field: (name,) for field, name in self._fields.items()}}
 
     def columns(self, names: Sequence[object], table: str) -> list[str]:
-        """Return which of a table's columns hold fields of a sample.
-
-        Raises:
-            SourceError: A column that `fields` names is not there, none holds a field, or one is there twice.
-        """
+        """Return which of a table's columns hold fields of a sample, or raise `SourceError`."""
         there = f"the columns are {_listed(names)}"
         for field, name in self._fields.items():
             if name not in names:

@@ -35,21 +35,13 @@ _CANDIDATES = 400
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """One sample's items.
+    """One sample's items."""
 
-    Attributes:
-        group: What it belongs to, such as its question; a group is never divided between fitting and testing.
-        judged: The judge's probability of each item, or the sample's score.
-        labels: 1 for yes, 0 for no, of each item; for a score any number from 0 to 1.
-        cosines: Of each item with the question, where they are wanted.
-        contexts: In which context each item stands, where cosines are wanted.
-    """
-
-    group: str
-    judged: Sequence[float]
-    labels: Sequence[float]
-    cosines: Sequence[float] | None = None
-    contexts: Sequence[int] | None = None
+    group: str  # such as its question; a group is never divided between fitting and testing
+    judged: Sequence[float]  # the judge's probability of each item, or the sample's score
+    labels: Sequence[float]  # 1 for yes, 0 for no, of each item; for a score any number from 0 to 1
+    cosines: Sequence[float] | None = None  # of each item with the question
+    contexts: Sequence[int] | None = None  # in which each item stands
 
     def mapped(self, fitted: ProbabilityMap) -> "Numbers":
         """Return each item's calibrated probability."""
@@ -58,23 +50,14 @@ class Labelled:
 
 @dataclass(frozen=True, slots=True)
 class FitResult:
-    """What came of the labels.
+    """What came of the labels."""
 
-    Attributes:
-        fitted: The map, fitted on all samples.
-        method: How it was fitted.
-        threshold: From which probability on an item counts as yes; None where labels are no yes and no.
-        agreement: The figures; the first is what the threshold was chosen for.
-        needed: How many samples an interval of the wanted width would take.
-        warnings: What to know before it is used.
-    """
-
-    fitted: ProbabilityMap
+    fitted: ProbabilityMap  # on all samples
     method: Method
-    threshold: float | None
-    agreement: tuple[Change, ...]
-    needed: int
-    warnings: tuple[str, ...]
+    threshold: float | None  # of yes; None where labels are no yes and no
+    agreement: tuple[Change, ...]  # the first is what the threshold was chosen for
+    needed: int  # how many samples an interval of the wanted width would take
+    warnings: tuple[str, ...]  # what to know before it is used
 
 
 def cross_fit(
@@ -144,10 +127,6 @@ def best_threshold(
 
     Candidates lie halfway between neighbouring probabilities, at most 400 of them. The means of each and its
     neighbours (5 % on either side) are averaged first: a peak that a few labels make is no optimum.
-
-    Example:
-        >>> best_threshold([np.array([0.2, 0.8])], [Labelled("a", [0.2, 0.8], [0.0, 1.0])], f1)
-        0.5
     """
     ends = np.array([0.0, *np.unique(np.concatenate(probabilities)), 1.0])
     cuts = (ends[:-1] + ends[1:]) / 2.0
@@ -187,12 +166,7 @@ def _warnings(labels: "Numbers", groups: int, first: Change, *, judge_counts: bo
 
 
 def folds(groups: Sequence[str], most: int, seed: int = 0) -> Iterator[tuple[list[int], list[int]]]:
-    """Yield what to fit on and what to test on, as indices; each sample is tested once, with all of its group.
-
-    Example:
-        >>> sorted(test for _, test in folds(["a", "b", "a"], 10))
-        [[0, 2], [1]]
-    """
+    """Yield what to fit on and what to test on, as indices; each sample is tested once, with all of its group."""
     names = sorted(set(groups))
     random.Random(seed).shuffle(names)  # noqa: S311 - no secret hangs on it
     count = min(most, len(names))

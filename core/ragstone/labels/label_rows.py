@@ -60,57 +60,30 @@ class _Verdicts(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class LabelledSample:
-    """A sample and what a person says of it.
+    """A sample and what a person says of it."""
 
-    Attributes:
-        line: Where it stands, from 1.
-        sample: The sample.
-        labels: One per item: 0, 1, or for a score a number between.
-        group: What it belongs to: its question, or for a summary its source.
-    """
-
-    line: int
+    line: int  # from 1
     sample: Sample
-    labels: tuple[float, ...]
-    group: str
+    labels: tuple[float, ...]  # one per item: 0, 1, or for a score a number between
+    group: str  # its question, or for a summary its source
 
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """A file of labelled samples.
-
-    Attributes:
-        item: What the labels are of.
-        samples: The samples.
-        splitter: What cuts the contexts where the file says what their sentences are; None where it does not.
-        skipped: Lines whose label is null.
-    """
+    """A file of labelled samples."""
 
     item: CalibratedItem
     samples: tuple[LabelledSample, ...]
-    splitter: Splitter | None
-    skipped: int
+    splitter: Splitter | None  # what cuts the contexts where the file says what their sentences are
+    skipped: int  # lines whose label is null
 
 
 class KnownSentences:
-    """A splitter that knows the sentences of some texts and leaves the others to another splitter.
-
-    Args:
-        other: What splits texts that are not known.
-
-    Attributes:
-        texts: The sentences of each known text, blank ones too.
-
-    Example:
-        >>> splitter = KnownSentences(split_sentences)
-        >>> splitter.add("a; b", ["a;", "b"])
-        >>> splitter("a; b", "en")
-        [('a;', 0, 2), ('b', 3, 4)]
-    """
+    """A splitter that knows the sentences of some texts and leaves the others to another splitter."""
 
     def __init__(self, other: Splitter) -> None:
         self._other = other
-        self.texts: dict[str, Sequence[str]] = {}
+        self.texts: dict[str, Sequence[str]] = {}  # the sentences of each known text, blank ones too
         self._pieces: dict[str, Sequence[Piece]] = {}
 
     @property
@@ -145,7 +118,7 @@ def read_labels(
     fields: Mapping[str, str] | None = None,
     keys: Mapping[str, str] | None = None,
 ) -> Labels:
-    r"""Return the labelled samples of a file.
+    """Return the labelled samples of a file.
 
     Args:
         lines: JSON objects, one a line.
@@ -155,13 +128,6 @@ def read_labels(
 
     Raises:
         CalibrationError: A line cannot be used; all such lines (20 at most) are named, with the field.
-
-    Example:
-        >>> from ragstone import ContextRelevancy
-        >>> from ragstone.testing import FakeLLM
-        >>> row = b'{"question": "Who?", "contexts": ["Ann did. It rains."], "labels": [true, false]}\n'
-        >>> read_labels([row], ContextRelevancy(llm=FakeLLM(lambda request: ""))).samples[0].labels
-        (1.0, 0.0)
     """
     reader = RowReader(fields)
     bad: dict[int, str] = {}

@@ -121,25 +121,9 @@ def make(
 ) -> tuple[Calibration, FitResult, dict[str, int]]:
     """Score labelled samples by a metric and fit how its judge's probabilities map to the labels.
 
-    Args:
-        metric: Without a calibration.
-        labels: What `ragstone.labels.label_rows.read_labels` read.
-        embedder: For sentences: has the fit look at their cosines with the question too.
-        votes: How often to ask about each item, for judges without log-probabilities.
-        method: See `ragstone.labels.fit.cross_fit`; likewise `width`.
-        width: Of the interval that is wanted.
-        max_concurrency: As for `evaluate`; likewise `journal` and `progress`.
-        journal: Keeps what the judge said, so that a run that was ended goes on.
-        progress: Whether to show a bar.
-
-    Returns:
-        The calibration, the fit that it came from, and how many labelled samples could not be scored, by reason.
-
-    Raises:
-        CalibrationError: Too few labels, labels that are all the same, or a judge without probabilities.
-        ImportError: scikit-learn is not installed; raised before the judge is asked.
+    Returns the calibration, the fit that it came from, and how many labelled samples could not be scored, by reason.
     """
-    load_sklearn("linear_model")
+    load_sklearn("linear_model")  # before the judge is asked
     asked = prepared(metric, labels, votes)
     samples, unscored = gather(
         asked, labels, embedder, max_concurrency=max_concurrency, journal=journal, progress=progress

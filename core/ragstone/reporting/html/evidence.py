@@ -98,12 +98,7 @@ def _passage(name: str, text: str, spans: Sequence[Span]) -> Html:
 
 
 def joined(spans: Sequence[Span], length: int) -> list[Span]:
-    """Return the spans within a text of some length in order, those that overlap as one.
-
-    Example:
-        >>> joined([(5, 8), (0, 3), (2, 4), (7, 99)], 10)
-        [(0, 4), (5, 10)]
-    """
+    """Return the spans within a text of some length in order, those that overlap as one."""
     spans_of: list[Span] = []
     for start, end in sorted(spans):
         start, end = max(0, start), min(end, length)
