@@ -60,9 +60,11 @@ def test_a_journal_that_takes_no_more_ends_the_run_with_the_table(score, rows, s
     def reply(body):
         if "book 3?" in str(body):
             with closing(sqlite3.connect(journal, timeout=60)) as connection:
-                for table in ("outcomes", "replies"):
-                    connection.execute(f"CREATE TRIGGER no_{table} BEFORE INSERT ON {table} "
-                                       "BEGIN SELECT raise(ABORT, 'no more'); END")  # fmt: skip
+                tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+                for (table,) in tables:
+                    if table != "claims":
+                        stop = "BEGIN SELECT raise(ABORT, 'no more'); END"
+                        connection.execute(f"CREATE TRIGGER no_{table} BEFORE INSERT ON {table} {stop}")
         return judge(body)
 
     server.reply = reply
