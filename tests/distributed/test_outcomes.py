@@ -1,7 +1,5 @@
 """One folder, a file for each process: what one put, all find; what is torn, damaged or foreign does no harm."""
 
-import multiprocessing
-import os
 import resource
 import signal
 import sys
@@ -11,6 +9,8 @@ import pytest
 from ragstone import Score, Unscored
 from ragstone.distributed.outcomes import SharedOutcomes
 from ragstone.store.journal import JournalError
+
+from ..support import programs  # noqa: TID252 - under importlib mode tests are no package
 
 
 def key(i):
@@ -99,21 +99,21 @@ def test_full_disk_is_said_and_spoils_nothing(shared):
     assert [reader.outcome(key(i)) for i in (1, 2, 3)] == [score(0.5), None, score(0.75)]
 
 
-def _put(folder, first):
-    mine = SharedOutcomes(folder)
-    for i in range(first, first + 200):
-        mine.put_outcome(key(i), score(i / 1000))
-    os.kill(os.getpid(), 9)
+PUT = """
+import os, sys
+from ragstone import Score
+from ragstone.distributed.outcomes import SharedOutcomes
+
+mine, first = SharedOutcomes(sys.argv[1]), int(sys.argv[2])
+for i in range(first, first + 200):
+    mine.put_outcome(f"{i:032x}", Score(metric="demo", value=i / 1000, reason="", version="1"))
+os.kill(os.getpid(), 9)
+"""
 
 
 def test_two_processes_at_once_killed_after_their_last_put(shared, tmp_path):
-    spawn = multiprocessing.get_context("spawn")
-    started = [spawn.Process(target=_put, args=(str(tmp_path / "folder"), 200 * i)) for i in range(2)]
-    for process in started:
-        process.start()
-    for process in started:
-        process.join(60)
-        assert process.exitcode == -9
-        process.close()
+    for process in [programs.start(PUT, str(tmp_path / "folder"), str(200 * i)) for i in range(2)]:
+        process.communicate()
+        assert process.returncode == -9
     reader = shared()
     assert [reader.outcome(key(i)) for i in range(400)] == [score(i / 1000) for i in range(400)]

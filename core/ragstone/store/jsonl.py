@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ragstone.store.base import Sink, SinkError
 from ragstone.store.lease import lock_file, unlock_file
-from ragstone.store.private_files import explain
+from ragstone.store.private_files import explain, open_private
 from ragstone.store.record import encode
 
 if TYPE_CHECKING:
@@ -62,22 +62,11 @@ class JSONLSink(Sink):
             return
         lines = "".join(f"{encode(record)}\n" for record in records).encode()
         try:
-            with _opened(self.path) as file:
-                _append(file, lines)
+            with open_private(self.path, "a+b", buffering=0) as file:  # anew each time: it may be moved away
+                _append(file.fileno(), lines)
         except OSError as error:
             problem = explain(self.path, f"cannot be written ({error.strerror or error})", "outcomes.jsonl")
             raise SinkError(f"{self.path}: {problem}") from error
-
-
-@contextmanager
-def _opened(path: Path) -> Generator[int, None, None]:
-    # For one batch only: so it may be moved away, and few forked children inherit it.
-    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-    file = os.open(path, flags, 0o600)
-    try:
-        yield file
-    finally:
-        os.close(file)
 
 
 def _append(file: int, lines: bytes) -> None:
