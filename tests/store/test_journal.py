@@ -317,6 +317,6 @@ def test_a_file_that_is_removed_while_in_use_is_said(path):
 def test_a_damaged_row_is_said(path, journal):
     journal.put_outcome("key", score())
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("UPDATE outcomes SET body = '{}'")
-    with pytest.raises(JournalError, match=r"key in outcomes is damaged .*move the file away"):
+        connection.execute("UPDATE entries SET body = '{}'")
+    with pytest.raises(JournalError, match=r"the outcome of key is damaged .*move the file away"):
         journal.outcome("key")

@@ -21,7 +21,10 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 _GROUP_SECONDS = 0.05
 _LEASE_SECONDS = 600.0
-_CLAIM = "INSERT OR REPLACE INTO claims SELECT ?, ? WHERE NOT EXISTS (SELECT 1 FROM outcomes WHERE key = ?)"
+_PUT = "INSERT OR IGNORE INTO entries VALUES (?, ?, ?)"
+_CLAIM = """
+INSERT OR REPLACE INTO claims SELECT ?, ? WHERE NOT EXISTS (SELECT 1 FROM entries WHERE kind = 'outcome' AND key = ?)
+"""
 
 
 class JournalError(Exception):
@@ -39,8 +42,7 @@ _KIND = Kind(
     mark=0x7261674A,  # "ragJ"
     version=1,
     tables=(
-        "CREATE TABLE outcomes (key TEXT PRIMARY KEY, body TEXT NOT NULL)",
-        "CREATE TABLE replies (key TEXT PRIMARY KEY, body TEXT NOT NULL)",
+        "CREATE TABLE entries (kind TEXT, key TEXT, body TEXT NOT NULL, PRIMARY KEY (kind, key))",
         "CREATE TABLE claims (key TEXT PRIMARY KEY, owner TEXT NOT NULL) WITHOUT ROWID",
     ),
     error=JournalError,
@@ -95,7 +97,7 @@ class Journal:
         self._put = 0
         self._replies: dict[str, LLMReply] = {}  # that wait to be written
         self._written = 0.0
-        self._file.read("SELECT key FROM outcomes LIMIT 1")  # opens it: what is wrong with it is said now
+        self._file.read("SELECT key FROM entries LIMIT 1")  # opens it: what is wrong with it is said now
 
     def __reduce__(self) -> tuple[object, ...]:
         return partial(Journal, patience=self._patience), (self.path,)
@@ -106,7 +108,7 @@ class Journal:
         Raises:
             JournalError: The file cannot be read, or the journal is closed.
         """
-        return self._read("outcomes", key, decode_outcome)
+        return self._read("outcome", key, decode_outcome)
 
     def put_outcome(self, key: str, outcome: Outcome) -> None:
         """Keep an outcome, unless it is one that a later run should ask for again. Its claim ends.
@@ -120,7 +122,7 @@ class Journal:
             self.release((key,))
             return
         self._write(
-            ("INSERT OR IGNORE INTO outcomes VALUES (?, ?)", (key, encode_outcome(outcome))),
+            (_PUT, ("outcome", key, encode_outcome(outcome))),
             ("DELETE FROM claims WHERE key = ?", (key,)),
         )
         self._put += 1
@@ -168,7 +170,7 @@ class Journal:
         Raises:
             JournalError: The file cannot be read, or the journal is closed.
         """
-        return self._replies.get(key) or self._read("replies", key, decode_reply)
+        return self._replies.get(key) or self._read("reply", key, decode_reply)
 
     def put_reply(self, key: str, reply: LLMReply) -> None:
         """Keep a judge's reply. Those that come fast are written together, with the next outcome at the latest.
@@ -217,14 +219,14 @@ class Journal:
         if self._closed:
             raise JournalError(f"{self.path}: this journal is closed; make another one")
 
-    def _read(self, table: str, key: str, decode: Callable[[str], T]) -> T | None:
+    def _read(self, kind: str, key: str, decode: Callable[[str], T]) -> T | None:
         self._check()
-        rows = self._file.read(f"SELECT body FROM {table} WHERE key = ?", (key,))  # noqa: S608 - a name of ours
+        rows = self._file.read("SELECT body FROM entries WHERE kind = ? AND key = ?", (kind, key))
         try:
             return decode(str(rows[0][0])) if rows else None
         except ValueError as error:
             raise JournalError(
-                f"{self.path}: {key} in {table} is damaged ({error}); move the file away and begin another"
+                f"{self.path}: the {kind} of {key} is damaged ({error}); move the file away and begin another"
             ) from error
 
     def _write(self, *statements: tuple[str, tuple[str, ...]]) -> None:
@@ -234,7 +236,7 @@ class Journal:
         try:
             with self._file.transaction() as connection:
                 for key, reply in replies:
-                    connection.execute("INSERT OR IGNORE INTO replies VALUES (?, ?)", (key, encode_reply(reply)))
+                    connection.execute(_PUT, ("reply", key, encode_reply(reply)))
                 for statement, values in statements:
                     connection.execute(statement, values)
         except JournalError as error:
