@@ -280,8 +280,8 @@ class _Run:
         def beat() -> None:
             loop.call_later(_BEAT, beat)
 
-        self._stop = partial(loop.call_soon_threadsafe, _stop, runner, gate)
-        self._cancel = partial(loop.call_soon_threadsafe, task.cancel)
+        self._stop = lambda: loop.call_soon_threadsafe(lambda: _stop(runner, gate))
+        self._cancel = lambda: loop.call_soon_threadsafe(task.cancel)
         if self.presses:
             _stop(runner, gate)
         beat()
