@@ -208,9 +208,11 @@ class _Run:
         of Ctrl-C is replaced meanwhile, never an app's.
         """
         main = partial(asyncio.run, self.all(own_loop=True))
-        loop_runs_here = False
-        with contextlib.suppress(RuntimeError):
-            loop_runs_here = asyncio.get_running_loop() is not None
+        loop_runs_here = True
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            loop_runs_here = False
         with _on_ctrl_c(self._pressed):
             if not loop_runs_here:
                 main()
