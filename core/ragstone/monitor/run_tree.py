@@ -168,14 +168,16 @@ class RunTree(Generic[S]):
         with self._lock:
             if key in self._open:
                 return []
-            now, given_up = time.monotonic(), list[S]()
+            now = time.monotonic()
+            given_up: list[S] = []
             if parent is None:
                 given_up = self._make_room(now - TTL)
                 root = self._roots[key] = Root(key, sample, transparent)
             else:
                 root = parent.root
             if not root.over:
-                self._touch(root, now)
+                if now - root.touched > _PRECISION:
+                    self._touch(root, now)
                 self._open[key] = Run(root, parent, kind, next(self._numbers))
                 root.open.add(key)
             return given_up
@@ -197,8 +199,8 @@ class RunTree(Generic[S]):
                 if sample is not None:
                     sample.unfinished = bool(root.open)
                 self._drop(root)
-            else:
-                self._touch(root, time.monotonic())
+            elif (now := time.monotonic()) - root.touched > _PRECISION:
+                self._touch(root, now)
             return run, sample
 
     def collect(self, run: Run[S], source: str, values: Sequence[object]) -> int:
@@ -224,9 +226,8 @@ class RunTree(Generic[S]):
                 collected[source] = [item for item in collected.get(source, ()) if not item[0].is_inside(within)]
 
     def _touch(self, root: Root[S], now: float) -> None:
-        if now - root.touched > _PRECISION:
-            root.touched = now
-            self._roots.move_to_end(root.key)
+        root.touched = now
+        self._roots.move_to_end(root.key)
 
     def _make_room(self, oldest_allowed: float) -> list[S]:
         given_up: list[S] = []
