@@ -1,4 +1,4 @@
-"""What makes a judge or an embedder: the part of a journal's keys by which two of one model's name are told apart."""
+"""The identity of a judge or an embedder: the part of a journal's keys that distinguishes two of one model name."""
 
 import json
 import re

@@ -279,7 +279,7 @@ def _listed(names: Sequence[object]) -> str:
 
 
 def parse_line(line: bytes) -> object:
-    """Return a line's JSON value; a `BadLine` where it has none, or where a key stands twice in one object."""
+    """Return a line's JSON value; a `BadLine` where it has none, or where a key appears twice in one object."""
     try:
         return json.loads(line.decode("utf-8"), object_pairs_hook=_distinct)
     except UnicodeDecodeError as error:
@@ -296,7 +296,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any] | BadLine:
     row = dict(pairs)
     if len(row) != len(pairs):
         twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        return BadLine(0, f"the key {twice[:40]!r} stands twice in one object")
+        return BadLine(0, f"the key {twice[:40]!r} appears twice in one object")
     return next((value for value in row.values() if isinstance(value, BadLine)), row)
 
 

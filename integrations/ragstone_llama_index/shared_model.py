@@ -170,7 +170,7 @@ def _suppress_tracing(*, trace: bool) -> Generator[None, None, None]:
         undo.enter_context(instrument_tags({**active_instrument_tags.get(), JUDGE_TAG: True}))  # the app's tags stay
         if not trace:
             undo.callback(active_span_id.reset, active_span_id.set(None))
-            telemetry: Any = sys.modules.get("opentelemetry.context")  # where nobody has loaded it, nobody traces
+            telemetry: Any = sys.modules.get("opentelemetry.context")  # not loaded: nothing traces
             if telemetry is not None:
                 context = telemetry.set_value("suppress_instrumentation", True)  # what older instrumentations heed
                 key = getattr(telemetry, "_SUPPRESS_INSTRUMENTATION_KEY", None)
@@ -187,10 +187,10 @@ class _SilentCallbacks(CallbackManager):
         self._trace_map = {}
 
     def on_event_start(self, *args: Any, **kwargs: Any) -> str:  # noqa: ANN401, ARG002 - as CallbackManager has it
-        """Tell nobody."""
+        """Send nothing."""
         return ""
 
     def on_event_end(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
-        """Tell nobody."""
+        """Send nothing."""
 
     start_trace = end_trace = on_event_end

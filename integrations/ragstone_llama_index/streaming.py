@@ -132,7 +132,7 @@ class _SharedStream:
 
 
 class _SyncStream(_SharedStream):
-    """Whoever wants a piece that has yet to come reads it, one at a time: nobody depends on another's thread."""
+    """Whoever wants a piece that has yet to come reads it, one at a time: no reader depends on another's thread."""
 
     def __init__(self, response: StreamingResponse) -> None:
         super().__init__(response)

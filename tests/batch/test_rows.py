@@ -47,7 +47,7 @@ def test_a_mapped_key_goes_before_the_known_names():
     [
         (b"[1, 2]", "is list, not an object {...}"),
         (b'{"question": "tru', "not JSON: Unterminated string starting at column 14"),
-        (b'{"question": "Q", "answer": "A", "answer": "B"}', "the key 'answer' stands twice in one object"),
+        (b'{"question": "Q", "answer": "A", "answer": "B"}', "the key 'answer' appears twice in one object"),
         (b"[" * 200_000, "not usable JSON: maximum recursion depth"),
         (b'{"a": ' + b"9" * 5000 + b"}", "not usable JSON: Exceeds the limit"),
         ('{"question": "Q"}'.encode("utf-16"), "not UTF-8 at byte 1: it looks like UTF-16"),

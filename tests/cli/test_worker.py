@@ -271,7 +271,7 @@ def test_samples_in_another_processs_hands_and_some_that_cannot_be_read(worker):
         change("outbox.db", "UPDATE samples SET body = 'spoiled' WHERE id = 's1'")
         done = worker()
         assert (done.exit_code, done.stdout) == (1, "scored 2, unscored 0, left 0\n")
-        assert done.stderr == "1 samples are in the hands of another process\n1 samples cannot be read\n"
+        assert done.stderr == "1 samples are being scored by another process\n1 samples cannot be read\n"
         assert "theirs" in waiting()
     assert worker().stdout == "scored 1, unscored 0, left 0\n"
 

@@ -379,7 +379,7 @@ def _on_ctrl_c(act: Callable[[], None]) -> Generator[None, None, None]:
 
 def _stop(runner: Runner, gate: RequestGate) -> None:
     if gate.in_flight:
-        with above_bar(sys.stderr), contextlib.suppress(OSError, AttributeError):  # nobody may be there to read it
+        with above_bar(sys.stderr), contextlib.suppress(OSError, AttributeError):  # the stream may be closed
             sys.stderr.write(f"Finishing {gate.in_flight} judge call(s) in flight; Ctrl-C again stops at once.\n")
             sys.stderr.flush()
     runner.stop()

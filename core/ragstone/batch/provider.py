@@ -92,7 +92,7 @@ class _Asked:
     choices: tuple[str, ...] | None
     form: list[Droppable] | None = None  # what it was sent with that can be left out
     batch: int = 0  # the one that it is in
-    times: int = 0  # that it was asked in vain
+    times: int = 0  # that it was asked without an answer
     problem: str = ""
 
 

@@ -41,7 +41,7 @@ class Outcomes(Protocol):
         ...
 
     def claim(self, keys: Sequence[str]) -> set[str]:
-        """Claim outcomes; return the keys of those that nobody has made or is making."""
+        """Claim outcomes; return the keys of those that are neither made nor being made."""
         ...
 
     def put_outcome(self, key: str, outcome: Outcome) -> None:
@@ -373,7 +373,7 @@ async def _threaded(rows: Iterable[Item], ahead: int) -> AsyncGenerator[Item, No
     def send(item: Item | Exception | None) -> None:
         read.append(item)
         if not arrived.is_set():
-            with suppress(RuntimeError):  # the loop is closed, nobody waits
+            with suppress(RuntimeError):  # the loop is closed: nothing waits
                 loop.call_soon_threadsafe(arrived.set)
 
     def work() -> None:

@@ -1,4 +1,4 @@
-"""The command's entry: its subcommands, and what becomes of an error, a closed pipe, a full disk or Ctrl-C in any."""
+"""The command's entry: its subcommands, and how errors, a closed pipe, a full disk and Ctrl-C end each of them."""
 
 import errno
 import io

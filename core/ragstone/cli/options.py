@@ -1,4 +1,4 @@
-"""Options that more than one command has, and what becomes of their values: metrics, judges, fields, files."""
+"""Options that more than one command has, and the metrics, judges, fields and files made from them."""
 
 import json
 import math

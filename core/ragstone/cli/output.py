@@ -1,4 +1,4 @@
-"""What commands print and write, and what becomes of it where nobody reads it."""
+"""What commands print and write, also to a closed pipe."""
 
 import contextlib
 import errno

@@ -166,7 +166,7 @@ def score(
            judge kept failing
       2    the input or an option is wrong, or a line held no sample
       130  interrupted
-      141  nobody reads standard output any more, and neither --out nor
+      141  standard output is closed, and neither --out nor
            --report names a file
     """  # noqa: D301 - click's mark for lines that stay as they are
     check_apart(

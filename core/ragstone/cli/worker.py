@@ -298,7 +298,7 @@ def _why_left(left: "Contents", ended: str, stats: Stats) -> Generator[str, None
     for name, n in left.records.items():
         yield f"{n:,} outcomes wait for {printable(name)}"
     if left.elsewhere:
-        yield f"{left.elsewhere:,} samples are in the hands of another process"
+        yield f"{left.elsewhere:,} samples are being scored by another process"
     if left.unreadable:
         yield f"{left.unreadable:,} samples cannot be read"
     for place, n in stats.errors.items():

@@ -134,7 +134,7 @@ class SharedOutcomes:
         return {key for key in keys if self.outcome(key) is None}
 
     def release(self, keys: Iterable[str]) -> None:
-        """Do nothing: nobody waits for a claim."""
+        """Do nothing: no process waits for a claim."""
 
     def flush(self) -> None:
         """Bring what was put to the disk: what a machine that loses its power has before this may be missing.

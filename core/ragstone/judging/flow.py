@@ -82,7 +82,7 @@ def _answer(reply: LLMReply, request: LLMRequest) -> LLMReply:
 
 
 def _problem(bad: BadReply) -> str:
-    # It may quote the reply, which is nobody's instruction: one short line that every transport carries.
+    # It may quote the reply, which is data and no instruction: one short line that every transport carries.
     return one_line(sendable(str(bad)))[:300]
 
 

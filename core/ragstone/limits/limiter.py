@@ -20,7 +20,7 @@ _STATUS_NAMES = ("status_code", "http_status", "status", "code")
 _NO_QUOTA = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 
 
-class GateClosed(Exception):  # noqa: N818 - it ends an evaluation that was stopped, nobody sees it
+class GateClosed(Exception):  # noqa: N818 - internal: it ends an evaluation that was stopped
     """The run is being stopped: what has not been asked yet is not asked any more."""
 
 

@@ -255,7 +255,7 @@ def _by_key(name: str, items: T | Sequence[T], kind: type[Any], key: Callable[[T
         if not isinstance(item, kind):
             raise TypeError(f"{name}: holds {type(item).__name__}; pass {instead}")
         if key(item) in by_key:
-            raise ValueError(f"{name}: two are called {key(item)!r}; their outcomes could not be told apart")
+            raise ValueError(f"{name}: two are called {key(item)!r}; their outcomes could not be distinguished")
         by_key[key(item)] = item
     return by_key
 

@@ -227,7 +227,7 @@ class OutboxPipeline(Pipeline):
         return [(sink, Item(row, record)) for record in task.records for sink, row in outbox.keep(record, sinks)]
 
     def _look(self) -> None:
-        """Take up samples that nobody works on, and outcomes that a sink is behind with."""
+        """Take up samples without an owner, and outcomes that a sink has not taken yet."""
         now, (free, free_bytes) = time.monotonic(), self._room()
         self._look_at = now + _SECONDS_BETWEEN_LOOKS
         most = max(0, min(free, _BATCH)) if free_bytes > 0 else 0

@@ -30,7 +30,7 @@ _SECONDS_FOR_LAST_CALL = 1.0
 _LONG_ID = 64
 
 
-class _NotTaken(Exception):  # noqa: N818 - it is what becomes of the sample
+class _NotTaken(Exception):  # noqa: N818 - it carries the sample's status
     def __init__(self, reason: str, status: Status = "dropped") -> None:
         super().__init__(reason)
         self.reason = reason
@@ -133,7 +133,7 @@ class Pipeline:
         return not busy and not any(delivery.waiting() for delivery in self.deliveries.values())
 
     def put_away(self, left: list[Task]) -> None:
-        """Put down, at the end, the tasks that nobody works on any more."""
+        """At the end, settle the tasks that no worker has."""
         for task in left:
             self.leave(task)
 

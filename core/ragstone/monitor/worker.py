@@ -237,7 +237,7 @@ class Workers:
                 self._settle(meter)
                 return False
             self._note(task, evaluation.choice, outcome, meter)
-        self.unsettled.add(meter)  # before it is handed on, after which nobody waits for it
+        self.unsettled.add(meter)  # before the hand-over: afterwards nothing waits for it
         try:
             self._hand_on(task)
         finally:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ragstone.store.record import Record
 
 _LATEST = 253_402_300_799  # the end of the year 9999
-_LEAST_RATE = 1e-9  # nobody samples less; 1 / it is still a weight
+_LEAST_RATE = 1e-9  # no sample rate is lower; 1 / it is still a finite weight
 _WORST = 10
 _FLAGGED = 20
 

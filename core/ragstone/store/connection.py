@@ -76,7 +76,7 @@ class ForkSafe(ABC, Generic[T]):
 
 _watched: "weakref.WeakValueDictionary[int, ForkSafe[Any]]" = weakref.WeakValueDictionary()
 _held: list[ForkSafe[Any]] = []
-_inherited: list[object] = []  # referenced for ever: Python would close what nobody refers to
+_inherited: list[object] = []  # referenced for ever: Python closes what has no reference
 
 
 def _all() -> list[ForkSafe[Any]]:

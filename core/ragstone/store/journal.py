@@ -130,7 +130,7 @@ class Journal:
             self._lease.renew()
 
     def claim(self, keys: Sequence[str]) -> set[str]:
-        """Claim outcomes that nobody has made or is making; return the keys of those that are now the caller's to make.
+        """Claim outcomes that are neither made nor being made; return the keys that are now the caller's.
 
         What is claimed is to be put (`put_outcome`) or released. Of all that use the file, in this process or another,
         one at a time has the claim. It falls free when the process ends, however it does, and when the process has

@@ -171,7 +171,7 @@ class Outbox:
         first_too: bool = False,
         put_off_too: bool = False,
     ) -> list[tuple[Pending, bool]]:
-        """Take samples that nobody works on, the oldest first.
+        """Take samples without an owner, the oldest first.
 
         Args:
             most: How many at most.

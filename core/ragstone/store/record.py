@@ -245,7 +245,7 @@ def decode_reply(text: str) -> LLMReply:
 
 
 def is_final(outcome: Outcome) -> bool:
-    """Whether asking again would be in vain: False for what failed for a reason outside of the sample.
+    """Whether asking again would change nothing: False for a failure whose cause lies outside the sample.
 
     Example:
         >>> is_final(Unscored(metric="demo", reason="timeout", detail="60 s", version="1"))

@@ -144,7 +144,7 @@ def open_results(source: str | os.PathLike[str]) -> Results:
 
 
 class FileResults(Results):
-    """The results of a file. The file stays open for nobody and must stay as it is.
+    """The results of a file. It is opened for each reading, and must not change.
 
     Raises:
         ResultsError: It is no such file, or was written by a newer version.
@@ -301,7 +301,7 @@ def _reading_file(path: Path) -> Generator[Query, None, None]:
         try:
             connection = _begun(f"{uri}?mode=ro")
         except sqlite3.OperationalError:
-            # Even a reader writes beside a file in WAL mode. In a folder that takes no writing nobody else does either.
+            # Even a reader writes beside a file in WAL mode. In a read-only folder no other process writes either.
             log = path.with_name(f"{path.name}-wal")
             if os.access(path.parent, os.W_OK) or not os.access(path, os.R_OK) or (log.exists() and log.stat().st_size):
                 raise

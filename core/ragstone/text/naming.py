@@ -1,4 +1,4 @@
-"""The name of a text's language, for a judge that is to write in it: told by script and common words."""
+"""The name of a text's language, by script and common words, for a judge that has to write in it."""
 # ruff: noqa: RUF001 - the words are in their own letters
 
 import re

@@ -246,8 +246,8 @@ def _next_ink(text: str, position: int) -> int:
 def language_of(text: str) -> str:
     """Return the language by whose rules `split_sentences` does best on a text of this one's script.
 
-    The script is the one that most words are written in. Languages of one script are not told apart: what is in Latin
-    or Cyrillic letters is split as English, in whatever language it is, so for such texts the language is better
+    The script is the one that most words are written in. Languages of one script are not distinguished: Latin and
+    Cyrillic letters are split as English, whatever the language, so for such texts the language is better
     named. Arabic has Persian's rules, as pysbd ends sentences at commas in Arabic.
 
     Returns:
