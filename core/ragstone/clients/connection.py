@@ -7,6 +7,7 @@ import sys
 import threading
 import weakref
 from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -37,6 +38,7 @@ class _OnLoop:
 
     client: "openai.AsyncOpenAI"
     slots: asyncio.Semaphore
+    closing: asyncio.Lock
     guard: AsyncGenerator[None, None]
 
 
@@ -59,6 +61,7 @@ class Connection:
         self._close: weakref.finalize[[], Any] | None = None
         # Not weak: what belongs to a loop refers to it, so that a weak key would never go away either.
         self._loops: dict[asyncio.AbstractEventLoop, _OnLoop] = {}
+        weakref.finalize(self, _dropped, self._loops).atexit = False
 
     def run(self, flow: "Flow[T]") -> T:
         """Run `flow`, blocking the calling thread."""
@@ -133,7 +136,8 @@ class Connection:
             for old in [old for old in self._loops if old.is_closed()]:
                 del self._loops[old]
             client = self._made(load_openai().AsyncOpenAI)
-            here = _OnLoop(client, asyncio.Semaphore(self._max_concurrency), _guard(client))
+            closing = asyncio.Lock()
+            here = _OnLoop(client, asyncio.Semaphore(self._max_concurrency), closing, _guard(client, closing))
             self._loops[loop] = here
         await here.guard.__anext__()
         return here
@@ -166,16 +170,42 @@ class Connection:
         return error
 
 
-async def _guard(client: "openai.AsyncOpenAI") -> AsyncGenerator[None, None]:
+async def _guard(client: "openai.AsyncOpenAI", closing: asyncio.Lock) -> AsyncGenerator[None, None]:
     """Close `client` when this generator is closed.
 
-    An event loop closes the generators that began on it: one that nobody holds any more, and all of them when it is
-    shut down in order, as by `asyncio.run`. Nothing else tells that a loop is about to end.
+    An event loop that is shut down in order, as by `asyncio.run`, closes the generators that began on it
+    while it still runs. Nothing else tells that a loop is about to end.
     """
     try:
         yield
     finally:
-        await client.close()
+        async with closing:
+            await client.close()
+
+
+def _dropped(loops: dict[asyncio.AbstractEventLoop, _OnLoop]) -> None:
+    """Have the connections closed, each on its loop, of a `Connection` that went away, perhaps in another thread."""
+    for loop, here in loops.items():
+        with suppress(RuntimeError):  # the loop is closed, and has closed them
+            loop.call_soon_threadsafe(_begin_to_close, loop, here)
+
+
+def _begin_to_close(loop: asyncio.AbstractEventLoop, here: _OnLoop) -> None:
+    _Closing(_close_here(here), loop=loop)
+
+
+class _Closing(asyncio.Task[None]):
+    """Is not stopped half-way, some steps before its end: a loop that ends cancels its tasks, and awaits them."""
+
+    def cancel(self, msg: object = None) -> bool:  # noqa: ARG002 - as its base class has it
+        return False
+
+
+async def _close_here(here: _OnLoop) -> None:
+    async with here.closing:  # the guard waits for it, if the loop was about to end before this began
+        await here.client.close()
+    with suppress(RuntimeError):  # the loop is closing it
+        await here.guard.aclose()
 
 
 def _advance(flow: "Flow[T]", answer: bytes | Exception | None) -> Call:
