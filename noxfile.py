@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import tempfile
 from collections import Counter
 from pathlib import Path
 
@@ -27,7 +28,7 @@ EXAMPLES = {  # each folder: its extra, and what else its scripts use
     "with_langchain": ("langchain", "langgraph"),
     "with_llama_index": ("llama-index",),
     "batch": ("openai",),
-    "distributed": ("dask",),
+    "distributed": ("dask", "ray[data]"),
     "live": ("langchain,llama-index", "starlette", "uvicorn"),
 }
 REPORT.unlink(missing_ok=True)
@@ -132,7 +133,7 @@ def examples(session: nox.Session, folder: str) -> None:
     session.install(f"{build_wheel(session)}[{extra}]", *others)
     for script in scripts(folder):
         if "__main__" in script.read_text(encoding="utf-8"):
-            session.run("python", str(script))
+            session.run("python", str(script), env={"RAY_TMPDIR": tempfile.gettempdir()})  # nox's path is too long
 
 
 @nox.session(tags=["full"], venv_backend="none")
