@@ -230,7 +230,7 @@ TURNS = {  # of one thread: the app, what it is asked, the samples; what comes b
 
 @pytest.mark.parametrize(("turns", "way"), sampled(TURNS, [invoke, WAYS[1], WAYS[3], ainvoke], 3), ids=named)
 def test_of_the_turns_of_a_thread_each_complete_one_is_a_sample_of_its_own(turns, way) -> None:
-    if way is ainvoke and sys.version_info < (3, 11):
+    if way in (WAYS[3], ainvoke) and sys.version_info < (3, 11):
         pytest.skip("LangGraph's interrupt() needs Python 3.11 in async code")
     make, inputs, expected = TURNS[turns]
     monitor, app = Noting(), make()
