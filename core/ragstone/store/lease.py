@@ -8,7 +8,6 @@ import sys
 import time
 import weakref
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 from ragstone.store.private_files import make_private_folder
@@ -83,8 +82,7 @@ class Lease:
         self._file = self._taken()
         self._renewed = -math.inf
         self._end = weakref.finalize(self, _end, self._file, folder / self.name, self.pid)
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=partial(_disown, weakref.ref(self)))
+        _LEASES.add(self)
 
     def renew(self) -> None:
         """Say that the process still works; often said is noted once a second."""
@@ -161,7 +159,13 @@ def _end(file: int, path: Path, pid: int) -> None:
             path.parent.rmdir()  # unless others work
 
 
-def _disown(reference: "weakref.ref[Lease]") -> None:
-    lease = reference()
-    if lease is not None:
+_LEASES: "weakref.WeakSet[Lease]" = weakref.WeakSet()
+
+
+def _disown_all() -> None:
+    for lease in list(_LEASES):
         lease.disown()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_disown_all)
