@@ -4,6 +4,7 @@ import asyncio
 import gc
 import json
 import math
+import os
 import sys
 import threading
 import types
@@ -13,6 +14,7 @@ import pytest
 
 from ragstone.judge import LLMRequest
 from ragstone.local import LocalLLM
+from ragstone.local.engine import Engine, cores
 
 REQUEST = LLMRequest(task="t", system="the system", user="the user", schema={"type": "object"})
 
@@ -158,6 +160,55 @@ def test_loaded_once_and_nobody_can_connect(fake):
     if sys.platform != "win32":
         assert address.endswith(".sock")
         assert not Path(address).parent.exists()
+
+
+COMPILED = """
+import os
+POLICY = os.environ.get("OMP_WAIT_POLICY")
+class CommonParams:
+    def __init__(self):
+        self.model, self.cpuparams, self.cpuparams_batch = Server(), Server(), Server()
+class Server:
+    def __init__(self, *params): pass
+"""
+
+
+@pytest.mark.parametrize(("given", "seen"), [(None, "passive"), ("active", "active")])
+def test_threads_sleep_while_they_wait_and_the_environment_stays(monkeypatch, tmp_path, given, seen):
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    if given:
+        monkeypatch.setenv("OMP_WAIT_POLICY", given)
+    for name in ("xllamacpp.py", "some-model.gguf"):
+        (tmp_path / name).write_text(COMPILED, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)  # so that it is as before afterwards
+    del sys.modules["xllamacpp"]
+    with LocalLLM(tmp_path / "some-model.gguf") as llm:
+        llm.load()
+    assert seen == sys.modules["xllamacpp"].POLICY
+    assert os.environ.get("OMP_WAIT_POLICY") == given
+
+
+@pytest.mark.parametrize(("usable", "threads"), [(1, 1), (2, 2), (64, 2)])
+def test_two_threads_where_there_are_two_cores(fake, monkeypatch, usable, threads):
+    monkeypatch.setattr("ragstone.local.llm.cores", lambda: usable)
+    llm, llama = fake([])
+    llm.load()
+    assert llama.params[0].cpuparams.n_threads == threads
+
+
+def test_cores_are_those_of_this_process():
+    assert 1 <= cores() <= (os.cpu_count() or 1)
+
+
+def test_tokens_that_were_read(tmp_path, monkeypatch):
+    usage = {"prompt_tokens": 79, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 72}}
+    llama = FakeLlama(lambda body: [*text("{}"), {"choices": [], "usage": usage}])
+    monkeypatch.setitem(sys.modules, "xllamacpp", llama)
+    (tmp_path / "some-model.gguf").write_bytes(b"GGUF")
+    engine = Engine(tmp_path / "some-model.gguf", threads=1, context_tokens=2048)
+    reply = engine.chat("s", "u", "", {}, lambda: False)
+    assert (reply.input_tokens, reply.read_tokens, reply.output_tokens) == (79, 7, 1)
 
 
 def test_what_is_missing_or_wrong_is_said(fake, monkeypatch, tmp_path):

@@ -18,6 +18,7 @@ from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
+from types import ModuleType
 from typing import Any, TypeVar
 
 from ragstone.local.files import load_extra
@@ -26,6 +27,7 @@ T = TypeVar("T")
 _Item = tuple["Future[Any]", Callable[[], Any]]
 
 _LONGEST_SOCKET_PATH = 100  # bytes; the systems' limits are 104 to 108
+_WAIT_POLICY = "OMP_WAIT_POLICY"
 _BATCH_TOKENS = 256  # a stopped call ends after this many prompt tokens; larger batches are no faster on CPUs
 _QUIET = -1
 
@@ -38,10 +40,14 @@ _MARK = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the model wrote, with the candidates for its first token (empty unless asked for)."""
+    """What the model wrote, with the candidates for its first token (empty unless asked for).
+
+    `read_tokens` are those of `input_tokens` that were not kept from the prompt before.
+    """
 
     text: str
     input_tokens: int
+    read_tokens: int
     output_tokens: int
     candidates: tuple[tuple[str, float], ...]
 
@@ -114,8 +120,22 @@ def _plain(text: str) -> str:
     return _MARK.sub(lambda mark: mark.group() + " ", text.encode("utf-8", "replace").decode("utf-8"))
 
 
+def _xllamacpp() -> ModuleType:
+    """Import xllamacpp. While its threads wait for one another they sleep, which leaves the cores to the app.
+
+    libgomp reads the policy when it is loaded, so the environment is as before afterwards.
+    """
+    with_policy = _WAIT_POLICY in os.environ
+    os.environ.setdefault(_WAIT_POLICY, "passive")
+    try:
+        return load_extra("xllamacpp")
+    finally:
+        if not with_policy:
+            os.environ.pop(_WAIT_POLICY, None)
+
+
 def _start(path: Path, threads: int, context_tokens: int) -> Any:  # noqa: ANN401 - the package has no types
-    xllamacpp = load_extra("xllamacpp")
+    xllamacpp = _xllamacpp()
     params = xllamacpp.CommonParams()
     params.model.path = str(path)
     params.n_ctx = context_tokens
@@ -143,7 +163,7 @@ def _start(path: Path, threads: int, context_tokens: int) -> Any:  # noqa: ANN40
 def _reply(chunks: list[dict[str, Any]]) -> Reply:
     text: list[str] = []
     candidates: tuple[tuple[str, float], ...] = ()
-    usage: dict[str, int] = {}
+    usage: dict[str, Any] = {}
     for chunk in chunks:
         if "error" in chunk:
             raise _error(chunk["error"])
@@ -153,7 +173,9 @@ def _reply(chunks: list[dict[str, Any]]) -> Reply:
             if choice.get("logprobs") and not candidates:
                 first: list[dict[str, Any]] = choice["logprobs"]["content"][0]["top_logprobs"]
                 candidates = tuple((option["token"], math.exp(option["logprob"])) for option in first)
-    return Reply("".join(text), usage.get("prompt_tokens", 0), usage.get("completion_tokens", 0), candidates)
+    prompt = usage.get("prompt_tokens", 0)
+    kept = usage.get("prompt_tokens_details", {}).get("cached_tokens", 0)
+    return Reply("".join(text), prompt, prompt - kept, usage.get("completion_tokens", 0), candidates)
 
 
 def _error(error: dict[str, Any]) -> Exception:
@@ -163,6 +185,11 @@ def _error(error: dict[str, Any]) -> Exception:
             "score fewer or shorter texts, or raise LocalLLM(context_tokens=...)"
         )
     return RuntimeError(f"llama.cpp: {error.get('message') or json.dumps(error)}")
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Worker:

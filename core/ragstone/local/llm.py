@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ragstone.judge import Asking, BaseLLM, LLMReply, LLMRequest
-from ragstone.local.engine import Engine, Worker
+from ragstone.local.engine import Engine, Worker, cores
 from ragstone.local.files import LLM_FILE, content_of, installed
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class LocalLLM(BaseLLM):
 
     Args:
         path: A GGUF file; by default the one that `ragstone pull` fetched.
-        threads: Threads that compute. More than one is faster only where the cores are idle.
+        threads: Threads that compute. None: two where there are two cores or more for this process, else one.
         context_tokens: Longest prompt and reply together, in tokens; memory grows with it.
         cache_prompt: Whether to reuse the beginning of the last prompt, which may move a close decision.
 
@@ -59,11 +59,13 @@ class LocalLLM(BaseLLM):
     def __init__(
         self,
         path: str | Path | None = None,
-        threads: int = 1,
+        threads: int | None = None,
         context_tokens: int = 8192,
         *,
         cache_prompt: bool = True,
     ) -> None:
+        if threads is None:
+            threads = min(2, cores())
         if threads < 1:
             raise ValueError(f"threads must be 1 or more, not {threads}")
         if context_tokens < 2 * _REPLY_TOKENS:
