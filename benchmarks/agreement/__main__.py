@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from ragstone import LLM
+from ragstone import LLM, Embedder
 from ragstone.cli.options import EMBEDDER_HELP, JUDGE_HELP, NotThere, make_embedder, make_llm, parse_settings
 from ragstone.labels import Calibration
 from ragstone.registry import is_local, metric_names
@@ -21,7 +21,7 @@ if not __package__:  # run as a folder: its modules are a package all the same, 
 
 from .files import OURS
 from .rows import DataError, read_folder
-from .scoring import JudgeError, Settings, needs_embedder, score_folder
+from .scoring import JudgeError, Settings, embeds, score_folder
 from .table import write_table
 
 _LOCAL_CONTEXT = 16_384  # tokens: a story of 6,000 words, which LocalLLM's default would not hold
@@ -42,6 +42,8 @@ _AHEAD = 4  # rows for each call in flight, so that few slots are idle while a p
 @click.option("--calibration", "calibrations", multiple=True, type=click.Path(exists=True, dir_okay=False),
               help="A file of `ragstone calibrate`; it names its metric.")  # fmt: skip
 @click.option("--name", default=OURS, show_default=True, help="Of the scores: two names make two columns.")
+@click.option("--row-timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
+              help="For a row and metric; what takes longer has no score. Peers have the same.")  # fmt: skip
 @click.option("--threads", type=click.IntRange(1), default=1, show_default=True, help="Of the embedded judge.")
 @click.option("--max-concurrency", "calls", type=click.IntRange(1), default=8, show_default=True,
               help="Calls in flight to a judge that is not in this process.")  # fmt: skip
@@ -56,6 +58,7 @@ def _score(
     settings_of: Sequence[str],
     calibrations: Sequence[str],
     name: str,
+    row_timeout: float | None,
     threads: int,
     calls: int,
 ) -> None:
@@ -72,15 +75,17 @@ def _score(
         name=_file_name(name),
         metrics=metrics,
         repeat=repeat,
+        row_timeout=row_timeout,
         calls=1 if local else calls,
         at_once=1 if local else _AHEAD * calls,
         options={metric: each for metric, each in options.items() if each},
     )
     data, scored = read_folder(folder), read_folder(folder, limit)
     llm = _embedded(judge, threads) if local else _elsewhere(judge, calls)
-    vectors = make_embedder(embedder, judge, llm, max_concurrency=calls) if needs_embedder(scored, settings) else None
+    wanted = local or embedder is not None or embeds(scored, settings)
+    vectors = make_embedder(embedder, judge, llm, max_concurrency=calls) if wanted else None
     try:
-        score_folder(data, scored, out, settings, llm, vectors)
+        score_folder(data, scored, out, settings, llm, vectors, _of_floors())
     except (JudgeError, KeyboardInterrupt):
         _write(out)
         raise
@@ -116,6 +121,19 @@ def _embedded(judge: str, threads: int) -> LLM:
     except (ImportError, OSError, RuntimeError) as error:
         raise NotThere(f"--judge {judge}: {error}") from error
     return llm
+
+
+def _of_floors() -> Embedder | None:
+    """Return the embedded embedder, which is the same for whatever judge; None, and a word of it, where it is not."""
+    from ragstone.local import LocalEmbedder
+
+    embedder = LocalEmbedder()
+    try:
+        embedder.embed(["Is it there?"])
+    except (ImportError, FileNotFoundError) as error:
+        click.echo(f"Floors by cosine are left out: {error}", err=True)
+        return None
+    return embedder
 
 
 def _file_name(name: str) -> str:

@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, field_validator, model_validator
 
+from ragstone import Embedder
+
 from .floors import Signals, signals
 from .rows import METRICS, DataError, Place, Row, Task
 
@@ -41,10 +43,10 @@ class Label(_Record):
     signals: Signals
 
     @classmethod
-    def of(cls, row: Row) -> "Label":
-        """Return the label of a row."""
+    def of(cls, row: Row, embedder: Embedder | None = None) -> "Label":
+        """Return the label of a row; the embedder is the floors'."""
         shared = {name: getattr(row, name) for name in cls.model_fields if name != "signals"}
-        return cls(**shared, signals=signals(row))
+        return cls(**shared, signals=signals(row, embedder))
 
     def places(self) -> list[Place]:
         """Return the places of all sentences."""
@@ -53,6 +55,11 @@ class Label(_Record):
             for passage, sentences in enumerate(self.signals.overlaps)
             for number in range(len(sentences))
         ]
+
+    def cosines(self) -> dict[Place, float] | None:
+        """Return the cosine of question and sentence by its place; None without an embedder."""
+        found = self.signals.cosines
+        return None if found is None else {(p, s): found[p][s][0] for p, s in self.places()}
 
 
 class Line(_Record):
@@ -72,6 +79,7 @@ class Line(_Record):
         seconds: Wall time.
         draw: Which of several scorings it is.
         version: The metric's version.
+        row_timeout: Seconds that the row might take; None: any.
     """
 
     file: str
@@ -87,6 +95,7 @@ class Line(_Record):
     seconds: float | None = None
     draw: int = 0
     version: str = ""
+    row_timeout: float | None = None
 
     @field_validator("file")
     @classmethod
@@ -125,6 +134,7 @@ class RunInfo(_Record):
         embedder: The embedder's; None where none was needed so far.
         options: The metrics' options that are not the default.
         repeat: Draws of each row.
+        row_timeout: Seconds for a row and metric; what takes longer has no score. None: any.
         ragstone: Version of ragstone.
         python: Version of Python, and the machine.
         date: Of the last run, as year-month-day.
@@ -134,6 +144,7 @@ class RunInfo(_Record):
     embedder: str | None
     options: Mapping[str, Mapping[str, Any]]
     repeat: int
+    row_timeout: float | None = None
     ragstone: str
     python: str
     date: str
@@ -167,8 +178,8 @@ def read_records(path: Path, kind: type[RecordT]) -> list[RecordT]:
 
 
 def write_records(path: Path, records: Iterable[Label] | Iterable[Line]) -> None:
-    """Write labels or lines in place of a file's."""
-    replace_file(path, (record.model_dump_json() for record in records))
+    """Write labels or lines in place of a file's, without what is as always."""
+    replace_file(path, (record.model_dump_json(exclude_defaults=True) for record in records))
 
 
 def read_runs(path: Path) -> dict[str, RunInfo]:
@@ -196,7 +207,7 @@ def keep_run(path: Path, system: str, info: RunInfo) -> None:
         old, new = runs[system].model_dump(mode="json"), info.model_dump(mode="json")
         if old["embedder"] is None or new["embedder"] is None:
             old["embedder"] = new["embedder"] = old["embedder"] or new["embedder"]
-        for name in ("judge", "embedder", "options", "repeat"):
+        for name in ("judge", "embedder", "options", "repeat", "row_timeout"):
             if old[name] != new[name]:
                 raise DataError(
                     f"{path}: the scores of {system!r} were made with {name} {old[name]!r}, not {new[name]!r}; "

@@ -7,10 +7,15 @@ without the texts.
 import math
 import re
 from collections import Counter
-from itertools import pairwise
+from collections.abc import Iterable, Sequence
+from itertools import islice, pairwise
 from typing import NamedTuple
 
+from ragstone import Embedder
+
 from .rows import Row
+
+_DIGITS = 4
 
 _WORD = re.compile(r"[^\W_]+")
 _CONTENT_LETTERS = 4  # shorter words are mostly those that every sentence has
@@ -28,28 +33,52 @@ class Signals(NamedTuple):
         words: Length in words of the response; of the contexts where there is none.
         cosine: Between the counts of words of the question and of the response (or contexts), within [0, 1].
         refusal: Whether a phrase of refusal stands in the response.
-        bigrams: Share of the response's word pairs that the contexts have, within [0, 1].
+        unigrams: Share of the response's words that the contexts have, within [0, 1].
+        bigrams: The same of its word pairs.
         overlaps: Of each sentence, share of the question's words of four letters or more that it has.
+        near: Cosine of the embedder's vectors of the question and the response (or the mean over contexts); None
+            without an embedder or a question.
+        cosines: Of each sentence, cosine with the question of it, and of it behind the one before; likewise.
     """
 
     words: int
     cosine: float
     refusal: bool
+    unigrams: float
     bigrams: float
     overlaps: tuple[tuple[float, ...], ...]
+    near: float | None = None
+    cosines: tuple[tuple[tuple[float, float], ...], ...] | None = None
 
 
-def signals(row: Row) -> Signals:
+def signals(row: Row, embedder: Embedder | None = None) -> Signals:
     """Return the numbers of a row."""
     question, contexts = row.sample.user_input or "", "\n".join(row.sample.retrieved_contexts)
     about_contexts = row.metrics == ("context_relevancy",)
     judged = contexts if about_contexts else row.sample.response or ""
+    near: float | None = None
+    cosines: tuple[tuple[tuple[float, float], ...], ...] | None = None
+    if embedder is not None and question:
+        texts = list(row.sample.retrieved_contexts) if about_contexts else [judged]
+        for each in row.sentences:
+            texts += [*each, *(" ".join(two).strip() for two in pairwise(("", *each)))]
+        vectors = embedder.embed([question, *texts])
+        found = iter((vectors[1:] @ vectors[0]).astype(float).round(_DIGITS).tolist())
+        firsts = list(islice(found, len(texts) - 2 * sum(map(len, row.sentences))))
+        near = round(sum(firsts) / len(firsts), _DIGITS)
+        cosines = tuple(
+            tuple(zip(list(islice(found, len(each))), list(islice(found, len(each))), strict=True))
+            for each in row.sentences
+        )
     return Signals(
         words=len(words(judged)),
-        cosine=round(cosine(question, judged), 6),
+        cosine=round(cosine(question, judged), _DIGITS),
         refusal=refuses(judged),
-        bigrams=round(bigram_precision(judged, contexts), 6),
-        overlaps=tuple(tuple(round(overlap(question, s), 6) for s in each) for each in row.sentences),
+        unigrams=round(precision(words(judged), words(contexts)), _DIGITS),
+        bigrams=round(precision(list(pairwise(words(judged))), list(pairwise(words(contexts)))), _DIGITS),
+        overlaps=tuple(tuple(round(overlap(question, s), _DIGITS) for s in each) for each in row.sentences),
+        near=near,
+        cosines=cosines,
     )
 
 
@@ -86,15 +115,15 @@ def cosine(one: str, other: str) -> float:
     return sum(n * b[word] for word, n in a.items()) / size if size else 0.0
 
 
-def bigram_precision(summary: str, source: str) -> float:
-    """Return the share of the summary's pairs of neighbouring words that the source has too; 0 where it has none.
+def precision(summary: Sequence[object], source: Iterable[object]) -> float:
+    """Return the share of the summary's words, or pairs of words, that the source has too; 0 where it has none.
 
     Example:
-        >>> bigram_precision("the old town", "The old mill")
-        0.5
+        >>> precision(["the", "old", "old", "town"], ["the", "old", "mill"])
+        0.75
     """
-    pairs, of_source = list(pairwise(words(summary))), set(pairwise(words(source)))
-    return sum(pair in of_source for pair in pairs) / len(pairs) if pairs else 0.0
+    known = set(source)
+    return sum(each in known for each in summary) / len(summary) if summary else 0.0
 
 
 def refuses(response: str) -> bool:

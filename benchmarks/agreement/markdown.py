@@ -10,12 +10,15 @@ if TYPE_CHECKING:
     from .table import Cost, Entry, SystemFigure
 
 NOTES = """\
-- In brackets: 95 % bootstrap intervals, over pairs, rows or documents; n: those units, of the rows that have a score;
-  beside a figure where it has more or fewer of them.
+- In brackets: 95 % intervals, of shares by Wilson, else by bootstrap over pairs, rows or documents; n: those units, of
+  the rows that have a score; beside a figure where it has more or fewer of them.
 - "ours" is ragstone's figure minus that system's, on the rows that both scored, with the interval of the difference.
-- Floors are trivial scorers on the same rows. For an error, lower is better; for all else, higher.
-- "Seconds" are the rows' wall time, added up. A dash: undefined, or not counted."""
-COSTS = ["file", "metric", "system", "version", "scored", "unscored", "calls", "tokens in", "tokens out", "seconds"]
+- Floors are trivial scorers on the same rows, the best first. It was chosen once, on all of the rows, which favours it;
+  "minus the best floor" is ragstone's figure minus its, drawn together. "cosines, by X" is a map from cosines alone,
+  without a judge, fitted on the rows of X. For an error, lower is better; for all else, higher.
+- "Limit" is the seconds that a row might take, "in" and "out" are tokens, "seconds" the rows' wall time,
+  added up. A dash: undefined, or not counted."""
+COSTS = ["file", "metric", "system", "version", "limit", "scored", "unscored", "calls", "in", "out", "seconds"]
 
 
 def document(runs: Mapping[str, RunInfo], entries: "Sequence[Entry]", costs: "Sequence[Cost]") -> str:
@@ -23,7 +26,7 @@ def document(runs: Mapping[str, RunInfo], entries: "Sequence[Entry]", costs: "Se
     systems = sorted(
         {each.system for entry in entries for each in entry.systems}, key=lambda name: (name != OURS, name)
     )
-    figures = ["file", "metric", "reading", "against", "statistic", "n", *systems, "floors"]
+    figures = ["file", "metric", "reading", "against", "statistic", "n", *systems, "minus the best floor", "floors"]
     return "\n".join(
         [
             "# Agreement with people",
@@ -48,6 +51,7 @@ def _heading(name: str, info: RunInfo) -> str:
         *([f"embedder {info.embedder}"] if info.embedder else []),
         info.python,
         *([f"{info.repeat} draws of each row"] if info.repeat > 1 else []),
+        *([f"{info.row_timeout:g} s for a row at most"] if info.row_timeout else []),
         *(
             f"{metric}: {', '.join(f'{option}={value}' for option, value in options.items())}"
             for metric, options in info.options.items()
@@ -74,7 +78,11 @@ def _entry(entry: "Entry", systems: Sequence[str]) -> list[str]:
         entry.statistic,
         rows if _units(first) == first.rows else f"{_units(first)} ({rows} rows)",
         *(_figure(figures.get(name), _units(first)) for name in systems),
-        ", ".join(f"{name} {_number(value)}" for name, value in entry.floors.items()),
+        "" if first.minus_floor is None else _estimate(first.minus_floor, "+"),
+        ", ".join(
+            f"{name} {_estimate(entry.floors[name])}"
+            for name in sorted(entry.floors, key=lambda name: name != entry.best)
+        ),
     ]
 
 
@@ -88,7 +96,10 @@ def _figure(figure: "SystemFigure | None", units_of_first: int) -> str:
     own = _estimate(figure.estimate)
     if _units(figure) != units_of_first:
         own += f" (n {_units(figure)})"
-    return own if figure.ours_minus is None else f"{own}; ours {_estimate(figure.ours_minus, '+')}"
+    if figure.ours_minus is None:
+        return own
+    beside = "" if figure.minus_floor is None else f"; minus the best floor {_estimate(figure.minus_floor, '+')}"
+    return f"{own}; ours {_estimate(figure.ours_minus, '+')}{beside}"
 
 
 def _estimate(estimate: Estimate | None, sign: str = "") -> str:
@@ -111,6 +122,7 @@ def _cost(cost: "Cost") -> list[str]:
         cost.metric,
         cost.system,
         cost.version,
+        "" if cost.row_timeout is None else f"{cost.row_timeout:g}",
         f"{cost.scored}/{cost.rows}",
         ", ".join(f"{reason} {count}" for reason, count in sorted(cost.unscored.items())),
         *("-" if number is None else f"{number:,.0f}" for number in spent),

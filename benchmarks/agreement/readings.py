@@ -1,32 +1,41 @@
 """What is held against which label: the readings of a metric's outcome, the statistics, the floors."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from . import statistics as st
 from .files import Label, Line
+from .floors import Signals
+from .judge_free import CosineMap
 from .rows import Place, Task
 
 Labels = Sequence[Label]
 Floors = Mapping[str, Callable[[Labels], Sequence[Any]]]
 Statistic = Callable[[Sequence[Any], Labels], st.Measure]
 
-# The parts of a breakdown that are a score in their own right, by metric, and the label each is held against.
-# "value" is the score; a part that no line has makes no row of the table.
-_PARTS: Mapping[str, Mapping[str, Sequence[str]]] = {
-    "context_relevancy": {"human": ("value", "sentence_expected", "uncalibrated", "chunk")},
-    "response_relevancy": {"human": ("value", "uncalibrated", "expected", "parts", "parts_expected")},
+# By metric and label: what of an outcome is held against it. "value" is the score, "count" what it is by hard verdicts,
+# "expected" what it is by the judge's probabilities, whichever of the two the score is; the rest are parts of the
+# breakdown. What no line has makes no row of the table.
+_SCORE = ("value", "count", "expected")
+_READINGS: Mapping[str, Mapping[str, Sequence[str]]] = {
+    "context_relevancy": {"human": (*_SCORE, "uncalibrated", "chunk")},
+    "response_relevancy": {"human": (*_SCORE, "uncalibrated")},
+    "faithfulness": {"human": (*_SCORE, "least")},
     "summarization_score": {
         "coverage": ("qa", "qa_expected", "value"),
         "overall": ("qa", "qa_expected", "value"),
     },
     "alignment_coverage": {
+        "human": ("alignment", "alignment_expected", "alignment_least", "value"),
         "coverage": ("coverage", "coverage_expected", "value"),
-        "alignment": ("alignment", "alignment_expected", "value"),
-        "overall": ("value",),
+        "alignment": ("alignment", "alignment_expected", "alignment_least", "value"),
+        "overall": ("value", "count", "expected"),
     },
 }
+_PARTS = {("context_relevancy", "count"): "sentence", ("context_relevancy", "expected"): "sentence_expected"}
 _LEXICAL = (0.2, 0.3)  # shares of the question's words that make a sentence relevant to the lexical floor
 
 
@@ -40,7 +49,8 @@ class Comparison:
         name: The statistic's name.
         take: Takes the reading from a line that was scored; None where it has none.
         statistic: Of the readings of rows with their labels.
-        floors: By name, what a trivial scorer says in place of the reading.
+        floors: By name, what a trivial scorer says in place of the reading; None where it knows nothing of a row.
+        answerable: Whether only rows count of which people chose a sentence.
     """
 
     reading: str
@@ -49,133 +59,102 @@ class Comparison:
     take: Callable[[Line], Any]
     statistic: Statistic
     floors: Floors
+    answerable: bool = False
 
 
-def comparisons(task: Task, metric: str, labels: Iterable[str]) -> Iterator[Comparison]:
+def comparisons(
+    task: Task, metric: str, labels: Iterable[str], maps: Mapping[str, CosineMap] = MappingProxyType({})
+) -> Iterator[Comparison]:
     """Yield what there is to compare for rows of a task that a metric scored.
 
     Args:
         task: The rows' task.
         metric: The metric.
         labels: The names of the rows' targets.
+        maps: Judge-free scorers of sentences, fitted on other rows, by name.
     """
     if task == "sentences":
-        yield from _of_sentences()
+        for each in _of_sentences(maps):
+            yield from (each, replace(each, name=f"{each.name}, answerable rows", answerable=True))
     elif task == "noncommittal":
-        yield from _of_noncommittal()
+        yield _of_numbers("accuracy", "noncommittal", "human", _flagged, st.accuracy, _KEYWORDS | _COMMONER)
+        yield _of_numbers("AUROC", "noncommittal", "human", _graded, st.auroc, _SIMPLE | _KEYWORDS)
     else:
         for label in labels:
-            others = () if label in ("coverage", "alignment", "overall") else ("value",)
-            for reading in _PARTS.get(metric, {}).get(label, others):
-                yield from _of_numbers(task, metric, label, reading)
+            readings = _READINGS.get(metric, {}).get(label, () if label in _OF_SUMMARIES else _SCORE)
+            for reading in readings:
+                for name, statistic in _STATISTICS[task].items():
+                    floors = _SIMPLE if metric in _OF_QUESTIONS else _OF_SOURCE
+                    floors = _COMMONER if statistic is st.accuracy else floors
+                    yield _of_numbers(name, reading, label, taken(metric, reading), statistic, floors)
 
 
-def taken(reading: str) -> Callable[[Line], float | None]:
-    """Return what takes the score ("value") or a part of the breakdown from a line that was scored."""
-    return lambda line: line.value if reading == "value" else line.parts.get(reading)
-
-
-_LENGTH = {"length": lambda labels: [each.signals.words for each in labels]}
-_COSINE = {"cosine": lambda labels: [each.signals.cosine for each in labels]}
-_BIGRAMS = {"bigrams": lambda labels: [each.signals.bigrams for each in labels]}
-_LONGER_OR_SHORTER = {"longer": _LENGTH["length"], "shorter": lambda labels: [-each.signals.words for each in labels]}
-
-
-def _of_numbers(task: Task, metric: str, label: str, reading: str) -> Iterator[Comparison]:
-    def targets(labels: Labels) -> list[float]:
-        return [each.target[label] for each in labels]
-
-    def grouped(statistic: Callable[..., st.Measure]) -> Statistic:
-        return lambda values, labels: statistic(values, targets(labels), [each.group for each in labels])
-
-    def row(name: str, statistic: Statistic, floors: Floors) -> Comparison:
-        return Comparison(
-            reading=reading, label=label, name=name, take=taken(reading), statistic=statistic, floors=floors
-        )
-
-    if task == "pairwise":
-        yield row("pairwise accuracy", grouped(st.pairwise), _LONGER_OR_SHORTER | _COSINE)
-    elif task == "binary":
-        yield row("AUROC", lambda values, labels: st.auroc(values, targets(labels)), _LENGTH | _COSINE)
-        commoner = {"the commoner label": lambda labels: _commoner(targets(labels))}
-        yield row("accuracy at .5", lambda values, labels: st.accuracy(values, targets(labels)), commoner)
-    else:
-        floors = _LENGTH | (_COSINE if metric == "response_relevancy" else _BIGRAMS)
-        yield row("rho within documents", grouped(st.within), floors)
-        yield row("rho pooled", grouped(st.pooled), floors)
-
-
-def _commoner(targets: Sequence[float]) -> list[float]:
-    return [float(2 * sum(targets) >= len(targets))] * len(targets)
-
-
-def _of_noncommittal() -> Iterator[Comparison]:
-    def flagged(line: Line) -> float:
-        """1 where the task's own reading says so: the score is 0, or the breakdown says noncommittal."""
-        return float(line.value == 0.0 or line.parts.get("noncommittal", 0.0) >= 0.5)
-
-    def graded(line: Line) -> float:
-        return line.parts.get("noncommittal_probability", line.parts.get("noncommittal", -(line.value or 0.0)))
-
-    def targets(labels: Labels) -> list[float]:
-        return [each.target["human"] for each in labels]
-
-    yield Comparison(
-        reading="noncommittal",
-        label="human",
-        name="accuracy",
-        take=flagged,
-        statistic=lambda values, labels: st.accuracy(values, targets(labels)),
-        floors={
-            "keywords": lambda labels: [each.signals.refusal for each in labels],
-            "the commoner label": lambda labels: _commoner(targets(labels)),
-        },
-    )
-    yield Comparison(
-        reading="noncommittal",
-        label="human",
-        name="AUROC",
-        take=graded,
-        statistic=lambda values, labels: st.auroc(values, targets(labels)),
-        floors=_LENGTH | _COSINE,
-    )
-
-
-def sentence_f1(chosen: frozenset[Place], relevant: frozenset[Place]) -> float:
-    """Return F1 of a row's chosen sentences; where none is relevant, 1 if none is chosen, else 0.
-
-    Example:
-        >>> sentence_f1(frozenset({(0, 0), (0, 1)}), frozenset({(0, 1)}))
-        0.6666666666666666
-        >>> sentence_f1(frozenset(), frozenset()), sentence_f1(frozenset({(0, 0)}), frozenset())
-        (1.0, 0.0)
-    """
-    if not relevant:
-        return float(not chosen)
-    return 2 * len(chosen & relevant) / (len(chosen) + len(relevant))
-
-
-def sentence_precision(chosen: frozenset[Place], relevant: frozenset[Place]) -> float:
-    """Return the share of the chosen sentences that are relevant; NaN where none is chosen."""
-    return len(chosen & relevant) / len(chosen) if chosen else float("nan")
-
-
-def sentence_recall(chosen: frozenset[Place], relevant: frozenset[Place]) -> float:
-    """Return the share of the relevant sentences that are chosen; NaN where none is relevant."""
-    return len(chosen & relevant) / len(relevant) if relevant else float("nan")
-
-
-_OF_ROWS: Mapping[str, Callable[[frozenset[Place], frozenset[Place]], float]] = {
-    "sentence F1": sentence_f1,
-    "sentence F1, answerable rows": lambda chosen, relevant: (
-        sentence_f1(chosen, relevant) if relevant else float("nan")
-    ),
-    "sentence precision": sentence_precision,
-    "sentence recall": sentence_recall,
+_OF_SUMMARIES = ("coverage", "alignment", "overall")
+_OF_QUESTIONS = ("context_relevancy", "response_relevancy", "response_completeness")
+_STATISTICS: Mapping[str, Mapping[str, Callable[..., st.Measure]]] = {
+    "pairwise": {"pairwise accuracy": st.pairwise},
+    "binary": {"AUROC": st.auroc, "accuracy at .5": st.accuracy},
+    "correlation": {"rho within documents": st.within, "rho pooled": st.pooled},
 }
 
 
-def _of_sentences() -> Iterator[Comparison]:
+def taken(metric: str, reading: str) -> Callable[[Line], float | None]:
+    """Return what takes the score ("value") or a part of the breakdown from a line that was scored."""
+
+    def take(line: Line) -> float | None:
+        if reading == "value":
+            return line.value
+        found = line.parts.get(reading, line.parts.get(_PARTS.get((metric, reading), "")))
+        if found is None and reading == "count" and line.parts.get("claims"):
+            return line.parts["supported"] / line.parts["claims"]
+        return found
+
+    return take
+
+
+def _signal(take: Callable[[Signals], float | None]) -> Callable[[Labels], Sequence[Any]]:
+    return lambda labels: [take(each.signals) for each in labels]
+
+
+def _human(labels: Labels) -> list[float]:
+    return [each.target["human"] for each in labels]
+
+
+_LENGTH: Floors = {"longer": _signal(lambda each: each.words), "shorter": _signal(lambda each: -each.words)}
+_SIMPLE: Floors = {**_LENGTH, "words": _signal(lambda each: each.cosine), "cosine": _signal(lambda each: each.near)}
+_OF_SOURCE: Floors = {
+    **_LENGTH,
+    "words": _signal(lambda each: each.unigrams),
+    "bigrams": _signal(lambda each: each.bigrams),
+}
+_KEYWORDS: Floors = {"keywords": _signal(lambda each: each.refusal)}
+_COMMONER: Floors = {"the commoner label": lambda labels: [float(2 * sum(_human(labels)) >= len(labels))] * len(labels)}
+
+
+def _of_numbers(
+    name: str,
+    reading: str,
+    label: str,
+    take: Callable[[Line], float | None],
+    statistic: Callable[..., st.Measure],
+    floors: Floors,
+) -> Comparison:
+    def measure(values: Sequence[float], labels: Labels) -> st.Measure:
+        return statistic(values, [each.target[label] for each in labels], [each.group for each in labels])
+
+    return Comparison(reading=reading, label=label, name=name, take=take, statistic=measure, floors=floors)
+
+
+def _flagged(line: Line) -> float:
+    """1 where the task's own reading says so: the score is 0, or the breakdown says noncommittal."""
+    return float(line.value == 0.0 or line.parts.get("noncommittal", 0.0) >= 0.5)
+
+
+def _graded(line: Line) -> float:
+    return line.parts.get("noncommittal_probability", line.parts.get("noncommittal", -(line.value or 0.0)))
+
+
+def _of_sentences(maps: Mapping[str, CosineMap]) -> Iterator[Comparison]:
     """Yield what there is to compare: decisions, probabilities, and the share of relevant sentences."""
 
     def probabilities(line: Line) -> dict[Place, float] | None:
@@ -188,6 +167,19 @@ def _of_sentences() -> Iterator[Comparison]:
         relevant = [[place in label.relevant for place in each] for each, label in zip(values, labels, strict=True)]
         return st.sentence_auroc([list(each.values()) for each in values], relevant)
 
+    def of_each(of: Callable[[Label], object]) -> Callable[[Labels], Sequence[Any]]:
+        return lambda labels: [of(label) for label in labels]
+
+    choosers: dict[str, Callable[[Label], frozenset[Place] | None]] = {
+        "take all": lambda label: frozenset(label.places()),
+        **{f"lexical {share}".replace("0.", "."): partial(_lexical, share=share) for share in _LEXICAL},
+        **{name: partial(_mapped, each.chosen) for name, each in maps.items()},
+    }
+    graders: dict[str, Callable[[Label], dict[Place, float] | None]] = {
+        "lexical": lambda label: {(p, s): label.signals.overlaps[p][s] for p, s in label.places()},
+        "cosine": lambda label: label.cosines(),
+        **{name: partial(_mapped, each.graded) for name, each in maps.items()},
+    }
     for name, of_row in _OF_ROWS.items():
         yield Comparison(
             reading="sentences",
@@ -197,11 +189,7 @@ def _of_sentences() -> Iterator[Comparison]:
             statistic=lambda chosen, labels, of_row=of_row: st.mean(
                 [of_row(each, label.relevant) for each, label in zip(chosen, labels, strict=True)]
             ),
-            floors={
-                "take all": lambda labels: [frozenset(label.places()) for label in labels],
-                "lexical .2": lambda labels: [_lexical(label, _LEXICAL[0]) for label in labels],
-                "lexical .3": lambda labels: [_lexical(label, _LEXICAL[1]) for label in labels],
-            },
+            floors={floor: of_each(of) for floor, of in choosers.items()},
         )
     yield Comparison(
         reading="probabilities",
@@ -209,38 +197,49 @@ def _of_sentences() -> Iterator[Comparison]:
         name="AUROC of sentences",
         take=probabilities,
         statistic=auroc,
-        floors={
-            "lexical": lambda labels: [
-                {(p, s): label.signals.overlaps[p][s] for p, s in label.places()} for label in labels
-            ]
-        },
+        floors={floor: of_each(of) for floor, of in graders.items()},
     )
-    for reading in ("value", "sentence_expected"):
+    shares = {floor: of_each(partial(_share, of)) for floor, of in choosers.items() if floor != "take all"}
+    median: Floors = {"the median label": lambda labels: [sorted(_shares(labels))[len(labels) // 2]] * len(labels)}
+    for reading in _SCORE:
+        take = taken("context_relevancy", reading)
         yield Comparison(
             reading=reading,
             label="share",
             name="rho of the share",
-            take=taken(reading),
+            take=take,
             statistic=lambda values, labels: st.pooled(values, _shares(labels), [None] * len(labels)),
-            floors={
-                "lexical .2": lambda labels: [
-                    len(_lexical(label, _LEXICAL[0])) / max(1, len(label.places())) for label in labels
-                ]
-            },
+            floors=shares,
         )
         yield Comparison(
             reading=reading,
             label="share",
             name="mean error of the share",
-            take=taken(reading),
+            take=take,
             statistic=lambda values, labels: st.absolute_error(values, _shares(labels)),
-            floors={"the median label": lambda labels: [sorted(_shares(labels))[len(labels) // 2]] * len(labels)},
+            floors={**shares, **median},
         )
+
+
+_OF_ROWS: Mapping[str, Callable[[frozenset[Place], frozenset[Place]], float]] = {
+    "sentence F1": st.sentence_f1,
+    "sentence precision": st.sentence_precision,
+    "sentence recall": st.sentence_recall,
+}
 
 
 def _shares(labels: Labels) -> list[float]:
     return [label.target["share"] for label in labels]
 
 
+def _share(of: Callable[[Label], frozenset[Place] | None], label: Label) -> float | None:
+    chosen = of(label)
+    return None if chosen is None else len(chosen) / max(1, len(label.places()))
+
+
 def _lexical(label: Label, share: float) -> frozenset[Place]:
     return frozenset((p, s) for p, s in label.places() if label.signals.overlaps[p][s] >= share)
+
+
+def _mapped(of: Callable[[Label], Any], label: Label) -> Any:  # noqa: ANN401 - of whatever the map gives
+    return None if label.signals.cosines is None else of(label)

@@ -1,31 +1,32 @@
 """Human-labelled rows: read, checked, and split as people split them."""
 
 import json
-import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, FiniteFloat, NonNegativeInt, ValidationError
 
-from ragstone import AlignmentCoverage, ContextRelevancy, Metric, ResponseRelevancy, Sample, SummarizationScore
+from ragstone import AlignmentCoverage, Metric, Sample
+from ragstone.registry import metric_class, metric_names
 from ragstone.text.sentences import split_sentences
+
+from .forms import own_form, pair_target
 
 Task = Literal["pairwise", "binary", "noncommittal", "correlation", "sentences"]
 Place = tuple[int, int]
 """Of a sentence: number of its passage, and of the sentence within it, from 0."""
 
 METRICS: Mapping[str, type[Metric]] = {
-    "ContextRelevancy": ContextRelevancy,
-    "ResponseRelevancy": ResponseRelevancy,
-    "SummarizationScore": SummarizationScore,
+    **{cls.__name__: cls for cls in map(metric_class, metric_names())},
     "Summarization": AlignmentCoverage,
-    "AlignmentCoverage": AlignmentCoverage,
 }
 """The metric by the word that stands for it in `use.metric`."""
+_ALSO = tuple(name for name in ("response_completeness",) if name in metric_names())
+"""What rows of ResponseRelevancy are scored by as well: people's labels are of both."""
 _TASKS: Mapping[str, Task] = {
     "pairwise": "pairwise",
     "binary": "binary",
@@ -48,7 +49,7 @@ class Row:
         task: What its label is good for.
         metrics: Names of the metrics it is scored by.
         sample: What is scored. The text that was summarised stands in `retrieved_contexts`.
-        group: What it is compared within: its pair, or its document. None where each row stands alone.
+        group: What it is compared within, or drawn with: its pair, or its document. None where it stands alone.
         target: The labels by name: "human" (pairwise, binary, correlation), "coverage", "alignment", "overall"
             (summaries), "share" (sentences).
         sentences: The sentences of each passage, for the task "sentences".
@@ -96,7 +97,9 @@ class _Line(BaseModel):
         words = [part.partition("(")[0].strip() for part in self.use.metric.split("+")]
         if unknown := [word for word in words if word not in METRICS]:
             raise ValueError(f"use.metric: {unknown[0]!r} is none of {', '.join(METRICS)}")
-        return tuple(METRICS[word].name for word in words)
+        named = tuple(METRICS[word].name for word in words)
+        also = [name for name in _ALSO if "response_relevancy" in named and self.task != "noncommittal"]
+        return tuple(dict.fromkeys([*named, *also]))
 
     @property
     def task(self) -> Task:
@@ -115,7 +118,7 @@ class _Line(BaseModel):
     @property
     def group(self) -> str | None:
         if self.task not in ("pairwise", "correlation"):
-            return None
+            return self.doc_id if self.task == "binary" else None
         group = self.doc_id if self.doc_id is not None and self.task == "correlation" else self.pair_id
         if not group:
             raise ValueError("pair_id: is missing")
@@ -165,8 +168,7 @@ class _Line(BaseModel):
 def read_folder(folder: Path, limit: int | None = None) -> dict[str, list[Row]]:
     """Return the rows of all JSONL files in a folder and below it (or of one file), by file, in order.
 
-    Rows without a label (target null) are left out, of a pair both; and, with a warning, those of two responses, which
-    no metric scores.
+    Where a folder has none, its JSON files are read. Rows without a label (target null) are left out, of a pair both.
 
     Args:
         folder: The folder, or a file.
@@ -176,7 +178,7 @@ def read_folder(folder: Path, limit: int | None = None) -> dict[str, list[Row]]:
     Raises:
         DataError: There is no file, two have one name, or one holds a bad row.
     """
-    paths = sorted(folder.rglob("*.jsonl")) if folder.is_dir() else [folder]
+    paths = sorted(folder.rglob("*.jsonl")) or sorted(folder.rglob("*.json")) if folder.is_dir() else [folder]
     if not paths:
         raise DataError(f"{folder}: holds no .jsonl file")
     files: dict[str, list[Row]] = {}
@@ -200,45 +202,50 @@ def _first(rows: list[Row], limit: int | None) -> list[Row]:
 
 def _read_file(path: Path) -> list[Row]:
     rows: dict[str, Row] = {}
-    of_two_responses = 0
     unlabelled: set[str | None] = set()
-    try:
-        lines = path.read_bytes().split(b"\n")
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
-    for number, text in enumerate(lines, 1):
-        if not text.strip():
-            continue
+    targets: list[object] = []
+    for number, text in _lines(path):
         try:
-            values = json.loads(text)
-            if isinstance(values, dict) and "response_a" in values:
-                of_two_responses += 1
-                continue
-            line = _Line.model_validate(values)
-            row = line.row(path.stem)
-            if row is not None and row.id in rows:
-                raise ValueError(f"id: {row.id!r} stands twice")
-        except ValidationError as error:
+            values = json.loads(text) if isinstance(text, bytes) else text
+            targets += pair_target(values)
+            for each in own_form(values, number):
+                line = _Line.model_validate(each)
+                row = line.row(path.stem)
+                if row is None:
+                    unlabelled.add(line.pair_id)
+                elif row.id in rows:
+                    raise ValueError(f"id: {row.id!r} stands twice")
+                else:
+                    rows[row.id] = row
+        except ValidationError as error:  # noqa: PERF203 - told with the line's number
             first = error.errors()[0]
             where = ".".join(map(str, first["loc"])) or "the line"
             raise DataError(f"{path}, line {number}: {where}: {first['msg']}") from None
         except (ValueError, RecursionError) as error:
             raise DataError(f"{path}, line {number}: {error}") from None
-        if row is None:
-            unlabelled.add(line.pair_id)
-        else:
-            rows[row.id] = row
-    if of_two_responses:
-        warnings.warn(
-            f"{path}: {of_two_responses} row(s) left out: response_a and response_b are two responses; give each a "
-            "row of its own, with one pair_id",
-            stacklevel=2,
-        )
+    if targets and all(target in (0, 1, None) for target in targets):
+        raise DataError(f'{path}: use.target: 0 and 1 alone do not say which response is better; write "a" or "b"')
     labelled = [row for row in rows.values() if row.task != "pairwise" or row.group not in unlabelled]
     if len({(row.task, row.metrics) for row in labelled}) > 1:
         raise DataError(f"{path}: use: has rows of different tasks or metrics; make a file of each")
     _check_pairs(path, labelled)
     return labelled
+
+
+def _lines(path: Path) -> Iterator[tuple[int, Any]]:
+    """Yield the lines of a JSONL file that are not blank, or the objects of a JSON file, with their numbers from 1."""
+    try:
+        content = path.read_bytes()
+        objects = json.loads(content) if path.suffix == ".json" else content.split(b"\n")
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path}: {error}") from None
+    if isinstance(objects, dict):
+        objects = objects.get("samples")  # as FaithBench has them
+    if not isinstance(objects, list):
+        raise DataError(f"{path}: holds no list of rows")
+    yield from ((number, each) for number, each in enumerate(objects, 1) if not isinstance(each, bytes) or each.strip())
 
 
 def _check_pairs(path: Path, rows: Iterable[Row]) -> None:

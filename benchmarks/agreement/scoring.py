@@ -15,11 +15,13 @@ import ragstone
 from ragstone import LLM, Embedder, Metric, Outcome, Score, Unscored, evaluate
 from ragstone.batch import Journal
 from ragstone.labels import Calibration
+from ragstone.registry import needs_embedder
 
 from .files import OURS, Label, Line, Mark, RunInfo, keep_run, read_records, write_records
 from .rows import METRICS, GoldSplitter, Row, judged_places
 
 FAILED_IN_A_ROW = 20
+_DIGITS = 6
 _CLASSES: Mapping[str, type[Metric]] = {metric.name: metric for metric in METRICS.values()}
 
 
@@ -37,6 +39,7 @@ class Settings:
         repeat: Draws of each row.
         calls: To the judge in flight at most.
         at_once: Rows that are scored at the same time. Of one, a row's seconds are its own.
+        row_timeout: Seconds for a row and metric; what takes longer has no score.
         options: Of the metrics, by name and option.
     """
 
@@ -45,6 +48,7 @@ class Settings:
     repeat: int = 1
     calls: int = 1
     at_once: int = 1
+    row_timeout: float | None = None
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
 
     def wanted(self, rows: Sequence[Row]) -> list[str]:
@@ -52,13 +56,10 @@ class Settings:
         return [name for name in rows[0].metrics if not self.metrics or name in self.metrics]
 
 
-def needs_embedder(data: Mapping[str, list[Row]], settings: Settings) -> bool:
-    """Return whether a metric that is to be run needs an embedder, itself or for its calibration."""
+def embeds(data: Mapping[str, list[Row]], settings: Settings) -> bool:
+    """Return whether a metric that is to be run cannot do without an embedder."""
     wanted = {name for rows in data.values() for name in settings.wanted(rows)}
-    calibrations = [settings.options.get(name, {}).get("calibration") for name in wanted]
-    return "response_relevancy" in wanted or any(
-        isinstance(each, Calibration) and each.embedder is not None for each in calibrations
-    )
+    return any(needs_embedder(name, settings.options.get(name, {})) for name in wanted)
 
 
 def score_folder(
@@ -68,6 +69,7 @@ def score_folder(
     settings: Settings,
     llm: LLM,
     embedder: Embedder | None = None,
+    of_floors: Embedder | None = None,
 ) -> None:
     """Score the rows of each file and keep labels, scores and what they were made with in `out`.
 
@@ -80,7 +82,8 @@ def score_folder(
         out: The folder of the results.
         settings: How.
         llm: The judge.
-        embedder: Where `needs_embedder`.
+        embedder: Where `embeds`, or where metrics are to use one that could do without.
+        of_floors: The embedder of the floors; None leaves those out that need one.
 
     Raises:
         DataError: `out` holds the scores of another judge or other options.
@@ -93,22 +96,29 @@ def score_folder(
         for name in settings.wanted(rows)
     }
     keep_run(out / "run.json", settings.name, _run_info(settings, llm, embedder))
-    _keep_labels(out / "rows.jsonl", data)
+    _keep_labels(out / "rows.jsonl", data, of_floors)
     scores = out / "scores" / f"{settings.name}.jsonl"
     with Journal(out / "journal.db") as journal:
         for (file, name), metric in made.items():
             fresh: list[Line] = []
             try:
-                for line in _scored(scored[file], metric, journal, settings):
+                for line in _scored(_to_score(scored[file], metric, scores, settings), metric, journal, settings):
                     fresh.append(line)  # noqa: PERF402 - what is there counts when it is broken off
             finally:
                 _merge(scores, fresh, file, name, metric.version)
 
 
-def _keep_labels(path: Path, data: Mapping[str, list[Row]]) -> None:
+def _to_score(rows: Sequence[Row], metric: Metric, scores: Path, settings: Settings) -> list[Row]:
+    """Return the rows but those that took too long before: with the replies that are kept they would not, now."""
+    there = read_records(scores, Line) if scores.exists() and settings.row_timeout is not None else []
+    late = {line.key for line in there if line.unscored == "timeout" and line.version == metric.version}
+    return [row for row in rows if (row.file, row.id, metric.name) not in late]
+
+
+def _keep_labels(path: Path, data: Mapping[str, list[Row]], of_floors: Embedder | None) -> None:
     """Write the labels of the rows, in place of those that are there for the same files."""
     labels = [label for label in read_records(path, Label) if label.file not in data] if path.exists() else []
-    labels += [Label.of(row) for rows in data.values() for row in rows]
+    labels += [Label.of(row, of_floors) for rows in data.values() for row in rows]
     write_records(path, sorted(labels, key=lambda label: label.file))
 
 
@@ -148,6 +158,7 @@ def _run_info(settings: Settings, llm: LLM, embedder: Embedder | None) -> RunInf
         embedder=None if embedder is None else embedder.model,
         options=options,
         repeat=settings.repeat,
+        row_timeout=settings.row_timeout,
         ragstone=ragstone.__version__,
         python=f"Python {platform.python_version()}, {platform.system()} {platform.machine()}",
         date=datetime.now(timezone.utc).date().isoformat(),
@@ -156,7 +167,7 @@ def _run_info(settings: Settings, llm: LLM, embedder: Embedder | None) -> RunInf
 
 def _scored(rows: Sequence[Row], metric: Metric, journal: Journal, settings: Settings) -> Iterator[Line]:
     failed = 0
-    with tqdm(total=len(rows), desc=f"{rows[0].file} {metric.name}", unit="row", disable=None) as bar:
+    with tqdm(total=len(rows), desc=f"{rows[0].file if rows else ''} {metric.name}", unit="row", disable=None) as bar:
         for first in range(0, len(rows), settings.at_once):
             part = rows[first : first + settings.at_once]
             report = evaluate(
@@ -164,12 +175,13 @@ def _scored(rows: Sequence[Row], metric: Metric, journal: Journal, settings: Set
                 [metric],
                 repeat=settings.repeat,
                 max_concurrency=settings.calls,
+                sample_timeout=settings.row_timeout,
                 journal=journal,
                 progress=False,
             )
             for result in report.results():
                 outcome = result.outcome
-                yield _line(part[result.row], outcome, result.draw)
+                yield _line(part[result.row], outcome, result.draw, settings.row_timeout)
                 if not isinstance(outcome, Unscored) or outcome.reason != "judge_error":
                     failed = 0
                     continue
@@ -182,25 +194,29 @@ def _scored(rows: Sequence[Row], metric: Metric, journal: Journal, settings: Set
             bar.update(len(part))
 
 
-def _line(row: Row, outcome: Outcome, draw: int) -> Line:
+def _line(row: Row, outcome: Outcome, draw: int, row_timeout: float | None) -> Line:
     usage = outcome.usage
     parts: dict[str, float] = {}
     marks: tuple[Mark, ...] | None = None
     if isinstance(outcome, Score):
-        parts = dict(outcome.breakdown)
+        parts = {name: round(number, _DIGITS) for name, number in outcome.breakdown.items()}
         if row.task == "noncommittal" and outcome.verdicts and outcome.verdicts[0].probability is not None:
-            parts["noncommittal_probability"] = 1.0 - outcome.verdicts[0].probability
+            parts["noncommittal_probability"] = round(1.0 - outcome.verdicts[0].probability, _DIGITS)
         if row.task == "sentences":
             verdicts = [verdict for verdict in outcome.verdicts if verdict.kind == "sentence"]
             marks = tuple(
-                (*place, verdict.verdict == "relevant", verdict.probability)
+                (
+                    *place,
+                    verdict.verdict == "relevant",
+                    None if verdict.probability is None else round(verdict.probability, _DIGITS),
+                )
                 for place, verdict in zip(judged_places(row), verdicts, strict=True)
             )
     return Line(
         file=row.file,
         id=row.id,
         metric=outcome.metric,
-        value=outcome.value if isinstance(outcome, Score) else None,
+        value=round(outcome.value, _DIGITS) if isinstance(outcome, Score) else None,
         unscored=outcome.reason if isinstance(outcome, Unscored) else None,
         parts=parts,
         sentences=marks,
@@ -210,4 +226,5 @@ def _line(row: Row, outcome: Outcome, draw: int) -> Line:
         seconds=round(usage.seconds, 3),
         draw=draw,
         version=outcome.version,
+        row_timeout=row_timeout,
     )

@@ -4,7 +4,7 @@ Each statistic makes a `Measure`: what it is of any choice of its units (pairs, 
 serves all. What is drawn is drawn from a fixed seed.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,11 +26,13 @@ class Measure:
         units: How many there are.
         of: The statistic of the units of these numbers, one that stands twice counting twice; NaN if undefined.
         each: The statistic of each unit (NaN if undefined) where it is a mean over units; None where it is not.
+        trials: Of how many independent trials it is a share, where its interval is Wilson's, not the bootstrap's.
     """
 
     units: int
     of: Callable[[Places], float]
     each: Numbers | None = None
+    trials: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,22 @@ def estimate(measure: Measure) -> Estimate | None:
     """
     if not measure.units:
         return None
-    return _estimate(measure.of(np.arange(measure.units)), measure.of, measure)
+    value = measure.of(np.arange(measure.units))
+    if measure.trials and not np.isnan(value):
+        return Estimate(value, *wilson(value, measure.trials), measure.units)
+    return _estimate(value, measure.of, measure)
+
+
+def wilson(share: float, trials: int) -> tuple[float, float]:
+    """Return Wilson's 95 % interval of a share, which is one also where all trials went the same way.
+
+    Example:
+        >>> [round(end, 3) for end in wilson(1.0, 25)]
+        [0.867, 1.0]
+    """
+    z2 = 1.959964**2 / trials
+    half = float(np.sqrt(share * (1.0 - share) * z2 + z2 * z2 / 4))
+    return max(0.0, (share + z2 / 2 - half) / (1 + z2)), min(1.0, (share + z2 / 2 + half) / (1 + z2))
 
 
 def difference(one: Measure, other: Measure) -> Estimate | None:
@@ -113,11 +130,12 @@ def _means(values: Numbers) -> Numbers:
     return means
 
 
-def mean(each: Sequence[float] | Numbers) -> Measure:
-    """Return the mean over units, those that are NaN left out."""
+def mean(each: Sequence[float] | Numbers, *, share: bool = False) -> Measure:
+    """Return the mean over units, those that are NaN left out; `share`: it is one, of units that each are a trial."""
     values = np.asarray(each, dtype=np.float64)
+    trials = len(values) if share else None
 
-    return Measure(len(values), lambda drawn: float(_means(values[None, drawn])[0]), values)
+    return Measure(len(values), lambda drawn: float(_means(values[None, drawn])[0]), values, trials)
 
 
 def pairwise(values: Sequence[float], targets: Sequence[float], groups: Sequence[str | None]) -> Measure:
@@ -135,24 +153,36 @@ def pairwise(values: Sequence[float], targets: Sequence[float], groups: Sequence
         bad = [values[i] for i in rows if targets[i] == 0]
         if good and bad:
             won.append(0.5 * (1.0 + float(np.sign(good[0] - bad[0]))))
-    return mean(won)
+    return mean(won, share=True)
 
 
-def accuracy(values: Sequence[float], targets: Sequence[float], threshold: float = 0.5) -> Measure:
-    """Return the share of rows whose value reaches the threshold just where the target is 1. Units: rows."""
-    right = (np.asarray(values) >= threshold) == (np.asarray(targets) == 1)
-    return mean(right.astype(np.float64))
+def accuracy(values: Sequence[float], targets: Sequence[float], groups: Sequence[str | None]) -> Measure:
+    """Return the share of rows whose value reaches .5 just where the target is 1. Units: documents, else rows."""
+    right = ((np.asarray(values) >= 0.5) == (np.asarray(targets) == 1)).astype(np.float64)
+    if not any(groups):
+        return mean(right, share=True)
+    rows = _rows_of(groups)
+    return Measure(len(rows), lambda drawn: float(right[_joined(rows, drawn)].mean()))
 
 
-def auroc(values: Sequence[float], targets: Sequence[float]) -> Measure:
-    """Return the chance that a row of target 1 has a higher value than one of target 0; ties 1/2. Units: rows.
+def auroc(values: Sequence[float], targets: Sequence[float], groups: Sequence[str | None]) -> Measure:
+    """Return the chance that a row of target 1 has a higher value than one of target 0; ties 1/2.
+
+    Units: documents, else rows. Where all are in order, a bootstrap would see no doubt: the interval is that of a share
+    of as many trials as the rarer label has rows.
 
     Example:
-        >>> estimate(auroc([0.1, 0.4, 0.4, 0.8], [0, 0, 1, 1])).value
+        >>> estimate(auroc([0.1, 0.4, 0.4, 0.8], [0, 0, 1, 1], [None] * 4)).value
         0.875
     """
     scores, labels = np.asarray(values, dtype=np.float64), np.asarray(targets, dtype=np.float64) == 1
-    return Measure(len(scores), lambda drawn: _auc(scores[drawn], labels[drawn]))
+    rows = _rows_of(groups)
+    rarer = int(min(labels.sum(), (~labels).sum()))
+    return Measure(
+        len(rows),
+        lambda drawn: _auc(scores[_joined(rows, drawn)], labels[_joined(rows, drawn)]),
+        trials=rarer if _auc(scores, labels) in (0.0, 1.0) else None,
+    )
 
 
 def sentence_auroc(values: Sequence[Sequence[float]], targets: Sequence[Sequence[bool]]) -> Measure:
@@ -189,14 +219,37 @@ def within(values: Sequence[float], targets: Sequence[float], groups: Sequence[s
 def pooled(values: Sequence[float], targets: Sequence[float], groups: Sequence[str | None]) -> Measure:
     """Return Spearman's rho over all rows. Units: documents, as rows of one go together; rows where there are none."""
     scores, labels = np.asarray(values, dtype=np.float64), np.asarray(targets, dtype=np.float64)
-    rows: list[Places] = [np.array(each, dtype=np.int64) for each in _grouped(groups)]
+    rows = _rows_of(groups)
 
     def of(drawn: Places) -> float:
-        units: list[int] = drawn.tolist()
-        chosen: Places = np.concatenate([rows[i] for i in units])
+        chosen = _joined(rows, drawn)
         return spearman(scores[chosen], labels[chosen])
 
     return Measure(len(rows), of)
+
+
+def sentence_f1(chosen: Set[object], relevant: Set[object]) -> float:
+    """Return F1 of a row's chosen sentences; where none is relevant, 1 if none is chosen, else 0.
+
+    Example:
+        >>> sentence_f1(frozenset({(0, 0), (0, 1)}), frozenset({(0, 1)}))
+        0.6666666666666666
+        >>> sentence_f1(frozenset(), frozenset()), sentence_f1(frozenset({(0, 0)}), frozenset())
+        (1.0, 0.0)
+    """
+    if not relevant:
+        return float(not chosen)
+    return 2 * len(chosen & relevant) / (len(chosen) + len(relevant))
+
+
+def sentence_precision(chosen: Set[object], relevant: Set[object]) -> float:
+    """Return the share of the chosen sentences that are relevant; NaN where none is chosen."""
+    return len(chosen & relevant) / len(chosen) if chosen else float("nan")
+
+
+def sentence_recall(chosen: Set[object], relevant: Set[object]) -> float:
+    """Return the share of the relevant sentences that are chosen; NaN where none is relevant."""
+    return len(chosen & relevant) / len(relevant) if relevant else float("nan")
 
 
 def absolute_error(values: Sequence[float], targets: Sequence[float]) -> Measure:
@@ -236,6 +289,16 @@ def _auc(values: Numbers, labels: NDArray[np.bool_]) -> float:
     if not ones or not zeros:
         return float("nan")
     return float((ranks(values)[labels].sum() - ones * (ones + 1) / 2) / (ones * zeros))
+
+
+def _rows_of(groups: Sequence[str | None]) -> list[Places]:
+    return [np.array(each, dtype=np.int64) for each in _grouped(groups)]
+
+
+def _joined(rows: Sequence[Places], drawn: Places) -> Places:
+    units: list[int] = drawn.tolist()
+    chosen: Places = np.concatenate([rows[i] for i in units])
+    return chosen
 
 
 def _grouped(groups: Sequence[str | None]) -> Iterator[list[int]]:

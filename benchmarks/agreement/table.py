@@ -4,10 +4,11 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from .files import OURS, Key, Label, Line, Mark, read_records, read_runs, replace_file
+from .judge_free import cosine_maps, others
 from .markdown import document
 from .readings import Comparison, comparisons
 from .rows import DataError
@@ -26,6 +27,7 @@ class SystemFigure:
         estimate: The statistic; None where it is undefined on these rows.
         shared: On how many rows it and ragstone both have the number; None for ragstone.
         ours_minus: ragstone's statistic minus its, on these, with the interval of the difference.
+        minus_floor: Of scores by ragstone, under any name: the statistic minus that of the best floor, on its rows.
     """
 
     system: str
@@ -33,6 +35,7 @@ class SystemFigure:
     estimate: Estimate | None
     shared: int | None = None
     ours_minus: Estimate | None = None
+    minus_floor: Estimate | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +50,7 @@ class Entry:
         statistic: By which statistic.
         of: The rows that have a label.
         floors: What trivial scorers come to, on the rows of the first system.
+        best: The best of them, chosen once, on all of these rows.
         systems: What each system comes to; ragstone first.
     """
 
@@ -56,7 +60,8 @@ class Entry:
     label: str
     statistic: str
     of: int
-    floors: Mapping[str, float | None]
+    floors: Mapping[str, Estimate | None]
+    best: str | None
     systems: tuple[SystemFigure, ...]
 
 
@@ -69,6 +74,7 @@ class Cost:
         metric: The metric.
         system: The system.
         version: The metric's version.
+        row_timeout: Seconds that a row might take, as its lines say; None: any.
         rows: Rows asked.
         scored: Those that have a score.
         unscored: How many have none, by reason.
@@ -83,6 +89,7 @@ class Cost:
     metric: str
     system: str
     version: str
+    row_timeout: float | None
     rows: int
     scored: int
     unscored: Mapping[str, int]
@@ -119,14 +126,18 @@ def write_table(out: Path) -> tuple[Path, Path]:
 
 def _entries(labels: Mapping[tuple[str, str], Label], scores: Mapping[str, list[Line]]) -> Iterator[Entry]:
     by_system = {name: _by_row(lines) for name, lines in scores.items()}
+    maps = cosine_maps(labels.values()) if any(label.task == "sentences" for label in labels.values()) else {}
     for file, metric in _kinds(labels):
         of_file = [label for label in labels.values() if label.file == file]
         targets = dict.fromkeys(name for label in of_file for name in label.target)
-        for comparison in comparisons(of_file[0].task, metric, targets):
+        for comparison in comparisons(of_file[0].task, metric, targets, others(maps, file)):
             # Not every row has every label. ("relevant" is no target: it is on each row of its task.)
-            labelled = [
+            having_label = [
                 label for label in of_file if comparison.label in label.target or comparison.label not in targets
             ]
+            labelled = [label for label in having_label if label.relevant or not comparison.answerable]
+            if comparison.answerable and len(labelled) == len(having_label):
+                continue  # the same again
             having: dict[str, list[Pair]] = {}
             for name, lines in by_system.items():
                 for label in labelled:
@@ -138,8 +149,14 @@ def _entries(labels: Mapping[tuple[str, str], Label], scores: Mapping[str, list[
 
 
 def _entry(file: str, metric: str, of: int, comparison: Comparison, having: Mapping[str, Sequence[Pair]]) -> Entry:
-    first = [label for label, _ in next(iter(having.values()))]
-    floors = {name: estimate(comparison.statistic(floor(first), first)) for name, floor in comparison.floors.items()}
+    floors = {
+        name: estimate(measure)
+        for name in comparison.floors
+        if (measure := _of_floor(comparison, name, next(iter(having.values())))) is not None
+    }
+    lower = -1 if comparison.name.startswith("mean error") else 1
+    known = {name: lower * floor.value for name, floor in floors.items() if floor is not None}
+    best = max(known, key=known.__getitem__) if known else None
     return Entry(
         file=file,
         metric=metric,
@@ -147,22 +164,40 @@ def _entry(file: str, metric: str, of: int, comparison: Comparison, having: Mapp
         label=comparison.label,
         statistic=comparison.name,
         of=of,
-        floors={name: None if floor is None else floor.value for name, floor in floors.items()},
-        systems=tuple(_figure(name, comparison, pairs, having.get(OURS)) for name, pairs in having.items()),
+        floors=floors,
+        best=best,
+        systems=tuple(_figure(name, comparison, pairs, having.get(OURS), best) for name, pairs in having.items()),
     )
 
 
-def _figure(system: str, comparison: Comparison, pairs: Sequence[Pair], ours: Sequence[Pair] | None) -> SystemFigure:
-    def measure(pairs: Sequence[Pair]) -> Measure:
-        return comparison.statistic([comparison.take(line) for _, line in pairs], [label for label, _ in pairs])
+def _measure(comparison: Comparison, pairs: Sequence[Pair]) -> Measure:
+    return comparison.statistic([comparison.take(line) for _, line in pairs], [label for label, _ in pairs])
 
-    own = estimate(measure(pairs))
+
+def _of_floor(comparison: Comparison, name: str, pairs: Sequence[Pair]) -> Measure | None:
+    """Return what a trivial scorer comes to on these rows; None where it knows nothing of one of them."""
+    labels = [label for label, _ in pairs]
+    values = comparison.floors[name](labels)
+    return None if any(value is None for value in values) else comparison.statistic(values, labels)
+
+
+def _figure(
+    system: str, comparison: Comparison, pairs: Sequence[Pair], ours: Sequence[Pair] | None, best: str | None
+) -> SystemFigure:
+    measure = _measure(comparison, pairs)
+    floor = _of_floor(comparison, best, pairs) if best is not None and system.startswith(OURS) else None
+    figure = SystemFigure(
+        system=system,
+        rows=len(pairs),
+        estimate=estimate(measure),
+        minus_floor=None if floor is None else difference(measure, floor),
+    )
     if system == OURS or ours is None:
-        return SystemFigure(system=system, rows=len(pairs), estimate=own)
+        return figure
     both = {label.id for label, _ in pairs} & {label.id for label, _ in ours}
     ours, theirs = ([pair for pair in each if pair[0].id in both] for each in (ours, pairs))
-    ours_minus = difference(measure(ours), measure(theirs))
-    return SystemFigure(system=system, rows=len(pairs), estimate=own, shared=len(both), ours_minus=ours_minus)
+    ours_minus = difference(_measure(comparison, ours), _measure(comparison, theirs))
+    return replace(figure, shared=len(both), ours_minus=ours_minus)
 
 
 def _costs(labels: Mapping[tuple[str, str], Label], scores: Mapping[str, list[Line]]) -> Iterator[Cost]:
@@ -176,6 +211,7 @@ def _costs(labels: Mapping[tuple[str, str], Label], scores: Mapping[str, list[Li
                     metric=metric,
                     system=system,
                     version=", ".join(sorted({line.version for line in own} - {""})),
+                    row_timeout=max((line.row_timeout for line in own if line.row_timeout is not None), default=None),
                     rows=len(rows),
                     scored=sum(row.value is not None for row in rows),
                     unscored=dict(Counter(row.unscored for row in rows if row.unscored is not None)),

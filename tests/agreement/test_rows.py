@@ -1,5 +1,7 @@
 """What is read, what is refused and how it is said."""
 
+import json
+
 import pytest
 from agreement.rows import DataError, GoldSplitter, read_folder
 
@@ -45,7 +47,7 @@ def used(**fields):
     [
         ([1], "the line: Input should be a valid dictionary"),
         ({}, "(use|id): Field required"),
-        (used(metric="Faithfulness"), "use.metric: 'Faithfulness' is none of ContextRelevancy,"),
+        (used(metric="Coherence"), "use.metric: 'Coherence' is none of AlignmentCoverage,"),
         (used(task="ranking"), "use.task: 'ranking' begins with none of pairwise,"),
         (
             used(target={"relevant": [[9, 0]], "share": 0}),
@@ -72,12 +74,73 @@ def test_bad_row_is_named(tmp_path, row, message):
     assert path.exists()
 
 
-def test_rows_of_two_responses_are_left_out_and_said(tmp_path):
-    two = {"id": "x", "user_input": "Why?", "response_a": "So.", "response_b": "Because.", "use": {"target": "a"}}
-    write(tmp_path / "twos.jsonl", [two, two])
-    write(tmp_path / "pairs.jsonl", [response_row(t, t, "pairwise", pair="p") for t in (0, 1)])
-    with pytest.warns(UserWarning, match=r"twos\.jsonl: 2 row\(s\) left out: response_a and response_b are two"):
-        assert list(read_folder(tmp_path)) == ["pairs"]
+def pair_row(number, target, **more):
+    use = {"metric": "ResponseRelevancy", "task": "pairwise", "target": target}
+    return {"id": f"p{number}", "user_input": "Why?", "response_a": "So.", "response_b": "Because.", "use": use, **more}
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [("a", [1, 0]), ("B", [0, 1]), (1.5, [0, 1]), (-2, [1, 0]), ({"overall": -1, "completeness": 2}, [1, 0])],
+)
+def test_a_pair_of_responses_is_two_rows(tmp_path, target, expected):
+    rows = read_folder(write(tmp_path / "x.jsonl", [pair_row(1, target), pair_row(2, 0), pair_row(3, None)]))["x"]
+    assert [(row.id, row.group, row.task, row.target["human"]) for row in rows] == [
+        ("p1-a", "p1", "pairwise", expected[0]),
+        ("p1-b", "p1", "pairwise", expected[1]),
+    ]  # where neither is preferred there is nothing to score
+    assert [row.sample.response for row in rows] == ["So.", "Because."]
+
+
+def qags_line(*sentences, **more):
+    said = [
+        {"sentence": f"Cats {i}.", "responses": [{"worker_id": n, "response": word} for n, word in enumerate(words)]}
+        for i, words in enumerate(sentences)
+    ]
+    return {"article": "Cats sleep.", "summary_sentences": said, **more}
+
+
+def faithbench_sample(number, *labels):
+    annotations = [{"annot_id": i, "label": list(each), "summary_span": "x"} for i, each in enumerate(labels)]
+    return {"sample_id": number, "source": "Cats sleep.", "summary": "Cats run.", "annotations": annotations}
+
+
+def test_forms_of_other_data_sets(tmp_path):
+    yes, no = ("yes", "yes", "no"), ("yes", "no", "no")
+    write(tmp_path / "a" / "mturk.jsonl", [qags_line(yes, yes), qags_line(yes, no)])
+    (tmp_path / "b").mkdir()
+    samples = [
+        faithbench_sample(*each)
+        for each in [(7,), (8, ["Benign"], ["Questionable"]), (9, ["Benign"], ["Unwanted", "Unwanted.Intrinsic"])]
+    ]
+    (tmp_path / "b" / "batch_1.json").write_text(json.dumps({"samples": samples}))
+    (qags,), (faithbench,) = (read_folder(tmp_path / name).values() for name in "ab")
+    assert [(row.id, row.target["human"]) for row in qags] == [("qags-1", 1.0), ("qags-2", 0.0)]
+    assert [(row.id, row.target["human"]) for row in faithbench] == [
+        ("faithbench-7", 1.0),
+        ("faithbench-8", 1.0),
+        ("faithbench-9", 0.0),
+    ]
+    for row in (*qags, *faithbench):
+        assert (row.task, row.metrics) == ("binary", ("faithfulness", "alignment_coverage"))
+        assert row.sample.retrieved_contexts == ("Cats sleep.",)
+    assert len({row.group for row in faithbench}) == 1  # of one source: drawn together
+    assert qags[0].sample.response == "Cats 0. Cats 1."
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ({"id": "x", "response_a": "So."}, "line 1: response_a, response_b, id: a pair of responses needs these three"),
+        (pair_row(1, "c"), "line 1: use.target: 'c' says of no response that it is better"),
+        (pair_row(1, 1), "use.target: 0 and 1 alone do not say which response is better"),
+        ({"summary_sentences": [1], "article": "x"}, "line 1: summary_sentences: needs, beside `article`,"),
+        ({"annotations": [{}], "summary": "x", "source": "y"}, "line 1: annotations: needs, beside `source`"),
+    ],
+)
+def test_other_forms_are_refused_in_a_sentence(tmp_path, line, message):
+    with pytest.raises(DataError, match=message):
+        read_folder(write(tmp_path / "x.jsonl", [line]))
 
 
 def test_gold_splitter_gives_the_rows_own_sentences(tmp_path):

@@ -1,5 +1,6 @@
 """Scoring, resuming and what is kept, with a judge of known words; everything around it is real."""
 
+import asyncio
 import json
 
 import pytest
@@ -89,6 +90,26 @@ def test_no_text_is_kept(tmp_path):
     for path in kept:
         assert MARK not in path.read_text()
         assert "house" not in path.read_text()
+
+
+def test_a_row_that_takes_too_long_has_no_score_in_later_runs_either(tmp_path):
+    folder, out = tiny(tmp_path / "data"), tmp_path / "out"
+
+    class Slow(FakeLLM):
+        async def agenerate(self, request, /):
+            await asyncio.sleep(60.0 if f"{MARK} 1 seen" in request.user else 0.0)
+            return self.generate(request)
+
+    slow = Slow(judge().generate, asking="one_by_one")
+    options = {"metrics": ["context_relevancy"], "row_timeout": 0.5}
+    first = run(folder, out, slow, **options)
+    assert {line.id: line.unscored for line in first if line.unscored} == {"s1": "timeout"}
+    again = judge()
+    assert run(folder, out, again, **options)[1].unscored == "timeout"  # though it would be quick now
+    assert not [request for request in again.requests if f"{MARK} 1 seen" in request.user]
+    assert json.loads(write_table(out)[1].read_text())["cost"][0]["row_timeout"] == 0.5
+    with pytest.raises(DataError, match=r"made with row_timeout 0\.5, not None"):
+        run(folder, out, judge(), metrics=["context_relevancy"])
 
 
 def test_a_judge_that_is_gone_ends_the_run(tmp_path):

@@ -153,6 +153,7 @@ async def score(todo: Sequence[tuple[Row, str]], scorers: Scorers, place: Place,
             "sentences": result.sentences,
             **{name: after[name] - before[name] if before and after else None for name in _COUNTED},
             "seconds": round(seconds, 2),
+            "row_timeout": place.seconds,
         }
         with out.open("a", encoding="utf-8") as lines:
             lines.write(json.dumps(line) + "\n")
@@ -171,9 +172,9 @@ def main(name: str, make: Callable[[Place], Scorers]) -> None:
     parser.add_argument("--out", type=Path, required=True, help="JSONL, appended to; what is there is not scored again")
     parser.add_argument("--limit", type=int, help="rows of each file, rounded up to whole groups")
     parser.add_argument("--file", default="", help="only files with this in their name")
-    parser.add_argument("--seconds", type=float, default=300.0, help="a row's limit")
+    parser.add_argument("--row-timeout", type=float, default=300.0, help="seconds for a row, as for ragstone")
     args = parser.parse_args()
-    place = Place(args.url.rstrip("/"), name, args.seconds)
+    place = Place(args.url.rstrip("/"), name, args.row_timeout)
     args.out.parent.mkdir(parents=True, exist_ok=True)
     scorers, there = make(place), done(args.out)
     todo = [
