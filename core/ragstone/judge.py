@@ -78,8 +78,9 @@ class LLM(Protocol):
     longest prompt it takes; metrics then keep within it. One that holds keys may name them in
     `secrets: tuple[str, ...]`: they are then taken out of every error text. And `identity`, a text or a mapping for
     JSON: what makes this judge (server, sampling settings, no key), by which a journal tells two of one name apart;
-    without it that is class and `model`. `BaseLLM` supplies the missing half to a class that has only one of the
-    two methods.
+    without it that is class and `model`. And `gives_probabilities`: True where its replies to requests with `choices`
+    hold probabilities, by which metrics that ask it one by one then score (`Metric.scoring`). `BaseLLM` supplies the
+    missing half to a class that has only one of the two methods.
 
     Attributes:
         model: A name for logs and cache keys.
@@ -217,6 +218,7 @@ class BaseLLM(_OneHalf):
     _halves = ("generate", "agenerate")
     model: str
     asking: Asking = "together"
+    gives_probabilities: bool = False
 
     def generate(self, request: LLMRequest, /) -> LLMReply:
         """Answer one request by running `agenerate` on a background loop."""

@@ -98,6 +98,7 @@ def _options(metric: "Metric") -> dict[str, object]:
         if not name.startswith("_") and not isinstance(getattr(cls, name, None), cached_property):
             names.add(name)
     options = {name: getattr(metric, name) for name in sorted(names - {"llm"})}
+    options["scoring"] = "expected" if metric.expects else "count"
     if "embedder" in options:
         options["embedder"] = metric.judge_embedder
     return options

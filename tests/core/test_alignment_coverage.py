@@ -132,8 +132,8 @@ def test_probabilities(rule, scoring, coverage, value):
     outcome = AlignmentCoverage(
         llm=llm, assessment_questions=["Is alpha?", "Is beta?"], coverage_rule=rule, scoring=scoring
     ).score(SAMPLE)
-    expected = {"alignment": 0.5, "coverage": 1.0, "alignment_expected": 0.55, "coverage_expected": coverage}
-    assert outcome.breakdown == pytest.approx(expected)
+    parts = {"alignment": 0.5, "coverage": 1.0, "alignment_expected": 0.55, "coverage_expected": coverage}
+    assert outcome.breakdown == pytest.approx({**parts, "count": 0.5, "expected": 0.55})
     assert outcome.value == pytest.approx(value)
     assert [v.probability for v in outcome.verdicts if v.kind == "claim"] == [0.9, 0.2]
 

@@ -173,7 +173,9 @@ def test_probabilities(scoring, granularity, value):
         lambda text: P[ALL.index(text.split()[0])], lambda _: 0.5, granularity=granularity, scoring=scoring
     )
     assert outcome.value == pytest.approx(value)
-    assert sorted(outcome.breakdown.values()) == pytest.approx(sorted([2 / 6, 2 / 3, 2.5 / 6, 1.9 / 3]))
+    parts = {"sentence": 2 / 6, "chunk": 2 / 3, "sentence_expected": 2.5 / 6, "chunk_expected": 1.9 / 3}
+    both = {"count": parts[granularity], "expected": parts[f"{granularity}_expected"]}
+    assert outcome.breakdown == pytest.approx(parts | both)
     assert [v.probability for v in outcome.verdicts] == pytest.approx(P)
 
 

@@ -45,7 +45,8 @@ _LEAST = 1e-4  # of a probability: further out a log-probability is rounding, an
 _VOTE_TEMPERATURE = 0.7  # draws of one prompt are wanted to differ
 # Options that are compared under another name (judge, version), or that leave the score as it is.
 _NOT_SETTINGS = frozenset(
-    {"llm", "asking", "calibration", "instructions", "max_characters", "max_input_tokens", "parts", "threshold"}
+    {"llm", "asking", "calibration", "instructions", "max_characters", "max_input_tokens", "parts", "scoring"}
+    | {"threshold"}
 )
 
 
@@ -192,6 +193,11 @@ class Calibration(ProbabilityMap):
         return hash(self.digest)
 
     @property
+    def expects(self) -> bool:
+        """Whether it was made of scores by the judge's probabilities. Calibrated items are counted, by `threshold`."""
+        return self.version.endswith("+expected")
+
+    @property
     def digest(self) -> str:
         """Twelve hex digits that stand for all that it says."""
         text = json.dumps(self.model_dump(mode="json"), sort_keys=True)
@@ -301,7 +307,7 @@ class Calibration(ProbabilityMap):
     def _compared(self, metric: Metric) -> dict[str, tuple[object, object]]:
         """Return what must be the same, by name: as it was made, and as the metric has it."""
         compared: dict[str, tuple[object, object]] = {
-            "version": (self.version, plain_version(metric)),
+            "version": (self.version, plain_version(metric, self.item)),
             "instructions": (self.prompts, prompts_digest(metric)),
             "judge": (self.judge, metric.judge.model),
             "asking one by one": (self.one_by_one, metric.asks_one_by_one),
@@ -390,9 +396,10 @@ def prompts_digest(metric: Metric) -> str:
     return digest({**metric.prompts, **metric.instructions})
 
 
-def plain_version(metric: Metric) -> str:
-    """Return a metric's version without what a calibration adds to it."""
-    return metric.version.partition("+cal:")[0]
+def plain_version(metric: Metric, item: CalibratedItem) -> str:
+    """Return a metric's version without what a calibration adds to it; an item's does not say how it is scored."""
+    version = metric.version.partition("+cal:")[0]
+    return version if item == "score" else version.removesuffix("+expected")
 
 
 def settings_of(metric: Metric, item: CalibratedItem) -> dict[str, Any]:

@@ -55,6 +55,7 @@ class LocalLLM(BaseLLM):
     """
 
     asking: Asking = "one_by_one"
+    gives_probabilities = True
 
     def __init__(
         self,

@@ -124,6 +124,7 @@ class AlignmentCoverage(SplittingMetric):
 
     name: ClassVar[str] = "alignment_coverage"
     version: ClassVar[str] = "1"
+    has_expected: ClassVar[bool] = True
     prompts: ClassVar[Mapping[str, str]] = {
         "claims": _CLAIMS,
         "questions": _QUESTIONS,
@@ -189,18 +190,19 @@ class AlignmentCoverage(SplittingMetric):
                 f"coverage: {self.source_field} answers none of the {len(questions)} questions with yes (0 of 0)",
             )
         breakdown = {"alignment": supported / len(claims), "coverage": covered / asked}
-        result = min(breakdown.values())
+        count, expected = min(breakdown.values()), None
         alignment_expected = expected_share(checks, "supported")
         coverage_expected = expected_coverage(on_source, on_summary, self.coverage_rule)
         if alignment_expected is not None and coverage_expected is not None:
             breakdown |= {"alignment_expected": alignment_expected, "coverage_expected": coverage_expected}
-            result = min(alignment_expected, coverage_expected) if self.scoring == "expected" else result
+            expected = min(alignment_expected, coverage_expected)
         rule = "answered yes on both" if self.coverage_rule == "both_yes" else "answered the same on both"
         uncovered = [a != b and (a == "yes" or self.coverage_rule == "agreement") for a, b in pairs]
         return self._score(
-            result,
+            count,
             f"{supported} of {len(claims)} claims are supported by the original; "
             f"{covered} of {asked} questions are {rule}.",
+            expected=expected,
             breakdown=breakdown,
             verdicts=[
                 *verdicts_of("claim", claims, checks, "supported"),

@@ -19,7 +19,7 @@ from ragstone.sample import Sample, SampleField
 if TYPE_CHECKING:
     from ragstone.labels.calibration import Calibration
 
-Scoring = Literal["count", "expected"]
+Scoring = Literal["auto", "count", "expected"]
 CalibratedItem = Literal["sentence", "noncommittal", "score"]
 T = TypeVar("T")
 
@@ -48,8 +48,9 @@ class Metric(ABC):
         llm: The judge, or its name: "local", "openai:MODEL", the URL of a server (see `ragstone.registry`).
         threshold: `Score.passed` says whether the value reaches it; None: no verdict on passing.
         asking: "together": all items in one call; "one_by_one": one item per call; "auto": what suits the judge.
-        scoring: "count": hard verdicts, the published definition; "expected": the mean of the judge's
-            probabilities in their place, which only "one_by_one" gives.
+        scoring: "count": hard verdicts, the published definition; "expected": the judge's probabilities in their
+            place, which only "one_by_one" gives, and the version then ends in "+expected"; "auto": "expected" where
+            items are asked about one by one and the judge declares `gives_probabilities`, else "count".
         max_input_tokens: Longest prompt, in estimated tokens; None takes the judge's own limit, or 100,000.
         max_characters: Longest sample, all its texts together; None: no limit.
         instructions: Other instructions to the judge, by step (a key of `prompts`); the version names them.
@@ -64,6 +65,7 @@ class Metric(ABC):
         higher_is_better: The direction.
         needs_embedder: Whether a field `embedder` that holds None is filled: with what goes with the judge.
         calibrated_items: The items, beside the score, whose probabilities the metric lets a calibration map.
+        has_expected: Whether `_flow` hands `_score` an expected value too, without which scoring is always "count".
 
     Example:
         >>> from ragstone.testing import FakeLLM
@@ -85,11 +87,12 @@ class Metric(ABC):
     prompts: ClassVar[Mapping[str, str]] = {}
     needs_embedder: ClassVar[bool] = False
     calibrated_items: ClassVar[tuple[CalibratedItem, ...]] = ()
+    has_expected: ClassVar[bool] = False
 
     llm: LLM | str
     threshold: float | None = None
     asking: Literal["auto"] | Asking = "auto"
-    scoring: Scoring = "count"
+    scoring: Scoring = "auto"
     max_input_tokens: int | None = None
     max_characters: int | None = DEFAULT_MAX_CHARACTERS
     instructions: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
@@ -105,7 +108,7 @@ class Metric(ABC):
         self._resolve()
         check_option("llm.asking", self.judge.asking, ("together", "one_by_one"))
         check_option("asking", self.asking, ("auto", "together", "one_by_one"))
-        check_option("scoring", self.scoring, ("count", "expected"))
+        check_option("scoring", self.scoring, get_args(Scoring))
         low, high = self.bounds
         if self.threshold is not None:
             check_number("threshold", self.threshold, low, high)
@@ -115,13 +118,20 @@ class Metric(ABC):
         object.__setattr__(self, "instructions", _check_instructions(self.instructions, self.prompts))
         if changed := {step: text for step, text in self.instructions.items() if text != self.prompts[step]}:
             object.__setattr__(self, "version", f"{type(self).version}+{digest(changed)}")
+        if self.calibration is not None and not hasattr(self.calibration, "answers"):
+            kind = type(self.calibration).__name__
+            raise TypeError(f"calibration: is {kind}; pass ragstone.labels.Calibration.load(path)")
+        if self.expects:
+            self._check_expected()
+            object.__setattr__(self, "version", f"{self.version}+expected")
         if self.calibration is not None:
-            if not hasattr(self.calibration, "answers"):
-                kind = type(self.calibration).__name__
-                raise TypeError(f"calibration: is {kind}; pass ragstone.labels.Calibration.load(path)")
             self.calibration.check(self)
             object.__setattr__(self, "version", f"{self.version}+cal:{self.calibration.digest}")
-        if self.scoring == "expected" and not self.asks_one_by_one:
+
+    def _check_expected(self) -> None:
+        if not self.has_expected:
+            raise ValueError(f"scoring='expected': {self.name} has no expected value")
+        if not self.asks_one_by_one:
             raise ValueError(
                 "scoring='expected' needs probabilities, which only asking='one_by_one' gives; the judge "
                 f"{self.judge.model!r} is asked together"
@@ -260,6 +270,15 @@ class Metric(ABC):
         return (self.judge.asking if self.asking == "auto" else self.asking) == "one_by_one"
 
     @property
+    def expects(self) -> bool:
+        """Whether the value is the expected one, by `scoring`, by what the judge declares, or as it was calibrated."""
+        if self.scoring != "auto" or not self.has_expected:
+            return self.scoring == "expected"
+        if self.calibration is not None:
+            return self.calibration.expects
+        return self.asks_one_by_one and getattr(self.llm, "gives_probabilities", False) is True
+
+    @property
     def _limit(self) -> int:
         if self.max_input_tokens is not None:
             return self.max_input_tokens
@@ -322,14 +341,15 @@ class Metric(ABC):
         """Ask for one of the request's choices.
 
         Raises:
-            CannotScore: "undefined" when `scoring="expected"` and the judge gives no probabilities.
+            CannotScore: "undefined" when the value is the expected one and the judge gives no probabilities.
         """
         asked = _answer(request) if self.calibration is None else self.calibration.ask(request, _answer)
         answer = yield from asked
-        if self.scoring == "expected" and answer.probabilities is None:
+        if self.expects and answer.probabilities is None:
             raise CannotScore(
                 "undefined",
-                f"scoring='expected' needs probabilities; the judge {self.judge.model!r} gave none for {request.task}",
+                f"scoring='expected' needs probabilities; the judge {self.judge.model!r} gave none for {request.task} "
+                "(scoring='count' does without)",
             )
         return answer
 
@@ -378,18 +398,24 @@ class Metric(ABC):
         value: float,
         reason: str,
         *,
+        expected: float | None = None,
         breakdown: Mapping[str, float] | None = None,
         verdicts: Sequence[Verdict] = (),
     ) -> Score:
+        parts = dict(breakdown or {})
+        if expected is not None:
+            parts |= {"count": value, "expected": expected}
+            by_count, by_judge = f"by count {value:.2f}", f"by the judge's probabilities {expected:.2f}"
+            value, stated, other = (expected, by_judge, by_count) if self.expects else (value, by_count, by_judge)
+            reason = f"{reason} The score is {stated} ({other})."
+        elif self.expects:
+            raise CannotScore("undefined", "scoring='expected': there is no expected value (0 of 0)")
         low, high = self.bounds
         if not low <= value <= high:
             raise ValueError(f"{self.name}: the value {value!r} is outside the metric's bounds {low} to {high}")
-        parts = dict(breakdown or {})
         if self.calibration is not None:
             value, more, reason = self.calibration.score(value, reason)
             parts |= more
-        if self.scoring == "expected" and self.calibration_of("score") is None:
-            reason = f"{reason} By the judge's probabilities: {value:.2f}."
         return Score(
             metric=self.name,
             value=value + 0.0,  # never -0.0

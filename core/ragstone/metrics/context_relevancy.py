@@ -120,6 +120,7 @@ class ContextRelevancy(SplittingMetric):
 
     name: ClassVar[str] = "context_relevancy"
     version: ClassVar[str] = "3"
+    has_expected: ClassVar[bool] = True
     prompts: ClassVar[Mapping[str, str]] = {
         "sentences": _CHOOSE,
         "copies": _COPY,
@@ -167,11 +168,11 @@ class ContextRelevancy(SplittingMetric):
         hit = {sentence.chunk for sentence, needed in zip(sentences, relevant, strict=True) if needed}
         spared = hit if self.granularity == "chunk" else set[int | None]()
         breakdown = {"sentence": sum(relevant) / len(sentences), "chunk": len(hit) / chunks, **more}
-        value = breakdown[self.granularity]
+        value, by_judge = breakdown[self.granularity], None
         if (expected := expected_share(answers, "yes")) is not None:
             breakdown["sentence_expected"] = expected
             breakdown["chunk_expected"] = sum(best_of_chunks(sentences, answers).values()) / chunks
-            value = breakdown[f"{self.granularity}_expected"] if self.scoring == "expected" else value
+            by_judge = breakdown[f"{self.granularity}_expected"]
         verdicts = [
             Verdict(
                 id=str(i),
@@ -191,6 +192,7 @@ class ContextRelevancy(SplittingMetric):
             value,
             f"{sum(relevant)} of {len(sentences)} sentences in {len(hit)} of {chunks} contexts are needed to answer."
             + (f" {len(unmatched)} copied text(s) are not in the contexts and do not count." if unmatched else ""),
+            expected=by_judge,
             breakdown=breakdown,
             verdicts=verdicts,
         )

@@ -57,6 +57,7 @@ class Faithfulness(SplittingMetric):
 
     name: ClassVar[str] = "faithfulness"
     version: ClassVar[str] = "1"
+    has_expected: ClassVar[bool] = True
     prompts: ClassVar[Mapping[str, str]] = {"claims": _CLAIMS, "verdicts": _VERDICTS, "verdict": _VERDICTS}
 
     @property
@@ -72,13 +73,10 @@ class Faithfulness(SplittingMetric):
         checks = yield from self.check_claims(claims, "context", sample, "retrieved_contexts")
         supported = sum(check.choice == "supported" for check in checks)
         breakdown = {"supported": float(supported), "claims": float(len(claims))}
-        value = supported / len(claims)
-        if (expected := expected_share(checks, "supported")) is not None:
-            breakdown["expected"] = expected
-            value = expected if self.scoring == "expected" else value
         return self._score(
-            value,
+            supported / len(claims),
             f"{supported} of {len(claims)} claims of the response are supported by the retrieved contexts.",
+            expected=expected_share(checks, "supported"),
             breakdown=breakdown,
             verdicts=verdicts_of("claim", claims, checks, "supported"),
         )

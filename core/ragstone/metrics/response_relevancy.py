@@ -133,6 +133,7 @@ class ResponseRelevancy(Metric):
 
     name: ClassVar[str] = "response_relevancy"
     version: ClassVar[str] = "4"
+    has_expected: ClassVar[bool] = True
     prompts: ClassVar[Mapping[str, str]] = {
         "questions": _INSTRUCTIONS,
         "noncommittal": _REFUSED,
@@ -197,14 +198,15 @@ class ResponseRelevancy(Metric):
         breakdown["noncommittal"] = flagged / len(questions)
         breakdown |= uncalibrated
         probability = evasive.probability("yes") if evasive else None
+        expected = None
         if probability is not None:
-            breakdown["expected"] = mean if self.noncommittal == "off" else mean * (1.0 - probability)
-            value = breakdown["expected"] if self.scoring == "expected" else value
-        zero = ", which makes the score 0" if off and self.scoring == "count" else ""
+            expected = mean if self.noncommittal == "off" else mean * (1.0 - probability)
+        zero = ", which makes the score 0" if off and not self.expects else ""
         return self._score(
             value,
             f"The {len(questions)} question(s) made from the response are {mean:.2f} close to the one asked on average"
             + (f"; {flagged} of them flag it as noncommittal{zero}." if flagged else "."),
+            expected=expected,
             breakdown=breakdown,
             verdicts=[
                 Verdict(
@@ -213,7 +215,7 @@ class ResponseRelevancy(Metric):
                     text=text,
                     verdict="noncommittal" if flag else "committal",
                     probability=None if probability is None else 1.0 - probability,
-                    lowers_score=cosine < 1.0 - _SAME or (flag and (off or self.scoring == "expected")),
+                    lowers_score=cosine < 1.0 - _SAME or (flag and (off or self.expects)),
                 )
                 for i, ((text, flag), cosine) in enumerate(zip(questions, cosines, strict=True), 1)
             ],

@@ -72,6 +72,7 @@ class SummarizationScore(Metric):
 
     name: ClassVar[str] = "summarization_score"
     version: ClassVar[str] = "1"
+    has_expected: ClassVar[bool] = True
     prompts: ClassVar[Mapping[str, str]] = {"questions": _MAKE, "answers": _ANSWER}
 
     length_penalty: bool = True
@@ -105,21 +106,22 @@ class SummarizationScore(Metric):
         answers = yield from ask_closed(self, "answers", "summary", summary, questions)
         kept = sum(answer.choice == "yes" for answer in answers)
         breakdown = {"qa": kept / len(questions), "conciseness": conciseness(len(summary), len(source))}
-        qa = breakdown["qa"]
         if (expected := expected_share(answers, "yes")) is not None:
             breakdown["qa_expected"] = expected
-            qa = expected if self.scoring == "expected" else qa
-        value = qa
-        if self.length_penalty:
-            on_concise = self.coeff if self.coeff_weights == "conciseness" else 1.0 - self.coeff
-            value = qa * (1.0 - on_concise) + breakdown["conciseness"] * on_concise
         return self._score(
-            value,
+            self._weighed(breakdown["qa"], breakdown["conciseness"]),
             f"The summary answers {kept} of {len(questions)} questions on the source with yes and has "
             f"{len(summary):,} characters for the source's {len(source):,}.",
+            expected=None if expected is None else self._weighed(expected, breakdown["conciseness"]),
             breakdown=breakdown,
             verdicts=verdicts_of("question", questions, answers, "yes"),
         )
+
+    def _weighed(self, qa: float, concise: float) -> float:
+        if not self.length_penalty:
+            return qa
+        on_concise = self.coeff if self.coeff_weights == "conciseness" else 1.0 - self.coeff
+        return qa * (1.0 - on_concise) + concise * on_concise
 
     def _make(self, source: str) -> Flow[tuple[str, ...]]:
         return self.ask_json(

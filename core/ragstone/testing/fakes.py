@@ -22,6 +22,7 @@ class FakeLLM:
             `LLMReply` is the reply as it is.
         model: Its name.
         asking: What it says suits it.
+        gives_probabilities: Whether it says that its replies hold probabilities.
 
     Attributes:
         requests: Every request so far, in order of arrival.
@@ -35,11 +36,17 @@ class FakeLLM:
     """
 
     def __init__(
-        self, reply: Callable[[LLMRequest], Reply], *, model: str = "fake", asking: Asking = "together"
+        self,
+        reply: Callable[[LLMRequest], Reply],
+        *,
+        model: str = "fake",
+        asking: Asking = "together",
+        gives_probabilities: bool = False,
     ) -> None:
         self._reply = reply
         self.model = model
         self.asking: Asking = asking
+        self.gives_probabilities = gives_probabilities
         self.requests: list[LLMRequest] = []
 
     @property
