@@ -2,6 +2,7 @@
 
 python benchmarks/agreement FOLDER --judge local --out DIR
 python benchmarks/agreement table DIR
+python benchmarks/agreement summary RESULTS
 """
 
 import sys
@@ -22,13 +23,14 @@ if not __package__:  # run as a folder: its modules are a package all the same, 
 from .files import OURS
 from .rows import DataError, read_folder
 from .scoring import JudgeError, Settings, embeds, score_folder
+from .summary import write_summary
 from .table import write_table
 
 _LOCAL_CONTEXT = 16_384  # tokens: a story of 6,000 words, which LocalLLM's default would not hold
 _AHEAD = 4  # rows for each call in flight, so that few slots are idle while a part of the rows ends
 
 
-@click.command(epilog="To write the table again from the scores, without a judge: table DIR")
+@click.command(epilog="Without a judge: `table DIR` writes the table again, `summary RESULTS` one of all runs.")
 @click.argument("folder", type=click.Path(exists=True, path_type=Path))
 @click.option("--judge", required=True, help=JUDGE_HELP)
 @click.option("--embedder", help=EMBEDDER_HELP)
@@ -99,6 +101,13 @@ def _table(out: Path) -> None:
     _write(out)
 
 
+@click.command("summary")
+@click.argument("results", type=click.Path(exists=True, file_okay=False, path_type=Path))
+def _summary(results: Path) -> None:
+    """Write the table of all runs in RESULTS into its README.md."""
+    click.echo(f"wrote {write_summary(results)}", err=True)
+
+
 def _write(out: Path) -> None:
     for path in write_table(out):
         click.echo(f"wrote {path}", err=True)
@@ -145,7 +154,9 @@ def _file_name(name: str) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    command, words = (_table, words[1:]) if words[:1] == ["table"] else (_score, words)
+    others = {"table": _table, "summary": _summary}
+    command = others.get(words[0], _score) if words else _score
+    words = words[1:] if command is not _score else words
     try:
         command.main(words, prog_name="benchmarks/agreement", standalone_mode=False)
     except click.ClickException as error:

@@ -36,6 +36,7 @@ _READINGS: Mapping[str, Mapping[str, Sequence[str]]] = {
     },
 }
 _PARTS = {("context_relevancy", "count"): "sentence", ("context_relevancy", "expected"): "sentence_expected"}
+_COUNT = {f"{part}expected": f"{part}count".removesuffix("_count") for part in ("", "qa_", "coverage_", "alignment_")}
 _LEXICAL = (0.2, 0.3)  # shares of the question's words that make a sentence relevant to the lexical floor
 
 
@@ -51,6 +52,7 @@ class Comparison:
         statistic: Of the readings of rows with their labels.
         floors: By name, what a trivial scorer says in place of the reading; None where it knows nothing of a row.
         answerable: Whether only rows count of which people chose a sentence.
+        count: Of a reading by probabilities, takes the same by hard verdicts.
     """
 
     reading: str
@@ -60,6 +62,7 @@ class Comparison:
     statistic: Statistic
     floors: Floors
     answerable: bool = False
+    count: Callable[[Line], Any] | None = None
 
 
 def comparisons(
@@ -75,7 +78,9 @@ def comparisons(
     """
     if task == "sentences":
         for each in _of_sentences(maps):
-            yield from (each, replace(each, name=f"{each.name}, answerable rows", answerable=True))
+            yield each
+            if each.name != "sentence recall":  # which is of answerable rows as it is
+                yield replace(each, name=f"{each.name}, answerable rows", answerable=True)
     elif task == "noncommittal":
         yield _of_numbers("accuracy", "noncommittal", "human", _flagged, st.accuracy, _KEYWORDS | _COMMONER)
         yield _of_numbers("AUROC", "noncommittal", "human", _graded, st.auroc, _SIMPLE | _KEYWORDS)
@@ -86,7 +91,8 @@ def comparisons(
                 for name, statistic in _STATISTICS[task].items():
                     floors = _SIMPLE if metric in _OF_QUESTIONS else _OF_SOURCE
                     floors = _COMMONER if statistic is st.accuracy else floors
-                    yield _of_numbers(name, reading, label, taken(metric, reading), statistic, floors)
+                    each = _of_numbers(name, reading, label, taken(metric, reading), statistic, floors)
+                    yield replace(each, count=taken(metric, _COUNT[reading])) if reading in _COUNT else each
 
 
 _OF_SUMMARIES = ("coverage", "alignment", "overall")
@@ -208,6 +214,7 @@ def _of_sentences(maps: Mapping[str, CosineMap]) -> Iterator[Comparison]:
             label="share",
             name="rho of the share",
             take=take,
+            count=taken("context_relevancy", "count") if reading == "expected" else None,
             statistic=lambda values, labels: st.pooled(values, _shares(labels), [None] * len(labels)),
             floors=shares,
         )

@@ -50,8 +50,8 @@ class Row:
         metrics: Names of the metrics it is scored by.
         sample: What is scored. The text that was summarised stands in `retrieved_contexts`.
         group: What it is compared within, or drawn with: its pair, or its document. None where it stands alone.
-        target: The labels by name: "human" (pairwise, binary, correlation), "coverage", "alignment", "overall"
-            (summaries), "share" (sentences).
+        target: The labels by name: "human" (pairwise, binary, correlation), "completeness" (correlation, where people
+            said so), "coverage", "alignment", "overall" (summaries), "share" (sentences).
         sentences: The sentences of each passage, for the task "sentences".
         relevant: Which of them people chose.
     """
@@ -90,6 +90,7 @@ class _Line(BaseModel):
     sentences: list[list[str]] = []
     pair_id: str | None = None
     doc_id: str | None = None
+    human: dict[str, Any] = {}
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -134,6 +135,9 @@ class _Line(BaseModel):
             targets = {name: value for name, value in target.items() if value is not None}
         else:
             targets = {} if target is None else {"human": target}
+            completeness = self.human.get("completeness")
+            if targets and task == "correlation" and isinstance(completeness, (int, float)):
+                targets["completeness"] = completeness
         if not targets:
             return None
         if task == "sentences" and not isinstance(target, _SentenceLabels):

@@ -27,6 +27,7 @@ class SystemFigure:
         estimate: The statistic; None where it is undefined on these rows.
         shared: On how many rows it and ragstone both have the number; None for ragstone.
         ours_minus: ragstone's statistic minus its, on these, with the interval of the difference.
+        minus_count: Of ragstone's readings by probabilities: the statistic minus that by hard verdicts, on its rows.
         minus_floor: Of scores by ragstone, under any name: the statistic minus that of the best floor, on its rows.
     """
 
@@ -36,6 +37,7 @@ class SystemFigure:
     shared: int | None = None
     ours_minus: Estimate | None = None
     minus_floor: Estimate | None = None
+    minus_count: Estimate | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,11 +188,14 @@ def _figure(
 ) -> SystemFigure:
     measure = _measure(comparison, pairs)
     floor = _of_floor(comparison, best, pairs) if best is not None and system.startswith(OURS) else None
+    hard = [comparison.count(line) for _, line in pairs] if comparison.count and system.startswith(OURS) else [None]
+    count = None if None in hard else comparison.statistic(hard, [label for label, _ in pairs])
     figure = SystemFigure(
         system=system,
         rows=len(pairs),
         estimate=estimate(measure),
         minus_floor=None if floor is None else difference(measure, floor),
+        minus_count=None if count is None else difference(measure, count),
     )
     if system == OURS or ours is None:
         return figure
