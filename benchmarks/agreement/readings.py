@@ -35,8 +35,7 @@ _READINGS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "overall": ("value", "count", "expected"),
     },
 }
-_PARTS = {("context_relevancy", "count"): "sentence", ("context_relevancy", "expected"): "sentence_expected"}
-_COUNT = {f"{part}expected": f"{part}count".removesuffix("_count") for part in ("", "qa_", "coverage_", "alignment_")}
+_COUNT = {"expected": "count", **{f"{part}_expected": part for part in ("qa", "coverage", "alignment")}}
 _LEXICAL = (0.2, 0.3)  # shares of the question's words that make a sentence relevant to the lexical floor
 
 
@@ -91,8 +90,8 @@ def comparisons(
                 for name, statistic in _STATISTICS[task].items():
                     floors = _SIMPLE if metric in _OF_QUESTIONS else _OF_SOURCE
                     floors = _COMMONER if statistic is st.accuracy else floors
-                    each = _of_numbers(name, reading, label, taken(metric, reading), statistic, floors)
-                    yield replace(each, count=taken(metric, _COUNT[reading])) if reading in _COUNT else each
+                    each = _of_numbers(name, reading, label, taken(reading), statistic, floors)
+                    yield replace(each, count=taken(_COUNT[reading])) if reading in _COUNT else each
 
 
 _OF_SUMMARIES = ("coverage", "alignment", "overall")
@@ -104,18 +103,9 @@ _STATISTICS: Mapping[str, Mapping[str, Callable[..., st.Measure]]] = {
 }
 
 
-def taken(metric: str, reading: str) -> Callable[[Line], float | None]:
+def taken(reading: str) -> Callable[[Line], float | None]:
     """Return what takes the score ("value") or a part of the breakdown from a line that was scored."""
-
-    def take(line: Line) -> float | None:
-        if reading == "value":
-            return line.value
-        found = line.parts.get(reading, line.parts.get(_PARTS.get((metric, reading), "")))
-        if found is None and reading == "count" and line.parts.get("claims"):
-            return line.parts["supported"] / line.parts["claims"]
-        return found
-
-    return take
+    return lambda line: line.value if reading == "value" else line.parts.get(reading)
 
 
 def _signal(take: Callable[[Signals], float | None]) -> Callable[[Labels], Sequence[Any]]:
@@ -208,13 +198,13 @@ def _of_sentences(maps: Mapping[str, CosineMap]) -> Iterator[Comparison]:
     shares = {floor: of_each(partial(_share, of)) for floor, of in choosers.items() if floor != "take all"}
     median: Floors = {"the median label": lambda labels: [sorted(_shares(labels))[len(labels) // 2]] * len(labels)}
     for reading in _SCORE:
-        take = taken("context_relevancy", reading)
+        take = taken(reading)
         yield Comparison(
             reading=reading,
             label="share",
             name="rho of the share",
             take=take,
-            count=taken("context_relevancy", "count") if reading == "expected" else None,
+            count=taken("count") if reading == "expected" else None,
             statistic=lambda values, labels: st.pooled(values, _shares(labels), [None] * len(labels)),
             floors=shares,
         )

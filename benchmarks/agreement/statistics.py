@@ -169,7 +169,7 @@ def auroc(values: Sequence[float], targets: Sequence[float], groups: Sequence[st
     """Return the chance that a row of target 1 has a higher value than one of target 0; ties 1/2.
 
     Units: documents, else rows. Where all are in order, a bootstrap would see no doubt: the interval is that of a share
-    of as many trials as the rarer label has rows.
+    of as many trials as the rarer label has units.
 
     Example:
         >>> estimate(auroc([0.1, 0.4, 0.4, 0.8], [0, 0, 1, 1], [None] * 4)).value
@@ -177,7 +177,7 @@ def auroc(values: Sequence[float], targets: Sequence[float], groups: Sequence[st
     """
     scores, labels = np.asarray(values, dtype=np.float64), np.asarray(targets, dtype=np.float64) == 1
     rows = _rows_of(groups)
-    rarer = int(min(labels.sum(), (~labels).sum()))
+    rarer = min(sum(bool((labels[each] == one).any()) for each in rows) for one in (True, False))
     return Measure(
         len(rows),
         lambda drawn: _auc(scores[_joined(rows, drawn)], labels[_joined(rows, drawn)]),
