@@ -98,6 +98,8 @@ def judge(model: str = "fake") -> FakeLLM:
             return LLMReply(max(said, key=said.__getitem__), 5, 1, said)
         if step == "claims":
             return {"claims": ["It left.", "It had cats."]}
+        if step == "parts":
+            return {"parts": ["What does it eat?", "When?"]}
         if step == "questions" and "items" in request.schema["properties"]:
             return {"items": [{"keyphrase": "house", "question": f"Is it {word}?"} for word in ("one", "two", "three")]}
         n = request.schema["properties"]["questions"]["minItems"]

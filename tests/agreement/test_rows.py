@@ -11,7 +11,7 @@ from .data import response_row, sentences_row, summary_row, tiny, write
 def test_files_below_the_folder(tmp_path):
     data = read_folder(tiny(tmp_path))
     assert {file: (len(rows), rows[0].task, rows[0].metrics) for file, rows in data.items()} == {
-        "pairs": (8, "pairwise", ("response_relevancy",)),
+        "pairs": (8, "pairwise", ("response_relevancy", "response_completeness")),
         "refusals": (6, "noncommittal", ("response_relevancy",)),  # three have no label
         "sentences": (6, "sentences", ("context_relevancy",)),
         "summaries": (9, "correlation", ("summarization_score", "alignment_coverage")),

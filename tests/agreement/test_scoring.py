@@ -21,10 +21,11 @@ def run(folder, out, llm, *, limit=None, **settings):
 
 def test_every_row_gets_a_line(tmp_path):
     lines = run(tiny(tmp_path / "data"), tmp_path / "out", judge())
-    assert len(lines) == 6 + 8 + 6 + 2 * 9
+    assert len(lines) == 6 + 2 * 8 + 6 + 2 * 9
     assert {line.unscored for line in lines} == {None}
     assert {(line.file, line.metric) for line in lines} == {
         ("pairs", "response_relevancy"),
+        ("pairs", "response_completeness"),
         ("refusals", "response_relevancy"),
         ("sentences", "context_relevancy"),
         ("summaries", "alignment_coverage"),

@@ -15,6 +15,7 @@ from ragstone import (
     ContextRelevancy,
     LLMRequest,
     Metric,
+    ResponseCompleteness,
     ResponseRelevancy,
     Sample,
     SummarizationScore,
@@ -38,6 +39,8 @@ def plausible(request):
         return request.choices[-1]
     if step == "claims":
         return {"claims": [text for text, _, _ in split_sentences(between(data, "summary"), "en")]}
+    if step == "parts":
+        return {"parts": [text for text, _, _ in split_sentences(between(data, "question"), "en")]}
     if step == "questions" and "keyphrases" in request.system:
         found = [text for text, _, _ in split_sentences(between(data, "text"), "en")][:10]
         return {"items": [{"keyphrase": text[:12], "question": f"Is it so that {text[:50]}?"} for text in found]}
@@ -58,12 +61,13 @@ def between(prompt, name):
     return re.search(rf"<{name} (\w+)>\n(.*)\n</{name} \1>", prompt, re.DOTALL)[2]
 
 
-def all_four(llm):
+def all_five(llm):
     return [
         SummarizationScore(llm=llm),
         AlignmentCoverage(llm=llm, source="retrieved_contexts"),
         ResponseRelevancy(llm=llm, embedder=FakeEmbedder()),
         ContextRelevancy(llm=llm),
+        ResponseCompleteness(llm=llm),
     ]
 
 
@@ -76,10 +80,10 @@ def size(requests):
 
 
 @pytest.mark.parametrize("asking", ["together", "one_by_one"])
-@pytest.mark.parametrize("place", range(4))
+@pytest.mark.parametrize("place", range(5))
 def test_the_first_round_is_exact_and_the_whole_within_a_factor_of_two(asking, place):
     judge = FakeLLM(plausible, asking=asking)
-    metric = all_four(judge)[place]
+    metric = all_five(judge)[place]
     expected = estimate(EXAMPLES, metric)
     assert judge.requests == []  # nobody was asked
 
@@ -95,7 +99,9 @@ def test_the_first_round_is_exact_and_the_whole_within_a_factor_of_two(asking, p
     assert (found.first_calls, found.first_input_tokens) == (len(first), size(first))
     assert judge.requests, "the run asked"
     assert calls == len(judge.requests)
-    assert found.rounds == {"summarization_score": 2, "alignment_coverage": 2}.get(metric.name, 1)
+    assert found.rounds == {"summarization_score": 2, "alignment_coverage": 2, "response_completeness": 2}.get(
+        metric.name, 1
+    )
     for supposed, real in (
         (found.calls, calls),
         (found.input_tokens, size(judge.requests)),
@@ -106,7 +112,7 @@ def test_the_first_round_is_exact_and_the_whole_within_a_factor_of_two(asking, p
 
 
 def test_many_rows_add_up_and_repeats_multiply():
-    metrics = all_four(FakeLLM(plausible))
+    metrics = all_five(FakeLLM(plausible))
     one, three = estimate(samples(), metrics), estimate(samples() * 2, metrics, repeat=3)
     assert three.samples == 6
     assert (three.calls, three.input_tokens, three.output_tokens) == (
@@ -135,7 +141,7 @@ def test_what_would_not_be_asked_is_counted_by_reason():
 
 
 def test_money():
-    metrics = all_four(FakeLLM(plausible))
+    metrics = all_five(FakeLLM(plausible))
     found = estimate(samples(), metrics, input_price=2.0, output_price=8.0)
     assert found.cost == pytest.approx((found.input_tokens * 2 + found.output_tokens * 8) / 1e6)
     assert sum(each.cost for each in found.metrics) == pytest.approx(found.cost)

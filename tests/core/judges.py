@@ -9,6 +9,7 @@ from ragstone import (
     Faithfulness,
     LLMReply,
     LLMRequest,
+    ResponseCompleteness,
     ResponseRelevancy,
     Sample,
     SummarizationScore,
@@ -154,10 +155,10 @@ _ANSWERS = {
     "alignment_coverage.source_answers": _answers("text"),
     "alignment_coverage.summary_answers": _answers("text"),
     "response_relevancy.questions": _questions,
-    "response_relevancy.parts": lambda request, data: {
+    "response_completeness.parts": lambda request, data: {
         "parts": [f"{part.strip()}?" for part in data["question"].split("?") if part.strip()][:8] or ["What?"]
     },
-    "response_relevancy.answered": _answered,
+    "response_completeness.answered": _answered,
     "response_relevancy.noncommittal": lambda request, data: (
         "refused" if "I do not know" in data["response"] else "answered"
     ),
@@ -235,6 +236,7 @@ def metrics(reply: Any, asking: str = "together") -> list[Any]:
         ),
         ResponseRelevancy(llm=llm(), embedder=FakeEmbedder()),
         ResponseRelevancy(llm=llm(), embedder=FakeEmbedder(), sampling="n_calls"),
+        ResponseCompleteness(llm=llm()),
         ContextRelevancy(llm=llm()),
         ContextRelevancy(llm=llm(), selection="verbatim"),
         Faithfulness(llm=llm()),

@@ -12,6 +12,7 @@ from ragstone import (
     ContextRelevancy,
     Faithfulness,
     LLMReply,
+    ResponseCompleteness,
     ResponseRelevancy,
     Sample,
     Score,
@@ -79,6 +80,8 @@ TOGETHER = {
         {"questions": questions(2)["questions"] + questions(1, " ")["questions"]},
         questions(3, flag="false"),
     ],
+    "response_completeness.parts": [{"parts": []}, {"parts": ["Why?", " "]}],
+    "response_completeness.answered": [{"answers": {"1": "maybe"}}, {"answers": {}}],
     "context_relevancy.sentences": [{"ids": [99]}, {"ids": [0]}, {"ids": [1, 1]}, {"ids": [True]}, {"ids": [1.0]}],
     "context_relevancy.copies": [{"sentences": [None]}, {"sentences": "Alpha is so."}, {"ids": [1]}],
 }
@@ -93,6 +96,7 @@ ALONE = {
     ],
     "response_relevancy.questions": [{"questions": ["a", "b"]}, {"questions": ["a", "b", " "]}, questions(3)],
     "response_relevancy.noncommittal": ["refused or answered", "null", "\x00"],
+    "response_completeness.answered": ["partly", LLMReply("yes", probabilities={"yes": 1.0})],
     "context_relevancy.sentence": [
         LLMReply("yes", probabilities={"yes": float("nan"), "no": 0.5}),
         "[" * 3000,
@@ -111,6 +115,8 @@ def build(asking, task, reply):
     llm = FakeLLM(lambda request: reply(request) if request.task == task else truth(request), asking=asking)
     if task.startswith("faithfulness"):
         return Faithfulness(llm=llm)
+    if task.startswith("response_completeness"):
+        return ResponseCompleteness(llm=llm)
     if task.startswith("response"):
         return ResponseRelevancy(llm=llm, embedder=FakeEmbedder())
     if task.startswith("context"):

@@ -2,7 +2,15 @@
 
 import pytest
 
-from ragstone import AlignmentCoverage, ContextRelevancy, LLMRequest, ResponseRelevancy, Sample, SummarizationScore
+from ragstone import (
+    AlignmentCoverage,
+    ContextRelevancy,
+    LLMRequest,
+    ResponseCompleteness,
+    ResponseRelevancy,
+    Sample,
+    SummarizationScore,
+)
 from ragstone.judging import tokens
 from ragstone.testing import FakeEmbedder, FakeLLM
 
@@ -80,6 +88,7 @@ CASES = {
         AlignmentCoverage, {"assessment_questions": ASSESSMENT}, COVERAGE, (4, 2, 1017)
     ),
     "ResponseRelevancy": (ResponseRelevancy, {"embedder": FakeEmbedder()}, SUPER_BOWL, (1, 1, 189)),
+    "ResponseCompleteness": (ResponseCompleteness, {}, SUPER_BOWL, (2, 2, 311)),
     "ContextRelevancy": (ContextRelevancy, {}, SUPER_BOWL, (1, 1, 192)),
     'ContextRelevancy(selection="verbatim")': (ContextRelevancy, {"selection": "verbatim"}, SUPER_BOWL, (1, 1, 191)),
 }  # fmt: skip

@@ -64,7 +64,6 @@ class OnlyGenerate:
         (ResponseRelevancy, "strictness", 0, ValueError),
         (ResponseRelevancy, "sampling", "n", ValueError),
         (ResponseRelevancy, "noncommittal", "some", ValueError),
-        (ResponseRelevancy, "parts", "yes", ValueError),
         (ResponseRelevancy, "threshold", -1.1, ValueError),
     ],
 )

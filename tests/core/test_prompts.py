@@ -16,6 +16,7 @@ from ragstone import (
     ContextRelevancy,
     Faithfulness,
     LLMRequest,
+    ResponseCompleteness,
     ResponseRelevancy,
     Sample,
     SummarizationScore,
@@ -27,7 +28,8 @@ from .judges import drive, truth
 PINNED = {
     "summarization_score": ("1", "d2433b06aa98f2cf"),
     "alignment_coverage": ("1", "877bf95a4e26194d"),
-    "response_relevancy": ("4", "ce48f697705e2e56"),
+    "response_relevancy": ("4", "553fb00429797c39"),
+    "response_completeness": ("1", "447f347bc3158eef"),
     "faithfulness": ("1", "56297b8a2982d429"),
     "context_relevancy": ("3", "3a84fb1ea1c4f89b"),
 }
@@ -52,9 +54,9 @@ OPTIONS = {
         {},
         {"strictness": 1},
         {"sampling": "n_calls"},
-        {"parts": True},
         *({"noncommittal": rule} for rule in ("any", "majority", "off")),
     ],
+    ResponseCompleteness: [{}],
     Faithfulness: [{}],
     ContextRelevancy: [{}, {"selection": "verbatim"}, {"granularity": "chunk"}, {"max_input_tokens": 230}],
 }

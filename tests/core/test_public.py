@@ -7,7 +7,14 @@ from typing import get_origin
 import pytest
 
 import ragstone
-from ragstone import AlignmentCoverage, ContextRelevancy, Faithfulness, ResponseRelevancy, SummarizationScore
+from ragstone import (
+    AlignmentCoverage,
+    ContextRelevancy,
+    Faithfulness,
+    ResponseCompleteness,
+    ResponseRelevancy,
+    SummarizationScore,
+)
 from ragstone.testing import FakeEmbedder, FakeLLM
 
 WITH_ALL = [
@@ -22,7 +29,7 @@ WITH_ALL = [
 ]
 PROMISED = (
     "Sample Score Unscored Verdict Usage SummarizationScore AlignmentCoverage ResponseRelevancy "
-    "ContextRelevancy Faithfulness LLM Embedder Metric Monitor Report aevaluate evaluate"
+    "ResponseCompleteness ContextRelevancy Faithfulness LLM Embedder Metric Monitor Report aevaluate evaluate"
 )
 NO_EXAMPLE = {"LLM", "Embedder", "Outcome", "BadReply", "CannotScore", "EmbedRequest", "Meter", "__version__"}
 
@@ -50,12 +57,13 @@ def test_everything_public_says_what_it_is(name):
 
 def test_metric_facts_and_defaults():
     llm, embedder = FakeLLM(lambda request: ""), FakeEmbedder()
-    summary, alignment, response, context, _ = made = (
+    summary, alignment, response, context, *_ = made = (
         SummarizationScore(llm=llm),
         AlignmentCoverage(llm=llm),
         ResponseRelevancy(llm=llm, embedder=embedder),
         ContextRelevancy(llm=llm),
         Faithfulness(llm=llm),
+        ResponseCompleteness(llm=llm),
     )
     assert [(m.name, m.bounds, tuple(m.required_fields), m.threshold) for m in made] == [
         ("summarization_score", (0.0, 1.0), ("retrieved_contexts", "response"), None),
@@ -63,6 +71,7 @@ def test_metric_facts_and_defaults():
         ("response_relevancy", (-1.0, 1.0), ("user_input", "response"), None),
         ("context_relevancy", (0.0, 1.0), ("user_input", "retrieved_contexts"), None),
         ("faithfulness", (0.0, 1.0), ("retrieved_contexts", "response"), None),
+        ("response_completeness", (0.0, 1.0), ("user_input", "response"), None),
     ]
     assert all(m.version.isdecimal() and m.higher_is_better and isinstance(m, ragstone.Metric) for m in made)
     assert (summary.coeff, summary.coeff_weights, summary.length_penalty) == (0.5, "conciseness", True)

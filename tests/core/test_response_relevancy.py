@@ -1,6 +1,5 @@
 """ResponseRelevancy against its formula, with vectors that the test chooses."""
 
-import dataclasses
 import math
 
 import numpy as np
@@ -9,10 +8,9 @@ import pytest
 from ragstone import BaseEmbedder, ResponseRelevancy, Sample
 from ragstone.testing import FakeEmbedder, FakeLLM
 
-from .judges import drive, fenced, graded, script, step, truth
+from .judges import graded, script, step, truth
 
 SAMPLE = Sample(user_input="asked", response="The response.")
-TWO = Sample(user_input="When was Emma written? Who printed Emma?", response="It was written in 1815.")
 
 
 class Placed(BaseEmbedder):
@@ -178,53 +176,3 @@ def test_without_probabilities_a_refusal_is_one_in_both_orders(first, last):
     metric = ResponseRelevancy(llm=FakeLLM(reply, asking="one_by_one"), embedder=Placed(at(0)), strictness=1)
     assert [step(request) for request in next(metric.flow(SAMPLE))] == ["questions", "noncommittal", "noncommittal"]
     assert metric.score(SAMPLE).breakdown["noncommittal"] == float(first == last == "refused")
-
-
-@pytest.mark.parametrize("asking", ["together", "one_by_one"])
-def test_the_parts_of_the_question_stand_beside_the_score(asking):
-    llm = FakeLLM(truth, asking=asking)
-    plain = ResponseRelevancy(llm=llm, embedder=FakeEmbedder())
-    metric = dataclasses.replace(plain, parts=True)
-    (outcome, rounds), before = drive(metric, TWO), plain.score(TWO)
-    assert outcome.value == before.value, "they do not enter the score"
-    assert outcome.breakdown == before.breakdown | {"parts": 0.5}
-    found = [(v.id, v.kind, v.text, v.verdict, v.probability) for v in outcome.verdicts[len(before.verdicts) :]]
-    assert found == [
-        ("1", "part", "When was Emma written?", "yes", None),
-        ("2", "part", "Who printed Emma?", "no", None),
-    ]
-    assert len(rounds) == 2, "no round more"
-    (split,) = [request for request in rounds[0] if step(request) == "parts"]
-    assert "1815" not in split.user, "whoever splits the question does not see the response"
-
-
-def test_probabilities_of_the_parts():
-    odds = {"When?": 0.9, "Who?": 0.2}
-
-    def probability(request):
-        p = odds[fenced(request)[0]["question"]] if step(request) == "answered" else 0.1
-        return dict(zip(request.choices, (p, 1 - p), strict=True))
-
-    free = script(questions={"questions": ["q"]}, parts={"parts": ["When?", "Who?"]})
-    llm = FakeLLM(lambda r: graded(probability)(r) if r.choices else free(r), asking="one_by_one")
-    outcome = ResponseRelevancy(llm=llm, embedder=Placed(at(0)), strictness=1, parts=True).score(SAMPLE)
-    assert outcome.breakdown["parts"] == 0.5
-    assert outcome.breakdown["parts_expected"] == pytest.approx(0.55)
-    assert [v.probability for v in outcome.verdicts if v.kind == "part"] == pytest.approx([0.9, 0.2])
-
-
-@pytest.mark.parametrize(
-    ("parts", "asked", "wrong"),
-    [
-        ([], None, "parts: 0 in the list where at least 1"),
-        (["When?", ""], None, "a part is blank"),
-        (["Who?", "Who? "], ["Who?"], ""),
-    ],
-)
-def test_no_part_or_a_blank_one_is_no_reply_and_one_said_twice_is_asked_once(parts, asked, wrong):
-    llm = FakeLLM(lambda request: {"parts": parts} if step(request) == "parts" else truth(request))
-    outcome = ResponseRelevancy(llm=llm, embedder=FakeEmbedder(), parts=True).score(TWO)
-    if asked:
-        assert [v.text for v in outcome.verdicts if v.kind == "part"] == asked
-    else:
-        assert (outcome.reason, wrong in outcome.detail) == ("judge_unparseable", True)

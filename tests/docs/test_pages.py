@@ -14,7 +14,7 @@ from ragstone.testing import FakeEmbedder, FakeLLM
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *(p for p in [ROOT / "README.md"] if p.is_file())]
 OWN = [*sorted((ROOT / "docs" / "metrics").glob("*.md")), ROOT / "docs" / "judging.md"]
-METRICS = ("SummarizationScore", "AlignmentCoverage", "ResponseRelevancy", "ContextRelevancy")
+METRICS = ("SummarizationScore", "AlignmentCoverage", "ResponseRelevancy", "ResponseCompleteness", "ContextRelevancy")
 
 pytestmark = pytest.mark.skipif(not OWN[-1].is_file(), reason="needs the checkout: docs/")
 

@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from ragstone import ContextRelevancy, LLMReply, ResponseRelevancy, Sample, Score, Unscored
+from ragstone import ContextRelevancy, LLMReply, Sample, Score, Unscored
 from ragstone.testing import FakeLLM
 
 from ..core.judges import metrics, obliging  # noqa: TID252 - under importlib mode tests are no package
@@ -21,12 +21,11 @@ ARABIC = Sample(
 def test_every_prompt_that_has_text_written_asks_for_the_language_of_the_data():
     llm = FakeLLM(obliging)
     for metric in metrics(obliging):
-        parts = {"parts": True} if isinstance(metric, ResponseRelevancy) else {}
-        assert isinstance(dataclasses.replace(metric, llm=llm, **parts).score(ARABIC), Score)
+        assert isinstance(dataclasses.replace(metric, llm=llm).score(ARABIC), Score)
     asked = {request.task: request.system for request in llm.requests if "anguage of the" in request.system}
     of = {
         "response_relevancy.questions": "response",
-        "response_relevancy.parts": "user's question",
+        "response_completeness.parts": "user's question",
         "summarization_score.questions": "text",
         "alignment_coverage.claims": "summary",
         "alignment_coverage.questions": "text",

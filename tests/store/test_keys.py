@@ -21,6 +21,7 @@ from ragstone import (
     ContextRelevancy,
     LLMRequest,
     Metric,
+    ResponseCompleteness,
     ResponseRelevancy,
     Sample,
     SummarizationScore,
@@ -122,8 +123,9 @@ OPTIONS = {
     AlignmentCoverage: {"source": "retrieved_contexts", "assessment_questions": ["Is it?"], "n_questions": 6,
                         "coverage_rule": "agreement", "language": "de", "splitter": split,
                         "instructions": {"claims": "Other."}},
-    ResponseRelevancy: {"strictness": 4, "sampling": "n_calls", "noncommittal": "any", "parts": True,
+    ResponseRelevancy: {"strictness": 4, "sampling": "n_calls", "noncommittal": "any",
                         "embedder": FakeEmbedder(dim=5), "instructions": {"questions": "Other."}},
+    ResponseCompleteness: {"instructions": {"parts": "Other."}},
     ContextRelevancy: {"selection": "verbatim", "granularity": "chunk", "language": "de", "splitter": split,
                        "embedder": FakeEmbedder(dim=5), "instructions": {"sentence": "Other."}},
 }  # fmt: skip

@@ -171,8 +171,9 @@ def estimate(
 
     - `SummarizationScore`: one question for every two sentences of the source, at most 10.
     - `AlignmentCoverage`: one claim for every two sentences of the summary; `n_questions` questions.
+    - `ResponseCompleteness`: one part for every two sentences of the question, at most 8.
     - `ResponseRelevancy`: `strictness` questions. `ContextRelevancy`: all of its calls are in the first round.
-    - A question or claim is 80 characters long, the judge names one in ten of the numbered sentences (1 to 5).
+    - A question, part or claim is 80 characters long, the judge names one in ten of the numbered sentences (1 to 5).
 
     The real number may be half or double that. Tokens are a quarter of the UTF-8 bytes of prompt and reply; schemas
     sent beside the prompt, the reasoning of models that think first, second asks after replies that cannot be used,

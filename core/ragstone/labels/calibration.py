@@ -45,8 +45,7 @@ _LEAST = 1e-4  # of a probability: further out a log-probability is rounding, an
 _VOTE_TEMPERATURE = 0.7  # draws of one prompt are wanted to differ
 # Options that are compared under another name (judge, version), or that leave the score as it is.
 _NOT_SETTINGS = frozenset(
-    {"llm", "asking", "calibration", "instructions", "max_characters", "max_input_tokens", "parts", "scoring"}
-    | {"threshold"}
+    {"llm", "asking", "calibration", "instructions", "max_characters", "max_input_tokens", "scoring", "threshold"}
 )
 
 

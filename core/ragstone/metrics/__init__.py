@@ -4,6 +4,7 @@ from ragstone.metrics.alignment_coverage import AlignmentCoverage
 from ragstone.metrics.base import Metric
 from ragstone.metrics.context_relevancy import ContextRelevancy
 from ragstone.metrics.faithfulness import Faithfulness
+from ragstone.metrics.response_completeness import ResponseCompleteness
 from ragstone.metrics.response_relevancy import ResponseRelevancy
 from ragstone.metrics.summarization_score import SummarizationScore
 
@@ -12,6 +13,7 @@ __all__ = [
     "ContextRelevancy",
     "Faithfulness",
     "Metric",
+    "ResponseCompleteness",
     "ResponseRelevancy",
     "SummarizationScore",
 ]

@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Literal
 
 from ragstone.judge import Embedder
 from ragstone.judging.flow import Flow, both, each, embed
-from ragstone.judging.reply import FLAG, TEXT, Answer, BadReply, distinct, listing, record
-from ragstone.metrics.base import CalibratedItem, Metric, check_count, check_flag, check_option
-from ragstone.metrics.items import ask_closed, by_odds, cosines_to_first, expected_share, verdicts_of
+from ragstone.judging.reply import FLAG, TEXT, Answer, BadReply, listing, record
+from ragstone.metrics.base import CalibratedItem, Metric, check_count, check_option
+from ragstone.metrics.items import by_odds, cosines_to_first
 from ragstone.outcome import Score, Verdict
 from ragstone.sample import Sample, SampleField
 from ragstone.text.naming import language_name
@@ -31,18 +31,7 @@ _REFUSED = (
     "it says that it cannot, will not, should not or does not know."
 )
 _REFUSED_WORDS = ("answered", "refused")
-_PARTS = (
-    "Split a user's question into the separate things that it asks for: each a short question that can be understood "
-    "on its own, in the language of the user's question. A question that asks for one thing is one part. Add nothing "
-    "that was not asked."
-)
-_ANSWERED = (
-    "You are given a response of a question-answering app and what its user asked. Decide whether the response answers "
-    "it. yes: it gives what was asked for, be it true or not. no: it leaves it open, evades it, or speaks of something "
-    "else."
-)
 _SAME = 1e-6  # closer to 1 than this, a cosine lowers nothing
-_MOST_PARTS = 8  # bounds a judge that does not end its list
 
 
 def write_in(*texts: str) -> str:
@@ -98,8 +87,8 @@ class ResponseRelevancy(Metric):
     response is about the question; it says nothing of its truth. Asked one by one, c comes from two calls of
     its own, which see question and response in either order; the mean of their log-odds decides.
 
-    The score hardly tells a complete response from one that leaves half of the question open. `parts=True` adds a
-    reading that does: parts of the question answered / parts. It stands in the breakdown and does not enter the score.
+    The score hardly tells a complete response from one that leaves half of the question open; `ResponseCompleteness`
+    does.
 
     Args:
         llm: The judge. See `Metric` for the options that all metrics share. With `scoring="expected"` c is 1 minus the
@@ -111,14 +100,12 @@ class ResponseRelevancy(Metric):
             temperature 0.7 with distinct `sample_index`.
         noncommittal: The share of questions flagged noncommittal that makes the score 0: "all" (ragas since
             0.3.6), "any" (before), "majority" (more than half), "off" (never).
-        parts: Whether to say as well which parts of the question the response answers.
 
     Returns:
         A score within [-1, 1] (unrelated texts are near 0; below 0 is rare). Breakdown: `cosine_1` to
-        `cosine_N`, `noncommittal` (the share flagged), `expected` where there are probabilities; with `parts` also
-        `parts`, and `parts_expected` where there are probabilities. Verdicts: each question, "committal" or
-        "noncommittal"; each part (of kind "part"), "yes" or "no". `Unscored("judge_unparseable")` also when the
-        embedder returns zero vectors, NaN or the wrong shape.
+        `cosine_N`, `noncommittal` (the share flagged), `expected` where there are probabilities. Verdicts: each
+        question, "committal" or "noncommittal". `Unscored("judge_unparseable")` also when the embedder returns zero
+        vectors, NaN or the wrong shape.
 
     Source:
         ragas, "Response Relevancy" (Es et al. 2023, arXiv 2309.15217, section 3).
@@ -134,12 +121,7 @@ class ResponseRelevancy(Metric):
     name: ClassVar[str] = "response_relevancy"
     version: ClassVar[str] = "4"
     has_expected: ClassVar[bool] = True
-    prompts: ClassVar[Mapping[str, str]] = {
-        "questions": _INSTRUCTIONS,
-        "noncommittal": _REFUSED,
-        "parts": _PARTS,
-        "answered": _ANSWERED,
-    }
+    prompts: ClassVar[Mapping[str, str]] = {"questions": _INSTRUCTIONS, "noncommittal": _REFUSED}
     bounds: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs_embedder: ClassVar[bool] = True
     calibrated_items: ClassVar[tuple[CalibratedItem, ...]] = ("noncommittal",)
@@ -148,14 +130,12 @@ class ResponseRelevancy(Metric):
     strictness: int = 3
     sampling: Literal["one_call", "n_calls"] = "one_call"
     noncommittal: NoncommittalRule = "all"
-    parts: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_count("strictness", self.strictness)
         check_option("sampling", self.sampling, ("one_call", "n_calls"))
         check_option("noncommittal", self.noncommittal, ("all", "any", "majority", "off"))
-        check_flag("parts", self.parts)
 
     @property
     def required_fields(self) -> Sequence[SampleField]:
@@ -165,18 +145,6 @@ class ResponseRelevancy(Metric):
     def _flow(self, sample: Sample) -> Flow[Score]:
         self._fits(sample, *self.required_fields)
         user_input, response = sample.user_input or "", sample.response or ""
-        if not self.parts:
-            return (yield from self._by_questions(user_input, response))
-        score, (parts, answers) = yield from both(
-            self._by_questions(user_input, response), self._answered_parts(user_input, response)
-        )
-        share = {"parts": sum(answer.choice == "yes" for answer in answers) / len(parts)}
-        if (expected := expected_share(answers, "yes")) is not None:
-            share["parts_expected"] = expected
-        verdicts = (*score.verdicts, *verdicts_of("part", parts, answers, "yes", [False] * len(parts)))
-        return score.model_copy(update={"breakdown": score.breakdown | share, "verdicts": verdicts})
-
-    def _by_questions(self, user_input: str, response: str) -> Flow[Score]:
         evasive: Answer | None = None
         uncalibrated: dict[str, float] = {}
         asking = self._questions(user_input, response)
@@ -251,21 +219,6 @@ class ResponseRelevancy(Metric):
             for index in range(calls)
         ]
         return [question for questions in (yield from each(draws)) for question in questions]
-
-    def _answered_parts(self, user_input: str, response: str) -> Flow[tuple[tuple[str, ...], list[Answer]]]:
-        parts = yield from self.ask_json(
-            "parts",
-            {"question": user_input},
-            "Split this question into the things that it asks for, one or more.",
-            record(parts=listing(TEXT, 1, _MOST_PARTS)),
-            lambda value: distinct(value["parts"], "part"),
-            names={"parts": "QUESTION"},
-        )
-        tasks = (
-            "Does the response answer the question?",
-            f"Say of each of the {len(parts)} questions whether the response answers it",
-        )
-        return parts, (yield from ask_closed(self, "answered", "response", response, parts, tasks=tasks))
 
     def _evades(self, user_input: str, response: str) -> Flow[Answer]:
         """Ask whether the response is noncommittal, in both orders: a small judge leans on what comes last."""

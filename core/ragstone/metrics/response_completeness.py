@@ -1,0 +1,91 @@
+"""ResponseCompleteness: how much of what was asked the response answers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ragstone.judging.flow import Flow
+from ragstone.judging.reply import TEXT, distinct, listing, record
+from ragstone.metrics.base import Metric
+from ragstone.metrics.items import ask_closed, expected_share, verdicts_of
+from ragstone.outcome import Score
+from ragstone.sample import Sample, SampleField
+
+_PARTS = (
+    "Split a user's question into the separate things that it asks for: each a short question that can be understood "
+    "on its own, in the language of the user's question. A question that asks for one thing is one part. Add nothing "
+    "that was not asked."
+)
+_ANSWERED = (
+    "You are given a response of a question-answering app and what its user asked. Decide whether the response answers "
+    "it. yes: it gives what was asked for, be it true or not. no: it leaves it open, evades it, or speaks of something "
+    "else."
+)
+_MOST_PARTS = 8  # bounds a judge that does not end its list
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResponseCompleteness(Metric):
+    """Share of the question's parts that the response answers; higher is better.
+
+        score = parts of the question that the response answers / parts of the question
+
+    The judge splits the question into its parts without seeing the response, then says of each part whether the
+    response answers it. A false answer is an answer (see `Faithfulness`), and padding lowers nothing (see
+    `ResponseRelevancy`).
+
+    Args:
+        llm: The judge. See `Metric` for the options that all metrics share.
+
+    Returns:
+        A score within [0, 1]. Breakdown: `answered` and `parts`; where there are probabilities also `count` (the score
+        by verdicts) and `expected` (the mean probability of "yes"). Verdicts: each part, "yes" or "no". A question
+        has at least one part, so it is never 0 of 0.
+
+    Source:
+        ragstone's own. It is the recall of the question's parts by the response.
+
+    Example:
+        >>> from ragstone.testing import FakeLLM
+        >>> replies = {
+        ...     "parts": {"parts": ["When was it?", "Who won?"]},
+        ...     "answered": {"answers": {"1": "yes", "2": "no"}},
+        ... }
+        >>> metric = ResponseCompleteness(llm=FakeLLM(lambda request: replies[request.task.split(".")[1]]))
+        >>> metric.score(Sample(user_input="When was it, and who won?", response="In 1967.")).value
+        0.5
+    """
+
+    name: ClassVar[str] = "response_completeness"
+    version: ClassVar[str] = "1"
+    has_expected: ClassVar[bool] = True
+    prompts: ClassVar[Mapping[str, str]] = {"parts": _PARTS, "answered": _ANSWERED}
+
+    @property
+    def required_fields(self) -> Sequence[SampleField]:
+        """The question and the response."""
+        return ("user_input", "response")
+
+    def _flow(self, sample: Sample) -> Flow[Score]:
+        self._fits(sample, *self.required_fields)
+        parts = yield from self.ask_json(
+            "parts",
+            {"question": sample.user_input or ""},
+            "Split this question into the things that it asks for, one or more.",
+            record(parts=listing(TEXT, 1, _MOST_PARTS)),
+            lambda value: distinct(value["parts"], "part"),
+            names={"parts": "QUESTION"},
+        )
+        tasks = (
+            "Does the response answer the question?",
+            f"Say of each of the {len(parts)} questions whether the response answers it",
+        )
+        answers = yield from ask_closed(self, "answered", "response", sample.response or "", parts, tasks=tasks)
+        answered = sum(answer.choice == "yes" for answer in answers)
+        return self._score(
+            answered / len(parts),
+            f"{answered} of {len(parts)} parts of the question are answered by the response.",
+            expected=expected_share(answers, "yes"),
+            breakdown={"answered": float(answered), "parts": float(len(parts))},
+            verdicts=verdicts_of("part", parts, answers, "yes"),
+        )

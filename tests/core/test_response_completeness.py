@@ -1,0 +1,103 @@
+"""ResponseCompleteness against its formula."""
+
+import pytest
+
+from ragstone import ResponseCompleteness, Sample
+from ragstone.testing import FakeLLM
+
+from .judges import drive, fenced, graded, script, step, truth
+
+SAMPLE = Sample(user_input="When was Emma written? Who printed Emma?", response="It was written in 1815.")
+
+
+def judge(*words):
+    parts = [f"Part {i}?" for i in range(len(words))]
+    return FakeLLM(script(parts={"parts": parts}, answered={"answers": dict(zip("12345678", words, strict=False))}))
+
+
+@pytest.mark.parametrize(
+    ("words", "value"),
+    [(["yes"], 1.0), (["no"], 0.0), (["no"] * 3, 0.0), (["yes", "no", "no"], 1 / 3), (["yes"] * 8, 1.0)],
+)
+def test_the_score_is_the_share_of_parts_that_are_answered(words, value):
+    outcome = ResponseCompleteness(llm=judge(*words), threshold=0.5).score(SAMPLE)
+    assert outcome.value == pytest.approx(value)
+    assert outcome.breakdown == {"answered": words.count("yes"), "parts": len(words)}
+    assert [(v.id, v.kind, v.text) for v in outcome.verdicts] == [
+        (str(i + 1), "part", f"Part {i}?") for i in range(len(words))
+    ]
+    assert [v.verdict for v in outcome.verdicts] == words
+    assert [v.lowers_score for v in outcome.verdicts] == [word == "no" for word in words]
+    assert (outcome.usage.llm_calls, outcome.usage.embed_calls, outcome.passed) == (2, 0, value >= 0.5)
+    assert f"{words.count('yes')} of {len(words)} parts" in outcome.reason
+
+
+@pytest.mark.parametrize(
+    ("parts", "asked", "wrong"),
+    [
+        ([], None, "parts: 0 in the list where at least 1"),
+        (["When?", ""], None, "a part is blank"),
+        ([f"{i}?" for i in range(9)], [f"{i}?" for i in range(9)], ""),  # the bound is a stop for small judges
+        (["Who?", "Who? "], ["Who?"], ""),
+    ],
+)
+def test_no_part_or_a_blank_one_is_no_reply_and_one_that_is_said_twice_counts_once(parts, asked, wrong):
+    llm = FakeLLM(lambda request: {"parts": parts} if step(request) == "parts" else truth(request))
+    outcome = ResponseCompleteness(llm=llm).score(SAMPLE)
+    if asked:
+        assert [v.text for v in outcome.verdicts] == asked
+        assert outcome.breakdown["parts"] == len(asked)
+    else:
+        assert (outcome.reason, wrong in outcome.detail) == ("judge_unparseable", True)
+        assert outcome.usage.llm_calls == 2, "the parts were asked for twice, and nothing of them"
+
+
+@pytest.mark.parametrize("asking", ["together", "one_by_one"])
+def test_both_ways_of_asking_agree_and_whoever_splits_the_question_sees_it_alone(asking):
+    sample = SAMPLE.model_copy(update={"retrieved_contexts": ("ZEBRA.",)})
+    outcome, rounds = drive(ResponseCompleteness(llm=FakeLLM(truth, asking=asking)), sample)
+    assert outcome.value == 0.5
+    assert [(v.text, v.verdict) for v in outcome.verdicts] == [
+        ("When was Emma written?", "yes"),
+        ("Who printed Emma?", "no"),
+    ]
+    assert [len(requests) for requests in rounds] == [1, 1 if asking == "together" else 2]
+    assert fenced(rounds[0][0])[0] == {"question": SAMPLE.user_input}
+    assert not any("ZEBRA" in request.user for requests in rounds for request in requests)
+
+
+@pytest.mark.parametrize("scoring", ["count", "expected"])
+def test_one_by_one_has_probabilities(scoring):
+    def probabilities(request):
+        p = 0.9 if "written" in fenced(request)[0]["question"] else 0.2
+        return {"yes": p, "no": 1 - p}
+
+    def reply(request):
+        return graded(probabilities)(request) if request.choices else truth(request)
+
+    outcome = ResponseCompleteness(llm=FakeLLM(reply, asking="one_by_one"), scoring=scoring).score(SAMPLE)
+    assert outcome.breakdown["expected"] == pytest.approx(0.55)
+    assert outcome.value == pytest.approx(0.55 if scoring == "expected" else 0.5)
+    assert [v.probability for v in outcome.verdicts] == pytest.approx([0.9, 0.2])
+
+
+@pytest.mark.parametrize(
+    ("question", "parts", "response"),
+    [
+        ("Wann erschien Emma, und wer druckte es?", ["Wann erschien Emma?", "Wer druckte Emma?"], "Im Jahr 1815."),
+        ("كم عدد الكتب؟ ومن كتبها؟", ["كم عدد الكتب؟", "من كتبها؟"], "يوجد ١٢ كتابًا."),
+        (
+            "エマはいつ出版されましたか。誰が書きましたか。",
+            ["いつ出版されましたか。", "誰が書きましたか。"],
+            "1815年です。",
+        ),
+    ],
+    ids=["de", "ar", "ja"],
+)
+def test_texts_of_other_languages_come_through_as_they_are(question, parts, response):
+    llm = FakeLLM(script(parts={"parts": parts}, answered=lambda r: {"answers": {"1": "yes", "2": "no"}}))
+    outcome = ResponseCompleteness(llm=llm).score(Sample(user_input=question, response=response))
+    assert (outcome.value, [v.text for v in outcome.verdicts]) == (0.5, parts)
+    split, ask = map(fenced, llm.requests)
+    assert split[0]["question"] == question
+    assert (ask[0]["response"], [text in ask[0]["questions"] for text in parts]) == (response, [True, True])
