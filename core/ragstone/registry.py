@@ -1,7 +1,8 @@
 """Metrics, judges and embedders by name: the same strings in Python, on the command line and in a worker.
 
 A metric is "response_relevancy" (one of `ragstone.metrics`) or "my_pkg:Polite". A judge or an embedder is "local",
-"local:PATH", "openai:MODEL", the URL of an OpenAI-compatible server, "MODEL@URL", or "my_pkg:make_judge".
+"local:PATH", "local:hf:OWNER/REPO/FILE.gguf", "openai:MODEL", the URL of an OpenAI-compatible server, "MODEL@URL", or
+"my_pkg:make_judge".
 """
 
 import dataclasses
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from ragstone.metrics.base import Metric
 
-FORMS = "local, local:PATH, openai:MODEL, URL, MODEL@URL, or module:function"
+FORMS = "local, local:PATH, local:hf:OWNER/REPO/FILE.gguf, openai:MODEL, URL, MODEL@URL, or module:function"
 OBJECTS = frozenset({"llm", "embedder", "splitter", "calibration"})
 """Options of a metric that are objects: no text gives them."""
 _OPENAI_EMBEDDER = "text-embedding-3-small"
@@ -155,8 +156,8 @@ def check_name(name: object) -> None:
         >>> check_name("gpt-5-mini")
         Traceback (most recent call last):
             ...
-        ragstone.registry.RegistryError: 'gpt-5-mini' is none of local, local:PATH, openai:MODEL, URL, MODEL@URL, \
-or module:function
+        ragstone.registry.RegistryError: 'gpt-5-mini' is none of local, local:PATH, \
+local:hf:OWNER/REPO/FILE.gguf, openai:MODEL, URL, MODEL@URL, or module:function
     """
     if not isinstance(name, str):
         raise RegistryError(f"is {type(name).__name__}, not a name: one of {FORMS}")

@@ -41,7 +41,7 @@ class TestPull:
         monkeypatch.setenv("RAGSTONE_HOME", str(tmp_path / "home"))
 
     def test_what_goes_wrong(self, run, monkeypatch):
-        def fetch(*paths):
+        def fetch(*models, update):
             raise ragstone.local.PullError("a.gguf: the disk is full")
 
         monkeypatch.setattr(ragstone.local, "pull", fetch)

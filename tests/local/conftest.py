@@ -1,9 +1,12 @@
-"""A stand-in for the package index: a folder of tiny real wheels that the real pip downloads from."""
+"""Stand-ins: for the package index, a folder of tiny real wheels that the real pip downloads from; for the hub."""
 
 import hashlib
+import re
+import threading
 import zipfile
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -66,3 +69,68 @@ def model_file(index: Index) -> ModelFile:
 @pytest.fixture
 def with_hub(model_file: ModelFile) -> Callable[[], ModelFile]:
     return lambda: replace(model_file, hub=HubFile("some/model", "demo.bin"))
+
+
+@dataclass
+class Hub:
+    """As much of the Hugging Face hub as its client needs for single files, which lie behind a redirect as there."""
+
+    files: dict[str, bytes] = field(default_factory=dict)  # "OWNER/REPO/PATH"
+    refusal: tuple[int, str] | None = None  # status, X-Error-Code
+    claimed: dict[str, str] = field(default_factory=dict)  # headers instead of the true ones
+    stall: threading.Event | None = None  # waited for when half of a body has been sent
+    asked: list[str] = field(default_factory=list)  # "METHOD PATH RANGE"
+
+
+@pytest.fixture
+def hub(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    pytest.importorskip("huggingface_hub")
+    hub = Hub()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_HEAD(self) -> None:
+            self.do_GET()
+
+        def do_GET(self) -> None:
+            hub.asked.append(f"{self.command} {self.path} {self.headers.get('Range', '')}".strip())
+            stored = self.path.startswith("/stored/")
+            name = self.path.removeprefix("/stored").removeprefix("/").replace("/resolve/main/", "/")
+            content = hub.files.get(name)
+            if hub.refusal or content is None:
+                status, code = hub.refusal or (404, "EntryNotFound")
+                return self._send(status, {"X-Error-Code": code, "Content-Length": "0"})
+            if not stored:
+                sha256, size = hashlib.sha256(content).hexdigest(), str(len(content))
+                headers = {"X-Repo-Commit": "1" * 40, "X-Linked-Etag": f'"{sha256}"', "X-Linked-Size": size}
+                headers |= {"ETag": '"of-the-pointer"', "Content-Length": "0"}
+                port = self.headers["Host"].rpartition(":")[2]
+                location = f"http://localhost:{port}/stored/{name}"  # another host, as there
+                return self._send(302, headers | {"Location": location} | hub.claimed)
+            begin = re.match(r"bytes=(\d+)-", self.headers.get("Range", ""))
+            rest = content[int(begin[1]) :] if begin else content
+            self._send(206 if begin else 200, {"Content-Length": str(len(rest))})
+            half = len(rest) // 2
+            self.wfile.write(rest[:half])
+            if hub.stall is not None:
+                self.wfile.flush()
+                hub.stall.wait()
+                return None
+            self.wfile.write(rest[half:])
+            return None
+
+        def _send(self, status: int, headers: dict[str, str]) -> None:
+            self.send_response(status)
+            for header in headers.items():
+                self.send_header(*header)
+            self.end_headers()
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.server_address[1]}")
+        yield hub
+        server.shutdown()
+        thread.join()

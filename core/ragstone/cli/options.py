@@ -21,9 +21,10 @@ from ragstone.metrics.base import Metric
 from ragstone.sources import SAMPLE_FIELDS
 
 JUDGE_HELP = (
-    "The judge: local (the embedded model), local:PATH (another GGUF file), openai:MODEL (key from "
-    "OPENAI_API_KEY), the URL of an OpenAI-compatible server, MODEL@URL where it has several models, or "
-    "module:function. A server that wants a key: openai:MODEL with OPENAI_BASE_URL and OPENAI_API_KEY set."
+    "The judge: local (the embedded model), local:PATH (another GGUF file), local:hf:OWNER/REPO/FILE.gguf (one that "
+    "`ragstone pull` fetched), openai:MODEL (key from OPENAI_API_KEY), the URL of an OpenAI-compatible server, "
+    "MODEL@URL where it has several models, or module:function. A server that wants a key: openai:MODEL with "
+    "OPENAI_BASE_URL and OPENAI_API_KEY set."
 )
 EMBEDDER_HELP = (
     "The embedder of response_relevancy, named in the same way (local:PATH: an ONNX file). Default: what goes with "
@@ -116,7 +117,8 @@ def scoring_options(metrics: str) -> Decorator:
 
 def local_file(name: str | None) -> str | None:
     """Return the file that local:PATH names; None where a judge or embedder is no file of yours."""
-    return name.removeprefix("local:") if name is not None and name.startswith("local:") else None
+    own = name is not None and name.startswith("local:") and not name.startswith("local:hf:")
+    return name.removeprefix("local:") if name and own else None
 
 
 @contextmanager

@@ -2,14 +2,18 @@
 
 import hashlib
 import importlib
+import json
 import os
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
 _CHUNK = 1 << 20
 _PIECES, _PIECE = 16, 1 << 16
+_PART = re.compile(r'[^\\:*?"<>|]*[^\\:*?"<>|. ]')  # never ".", ".." or what Windows takes for a drive or a pattern
+_SPLIT = re.compile(r"-\d{5}-of-\d{5}\.gguf$", re.IGNORECASE)
 
 
 def load_extra(name: str) -> ModuleType:
@@ -62,6 +66,16 @@ class ModelFile:
         """Where the file is, or will be once pulled."""
         return cache_folder() / self.name
 
+    @property
+    def pin_path(self) -> Path:
+        """The lock file of a model of the hub: its reference, commit, sha256 and size when it was first pulled."""
+        return self.path.with_name(f"{self.path.name}.lock.json")
+
+    @property
+    def reference(self) -> str:
+        """What `ragstone pull` calls a model of the hub; "" for the files of the default judge and embedder."""
+        return "" if self.wheels else self.name.replace("hf/", "hf:", 1)
+
 
 LLM_FILE = ModelFile(
     name="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
@@ -92,6 +106,36 @@ TOKENIZER_FILE = ModelFile(
 def model_files() -> tuple[ModelFile, ...]:
     """Return the files of the default judge and embedder: GGUF, ONNX model, tokenizer."""
     return (LLM_FILE, EMBEDDER_FILE, TOKENIZER_FILE)
+
+
+def hub_model(reference: str) -> ModelFile:
+    """Return the model that "hf:OWNER/REPO/FILE.gguf" names, as it was pinned; its size is 0 if it never was pulled.
+
+    Raises:
+        ValueError: It names no GGUF file, or one part of a split one; or the lock file is damaged.
+    """
+    parts = reference.removeprefix("hf:").split("/")
+    if (
+        not reference.startswith("hf:")
+        or len(parts) < 3
+        or not all(p.isprintable() and _PART.fullmatch(p) for p in parts)
+    ):
+        raise ValueError(f"{reference[:200]!r} is no file of the Hugging Face hub: write hf:OWNER/REPO/FILE.gguf")
+    if not reference.lower().endswith(".gguf"):
+        raise ValueError(f"{reference} is no GGUF file: its name must end in .gguf")
+    if _SPLIT.search(reference):
+        message = (
+            "take a GGUF that is one file, or join the parts with llama-gguf-split --merge and name it: local:PATH"
+        )
+        raise ValueError(f"{reference} is one part of a split model: {message}")
+    file = ModelFile("/".join(["hf", *parts]), 0, "", HubFile("/".join(parts[:2]), "/".join(parts[2:])), ())
+    try:
+        pin = json.loads(file.pin_path.read_bytes())
+        return replace(file, size=int(pin["size"]), sha256=str(pin["sha256"]))
+    except FileNotFoundError:
+        return file
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{file.pin_path} is damaged ({error}): delete it and pull again") from None
 
 
 def cache_folder() -> Path:
@@ -137,7 +181,9 @@ def installed(file: ModelFile) -> Path:
     Raises:
         FileNotFoundError: It is not there, or not whole; the message says how to get it.
     """
-    path = file.path
-    if not path.is_file() or path.stat().st_size != file.size:
-        raise FileNotFoundError(f"{file.name} is not in {path.parent}: fetch it once with `ragstone pull`")
+    path, name = file.path, file.reference
+    size = hub_model(name).size if name else file.size  # it may have been pulled since
+    if not path.is_file() or path.stat().st_size != size:
+        command = f"ragstone pull {name}".strip()
+        raise FileNotFoundError(f"{name or file.name} is not in {cache_folder()}: fetch it once with `{command}`")
     return path

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragstone.judge import Asking, BaseLLM, LLMReply, LLMRequest
 from ragstone.local.engine import Engine, Worker, cores
-from ragstone.local.files import LLM_FILE, content_of, installed
+from ragstone.local.files import LLM_FILE, content_of, hub_model, installed
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -34,7 +34,7 @@ class LocalLLM(BaseLLM):
     it is loaded. docs/judging.md says more.
 
     Args:
-        path: A GGUF file; by default the one that `ragstone pull` fetched.
+        path: A GGUF file, or "hf:OWNER/REPO/FILE.gguf" that `ragstone pull` fetched; by default the model above.
         threads: Threads that compute. None: two where there are two cores or more for this process, else one.
         context_tokens: Longest prompt and reply together, in tokens; memory grows with it.
         cache_prompt: Whether to reuse the beginning of the last prompt, which may move a close decision.
@@ -44,7 +44,7 @@ class LocalLLM(BaseLLM):
         max_input_tokens: Longest prompt in tokens that leaves room for the longest reply (1024).
 
     Raises:
-        ValueError: `threads` or `context_tokens` is too small.
+        ValueError: `threads` or `context_tokens` is too small, or "hf:..." names no GGUF file.
 
     Example:
         >>> with LocalLLM() as llm:  # doctest: +SKIP
@@ -71,8 +71,9 @@ class LocalLLM(BaseLLM):
             raise ValueError(f"threads must be 1 or more, not {threads}")
         if context_tokens < 2 * _REPLY_TOKENS:
             raise ValueError(f"context_tokens must be {2 * _REPLY_TOKENS} or more, not {context_tokens}")
-        self._is_own = path is not None
-        self._path = LLM_FILE.path if path is None else Path(path).expanduser()
+        name = "" if path is None else str(path)
+        self._pulled = hub_model(name) if name.startswith("hf:") else None if name else LLM_FILE
+        self._path = self._pulled.path if self._pulled else Path(name).expanduser()
         self.model = f"local:{self._path.stem}"
         self.max_input_tokens = context_tokens - _REPLY_TOKENS
         self._cache_prompt = cache_prompt
@@ -138,8 +139,8 @@ class LocalLLM(BaseLLM):
 
     def _load(self) -> None:
         if not self._engine.loaded:
-            if not self._is_own:
-                installed(LLM_FILE)
+            if self._pulled is not None:
+                installed(self._pulled)
             elif not self._path.is_file():
                 raise FileNotFoundError(f"no such model file: {self._path}")
             self._engine.load()

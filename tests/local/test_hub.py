@@ -1,0 +1,183 @@
+"""Models of the Hugging Face hub: the real client against a stand-in for the hub."""
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from ragstone.cli.main import cli
+from ragstone.local import LocalLLM, PullError, pull
+from ragstone.registry import make_llm
+
+from ..support.waiting import soon  # noqa: TID252 - under importlib mode tests are no package
+from .conftest import Hub
+
+CORE = Path(__file__).parents[2] / "core"
+CONTENT = b"GGUF" + bytes(range(256)) * 40
+NAME = "hf:Some/Model-GGUF/q4/some-model.Q4_K_M.gguf"
+FILE = NAME.removeprefix("hf:")
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, arguments)
+
+
+@pytest.fixture(autouse=True)
+def _file(hub: Hub) -> None:
+    hub.files[FILE] = CONTENT
+
+
+def test_pulled_pinned_and_named(hub: Hub, home: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=f"{NAME} is not in .*`ragstone pull {NAME}`"):
+        LocalLLM(NAME).load()
+    done = run("pull", NAME)
+    path = home / "hf" / FILE
+    assert (done.exit_code, done.stdout) == (0, f"{path}\n")
+    assert len(done.stderr.splitlines()) == 1
+    assert path.read_bytes() == CONTENT
+    pin = json.loads(path.with_name(f"{path.name}.lock.json").read_text())
+    sha256 = hashlib.sha256(CONTENT).hexdigest()
+    assert pin == {"reference": NAME, "commit": "1" * 40, "sha256": sha256, "size": len(CONTENT)}
+    assert sorted(left.name for left in home.rglob("*") if left.is_file()) == [path.name, f"{path.name}.lock.json"]
+    llm = make_llm(f"local:{NAME}")
+    assert llm.model == "local:some-model.Q4_K_M"
+    with pytest.raises(RuntimeError, match="llama.cpp cannot load .*some-model"):  # so it was found
+        llm.load()  # type: ignore[attr-defined]
+
+
+def test_another_content_is_refused_until_accepted(hub: Hub, home: Path) -> None:
+    pull(NAME)
+    hub.files[FILE] = CONTENT[::-1]
+    done = run("pull", NAME)
+    assert done.exit_code == 1
+    assert f"ragstone pull --update {NAME}" in done.stderr
+    assert (home / "hf" / FILE).read_bytes() == CONTENT
+    (home / "hf" / FILE).unlink()  # the first content stays the only one
+    with pytest.raises(PullError, match="another content"):
+        pull(NAME)
+    assert run("pull", "--update", NAME).exit_code == 0
+    assert pull(NAME)[0].read_bytes() == CONTENT[::-1]
+
+
+def test_an_interrupted_pull_goes_on(hub: Hub, home: Path) -> None:
+    big = hub.files[FILE] = bytes(24 << 20)  # the client writes pieces of some MiB
+    hub.stall = threading.Event()
+    environment = {**os.environ, "PYTHONPATH": str(CORE)}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ragstone", "pull", NAME], env=environment, stderr=subprocess.PIPE
+    )
+    try:
+        soon(lambda: any(path.stat().st_size for path in home.rglob("hub")) or process.poll() is not None)
+        assert process.poll() is None, process.stderr and process.stderr.read()
+    finally:
+        process.kill()
+        process.communicate()
+        hub.stall.set()
+    assert not (home / "hf" / FILE).exists()
+    hub.stall = None
+    assert pull(NAME)[0].read_bytes() == big
+    assert re.fullmatch(rf"GET /stored/{FILE} bytes=[1-9]\d+-", hub.asked[-1])
+
+
+@pytest.mark.parametrize(
+    ("refusal", "message"),
+    [
+        ((404, "EntryNotFound"), "has no such file"),
+        ((401, "RepoNotFound"), "gated or private, or there is none"),
+        ((403, "GatedRepo"), "accept its terms .*`hf auth login`"),
+        ((500, ""), "500"),
+    ],
+)
+def test_what_the_hub_refuses(hub: Hub, home: Path, refusal: tuple[int, str], message: str) -> None:
+    hub.refusal = refusal
+    with pytest.raises(PullError, match=message) as caught:
+        pull(NAME)
+    assert "\n" not in str(caught.value)
+    assert not home.exists()
+
+
+def test_no_network(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = pull(NAME)
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    assert pull(NAME) == path  # what is whole needs no network
+    path[0].write_bytes(b"damaged")
+    with pytest.raises(PullError, match="not from the Hugging Face hub: .*refused"):
+        pull(NAME)
+
+
+def test_content_that_is_not_what_the_hub_says(hub: Hub, home: Path) -> None:
+    hub.claimed = {"X-Linked-Etag": f'"{"0" * 64}"'}
+    with pytest.raises(PullError, match="wrong content: expected sha256 0000"):
+        pull(NAME)
+    hub.claimed = {"X-Linked-Etag": '"abc"'}
+    with pytest.raises(PullError, match="gives no sha256"):
+        pull(NAME)
+    hub.claimed = {"X-Linked-Size": str(10**18)}
+    with pytest.raises(PullError, match=r"the disk is full: .*home needs 1000000000.0 GB free"):
+        pull(NAME)
+    hub.claimed = {}
+    assert pull(NAME)[0].read_bytes() == CONTENT
+    assert not (home / "parts").exists() or not any((home / "parts").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("hf:some/model/model.bin", "no GGUF file: its name must end in .gguf"),
+        ("hf:some/model", "write hf:OWNER/REPO/FILE.gguf"),
+        ("some/model/x.gguf", "write hf:OWNER/REPO/FILE.gguf"),
+        ("hf:some/model/../../../x.gguf", "write hf:OWNER/REPO/FILE.gguf"),
+        ("hf:../model/x.gguf", "write hf:OWNER/REPO/FILE.gguf"),
+        ("hf:/etc/model/x.gguf", "write hf:OWNER/REPO/FILE.gguf"),
+        ("hf:some/model/C:\\x.gguf", "write hf:OWNER/REPO/FILE.gguf"),
+        ("hf:some/model/.. /x.gguf", "write hf:OWNER/REPO/FILE.gguf"),
+        ("hf:some/model/big-00001-of-00003.gguf", "one part of a split model"),
+    ],
+)
+def test_names_that_are_refused_before_anything_is_asked(hub: Hub, home: Path, name: str, message: str) -> None:
+    done = run("pull", name)
+    assert (done.exit_code, message in done.stderr, hub.asked, home.exists()) == (2, True, [], False)
+    with pytest.raises(ValueError, match="hf:|some/model/x.gguf"):
+        LocalLLM(name if name.startswith("hf:") else f"hf:{name[:5]}")
+
+
+def test_a_damaged_lock_file(hub: Hub) -> None:
+    (path,) = pull(NAME)
+    path.with_name(f"{path.name}.lock.json").write_text("{}")
+    done = run("pull", NAME)
+    assert (done.exit_code, "lock.json is damaged" in done.stderr) == (2, True)
+    assert "lock.json is damaged" in run("models").stderr
+
+
+def test_models(hub: Hub, home: Path) -> None:
+    (path,) = pull(NAME)
+    lines = run("models").stdout.splitlines()
+    assert [line.split("  ")[0] for line in lines[1:]] == [
+        "--llm local",
+        "--embedder local",
+        "its tokenizer",
+        f"--llm local:{NAME}",
+    ]
+    assert "not pulled" in lines[1]
+    assert lines[1].endswith("1.12 GB  2.1 GB")
+    assert "whole" in lines[-1]
+    assert str(path) in lines[-1]
+    path.write_bytes(CONTENT[1:])
+    assert "damaged" in run("models").stdout.splitlines()[-1]
+
+
+def test_such_a_name_is_no_file(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"user_input": "Is fire hot?", "response": "Yes."}')
+    done = run("score", "rows.jsonl", "--llm", f"local:{NAME}", "--out", NAME, "--dry-run", "--metric", "faithfulness")
+    assert "name another file" not in done.output
+    done = run("doctor", "--llm", f"local:{NAME}")
+    assert f"ragstone pull {NAME}" in done.stdout
