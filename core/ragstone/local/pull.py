@@ -208,7 +208,7 @@ def _explained() -> Generator[None, None, None]:
     except Exception as error:  # its HTTP client's exceptions have no common base and change between versions
         if isinstance(error, OSError) and error.errno in _FULL:
             raise
-        status = getattr(getattr(error, "response", None), "status_code", None)
+        status = getattr(getattr(error, "response", None), "status_code", 0)
         raise _SourceError(_REFUSED.get(status, f"not from the Hugging Face hub: {_one_line(error)}")) from error
 
 
