@@ -46,7 +46,7 @@ _AHEAD = 4  # rows for each call in flight, so that few slots are idle while a p
 @click.option("--name", default=OURS, show_default=True, help="Of the scores: two names make two columns.")
 @click.option("--row-timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
               help="For a row and metric; what takes longer has no score. Peers have the same.")  # fmt: skip
-@click.option("--threads", type=click.IntRange(1), default=1, show_default=True, help="Of the embedded judge.")
+@click.option("--threads", type=click.IntRange(1), help="Of the embedded judge; by default its own.")
 @click.option("--max-concurrency", "calls", type=click.IntRange(1), default=8, show_default=True,
               help="Calls in flight to a judge that is not in this process.")  # fmt: skip
 def _score(
@@ -61,7 +61,7 @@ def _score(
     calibrations: Sequence[str],
     name: str,
     row_timeout: float | None,
-    threads: int,
+    threads: int | None,
     calls: int,
 ) -> None:
     """Score the human-labelled rows of FOLDER, and write the table.
@@ -120,7 +120,7 @@ def _elsewhere(judge: str, calls: int) -> LLM:
         raise type(error)(error.message.replace("--llm", "--judge", 1)) from None
 
 
-def _embedded(judge: str, threads: int) -> LLM:
+def _embedded(judge: str, threads: int | None) -> LLM:
     from ragstone.local import LocalLLM
 
     path = judge.removeprefix("local").removeprefix(":") or None
