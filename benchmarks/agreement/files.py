@@ -26,12 +26,7 @@ class _Record(BaseModel):
 
 
 class Label(_Record):
-    """What of a row is needed to hold scores against it.
-
-    Attributes:
-        file: As in `Row`; likewise `id`, `task`, `metrics`, `group`, `target`, `relevant`.
-        signals: What trivial scorers need.
-    """
+    """What of a row is needed to hold scores against it: the same fields as in `Row`, and what trivial scorers need."""
 
     file: str
     id: str
@@ -69,17 +64,12 @@ class Line(_Record):
         file: The row's file, without ".jsonl".
         id: The row.
         metric: The ragstone metric that it stands beside.
-        value: The score; None where there is none.
-        unscored: Why there is none.
+        value: The score; None where there is none, and `unscored` says why.
         parts: The score's breakdown.
         sentences: The marks of the row's sentences, for a metric of sentences.
         calls: To the judge; None where nobody counted, likewise the tokens.
-        input_tokens: Of the prompts.
-        output_tokens: Of the replies.
-        seconds: Wall time.
+        seconds: Wall time, of `row_timeout` at most (None: any).
         draw: Which of several scorings it is.
-        version: The metric's version.
-        row_timeout: Seconds that the row might take; None: any.
     """
 
     file: str
@@ -130,12 +120,10 @@ class RunInfo(_Record):
     """What a system's scores were made with.
 
     Attributes:
-        judge: The judge's model.
-        embedder: The embedder's; None where none was needed so far.
+        embedder: None where none was needed so far.
         options: The metrics' options that are not the default.
         repeat: Draws of each row.
         row_timeout: Seconds for a row and metric; what takes longer has no score. None: any.
-        ragstone: Version of ragstone.
         python: Version of Python, and the machine.
         date: Of the last run, as year-month-day.
     """

@@ -19,16 +19,13 @@ Pair = tuple[Label, Line]
 
 @dataclass(frozen=True, kw_only=True)
 class SystemFigure:
-    """What one system comes to by one statistic.
+    """What one system comes to by one statistic, on `rows` rows.
 
     Attributes:
-        system: Its name.
-        rows: On how many rows.
-        estimate: The statistic; None where it is undefined on these rows.
         shared: On how many rows it and ragstone both have the number; None for ragstone.
         ours_minus: ragstone's statistic minus its, on these, with the interval of the difference.
-        minus_count: Of ragstone's readings by probabilities: the statistic minus that by hard verdicts, on its rows.
         minus_floor: Of scores by ragstone, under any name: the statistic minus that of the best floor, on its rows.
+        minus_count: Of ragstone's readings by probabilities: the statistic minus that by hard verdicts, on its rows.
     """
 
     system: str
@@ -45,11 +42,6 @@ class Entry:
     """A row of the table.
 
     Attributes:
-        file: The rows' file.
-        metric: The metric.
-        reading: Which number of its outcome.
-        label: What it is held against.
-        statistic: By which statistic.
         of: The rows that have a label.
         floors: What trivial scorers come to, on the rows of the first system.
         best: The best of them, chosen once, on all of these rows.
@@ -69,21 +61,10 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """What a system spent on a file with a metric, draws together.
+    """What a system spent on a file with a metric, draws together; None where it was not counted for every row.
 
     Attributes:
-        file: The rows' file.
-        metric: The metric.
-        system: The system.
-        version: The metric's version.
-        row_timeout: Seconds that a row might take, as its lines say; None: any.
-        rows: Rows asked.
-        scored: Those that have a score.
-        unscored: How many have none, by reason.
-        calls: To the judge; None where it was not counted for every row, likewise what follows.
-        input_tokens: Of the prompts.
-        output_tokens: Of the replies.
-        seconds: Wall time, the rows' together.
+        version: Of the metric.
         draw_sd: Standard deviation between draws of a row; None where there is one draw.
     """
 

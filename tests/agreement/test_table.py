@@ -85,6 +85,27 @@ def test_systems_side_by_side(out):
     assert "TimeoutError 1" in markdown
 
 
+def test_answerable_rows_and_probabilities_are_told_apart(out):
+    """Of six rows two have nothing relevant (each one sentence of four, the last); all is chosen everywhere."""
+    marks = [[p, s, True, 0.9 if (p, s) == (1, 1) else 0.2] for p in (0, 1) for s in (0, 1)]
+    line = {"file": "sentences", "metric": "context_relevancy", "value": 0.4, "sentences": marks}
+    values = [{"value": v, "parts": {"count": 1.0, "expected": v}} for v in (0.1, 0.4, 0.5, 0.2, 0.4, 0.3)]
+    put(out, "ragstone", [{**line, "id": f"s{i}", **each} for i, each in enumerate(values)])
+    markdown, content = table(out)
+    every, own = found(content, "sentence F1")
+    _, answerable = found(content, "sentence F1, answerable rows")
+    assert (own["rows"], own["estimate"]["value"]) == (6, pytest.approx(4 / 6 * 0.4))
+    assert (answerable["rows"], answerable["estimate"]["value"]) == (4, pytest.approx(0.4))
+    floors = {name: floor["value"] for name, floor in every["floors"].items()}
+    assert floors[every["best"]] == max(floors.values())
+    assert own["minus_floor"]["value"] == pytest.approx(own["estimate"]["value"] - max(floors.values()))
+    error, _ = found(content, "mean error of the share", reading="value")
+    assert error["best"] == min(error["floors"], key=lambda name: error["floors"][name]["value"])
+    _, graded = found(content, "rho of the share", reading="expected")
+    assert graded["minus_count"] is None  # hard verdicts do not vary here
+    assert f"| {every['best']} 0." in markdown
+
+
 @pytest.mark.parametrize(
     "line", ["3", '{"file": "f", "id": "i", "metric": "m", "value": NaN}']
 )  # fmt: skip
