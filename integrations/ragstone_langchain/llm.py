@@ -23,7 +23,7 @@ from ragstone.judging.adapting import (
     was_cut_off,
     why_it_ended,
 )
-from ragstone.metrics.base import check_count, check_option
+from ragstone.metrics.base import check_count, check_flag, check_option
 from ragstone.plain import as_count, as_dict, as_list
 from ragstone_langchain.messages import text_of
 from ragstone_langchain.shared_model import Async, SharedModel, Sync, input_limit
@@ -49,6 +49,8 @@ class LangChainLLM(SharedModel[Runnable[Any, Any]], BaseLLM):
     Args:
         model: What answers messages with a message or with text.
         asking: "together" for capable models; "one_by_one" for small ones, of about 8B parameters or less.
+        gives_probabilities: Whether it sends log-probabilities, as you know of it: a metric that asks one by one then
+            scores by them, and a reply without them is `Unscored`.
         structured_output: False puts the schema into the prompt even if the model has `with_structured_output`.
         timeout: Seconds that one call may take; None: as long as the model's own time-out lets it. A sync model
             cannot be stopped: its thread runs on.
@@ -76,6 +78,7 @@ class LangChainLLM(SharedModel[Runnable[Any, Any]], BaseLLM):
         model: "Runnable[LanguageModelInput, AIMessage] | Runnable[LanguageModelInput, str]",
         *,
         asking: Asking = "together",
+        gives_probabilities: bool = False,
         structured_output: bool = True,
         timeout: float | None = None,
         max_input_tokens: int | None = None,
@@ -88,10 +91,12 @@ class LangChainLLM(SharedModel[Runnable[Any, Any]], BaseLLM):
                 "a text model, or a runnable around one"
             )
         check_option("asking", asking, ("together", "one_by_one"))
+        check_flag("gives_probabilities", gives_probabilities)
         if max_input_tokens is not None:
             check_count("max_input_tokens", max_input_tokens)
         super().__init__(model, name=name, timeout=timeout, trace=trace)
         self.asking: Asking = asking
+        self.gives_probabilities = gives_probabilities
         self.max_input_tokens = max_input_tokens or input_limit(model)
         self._silent: Runnable[Any, Any] = model
         self._silence()

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 from ragstone.judge import Asking, LLMReply, LLMRequest
 from ragstone.judging.adapting import is_constrained, read_reply, spelled_out, why_it_ended
-from ragstone.metrics.base import check_count, check_option
+from ragstone.metrics.base import check_count, check_flag, check_option
 from ragstone.plain import as_count, as_dict, as_list
 from ragstone_llama_index.shared_model import SharedModel, defined_by
 
@@ -32,6 +32,8 @@ class LlamaIndexLLM(SharedModel[LLM]):
     Args:
         llm: The model; None: `Settings.llm`, as it is when a call is made.
         asking: "together" for capable models; "one_by_one" for small ones, of about 8B parameters or less.
+        gives_probabilities: Whether it sends log-probabilities, as you know of it: a metric that asks one by one then
+            scores by them, and a reply without them is `Unscored`.
         structured: True asks by LlamaIndex' `structured_predict`, which says nothing of tokens.
         in_threads: Where `agenerate` runs: True: always the sync half, in threads; False: always the async half; None:
             the async half on one event loop, the same each time, and threads on any other or where it only blocks.
@@ -65,15 +67,18 @@ class LlamaIndexLLM(SharedModel[LLM]):
         llm: LLM | None = None,
         *,
         asking: Asking = "together",
+        gives_probabilities: bool = False,
         structured: bool = False,
         in_threads: bool | None = None,
         max_input_tokens: int | None = None,
         trace: bool = False,
     ) -> None:
         check_option("asking", asking, ("together", "one_by_one"))
+        check_flag("gives_probabilities", gives_probabilities)
         if max_input_tokens is not None:
             check_count("max_input_tokens", max_input_tokens)
         self.asking: Asking = asking
+        self.gives_probabilities = gives_probabilities
         self._max_input_tokens = max_input_tokens
         self._structured = structured
         super().__init__(llm, in_threads=in_threads, trace=trace)

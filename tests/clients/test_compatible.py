@@ -58,6 +58,7 @@ class TestEmbedder(EmbedderContract):
     ("bad", "message"),
     [
         ({"asking": "slowly"}, "asking must be"),
+        ({"gives_probabilities": "yes"}, "gives_probabilities must be True or False"),
         ({"timeout": float("nan")}, "timeout must be"),
         ({"max_retries": -1}, "max_retries must be"),
         ({"max_concurrency": 0}, "max_concurrency must be"),
@@ -195,11 +196,14 @@ def test_a_redirect_to_another_host_does_not_take_the_key_along(openai_server):
     assert "authorization" not in elsewhere.seen[0].headers
 
 
+FEW = {"api_key": "sk-mine", "asking": "one_by_one", "gives_probabilities": True}
+
+
 def test_at_asks_the_server_for_its_first_model(openai_server):
     server = openai_server(judge, models=["first", "second"])
-    with OpenAICompatible.at(server.url.removesuffix("/v1"), api_key="sk-mine", asking="one_by_one") as llm:
+    with OpenAICompatible.at(server.url.removesuffix("/v1"), **FEW) as llm:
         assert repr(llm) == f"OpenAICompatible('first', base_url={server.url!r})"
-        assert llm.asking == "one_by_one"
+        assert (llm.asking, llm.gives_probabilities) == ("one_by_one", True)
         assert llm.models() == ("first", "second")
         llm.generate(PLAIN)
     assert server.bodies[-1]["model"] == "first"

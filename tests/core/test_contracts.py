@@ -103,12 +103,14 @@ def replying(reply):
         "test_it_is_an_llm": [
             type("NoName", (SyncLLM,), {"model": ""})(),
             type("OddAsking", (SyncLLM,), {"asking": "nicely"})(),
+            type("OddProbabilities", (SyncLLM,), {"gives_probabilities": "mostly"})(),
         ],
         "test_both_halves_answer": [replying(REPLY), replying(LLMReply(REPLY, -1, 1))],
         "test_sync_works_inside_a_running_loop": [OwnLoop()],
         "test_probabilities_are_those_of_the_choices": [
             replying(LLMReply("yes", probabilities={"yes": 0.9, "maybe": 0.1})),
             replying(LLMReply("yes", probabilities={"yes": 0.9, "no": 0.9})),
+            FakeLLM(lambda request: "yes", gives_probabilities=True),
         ],
         "test_it_changes_no_request": [FakeLLM(lambda request: request.schema.update(title="mine") or REPLY)],
     }.items(),

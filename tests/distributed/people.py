@@ -31,6 +31,11 @@ def judge():
 made = []
 
 
+def graded():
+    given = LLMReply("yes", probabilities={"yes": 0.75, "no": 0.25})
+    return FakeLLM(lambda request: given, asking="one_by_one", gives_probabilities=True)
+
+
 def fails_on_odd():
     def reply(request):
         return ConnectionError("refused") if re.search(r"person \d*[13579]\?", request.user) else {"ids": [1]}

@@ -50,6 +50,12 @@ def test_survives_json_and_builds_metrics_over_one_judge():
     assert spec(metrics=["people:Renamed"]).build()[0].name == "renamed"
 
 
+def test_a_judge_that_gives_probabilities_is_scored_by_them_at_the_worker():
+    for scoring in ("auto", "expected"):
+        (metric,) = spec(metrics={"context_relevancy": {"scoring": scoring}}, judge="people:graded").build()
+        assert metric.version == f"{ContextRelevancy.version}+expected"
+
+
 def test_judge_by_url_asks_the_server_for_its_model_and_embeds_too(openai_server):
     server = openai_server(lambda body: "yes", models=["the-model"])
     assert spec(judge=server.url).build()[0].llm.model == "the-model"

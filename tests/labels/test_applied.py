@@ -17,7 +17,9 @@ from ragstone import (
 from ragstone.judging.flow import EmbedRequest
 from ragstone.keys import metric_key
 from ragstone.labels import Calibration, CalibrationError
-from ragstone.labels.calibration import prompts_digest, settings_of
+from ragstone.labels.calibration import plain_version, prompts_digest, settings_of
+from ragstone.labels.label_rows import Labels
+from ragstone.labels.make import prepared
 from ragstone.testing import FakeEmbedder, FakeLLM
 
 from .made import calibration, judge, relevancy, sample
@@ -118,7 +120,7 @@ def test_votes_stand_for_probabilities():
 
 
 def made_with(metric, item, **more):
-    facts = {"metric": metric.name, "version": metric.version, "prompts": prompts_digest(metric), "item": item}
+    facts = {"metric": metric.name, "version": plain_version(metric), "prompts": prompts_digest(metric), "item": item}
     return calibration(**facts | {"judge": metric.llm.model, "one_by_one": metric.asks_one_by_one} | more)
 
 
@@ -160,3 +162,33 @@ def test_a_score_as_a_whole():
         summary_metric(coeff=0.25, calibration=found)
     with pytest.raises(CalibrationError, match=r"questions: made with \['Is it.'\], this has None"):
         summary_metric(questions=None, calibration=found)
+
+
+def test_calibrated_sentences_are_counted_unless_told():
+    sure = judge(gives_probabilities=True)
+    found = calibration(threshold=0.3)
+    outcome = relevancy(llm=sure, calibration=found).score(sample(0.6, 0.9, 0.1))
+    assert outcome.value == outcome.breakdown["count"] == pytest.approx(1 / 3)
+    assert outcome.version == f"{ContextRelevancy.version}+cal:{found.digest}"
+    outcome = relevancy(llm=sure, calibration=found, scoring="expected").score(sample(0.6, 0.9, 0.1))
+    assert outcome.value == pytest.approx(sum(found.apply([0.6, 0.9, 0.1])) / 3)
+    assert outcome.version == f"{ContextRelevancy.version}+expected+cal:{found.digest}"
+
+
+@pytest.mark.parametrize(("scoring", "other"), [("count", "expected"), ("expected", "count")])
+def test_a_calibrated_score_is_scored_as_it_was_when_it_was_calibrated(scoring, other):
+    sure = judge(gives_probabilities=True)
+    plain = relevancy(llm=sure, scoring=scoring)
+    found = made_with(plain, "score", weights={"score": 4.0}, settings=settings_of(plain, "score"), threshold=None)
+    before = plain.score(sample(0.6, 0.9, 0.1))
+    after = relevancy(llm=sure, calibration=found).score(sample(0.6, 0.9, 0.1))
+    assert (after.breakdown["uncalibrated"], after.version) == (before.value, f"{before.version}+cal:{found.digest}")
+    assert [after.value] == found.apply([before.breakdown[scoring]])
+    with pytest.raises(CalibrationError, match=f"scoring: made with '{scoring}', this has '{other}'"):
+        relevancy(llm=sure, calibration=found, scoring=other)
+
+
+@pytest.mark.parametrize(("item", "mark"), [("score", "+expected"), ("sentence", "")])
+def test_labels_are_gathered_by_votes_with_the_scoring_that_will_be_calibrated(item, mark):
+    asked = prepared(relevancy(llm=judge(gives_probabilities=True)), Labels(item, (), None, 0), votes=3)
+    assert asked.version == f"{ContextRelevancy.version}{mark}+cal:{asked.calibration.digest}"

@@ -123,6 +123,7 @@ def test_async_only_embeddings_work_in_both() -> None:
         (lambda: LangChainEmbedder(MODEL), "embeddings: FakeListChatModel has no embed_documents to call; pass LangCh"),
         (lambda: LangChainEmbedder(Places), "embeddings: Places has no embed_documents to call"),
         (lambda: LangChainLLM(MODEL, asking="all"), "asking: 'all' is not one of 'together', 'one_by_one'"),
+        (lambda: LangChainLLM(MODEL, gives_probabilities=1), "gives_probabilities: 1 is not True or False"),
         (lambda: LangChainLLM(MODEL, timeout=0), "timeout: 0 is not a number of seconds above 0"),
         (lambda: LangChainLLM(MODEL, max_input_tokens=0), "max_input_tokens: 0 is not a whole number of at least 1"),
     ],

@@ -114,9 +114,10 @@ def test_a_reply_that_was_cut_off_is_one_that_cannot_be_read(openai_server) -> N
 def test_log_probabilities_reach_the_metric(openai_server) -> None:
     top = [{"token": "yes", "logprob": -0.1, "bytes": None}, {"token": "no", "logprob": -2.4, "bytes": None}]
     server = openai_server(lambda body: chat("yes", logprobs={"content": [{**top[0], "top_logprobs": top}]}))
-    judge = LangChainLLM(openai(server, logprobs=True, top_logprobs=5), asking="one_by_one")
+    judge = LangChainLLM(openai(server, logprobs=True, top_logprobs=5), asking="one_by_one", gives_probabilities=True)
     sample = Sample(user_input="Which?", retrieved_contexts=["This. That."])
-    outcome = ContextRelevancy(llm=judge, scoring="expected").score(sample)
+    outcome = ContextRelevancy(llm=judge).score(sample)
+    assert outcome.version.endswith("+expected"), "as the user declares it"
     assert outcome.value == pytest.approx(0.990, abs=1e-3), "odds of 10, for the sentence and for its passage"
 
 

@@ -267,7 +267,7 @@ def test_what_is_refused():
         LlamaIndexLLM("gpt-5")
     with pytest.raises(TypeError, match="embed_model: str is no LlamaIndex embedding model"):
         LlamaIndexEmbedder("text-embedding-3-small")
-    for wrong in ({"asking": "nicely"}, {"max_input_tokens": 0}):
+    for wrong in ({"asking": "nicely"}, {"gives_probabilities": 1}, {"max_input_tokens": 0}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             LlamaIndexLLM(Wet(), **wrong)
 

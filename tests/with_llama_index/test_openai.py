@@ -57,8 +57,10 @@ def test_log_probabilities_where_the_model_asks_for_them(openai_server):
     ]
     logprobs = {"content": [{**alternatives[0], "top_logprobs": alternatives}]}
     server = openai_server(lambda body: chat("yes", logprobs=logprobs))
-    judge = LlamaIndexLLM(model(server, logprobs=True, top_logprobs=20), asking="one_by_one")
-    result = MetricEvaluator(ContextRelevancy(llm=judge, scoring="expected")).evaluate(**INPUTS)
+    judge = LlamaIndexLLM(model(server, logprobs=True, top_logprobs=20), asking="one_by_one", gives_probabilities=True)
+    metric = ContextRelevancy(llm=judge)
+    assert metric.version.endswith("+expected"), "as the user declares it"
+    result = MetricEvaluator(metric).evaluate(**INPUTS)
     joined = 0.9**2 / (0.9**2 + 0.1**2)  # odds of 9, for the sentence and for its passage
     assert result.score == pytest.approx(joined, abs=1e-3)
     assert result.verdicts[0].probability == pytest.approx(joined, abs=1e-3)

@@ -46,6 +46,8 @@ class OpenAICompatible:
         api_key: The key. Default: OPENAI_API_KEY, but only for OpenAI and for OPENAI_BASE_URL: another
             `base_url` never gets the key (nor organisation and project) that stands in the environment.
         asking: "together" for capable models; "one_by_one" for small ones, of about 8B parameters or less.
+        gives_probabilities: Whether it sends log-probabilities, as you know of it: a metric that asks one by one then
+            scores by them, and a reply without them is `Unscored`.
         timeout: Seconds in which the server must connect, and must send the next byte, in each attempt.
         max_retries: Attempts after the first, per call.
         max_concurrency: Calls in flight at most, for all threads together and for each event loop. A call
@@ -70,17 +72,19 @@ class OpenAICompatible:
         base_url: str | None = None,
         api_key: str | None = None,
         asking: Asking = "together",
+        gives_probabilities: bool = False,
         timeout: float = 120.0,
         max_retries: int = 5,
         max_concurrency: int = 16,
         max_input_tokens: int | None = None,
         extra_body: Mapping[str, Any] | None = None,
     ) -> None:
-        _check(model, asking, timeout, max_retries, max_concurrency)
+        _check(model, asking, gives_probabilities, timeout, max_retries, max_concurrency)
         access = resolve(base_url, api_key, os.environ)
         self._connection = Connection(access, timeout=timeout, max_retries=max_retries, max_concurrency=max_concurrency)
         self._model = model
         self._asking: Asking = asking
+        self.gives_probabilities = gives_probabilities
         self._extra_body = copy.deepcopy(dict(extra_body)) if extra_body else None
         self._lock = threading.Lock()
         self._dropped: frozenset[Droppable] = frozenset()
@@ -283,10 +287,13 @@ def _no_vectors() -> "NDArray[np.float32]":
     return np.empty((0, 0), dtype=np.float32)
 
 
-def _check(model: str, asking: str, timeout: float, max_retries: int, max_concurrency: int) -> None:
+def _check(
+    model: str, asking: str, gives_probabilities: object, timeout: float, max_retries: int, max_concurrency: int
+) -> None:
     for name, value, wanted, is_right in (
         ("model", model, "the name of a model on the server", bool(model)),
         ("asking", asking, "'together' or 'one_by_one'", asking in ("together", "one_by_one")),
+        ("gives_probabilities", gives_probabilities, "True or False", isinstance(gives_probabilities, bool)),
         ("timeout", timeout, "a number of seconds above 0", timeout > 0),
         ("max_retries", max_retries, "0 or more", max_retries >= 0),
         ("max_concurrency", max_concurrency, "1 or more", max_concurrency >= 1),

@@ -124,7 +124,7 @@ class Spec:
 
     def build_unasked(self) -> list[Metric]:
         """Return the metrics with a null judge: for what is known of them without a judge."""
-        return self._metrics(NullJudge(), NullJudge())
+        return self._metrics(NullJudge(asking="one_by_one"), NullJudge())  # which may score in any way
 
     def divided(self, workers: int) -> "Spec":
         """Return each worker's share of it: the limits divided by the number of workers, never rounded up.

@@ -45,7 +45,7 @@ _LEAST = 1e-4  # of a probability: further out a log-probability is rounding, an
 _VOTE_TEMPERATURE = 0.7  # draws of one prompt are wanted to differ
 # Options that are compared under another name (judge, version), or that leave the score as it is.
 _NOT_SETTINGS = frozenset(
-    {"llm", "asking", "calibration", "instructions", "max_characters", "max_input_tokens", "scoring", "threshold"}
+    {"llm", "asking", "calibration", "instructions", "max_characters", "max_input_tokens", "threshold"}
 )
 
 
@@ -193,8 +193,8 @@ class Calibration(ProbabilityMap):
 
     @property
     def expects(self) -> bool:
-        """Whether it was made of scores by the judge's probabilities. Calibrated items are counted, by `threshold`."""
-        return self.version.endswith("+expected")
+        """Whether it is of scores by the judge's probabilities. Items are counted: `threshold` was chosen for that."""
+        return self.settings.get("scoring") == "expected"
 
     @property
     def digest(self) -> str:
@@ -306,7 +306,7 @@ class Calibration(ProbabilityMap):
     def _compared(self, metric: Metric) -> dict[str, tuple[object, object]]:
         """Return what must be the same, by name: as it was made, and as the metric has it."""
         compared: dict[str, tuple[object, object]] = {
-            "version": (self.version, plain_version(metric, self.item)),
+            "version": (self.version, plain_version(metric)),
             "instructions": (self.prompts, prompts_digest(metric)),
             "judge": (self.judge, metric.judge.model),
             "asking one by one": (self.one_by_one, metric.asks_one_by_one),
@@ -395,10 +395,9 @@ def prompts_digest(metric: Metric) -> str:
     return digest({**metric.prompts, **metric.instructions})
 
 
-def plain_version(metric: Metric, item: CalibratedItem) -> str:
-    """Return a metric's version without what a calibration adds to it; an item's does not say how it is scored."""
-    version = metric.version.partition("+cal:")[0]
-    return version if item == "score" else version.removesuffix("+expected")
+def plain_version(metric: Metric) -> str:
+    """Return a metric's version without what a calibration and the scoring add to it."""
+    return metric.version.partition("+cal:")[0].removesuffix("+expected")
 
 
 def settings_of(metric: Metric, item: CalibratedItem) -> dict[str, Any]:
@@ -415,7 +414,8 @@ def settings_of(metric: Metric, item: CalibratedItem) -> dict[str, Any]:
     names = {field.name for field in dataclasses.fields(metric)} - _NOT_SETTINGS
     if not metric.needs_embedder:  # one that may be left out is for calibrations of something else
         names.discard("embedder")
-    return {name: to_plain(getattr(metric, name), _label) for name in sorted(names)}
+    settings = {name: to_plain(getattr(metric, name), _label) for name in sorted(names)}
+    return settings | {"scoring": "expected" if metric.expects else "count"}
 
 
 def _label(value: object) -> object:

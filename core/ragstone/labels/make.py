@@ -45,7 +45,7 @@ def prepared(metric: Metric, labels: Labels, votes: int = 1) -> Metric:
 def _identity(metric: Metric, item: CalibratedItem) -> dict[str, Any]:
     return {
         "metric": metric.name,
-        "version": plain_version(metric, item),
+        "version": plain_version(metric),
         "prompts": prompts_digest(metric),
         "judge": metric.judge.model,
         "item": item,

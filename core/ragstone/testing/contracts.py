@@ -44,6 +44,7 @@ class LLMContract:
         assert isinstance(llm, LLM)
         assert llm.model
         assert llm.asking in ("together", "one_by_one")
+        assert getattr(llm, "gives_probabilities", False) in (True, False)
         assert identity_json(llm) == identity_json(llm)
 
     def test_both_halves_answer(self) -> None:
@@ -82,16 +83,18 @@ class LLMContract:
         assert all(isinstance(reply, LLMReply) for reply in [*replies, *asyncio.run(tasks())])
 
     def test_probabilities_are_those_of_the_choices(self) -> None:
-        """Where it gives probabilities at all, they are of the choices and sum to 1."""
+        """One that declares probabilities gives them; where there are any, they are of the choices and sum to 1."""
         choices = ("yes", "no")
-        reply = self.llm().generate(
+        llm = self.llm()
+        reply = llm.generate(
             self.request(
                 user="Is water wet? Reply with one word: yes or no.",
                 schema={"type": "string", "enum": list(choices)},
                 choices=choices,
             )
         )
-        if reply.probabilities is not None:
+        if reply.probabilities is not None or getattr(llm, "gives_probabilities", False):
+            assert reply.probabilities is not None
             assert set(reply.probabilities) == set(choices)
             assert abs(sum(reply.probabilities.values()) - 1.0) < 1e-6
 
