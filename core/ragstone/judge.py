@@ -75,7 +75,8 @@ class LLM(Protocol):
 
     A provider's failure (network, authentication, rate limit after retries) is raised; it becomes
     `Unscored("judge_error")` in batches and monitors. An LLM may also have `max_input_tokens: int`, the
-    longest prompt it takes; metrics then keep within it. One that holds keys may name them in
+    longest prompt it takes; metrics then keep within it. One that answers one call at a time may say `in_turn = True`:
+    `evaluate` then asks one evaluation's calls after the other's. One that holds keys may name them in
     `secrets: tuple[str, ...]`: they are then taken out of every error text. And `identity`, a text or a mapping for
     JSON: what makes this judge (server, sampling settings, no key), by which a journal tells two of one name apart;
     without it that is class and `model`. And `gives_probabilities`: True where its replies to requests with `choices`

@@ -4,11 +4,13 @@ import asyncio
 import contextvars
 import inspect
 import json
+import re
 import threading
+from typing import ClassVar
 
 import pytest
 
-from ragstone import BaseLLM, ContextRelevancy, LLMReply, Sample
+from ragstone import BaseLLM, ContextRelevancy, LLMReply, Metric, Sample
 from ragstone.batch.evaluate import aevaluate, evaluate
 from ragstone.sources import BadLine, SourceError
 from ragstone.store.journal import Journal
@@ -125,6 +127,44 @@ def test_metrics_and_the_judge_by_name():
     ]  # fmt: skip
     scored = evaluate(rows(1), ["context_relevancy"], llm="ragstone.registry:NullJudge")
     assert "a NullJudge cannot answer" in next(iter(scored.results())).outcome.detail
+
+
+class TwoRounds(Metric):
+    name, version, required_fields = "two_rounds", "1", ("user_input",)
+    prompts: ClassVar = {"step": "Answer."}
+
+    def _flow(self, sample):
+        for turn in range(2):
+            data = {"question": sample.user_input}
+            yield tuple(self.choice("step", data, f"{self.name} {turn}.{i}", ("yes", "no")) for i in range(3))
+        return self._score(1.0, "Asked six times.")
+
+
+class TwoMore(TwoRounds):
+    name = "two_more"
+
+
+def test_a_judge_that_answers_in_turn_is_asked_by_sample_metric_and_round():
+    class InTurn(BaseLLM):
+        model, in_turn = "in-turn", True
+        in_flight, asked = 0, ()
+
+        async def agenerate(self, request, /):
+            self.in_flight += 1
+            assert self.in_flight == 1
+            for _ in range(20):  # the others do what they can meanwhile
+                await asyncio.sleep(0)
+            self.asked += (re.search(r"book (\d).*(two_\w+ \d\.\d)", request.user, re.DOTALL).groups(),)
+            self.in_flight -= 1
+            return LLMReply("yes")
+
+    judge = InTurn()
+    report = evaluate(rows(3), [TwoRounds(llm=judge), TwoMore(llm=judge)])
+    assert values(report) == [1.0] * 6
+    assert judge.asked == tuple(
+        (str(row), f"{name} {turn}.{i}")
+        for row in range(3) for name in ("two_rounds", "two_more") for turn in range(2) for i in range(3)
+    )  # fmt: skip
 
 
 class TestHooks:

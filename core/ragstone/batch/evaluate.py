@@ -45,7 +45,7 @@ class RunOptions(TypedDict, total=False):
             known names (ragstone's, ragas', DeepEval's).
         repeat: How often each metric scores each sample, to know the judge's own noise. Default: 1.
         max_concurrency: Calls to judges in flight at most (not samples), and to embedders as many. A judge may have
-            a limit of its own, such as `OpenAICompatible(max_concurrency=...)`. Default: 16.
+            a limit of its own, such as `OpenAICompatible(max_concurrency=...)`; the embedded one's is 1. Default: 16.
         requests_per_minute: Calls to judges at most, spread evenly. A retry by the judge's own client is not seen.
         tokens_per_minute: Tokens of judges at most: estimated before a call, then corrected by what it took.
         call_timeout: Seconds for one call. A call that takes longer makes its sample `Unscored("timeout")`.
@@ -189,6 +189,8 @@ class _Run:
         if options.get("progress", "auto") not in (True, False, "auto"):
             raise ValueError(f"progress: {options.get('progress')!r} is none of True, False, 'auto'")
         self._metrics = _metrics(metrics, options.get("llm"), options.get("embedder"), self._calls)
+        if all(getattr(metric.judge, "in_turn", False) for metric in self._metrics):
+            self._calls = 1
         self._samples = samples
         self._rows = rows_of(samples, options.get("fields"))
         self._held = samples if isinstance(samples, (list, tuple)) else ()
@@ -249,7 +251,7 @@ class _Run:
                 journal=journal,
                 sample_timeout=options.get("sample_timeout"),
                 in_memory=isinstance(self._samples, (list, tuple)),
-                flows=2 * self._calls,
+                flows=1 if self._calls == 1 else 2 * self._calls,  # in turn: what shares a text is asked together
                 window=16 * self._calls,
             )
             if own_loop:

@@ -23,7 +23,6 @@ from ragstone.cli.options import (
     settings_option,
 )
 from ragstone.metrics import ContextRelevancy
-from ragstone.registry import is_local
 from ragstone.sources import SAMPLE_FIELDS
 from ragstone.text.plain import printable, text_table
 
@@ -131,9 +130,7 @@ def calibrate(
     beside = None
     if embedder is not None and isinstance(metric, ContextRelevancy) and labels.item == "sentence":
         beside = make_embedder(embedder, llm, metric.judge, max_concurrency=concurrency)
-    calibration, fit, unscored = make(
-        metric, labels, beside, max_concurrency=1 if is_local(llm) else concurrency, journal=journal, **how
-    )
+    calibration, fit, unscored = make(metric, labels, beside, max_concurrency=concurrency, journal=journal, **how)
     _show(calibration, fit, labels, how["width"])  # before it is saved: it was paid for, whatever becomes of the file
     for reason, count in unscored.items():
         click.echo(f"unscored, left out: {count} {printable(reason, 160)}", err=True)

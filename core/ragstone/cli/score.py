@@ -30,7 +30,7 @@ from ragstone.cli.output import echo, evidence_lines, write_page
 from ragstone.labels import Calibration
 from ragstone.metrics import AlignmentCoverage, Metric
 from ragstone.plain import to_json
-from ragstone.registry import is_local, metric_names
+from ragstone.registry import metric_names
 from ragstone.reporting import MetricInfo, Report
 from ragstone.sample import BadLine, Row
 from ragstone.sources import SAMPLE_FIELDS, read_rows
@@ -200,7 +200,7 @@ def score(
         if out not in (None, "-"):
             check_writable("--out", out)
         run = _Run(metrics, explain=explain, print_needed=report is None and out in (None, "-"))
-        run_options["max_concurrency"] = 1 if is_local(llm) else concurrency  # calls to the embedded judge are in turn
+        run_options["max_concurrency"] = concurrency
         run_options["total"] = _count_lines(file) if is_terminal() else None
         run_options["name"] = "standard input" if file == "-" else Path(file).name
         if out is None:

@@ -13,23 +13,28 @@ import re
 import secrets
 import tempfile
 import threading
-from collections.abc import Callable
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from types import ModuleType
 from typing import Any, TypeVar
 
 from ragstone.local.files import load_extra
 
 T = TypeVar("T")
-_Item = tuple["Future[Any]", Callable[[], Any]]
+_Item = tuple["Future[Any]", Callable[[], Any], str]
 
 _LONGEST_SOCKET_PATH = 100  # bytes; the systems' limits are 104 to 108
-_WAIT_POLICY = "OMP_WAIT_POLICY"
 _BATCH_TOKENS = 256  # a stopped call ends after this many prompt tokens; larger batches are no faster on CPUs
 _QUIET = -1
+_MOST_OVERTAKING = 32
+_PAUSE = 0.005  # seconds between calls: what a reply leads to is then among those that wait
 
 # A chat template's own marks inside the data would end the message that the data stand in.
 _BAR = "[|\N{FULLWIDTH VERTICAL LINE}]"
@@ -40,14 +45,11 @@ _MARK = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the model wrote, with the candidates for its first token (empty unless asked for).
-
-    `read_tokens` are those of `input_tokens` that were not kept from the prompt before.
-    """
+    """What the model wrote, with the candidates for its first token (empty unless asked for)."""
 
     text: str
     input_tokens: int
-    read_tokens: int
+    read_tokens: int  # of the prompt's, those that were not kept from the call before
     output_tokens: int
     candidates: tuple[tuple[str, float], ...]
 
@@ -121,17 +123,14 @@ def _plain(text: str) -> str:
 
 
 def _xllamacpp() -> ModuleType:
-    """Import xllamacpp. While its threads wait for one another they sleep, which leaves the cores to the app.
-
-    libgomp reads the policy when it is loaded, so the environment is as before afterwards.
-    """
-    with_policy = _WAIT_POLICY in os.environ
-    os.environ.setdefault(_WAIT_POLICY, "passive")
+    """Import xllamacpp, whose threads then sleep while they wait for each other: libgomp reads it when it is loaded."""
+    if "OMP_WAIT_POLICY" in os.environ:
+        return load_extra("xllamacpp")
+    os.environ["OMP_WAIT_POLICY"] = "passive"
     try:
         return load_extra("xllamacpp")
     finally:
-        if not with_policy:
-            os.environ.pop(_WAIT_POLICY, None)
+        del os.environ["OMP_WAIT_POLICY"]
 
 
 def _start(path: Path, threads: int, context_tokens: int) -> Any:  # noqa: ANN401 - the package has no types
@@ -173,9 +172,8 @@ def _reply(chunks: list[dict[str, Any]]) -> Reply:
             if choice.get("logprobs") and not candidates:
                 first: list[dict[str, Any]] = choice["logprobs"]["content"][0]["top_logprobs"]
                 candidates = tuple((option["token"], math.exp(option["logprob"])) for option in first)
-    prompt = usage.get("prompt_tokens", 0)
-    kept = usage.get("prompt_tokens_details", {}).get("cached_tokens", 0)
-    return Reply("".join(text), prompt, prompt - kept, usage.get("completion_tokens", 0), candidates)
+    read = (tokens := usage.get("prompt_tokens", 0)) - usage.get("prompt_tokens_details", {}).get("cached_tokens", 0)
+    return Reply("".join(text), tokens, read, usage.get("completion_tokens", 0), candidates)
 
 
 def _error(error: dict[str, Any]) -> Exception:
@@ -193,7 +191,11 @@ def cores() -> int:
 
 
 class Worker:
-    """Runs calls first in, first out, in a daemon thread of its own, started by the first call.
+    """Runs calls one at a time, in a daemon thread of its own, started by the first call.
+
+    Of the calls that wait, the one whose prompt shares the longest beginning with the last one is next: the model reads
+    only the rest. Of equal ones the oldest is, and also when 32 others in a row have overtaken it. A call without a
+    prompt comes after all that came before it.
 
     A daemon thread and not a `ThreadPoolExecutor`: the interpreter waits at exit for a pool's running call,
     and a call to a small model may take a minute.
@@ -206,17 +208,18 @@ class Worker:
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
 
-    def submit(self, call: Callable[[], T]) -> "Future[T]":
+    def submit(self, call: Callable[[], T], prompt: str = "") -> "Future[T]":
         """Queue a call. RuntimeError: in a forked child, where the thread does not exist and nothing would end."""
         if self._pid != os.getpid():
             raise RuntimeError("this object was made before a fork: make a new one in the child process")
         future: Future[T] = Future()
         with self._lock:
             if self._thread is None:
+                self._calls = SimpleQueue()  # what comes after a stop is not for the thread that ends
                 # The queue, not self: an idle thread must not keep its owner alive.
                 self._thread = threading.Thread(target=_run, args=(self._calls,), name=self._name, daemon=True)
                 self._thread.start()
-            self._calls.put((future, call))
+            self._calls.put((future, call, prompt))
         return future
 
     def stop(self) -> None:
@@ -231,9 +234,23 @@ class Worker:
 
 
 def _run(calls: "SimpleQueue[_Item | None]") -> None:
-    while (item := calls.get()) is not None:
-        future, call = item
+    waiting: list[_Item | None] = []
+    last, overtaking = "", 0
+    while True:
+        if waiting or not calls.empty():
+            time.sleep(_PAUSE)
+        with suppress(Empty):
+            while True:
+                waiting.append(calls.get(block=not waiting))
+        prompts = list(takewhile(bool, ["" if item is None else item[2] for item in waiting]))
+        place = _nearest(last, prompts) if prompts and overtaking < _MOST_OVERTAKING else 0
+        overtaking = overtaking + 1 if place else 0
+        item = waiting.pop(place)
+        if item is None:
+            return
+        future, call, prompt = item
         if future.set_running_or_notify_cancel():
+            last = prompt
             try:
                 result = call()
             except BaseException as error:  # handed to whoever waits for the future
@@ -242,3 +259,12 @@ def _run(calls: "SimpleQueue[_Item | None]") -> None:
                 future.set_result(result)
                 del result
         del item, future, call  # while waiting, keep nothing of the last call alive
+
+
+def _nearest(last: str, prompts: Sequence[str]) -> int:
+    """Return the place of the prompt that shares the longest beginning with the last one; the first of equal ones."""
+    shared = [
+        bisect_left(range(min(len(prompt), len(last))), True, key=lambda end: prompt[: end + 1] != last[: end + 1])
+        for prompt in prompts
+    ]
+    return shared.index(max(shared))

@@ -5,6 +5,7 @@ import json
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -56,6 +57,7 @@ class LocalLLM(BaseLLM):
 
     asking: Asking = "one_by_one"
     gives_probabilities = True
+    in_turn = True
 
     def __init__(
         self,
@@ -65,8 +67,7 @@ class LocalLLM(BaseLLM):
         *,
         cache_prompt: bool = True,
     ) -> None:
-        if threads is None:
-            threads = min(2, cores())
+        threads = min(2, cores()) if threads is None else threads
         if threads < 1:
             raise ValueError(f"threads must be 1 or more, not {threads}")
         if context_tokens < 2 * _REPLY_TOKENS:
@@ -135,7 +136,8 @@ class LocalLLM(BaseLLM):
 
     def _submit(self, request: LLMRequest) -> "tuple[threading.Event, Future[LLMReply]]":
         stop = threading.Event()
-        return stop, self._worker.submit(lambda: self._answer(request, lambda: stop.is_set() or self._leaving.is_set()))
+        answer = partial(self._answer, request, lambda: stop.is_set() or self._leaving.is_set())
+        return stop, self._worker.submit(answer, request.system + request.user)
 
     def _load(self) -> None:
         if not self._engine.loaded:
