@@ -1,13 +1,13 @@
 """Metrics, judges and embedders by name: the same strings in Python, on the command line and in a worker.
 
-A metric is "response_relevancy" (one of `ragstone.metrics`) or "my_pkg:Polite". A judge or an embedder is "local",
-"local:PATH", "local:hf:OWNER/REPO/FILE.gguf", "openai:MODEL", the URL of an OpenAI-compatible server, "MODEL@URL", or
-"my_pkg:make_judge".
+A metric is "response_relevancy" (one of `ragstone.metrics`) or "my_pkg:Polite"; "rag" and "summary" stand for several.
+A judge or an embedder is "local", "local:PATH", "local:hf:OWNER/REPO/FILE.gguf", "openai:MODEL", the URL of an
+OpenAI-compatible server, "MODEL@URL", or "my_pkg:make_judge".
 """
 
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from ragstone.metrics.base import Metric
 
 FORMS = "local, local:PATH, local:hf:OWNER/REPO/FILE.gguf, openai:MODEL, URL, MODEL@URL, or module:function"
+GROUPS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
+    "rag": {"response_relevancy": {}, "response_completeness": {}, "context_relevancy": {}, "faithfulness": {}},
+    "summary": {"summarization_score": {}, "alignment_coverage": {"source": "retrieved_contexts"}},
+}
+"""Metrics, with their options, that one name stands for."""
 OBJECTS = frozenset({"llm", "embedder", "splitter", "calibration"})
 """Options of a metric that are objects: no text gives them."""
 _OPENAI_EMBEDDER = "text-embedding-3-small"
@@ -71,11 +76,36 @@ def metric_names() -> tuple[str, ...]:
     return tuple(_metrics())
 
 
+def metrics_of(names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return the options of each metric by its name, with a group's metrics in the place of the group.
+
+    Example:
+        >>> metrics_of(["summary", "faithfulness"])
+        {'summarization_score': {}, 'alignment_coverage': {'source': 'retrieved_contexts'}, 'faithfulness': {}}
+    """
+    options: dict[str, dict[str, Any]] = {}
+    for name in names:
+        for metric, own in GROUPS.get(name, {name: {}}).items():
+            options.setdefault(metric, {}).update(own)
+    return options
+
+
+def spread(metrics: Sequence[object]) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Yield what is no name as it is, and metrics by name, with their options: in the given order, no name twice."""
+    named = metrics_of(each for each in metrics if isinstance(each, str))
+    for metric in metrics:
+        for each in metrics_of([metric]) if isinstance(metric, str) else [metric]:
+            if not isinstance(each, str):
+                yield each, {}
+            elif each in named:
+                yield each, named.pop(each)
+
+
 def metric_class(name: str) -> "type[Metric]":
     """Return the class of a metric.
 
     Raises:
-        RegistryError: The name names none.
+        RegistryError: The name names none, or a group of them.
 
     Example:
         >>> metric_class("context_relevancy").__name__
@@ -84,8 +114,10 @@ def metric_class(name: str) -> "type[Metric]":
     known = _metrics()
     if name in known:
         return known[name]
+    if name in GROUPS:
+        raise RegistryError(f"{name!r} is a group of metrics; name one of them: {', '.join(GROUPS[name])}")
     if not is_entry_point(name):
-        raise RegistryError(f"there is no metric {name!r}; there are {', '.join(known)}, or module:Class")
+        raise RegistryError(f"there is no metric {name!r}; there are {', '.join((*known, *GROUPS))}, or module:Class")
     cls: Any = load_entry_point(name)
     if not (isinstance(cls, type) and issubclass(cls, import_module("ragstone.metrics").Metric)):
         raise RegistryError(f"{name} is no subclass of ragstone.Metric")

@@ -18,17 +18,19 @@ from ragstone.judge import Embedder
 from ragstone.limits.timeouts import in_daemon
 from ragstone.metrics import Metric
 from ragstone.metrics.base import check_members
+from ragstone.registry import spread
 from ragstone.sample import Row, Sample
 from ragstone_llama_index.evaluator import MetricEvaluator
 from ragstone_llama_index.responses import Answered, Mode, aread_response, check_mode, read_response
 
+Metrics = Metric | MetricEvaluator | str | Sequence[Metric | MetricEvaluator | str]
 _AHEAD = 4  # times max_concurrency: questions that are asked before the first of them is scored, at most
 
 
 def evaluate_query_engine(
     engine: BaseQueryEngine,
     questions: Sequence[str],
-    metrics: Sequence[Metric | MetricEvaluator | str],
+    metrics: Metrics,
     llm: LLM | ragstone.LLM | str | None = None,
     embed_model: BaseEmbedding | Embedder | str | None = None,
     *,
@@ -44,8 +46,8 @@ def evaluate_query_engine(
     Args:
         engine: The app.
         questions: What to ask.
-        metrics: What to score by: metrics, evaluators, or names such as "context_relevancy"; no two of one name. An
-            `AlignmentCoverage` that you make wants `source="retrieved_contexts"`: a question is no original.
+        metrics: What to score by: metrics, evaluators, or names such as "rag" or "context_relevancy"; no two of one
+            name. An `AlignmentCoverage` that you make wants `source="retrieved_contexts"`: a question is no original.
         llm: The judge of metrics by name; see `MetricEvaluator`.
         embed_model: The embedder of metrics by name.
         max_concurrency: Questions under way at most, and calls to judges at most, of all metrics together.
@@ -88,7 +90,7 @@ def evaluate_query_engine(
 async def aevaluate_query_engine(
     engine: BaseQueryEngine,
     questions: Sequence[str],
-    metrics: Sequence[Metric | MetricEvaluator | str],
+    metrics: Metrics,
     llm: LLM | ragstone.LLM | str | None = None,
     embed_model: BaseEmbedding | Embedder | str | None = None,
     *,
@@ -147,11 +149,10 @@ def _check(engine: object, questions: Iterable[object]) -> None:
 
 
 def _metrics(
-    metrics: Sequence[Metric | MetricEvaluator | str],
+    metrics: Metrics,
     llm: LLM | ragstone.LLM | str | None,
     embed_model: BaseEmbedding | Embedder | str | None,
 ) -> Sequence[Metric]:
-    if isinstance(metrics, str | Metric | MetricEvaluator):
-        raise TypeError(f"metrics: is one {type(metrics).__name__}; pass a list of metrics")
-    made = [MetricEvaluator(metric, llm, embed_model) if isinstance(metric, str) else metric for metric in metrics]
+    given = [metrics] if isinstance(metrics, str | Metric | MetricEvaluator) else metrics
+    made = [MetricEvaluator(each, llm, embed_model) if isinstance(each, str) else each for each, _ in spread(given)]
     return [metric.metric if isinstance(metric, MetricEvaluator) else metric for metric in made]

@@ -4,14 +4,17 @@ import asyncio
 import contextvars
 import inspect
 import json
+import os
 import re
+import signal
 import threading
 from typing import ClassVar
 
 import pytest
 
 from ragstone import BaseLLM, ContextRelevancy, LLMReply, Metric, Sample
-from ragstone.batch.evaluate import aevaluate, evaluate
+from ragstone.batch.evaluate import Interrupted, aevaluate, evaluate
+from ragstone.registry import GROUPS
 from ragstone.sources import BadLine, SourceError
 from ragstone.store.journal import Journal
 from ragstone.testing import FakeEmbedder, FakeLLM
@@ -92,7 +95,6 @@ def test_arguments_that_cannot_be_are_refused_before_anything_is_asked():
     for metrics, kind, message in [
         ([], ValueError, "metrics: is empty"),
         ([metric(), metric(granularity="chunk")], ValueError, "two of the name 'context_relevancy'"),
-        (metric(), TypeError, "is one ContextRelevancy; pass a list"),
         ([3], TypeError, "metrics: holds a int"),
         (["context_relevancy"], ValueError, "llm: is missing; pass a judge for 'context_relevancy'"),
         ({metric()}, TypeError, "is one set"),
@@ -107,6 +109,10 @@ def test_arguments_that_cannot_be_are_refused_before_anything_is_asked():
     ]:
         with pytest.raises(ValueError, match=message):
             evaluate([SAMPLE], names, **options)
+    with pytest.raises(
+        ValueError, match="metrics: none is named, and none of the first 1 row.s. has retrieved_contexts"
+    ):
+        evaluate([Sample(user_input="Q?")], llm=llm)
     with pytest.raises(TypeError, match="evaluate has no option 'max_concurency'; it has llm, embedder, fields"):
         evaluate([SAMPLE], [metric(llm)], max_concurency=3)
     assert llm.requests == []
@@ -165,6 +171,69 @@ def test_a_judge_that_answers_in_turn_is_asked_by_sample_metric_and_round():
         (str(row), f"{name} {turn}.{i}")
         for row in range(3) for name in ("two_rounds", "two_more") for turn in range(2) for i in range(3)
     )  # fmt: skip
+
+
+class TestGroups:
+    judge = FakeLLM(yes)
+
+    def test_a_group_stands_for_its_metrics_and_what_is_named_twice_is_made_once(self):
+        options = {"llm": self.judge, "embedder": FakeEmbedder()}
+        whole = evaluate([SAMPLE], "rag", **options)
+        assert [each.name for each in whole.metrics] == list(GROUPS["rag"])
+        own = metric(self.judge)
+        mixed = evaluate([SAMPLE], ["faithfulness", Polite(llm=self.judge), "summary", "faithfulness", own], **options)
+        assert [each.name for each in mixed.metrics] == ["faithfulness", "polite", *GROUPS["summary"], own.name]
+        assert evaluate([SAMPLE], own).summary()[own.name].mean == 0.5
+
+    @pytest.mark.parametrize("kind", ["list", "generator", "asynchronous"])
+    def test_where_no_metric_is_named_the_first_row_that_has_enough_decides(self, kind, capfd):
+        read = []
+        full = {"user_input": "Who?", "retrieved_contexts": ["Ann. Bob."], "response": "Ann."}
+        given = ["no sample", {"user_input": "Who?", "response": "Ann."}, full, *[{"question": "?"}] * 500]
+
+        def source():
+            for each in given:
+                read.append(each)
+                yield each
+
+        async def arriving():
+            for each in source():
+                yield each
+
+        class EnoughError(Exception):
+            pass
+
+        def stop(records):
+            raise EnoughError
+
+        samples = {"list": given, "generator": source(), "asynchronous": arriving()}[kind]
+        with pytest.raises(EnoughError):
+            evaluate(samples, llm=self.judge, embedder=FakeEmbedder(), on_result=stop, max_concurrency=1)
+        assert len(read) < 100
+        line = (
+            f"Metrics: rag ({', '.join(GROUPS['rag'])}), since row 3 has user_input, retrieved_contexts and response."
+        )
+        assert capfd.readouterr().err.splitlines()[0] == line
+        report = evaluate(samples if kind == "list" else given, llm=self.judge, embedder=FakeEmbedder())
+        assert (report.aggregates().rows, len(report.bad_rows)) == (502, 1)
+
+    def test_without_a_question_it_is_a_summary_and_without_a_sample_nothing_is_said(self, capfd):
+        report = evaluate([{"contexts": ["Ann. Bob."], "answer": "Ann."}], llm=self.judge)
+        assert [each.name for each in report.metrics] == list(GROUPS["summary"])
+        assert {each.outcome.reason for each in report.results()} == {"judge_unparseable"}  # none is missing_input
+        assert capfd.readouterr().err.startswith("Metrics: summary (")
+        assert evaluate([], llm=self.judge, embedder=FakeEmbedder()).aggregates().rows == 0
+        assert capfd.readouterr().err == ""
+
+    @pytest.mark.usefixtures("untraced")
+    def test_ctrl_c_ends_it_while_the_first_row_is_waited_for(self):
+        def silent():
+            os.kill(os.getpid(), signal.SIGINT)
+            threading.Event().wait()
+            yield
+
+        with pytest.raises(Interrupted):
+            evaluate(silent(), llm=self.judge)
 
 
 class TestHooks:

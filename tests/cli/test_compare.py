@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ragstone.registry import metric_names
+from ragstone.registry import GROUPS
 
 from .conftest import row
 
@@ -61,7 +61,7 @@ def test_score_writes_a_page(score, rows, tmp_path):
     text = page.read_text()
     assert text.startswith("<!doctype html>")
     for part in (
-        f"2 rows, {2 * len(metric_names())} outcomes",
+        f"2 rows, {2 * len(GROUPS['rag'])} outcomes",
         "rows.jsonl",
         "Rows that held no sample",
         "not JSON",

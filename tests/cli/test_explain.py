@@ -4,7 +4,7 @@ import pytest
 
 from ragstone import Evidence, Score, Unscored, Verdict
 from ragstone.cli.output import evidence_lines
-from ragstone.registry import metric_names
+from ragstone.registry import GROUPS
 from ragstone.reporting import Report
 from ragstone.text.plain import printable
 
@@ -25,7 +25,8 @@ def heads(text):
 def test_the_first_sample_by_default_or_one_by_id_and_metric(run, results, tmp_path):
     done = run("explain", results)
     assert (done.exit_code, done.stderr) == (0, "")
-    assert [head.split()[:2] for head in heads(done.stdout)] == [["1", name] for name in metric_names()]
+    assert [head.split()[:2] for head in heads(done.stdout)] == [["1", name] for name in GROUPS["rag"]]
+    assert run("explain", results, "--metric", "rag").stdout == done.stdout
     assert "    sentence 1: relevant: Book 1 is a novel.\n        [retrieved_contexts[0] 0-18]\n" in done.stdout
     one = ("--metric", "context_relevancy")
     assert run("explain", results, "bare", *one).stdout == (
@@ -42,7 +43,7 @@ def test_the_last_line_of_a_killed_run_hides_nothing(run, results):
     with results.open("ab") as out:
         out.write(results.read_bytes()[:100])
     done = run("explain", results)
-    assert (done.exit_code, len(heads(done.stdout))) == (0, len(metric_names()))
+    assert (done.exit_code, len(heads(done.stdout))) == (0, len(GROUPS["rag"]))
     assert done.stderr == f"{results.name}: its end is missing, as where a run was killed: what is whole was read\n"
 
 

@@ -1,8 +1,11 @@
 """What may stand on the command line: each wrong value is named, with what may stand there, before anything is done."""
 
+import click
 import pytest
 
+from ragstone.cli.options import parse_settings
 from ragstone.cli.score import parse_thresholds
+from ragstone.registry import GROUPS
 
 from .conftest import row
 
@@ -41,7 +44,7 @@ def test_impossible_values(score, six):
         ("--set", "summarization_score.coeff=2", "summarization_score: coeff: 2.0 is not a number from 0 to 1"),
         ("--threshold", "context_relevancy=-0.5", "context_relevancy: threshold: -0.5 is not a number from 0 to 1"),
     ):
-        done = score(six, option, value)
+        done = score(six, option, value, "--metric", "rag", "--metric", "summary")
         assert (done.exit_code, message in done.stderr) == (2, True)
 
 
@@ -51,7 +54,8 @@ def test_settings_take_effect(score, rows):
         'summarization_score.questions=["Is it a novel?"]',
         "context_relevancy.granularity=chunk",
     )
-    done = score(rows(row(1)), "--explain", *(arg for each in settings for arg in ("--set", each)))
+    groups = ("--metric", "rag", "--metric", "summarization_score")
+    done = score(rows(row(1)), "--explain", *groups, *(arg for each in settings for arg in ("--set", each)))
     assert done.exit_code == 0
     assert "question 1: yes: Is it a novel?" in done.stdout
     assert "The 2 question(s) made from the response" in done.stdout
@@ -61,3 +65,20 @@ def test_settings_take_effect(score, rows):
 def test_a_metrics_own_threshold_goes_before_that_of_all():
     for given in (["a=0.7", "0.5"], ["0.5", "a=0.7"]):
         assert parse_thresholds(given, ["a", "b"]) == {"a": 0.7, "b": 0.5}
+
+
+def test_a_groups_options_are_its_metrics_and_give_way_to_a_metrics_own():
+    rag, summary = GROUPS["rag"], GROUPS["summary"]
+    given = ["faithfulness=0.9", "rag=0.7", "0.5"]
+    assert parse_thresholds(given, [*rag, *summary]) == {
+        **dict.fromkeys(rag, 0.7), **dict.fromkeys(summary, 0.5), "faithfulness": 0.9,
+    }  # fmt: skip
+    options = parse_settings(["summary.asking=together", "alignment_coverage.n_questions=3"], ["summary"])
+    assert options == {
+        "summarization_score": {"asking": "together"},
+        "alignment_coverage": {"source": "retrieved_contexts", "asking": "together", "n_questions": 3},
+    }
+    with pytest.raises(click.UsageError, match="METRIC one of context_relevancy"):
+        parse_thresholds(["rag=0.7"], ["context_relevancy"])
+    with pytest.raises(click.UsageError, match="METRIC one of context_relevancy"):
+        parse_settings(["rag.asking=together"], ["context_relevancy"])

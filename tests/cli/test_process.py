@@ -102,8 +102,8 @@ def test_nothing_is_left_open(process, server, six):
     """With every warning shown, a whole run says nothing of connections, files or tasks that were not closed."""
     environ = {**os.environ, "PYTHONWARNINGS": "always::ResourceWarning", "COVERAGE_PROCESS_START": ""}
     with six.open("rb") as piped:
-        arguments = ("--set", "alignment_coverage.source=retrieved_contexts")
-        _, errors = process("score", "-", "--llm", server.url, *arguments, env=environ, stdin=piped).communicate()
+        groups = ("--metric", "rag", "--metric", "summary")
+        _, errors = process("score", "-", "--llm", server.url, *groups, env=environ, stdin=piped).communicate()
     assert errors == b""
 
 

@@ -10,12 +10,13 @@ import pytest
 
 from ragstone import Score, Unscored
 from ragstone.batch.runner import GIVE_UP_AFTER
-from ragstone.registry import metric_names
+from ragstone.registry import GROUPS, metric_names
 
 from ..support.openai_server import error  # noqa: TID252 - under importlib mode tests are no package
 from .conftest import MODEL, judge, row
 
 ALL = metric_names()
+RAG = tuple(GROUPS["rag"])
 ONE = ("--metric", "context_relevancy")
 FULL = Path("/dev/full")
 
@@ -46,17 +47,19 @@ def table(text):
     return {cells[0]: dict(zip(head, cells, strict=True)) for cells in rows}
 
 
-def test_all_four_metrics(score, six, server, out):
+def test_the_metrics_that_fit_the_rows(score, six, server, out):
     done = score(six, "--concurrency", "2", "--out", out)
     assert done.exit_code == 0
-    assert done.stderr.startswith("Note: alignment_coverage compares response with user_input.")
+    assert done.stderr == (
+        f"Metrics: rag ({', '.join(RAG)}), since row 1 has user_input, retrieved_contexts and response.\n"
+    )
     found = results(out)
     assert [(sample_id, line, outcome.metric) for sample_id, line, outcome in found] == [
-        (str(i), i, name) for i in range(1, 7) for name in ALL
+        (str(i), i, name) for i in range(1, 7) for name in RAG
     ]
     shown = table(done.stdout)
-    assert list(shown) == list(ALL)
-    for name in ALL:
+    assert list(shown) == list(RAG)
+    for name in RAG:
         own = [outcome for _, _, outcome in found if outcome.metric == name]
         assert shown[name]["mean"] == f"{sum(each.value for each in own) / 6:.3f}"
         assert shown[name]["scored"] == "6/6"
@@ -64,7 +67,7 @@ def test_all_four_metrics(score, six, server, out):
         assert int(shown[name]["tokens in"]) == sum(each.usage.input_tokens for each in own)
         assert int(shown[name]["tokens out"]) == sum(each.usage.output_tokens for each in own)
     asked = [seen for seen in server.seen if seen.path.endswith("/chat/completions")]
-    assert sum(int(shown[name]["judge calls"]) for name in ALL) == len(asked)
+    assert sum(int(shown[name]["judge calls"]) for name in RAG) == len(asked)
     assert server.max_in_flight <= 2
 
 
@@ -72,7 +75,7 @@ def test_fields_are_mapped_and_verdicts_explained(score, rows):
     given = rows({"q": "Who?", "source": "One. Two.", "text": "Ann.", "key": "k1"})
     fields = ("user_input=q", "retrieved_contexts=source", "response=text", "id=key")
     done = score(given, "--explain", *(arg for field in fields for arg in ("--field", field)))
-    assert "k1  summarization_score  " in done.stdout
+    assert "k1  response_relevancy  " in done.stdout
     assert "\n    sentence 1: relevant: One.\n        [retrieved_contexts[0] 0-4]\n" in done.stdout
 
 
@@ -113,7 +116,8 @@ class TestBadLines:
         assert done.stderr == "No sample: no line of the input holds one. Each line must be one JSON object.\n"
 
     def test_a_missing_field_is_unscored_by_those_who_need_it_before_a_call(self, score, rows):
-        done = score(rows({"user_input": "Q?", "response": "A."}), "--threshold", "context_relevancy=0")
+        given = rows({"user_input": "Q?", "response": "A."})
+        done = score(given, "--threshold", "context_relevancy=0", *(arg for name in ALL for arg in ("--metric", name)))
         shown = table(done.stdout)
         needy = ("summarization_score", "context_relevancy", "faithfulness")
         assert {name for name in ALL if shown[name]["scored"] == "0/1"} == set(needy)
@@ -123,6 +127,15 @@ class TestBadLines:
             "first: 1: retrieved_contexts: is missing; context_relevancy needs it\n"
         ) in done.stdout
         assert (done.exit_code, done.stderr) == (1, "context_relevancy: below the threshold 0: nothing was scored\n")
+
+
+def test_rows_that_fit_no_group_want_a_metrics_name(score, rows):
+    done = score(rows(b"[]", {"user_input": "Q?", "response": "A."}, {"response": "A."}))
+    assert done.exit_code == 2
+    assert " ".join(done.stderr.split()).endswith(
+        "--metric: none is named, and none of the first 3 row(s) has retrieved_contexts and response; row 2 has "
+        "user_input and response, which is enough for alignment_coverage, response_completeness, response_relevancy"
+    )
 
 
 @pytest.mark.parametrize(("given", "code"), [(["0.25"], 0), (["0.2500001"], 1), (["context_relevancy=0.2", "0.9"], 0)])
@@ -155,7 +168,7 @@ class TestFailingJudge:
         done = score(rows(*(row(i) for i in range(200))), "--concurrency", 4)
         assert done.exit_code == 1
         assert len(server.bodies) <= 10
-        (message,) = [line for line in done.stderr.splitlines() if not line.startswith("Note: ")]
+        (message,) = [line for line in done.stderr.splitlines() if not line.startswith("Metrics: ")]
         assert message.startswith(f"Gave up: the judge OpenAICompatible('{MODEL}', base_url='{server.url}') refused ")
         assert "call: check " in message
 

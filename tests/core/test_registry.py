@@ -9,6 +9,7 @@ import ragstone.metrics
 from ragstone import ContextRelevancy, ResponseRelevancy
 from ragstone.clients import OpenAICompatible
 from ragstone.registry import (
+    GROUPS,
     NullJudge,
     RegistryError,
     check_name,
@@ -19,6 +20,7 @@ from ragstone.registry import (
     make_metric,
     metric_class,
     metric_names,
+    metrics_of,
     model_of,
     needs_embedder,
 )
@@ -64,6 +66,7 @@ def test_the_metrics_are_those_that_the_package_exports():
     ("name", "message"),
     [
         ("bleu", "there is no metric 'bleu'; there are alignment_coverage, .* or module:Class"),
+        ("rag", "'rag' is a group of metrics; name one of them: response_relevancy, .*faithfulness"),
         (f"{HERE}:judge", "is no subclass of ragstone.Metric"),
         (f"{HERE}:Nothing", "its_module:Nothing cannot be loaded .AttributeError"),
         ("no_such_module:X", "no_such_module:X cannot be loaded .ModuleNotFoundError"),
@@ -72,6 +75,12 @@ def test_the_metrics_are_those_that_the_package_exports():
 def test_a_name_of_no_metric(name, message):
     with pytest.raises(RegistryError, match=message):
         metric_class(name)
+
+
+def test_groups_name_metrics_that_there_are_with_options_that_they_have():
+    for group in GROUPS:
+        for name, options in metrics_of([group]).items():
+            assert make_metric(name, options, NullJudge(), NullJudge()).name == name
 
 
 def test_options_are_of_their_types():

@@ -193,7 +193,7 @@ def test_what_it_cannot_be_called_with_is_refused_at_once():
         ({"metrics": two}, ValueError, "metrics: holds two of the name 'context_relevancy'"),
         ({"engine": None}, TypeError, "engine: NoneType has no query, aquery; pass a query engine"),
         ({"questions": "Why?"}, TypeError, "questions: is str; pass a list of texts"),
-        ({"metrics": ContextRelevancy(llm=FakeLLM(truth))}, TypeError, "metrics: is one ContextRelevancy; pass a list"),
+        ({"metrics": "bleu"}, ValueError, "there is no metric 'bleu'"),
         ({"metrics": []}, ValueError, "metrics: is empty"),
         ({"max_concurrency": 0}, ValueError, "max_concurrency"),
     ):

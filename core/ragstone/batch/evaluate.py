@@ -7,7 +7,7 @@ import math
 import signal
 import sys
 import threading
-from collections.abc import Callable, Generator, Mapping, Sequence, Sized
+from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence, Sized
 from concurrent.futures import wait
 from dataclasses import replace
 from functools import partial
@@ -16,14 +16,15 @@ from typing import cast
 
 from typing_extensions import TypedDict, Unpack
 
+from ragstone.batch.choice import achoose, choose
 from ragstone.batch.progress import Progress, Shown, above_bar
 from ragstone.batch.runner import Runner
 from ragstone.judge import LLM, Embedder
 from ragstone.limits.gate import RequestGate
-from ragstone.limits.timeouts import daemon
+from ragstone.limits.timeouts import daemon, in_daemon
 from ragstone.metrics.base import Metric, check_count
 from ragstone.outcome import Score
-from ragstone.registry import RegistryError, make_embedder, make_llm, make_metric, needs_embedder
+from ragstone.registry import RegistryError, make_embedder, make_llm, make_metric, needs_embedder, spread
 from ragstone.reporting.report import Report
 from ragstone.sample import BadLine
 from ragstone.sources import Source, rows_of
@@ -32,6 +33,7 @@ from ragstone.store.record import Record
 from ragstone.store.spill import SpilledResults
 
 _log = logging.getLogger(__name__)
+Metrics = Metric | str | Sequence[Metric | str] | None
 _BEAT = 0.2  # seconds; a signal that comes just before a thread goes to wait does not wake it: it wakes by itself
 
 
@@ -97,7 +99,7 @@ class Interrupted(KeyboardInterrupt):
         self.report = report
 
 
-def evaluate(samples: Source, metrics: Sequence[Metric | str], **options: Unpack[RunOptions]) -> Report:
+def evaluate(samples: Source, metrics: Metrics = None, **options: Unpack[RunOptions]) -> Report:
     """Score every sample by every metric, and report.
 
     Works in scripts, in threads and where an event loop runs already (Jupyter, uvloop), which it then blocks. A sample
@@ -113,14 +115,18 @@ def evaluate(samples: Source, metrics: Sequence[Metric | str], **options: Unpack
         samples: What to score: a list, generator or asynchronous generator of `Sample`s or dicts, a DataFrame, a
             Hugging Face or Arrow table, or the path of a .jsonl, .json, .csv, .tsv or .parquet file (see `rows_of`).
             Generators and files are read in a thread, no further ahead than is needed.
-        metrics: What to score by: metrics, or their names ("response_relevancy", "my_pkg:Polite"); no two of one name.
+        metrics: What to score by: metrics, or their names ("response_relevancy", "my_pkg:Polite"), or "rag" or
+            "summary", which stand for several; no two metrics of one name. None: the first row with contexts and a
+            response decides (of the first 100): "rag" where it has a question, else "summary". A line on standard
+            error says so.
         **options: See `RunOptions`.
 
     Returns:
         The report; its results are in the order of the input.
 
     Raises:
-        ValueError: An argument is out of range, names nothing, or two metrics have one name.
+        ValueError: An argument is out of range, names nothing, or two metrics have one name; or none is named, and
+            the rows do not say which.
         TypeError: `samples` or `metrics` is no such thing.
         SourceError: The samples cannot be read.
         JournalError: The journal cannot be read or written; what it holds is safe.
@@ -151,7 +157,7 @@ def evaluate(samples: Source, metrics: Sequence[Metric | str], **options: Unpack
     raise Interrupted(run.interrupted(), run.report("The run was ended early: this is what was scored by then."))
 
 
-async def aevaluate(samples: Source, metrics: Sequence[Metric | str], **options: Unpack[RunOptions]) -> Report:
+async def aevaluate(samples: Source, metrics: Metrics = None, **options: Unpack[RunOptions]) -> Report:
     """Score every sample by every metric on the running event loop; otherwise as `evaluate`.
 
     Cancelled, it calls off what is in flight and leaves no task behind; with a journal, the same call goes on.
@@ -188,9 +194,7 @@ class _Run:
                 raise ValueError(f"{argument}: {value!r} is no number above 0, nor None")
         if options.get("progress", "auto") not in (True, False, "auto"):
             raise ValueError(f"progress: {options.get('progress')!r} is none of True, False, 'auto'")
-        self._metrics = _metrics(metrics, options.get("llm"), options.get("embedder"), self._calls)
-        if all(getattr(metric.judge, "in_turn", False) for metric in self._metrics):
-            self._calls = 1
+        self._metrics = [] if metrics is None else self._made(metrics)
         self._samples = samples
         self._rows = rows_of(samples, options.get("fields"))
         self._held = samples if isinstance(samples, (list, tuple)) else ()
@@ -231,6 +235,10 @@ class _Run:
         """Score everything."""
         options = self._options
         with contextlib.ExitStack() as stack:
+            if own_loop:
+                self._heed()
+            if not self._metrics:
+                await self._choose()
             journal = options.get("journal")
             if journal is not None and not isinstance(journal, Journal):
                 journal = stack.enter_context(Journal(journal))
@@ -255,7 +263,7 @@ class _Run:
                 window=16 * self._calls,
             )
             if own_loop:
-                self._heed(runner, gate)
+                self._heed_softly(runner, gate)
             bar = stack.enter_context(
                 contextlib.closing(Progress(gate, self._total(), options.get("progress", "auto")))
             )
@@ -276,19 +284,39 @@ class _Run:
             return "What was scored is in this exception's report."
         return f"What was judged is in {self._journal_path}: make the same call again, and it goes on from there."
 
-    def _heed(self, runner: Runner, gate: RequestGate) -> None:
-        """Let Ctrl-C reach this run, on whose event loop this is called."""
+    def _made(self, metrics: object) -> list[Metric]:
+        made = _metrics(metrics, self._options.get("llm"), self._options.get("embedder"), self._calls)
+        if all(getattr(metric.judge, "in_turn", False) for metric in made):
+            self._calls = 1
+        return made
+
+    async def _choose(self) -> None:
+        """Take the metrics that fit the rows, and say so."""
+        rows = self._rows
+        with _naming("metrics"):
+            group, line, self._rows = await (
+                achoose(rows) if isinstance(rows, AsyncIterator) else in_daemon(partial(choose, rows))
+            )
+        self._metrics = self._made(group)
+        _say(line)
+
+    def _heed(self) -> None:
+        """Let Ctrl-C reach this run, on whose event loop this is called: it ends it."""
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None  # noqa: S101 - a coroutine runs in a task
 
         def beat() -> None:
             loop.call_later(_BEAT, beat)
 
+        self._stop = self._cancel = lambda: loop.call_soon_threadsafe(task.cancel)
+        beat()
+
+    def _heed_softly(self, runner: Runner, gate: RequestGate) -> None:
+        """Let the first Ctrl-C only stop the run: what is in flight ends."""
+        loop = asyncio.get_running_loop()
         self._stop = lambda: loop.call_soon_threadsafe(lambda: _stop(runner, gate))
-        self._cancel = lambda: loop.call_soon_threadsafe(task.cancel)
         if self.presses:
             _stop(runner, gate)
-        beat()
 
     def _pressed(self) -> None:
         self.presses += 1
@@ -325,11 +353,13 @@ class _Run:
 
 def _metrics(metrics: object, llm: LLM | str | None, embedder: Embedder | str | None, calls: int) -> list[Metric]:
     """Return the metrics, those that are named made with one judge and one embedder."""
-    if isinstance(metrics, (str, Metric)) or not isinstance(metrics, Sequence):
-        raise TypeError(f"metrics: is one {type(metrics).__name__}; pass a list of metrics")
+    if isinstance(metrics, (str, Metric)):
+        metrics = [metrics]
+    if not isinstance(metrics, Sequence):
+        raise TypeError(f"metrics: is one {type(metrics).__name__}; pass metrics or their names")
     made: list[Metric] = []
     judge = llm
-    for metric in cast("Sequence[object]", metrics):
+    for metric, its_options in spread(cast("Sequence[object]", metrics)):
         if isinstance(metric, str):
             if judge is None:
                 raise ValueError(f"llm: is missing; pass a judge for {metric!r}, or its name, such as 'local'")
@@ -343,7 +373,7 @@ def _metrics(metrics: object, llm: LLM | str | None, embedder: Embedder | str | 
                         embedder, judge, llm_name=llm if isinstance(llm, str) else "", max_concurrency=calls
                     )
             with _naming("metrics"):
-                metric = make_metric(metric, {}, judge, embedder)
+                metric = make_metric(metric, its_options, judge, embedder)
         if not isinstance(metric, Metric):
             raise TypeError(f"metrics: holds a {type(metric).__name__}; pass metrics or their names")
         made.append(metric)
@@ -381,7 +411,11 @@ def _on_ctrl_c(act: Callable[[], None]) -> Generator[None, None, None]:
 
 def _stop(runner: Runner, gate: RequestGate) -> None:
     if gate.in_flight:
-        with above_bar(sys.stderr), contextlib.suppress(OSError, AttributeError):  # the stream may be closed
-            sys.stderr.write(f"Finishing {gate.in_flight} judge call(s) in flight; Ctrl-C again stops at once.\n")
-            sys.stderr.flush()
+        _say(f"Finishing {gate.in_flight} judge call(s) in flight; Ctrl-C again stops at once.")
     runner.stop()
+
+
+def _say(line: str) -> None:
+    with above_bar(sys.stderr), contextlib.suppress(OSError, AttributeError):  # the stream may be closed
+        sys.stderr.write(f"{line}\n" * bool(line))
+        sys.stderr.flush()

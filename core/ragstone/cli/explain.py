@@ -4,29 +4,30 @@ import click
 
 from ragstone.cli.options import metric_class
 from ragstone.cli.output import evidence_lines
-from ragstone.registry import is_entry_point
+from ragstone.registry import GROUPS, is_entry_point
 from ragstone.store.results import open_results
 
 
 @click.command(short_help="Print why a sample scored as it did.")
 @click.argument("results", type=click.Path(exists=True, dir_okay=False))
 @click.argument("sample_id", required=False)
-@click.option("--metric", metavar="NAME", help="Only this metric.")
+@click.option("--metric", metavar="NAME", help="Only this metric, or the metrics of this group.")
 @click.pass_context
 def explain(ctx: click.Context, results: str, sample_id: str | None, metric: str | None) -> None:
     """Print why a sample scored as it did, from a file that `ragstone score --out RESULTS` or Report.to_json wrote.
 
     SAMPLE_ID is its id (or, where it had none, its line number); by default the first sample of the file.
     """
+    names = () if metric is None else GROUPS.get(metric, (metric,))
     if metric is not None and is_entry_point(metric):
-        metric = metric_class(metric).name
+        names = (metric_class(metric).name,)
     first_row: int | None = None
     shown = False
     file = open_results(results)
     for result in file.records():
         first_row = result.row if first_row is None else first_row
         wanted = result.row == first_row if sample_id is None else result.sample_id == sample_id
-        if wanted and metric in (None, result.outcome.metric):
+        if wanted and (metric is None or result.outcome.metric in names):
             shown = True
             for line in evidence_lines(result.sample_id, result.outcome):
                 click.echo(line)

@@ -55,14 +55,15 @@ Decorator = Callable[[Command], Command]
 
 
 def metric_option(description: str, name: str = "names", **more: Any) -> Decorator:  # noqa: ANN401 - click's
-    """Return the option --metric: metrics of ragstone's, or of the user's own as "module:Class"."""
-    description = f"{description} One of {', '.join(registry.metric_names())}, or module:Class."
+    """Return the option --metric: metrics of ragstone's, groups where several may be named, or "module:Class"."""
+    known = (*registry.metric_names(), *(registry.GROUPS if "multiple" in more else ()))
+    description = f"{description} One of {', '.join(known)}, or module:Class."
     return click.option("--metric", name, callback=_known, metavar="NAME", help=description, **more)
 
 
 def _known(ctx: click.Context, param: click.Parameter, value: str | tuple[str, ...]) -> str | tuple[str, ...]:
     try:
-        for name in (value,) if isinstance(value, str) else value:
+        for name in (value,) if isinstance(value, str) else registry.metrics_of(value):
             metric_class(name)
     except registry.RegistryError as error:
         raise click.BadParameter(str(error), ctx, param) from None
@@ -218,13 +219,16 @@ def own_names(names: Sequence[str]) -> dict[str, str]:
 
 
 def parse_settings(settings: Sequence[str], names: Sequence[str], **defaults: object) -> dict[str, dict[str, Any]]:
-    """Return each metric's options by name, as `--set METRIC.OPTION=VALUE` gives them."""
-    options: dict[str, dict[str, Any]] = {name: {**defaults} for name in names}
-    own = own_names(names)
+    """Return each metric's options by name, as the groups have them and `--set METRIC.OPTION=VALUE` gives them."""
+    options: dict[str, dict[str, Any]] = {
+        name: {**defaults, **options} for name, options in registry.metrics_of(names).items()
+    }
+    own = own_names(list(options))
     for text in settings:
         path, equals, raw = text.partition("=")
         name, _, option = path.rpartition(".")
-        if not equals or name not in own:
+        meant = registry.GROUPS.get(name, (name,))
+        if not equals or not own.keys() >= set(meant):
             raise click.UsageError(f"--set {text}: write METRIC.OPTION=VALUE, METRIC one of {', '.join(own)}")
         try:
             value = json.loads(raw)
@@ -233,7 +237,8 @@ def parse_settings(settings: Sequence[str], names: Sequence[str], **defaults: ob
                 raise click.UsageError(f"--set {text}: not JSON: {error}") from None
             value = raw
         try:
-            options[own[name]][option] = registry.checked_option(own[name], option, value)
+            for metric in meant:
+                options[own[metric]][option] = registry.checked_option(own[metric], option, value)
         except registry.RegistryError as error:
             raise click.UsageError(f"--set {text}: {error}") from None
     return options

@@ -10,6 +10,7 @@ from typing import IO, Any
 
 import click
 
+from ragstone.batch.choice import choose
 from ragstone.batch.estimation import estimate
 from ragstone.batch.evaluate import Interrupted, evaluate
 from ragstone.batch.progress import above_bar, is_terminal
@@ -28,9 +29,9 @@ from ragstone.cli.options import (
 )
 from ragstone.cli.output import echo, evidence_lines, write_page
 from ragstone.labels import Calibration
-from ragstone.metrics import AlignmentCoverage, Metric
+from ragstone.metrics import Metric
 from ragstone.plain import to_json
-from ragstone.registry import metric_names
+from ragstone.registry import GROUPS, RegistryError
 from ragstone.reporting import MetricInfo, Report
 from ragstone.sample import BadLine, Row
 from ragstone.sources import SAMPLE_FIELDS, read_rows
@@ -40,17 +41,16 @@ from ragstone.store.private_files import open_private
 from ragstone.store.record import Record, encode
 from ragstone.text.plain import printable
 
-_SOURCE_NOTE = (
-    "Note: alignment_coverage compares response with user_input. These rows have contexts; to compare with them: "
-    "--set alignment_coverage.source=retrieved_contexts"
-)
 _NO_SAMPLE = "No sample: no line of the input holds one. Each line must be one JSON object."
 _POSITIVE = FiniteRange(min=0, min_open=True)
 
 
 @click.command(short_help="Score samples, one JSON object a line.")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
-@scoring_options("What to score; repeat it. Default: all of ragstone's.")
+@scoring_options(
+    "What to score by; repeat it. Default: rag where the first row with contexts and a response has a question, else "
+    "summary."
+)
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, allow_dash=True),
@@ -178,21 +178,21 @@ def score(
             ("--embedder", local_file(embedder)),
         ],
     )
-    wanted = tuple(dict.fromkeys(names)) or metric_names()
     mapping = parse_keys("--field", "FIELD", fields, SAMPLE_FIELDS)
-    own = own_names(wanted)
-    limits = parse_thresholds(thresholds, list(own))
-    options = parse_settings(settings, wanted, asking=asking)
-    for name, limit in limits.items():
-        options[own[name]]["threshold"] = limit  # so that each sample says whether it reaches it
-    _add_calibrations(options, own, calibrations)
     if out == "-" and explain:
         raise click.UsageError("--out - and --explain both write to standard output; name a file for --out")
     if price is not None and not dry:
         raise click.UsageError("--price: is for --dry-run")
-    metrics = make_metrics(options, llm=llm, embedder=embedder, concurrency=concurrency, dry=dry)
     with _open_input(file) as lines:
         rows = read_rows(lines, mapping, naming="--field FIELD=KEY")
+        names, rows = (names, rows) if names else _chosen(rows)
+        options = parse_settings(settings, names, asking=asking)
+        own = own_names(list(options))
+        limits = parse_thresholds(thresholds, list(own))
+        for name, limit in limits.items():
+            options[own[name]]["threshold"] = limit  # so that each sample says whether it reaches it
+        _add_calibrations(options, own, calibrations)
+        metrics = make_metrics(options, llm=llm, embedder=embedder, concurrency=concurrency, dry=dry)
         if dry:
             ctx.exit(_show_estimate(rows, metrics, run_options["repeat"], price))
         if report is not None:
@@ -222,7 +222,7 @@ def score(
 
 
 def parse_thresholds(thresholds: Sequence[str], names: Sequence[str]) -> dict[str, float]:
-    """Return the limit of each metric that has one; METRIC=X goes before X, wherever it stands.
+    """Return the limit of each metric that has one; METRIC=X goes before GROUP=X, and that before X.
 
     Raises:
         click.UsageError: One is no number from -1 to 1, or is of no metric that is scored.
@@ -232,18 +232,30 @@ def parse_thresholds(thresholds: Sequence[str], names: Sequence[str]) -> dict[st
         {'a': 0.5, 'b': 0.7}
     """
     limits: dict[str, float] = {}
-    for text in sorted(thresholds, key=lambda text: "=" in text):
+    for text in sorted(thresholds, key=lambda text: ("=" in text, text.partition("=")[0] not in GROUPS)):
         name, equals, value = text.rpartition("=")
+        meant = GROUPS.get(name, (name,)) if equals else names
         try:
             limit = float(value)
         except ValueError:
             limit = float("nan")
-        if not -1.0 <= limit <= 1.0 or (equals and name not in names):
+        if not -1.0 <= limit <= 1.0 or not set(names).issuperset(meant):
             raise click.UsageError(
                 f"--threshold {text}: write X or METRIC=X, X from -1 to 1, METRIC one of {', '.join(names)}"
             )
-        limits.update(dict.fromkeys([name] if equals else names, limit))
+        limits.update(dict.fromkeys(meant, limit))
     return limits
+
+
+def _chosen(rows: Iterator[Row | BadLine]) -> tuple[tuple[str, ...], Iterator[Row | BadLine]]:
+    """Return the group of metrics that fits the rows, as said on standard error, and all the rows."""
+    try:
+        group, line, rows = choose(rows)
+    except RegistryError as error:
+        raise click.UsageError(f"--metric: {error}") from None
+    if line:
+        echo(line, err=True, needed=False)
+    return (group,), rows
 
 
 def _add_calibrations(options: Mapping[str, dict[str, Any]], own: Mapping[str, str], paths: Sequence[str]) -> None:
@@ -326,7 +338,6 @@ class _Run:
 
     def __init__(self, metrics: Sequence[Metric], *, explain: bool, print_needed: bool) -> None:
         self._metrics, self._explain, self._print_needed = metrics, explain, print_needed
-        self._note_source = any(isinstance(m, AlignmentCoverage) and m.source_field == "user_input" for m in metrics)
         self._lost: NotThere | None = None
         self.results: ResultsFile | None = None
 
@@ -349,9 +360,6 @@ class _Run:
         if self._explain:
             for record in records:
                 self.say("\n".join(evidence_lines(record.sample_id, record.outcome)))
-        if self._note_source and records[0].sample is not None and records[0].sample.retrieved_contexts:
-            self._note_source = False
-            self.say(_SOURCE_NOTE, err=True)
         if self.results is not None:
             try:
                 self.results.write(records)

@@ -11,7 +11,16 @@ from pydantic import ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 from ragstone.errors import describe
 from ragstone.judge import LLM, Embedder
 from ragstone.metrics.base import Metric, check_count
-from ragstone.registry import NullJudge, RegistryError, check_name, make_embedder, make_llm, make_metric, needs_embedder
+from ragstone.registry import (
+    NullJudge,
+    RegistryError,
+    check_name,
+    make_embedder,
+    make_llm,
+    make_metric,
+    metrics_of,
+    needs_embedder,
+)
 
 _SHARED = ("requests_per_minute", "tokens_per_minute")
 _Count = Annotated[int, Field(ge=1)]
@@ -29,8 +38,8 @@ class Spec:
     Keys are not in it: each worker has its own environment (OPENAI_API_KEY).
 
     Args:
-        metrics: Names, or options by name: {"response_relevancy": {"strictness": 3}}. A metric of your own is named
-            "module:Class".
+        metrics: Names, or options by name: {"response_relevancy": {"strictness": 3}}; "rag" and "summary" stand for
+            several. A metric of your own is named "module:Class".
         judge: A judge by name, as in `ragstone.registry`. Each worker's process makes it once.
         embedder: Named in the same way. None: what goes with the judge.
         fields: The row's key by the sample's field, as for `evaluate`.
@@ -85,6 +94,12 @@ class Spec:
             if len(set(self.metrics)) < len(self.metrics):
                 raise SpecError("metrics: holds one name twice")
             object.__setattr__(self, "metrics", {name: {} for name in self.metrics})
+        named = cast("Mapping[str, Mapping[str, JsonValue]]", self.metrics)
+        metrics: dict[str, dict[str, JsonValue]] = {}
+        for name, options in named.items():
+            for metric, own in metrics_of([name]).items():
+                metrics[metric] = {**metrics.get(metric, {}), **own, **options}
+        object.__setattr__(self, "metrics", metrics)
         if not self.metrics:
             raise SpecError("metrics: names no metric; write names, or options by name: {name: options}")
         self.build_unasked()
