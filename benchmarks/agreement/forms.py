@@ -15,10 +15,7 @@ from typing import Any
 Data = Mapping[str, Any]
 
 _CONSISTENT = "Faithfulness + AlignmentCoverage"
-_LABELS = (
-    "completeness",
-    "overall",
-)  # of a pair that has several; for ResponseCompleteness the first, else the last
+_LABELS = ("completeness", "overall")  # of several of a pair: the first for ResponseCompleteness, else the last
 
 
 def own_form(line: object, number: int) -> Sequence[Any]:

@@ -25,8 +25,6 @@ METRICS: Mapping[str, type[Metric]] = {
     "Summarization": AlignmentCoverage,
 }
 """The metric by the word that stands for it in `use.metric`."""
-_ALSO = tuple(name for name in ("response_completeness",) if name in metric_names())
-"""What rows of ResponseRelevancy are scored by as well: people's labels are of both."""
 _TASKS: Mapping[str, Task] = {
     "pairwise": "pairwise",
     "binary": "binary",
@@ -98,9 +96,10 @@ class _Line(BaseModel):
         words = [part.partition("(")[0].strip() for part in self.use.metric.split("+")]
         if unknown := [word for word in words if word not in METRICS]:
             raise ValueError(f"use.metric: {unknown[0]!r} is none of {', '.join(METRICS)}")
-        named = tuple(METRICS[word].name for word in words)
-        also = [name for name in _ALSO if "response_relevancy" in named and self.task != "noncommittal"]
-        return tuple(dict.fromkeys([*named, *also]))
+        named = [METRICS[word].name for word in words]
+        if "response_relevancy" in named and self.task != "noncommittal":
+            named.append("response_completeness")  # people's labels are of both
+        return tuple(dict.fromkeys(named))
 
     @property
     def task(self) -> Task:

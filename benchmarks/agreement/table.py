@@ -16,6 +16,8 @@ from .statistics import Estimate, Measure, difference, estimate
 
 Pair = tuple[Label, Line]
 
+_DIGITS = 6  # what machines agree on
+
 
 @dataclass(frozen=True, kw_only=True)
 class SystemFigure:
@@ -102,7 +104,8 @@ def write_table(out: Path) -> tuple[Path, Path]:
         "cost": [asdict(cost) for cost in costs],
     }
     markdown, data = out / "table.md", out / "table.json"
-    replace_file(data, [json.dumps(content, indent=1, allow_nan=False)])
+    plain = json.loads(json.dumps(content, allow_nan=False), parse_float=lambda number: round(float(number), _DIGITS))
+    replace_file(data, [json.dumps(plain, indent=1)])
     replace_file(markdown, [document(runs, entries, costs)])
     return markdown, data
 

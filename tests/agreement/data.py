@@ -90,6 +90,7 @@ def judge(model: str = "fake") -> FakeLLM:
                 "sentence": "needed: " in data.rpartition("sentence")[0][-120:],
                 "noncommittal": "sorry" in data,
                 "source_answers": True,
+                "source_answer": True,
             }
             p = 0.9 if sure.get(step, len(request.user) % 2 == 0) else 0.2
             rest = (1 - p) / (len(request.choices) - 1)
