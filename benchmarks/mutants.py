@@ -46,24 +46,40 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
     ],
     ("core/ragstone/metrics/context_relevancy.py", "core/test_context_relevancy.py core/test_bad_replies.py"): [
         ("context_chunk_share", '"chunk": len(hit) / chunks', '"chunk": len(hit) / len(sentences)'),
-        ("context_granularity", "value = breakdown[self.granularity]", 'value = breakdown["sentence"]'),
+        ("context_granularity", "by_judge = breakdown[self.granularity],", 'by_judge = breakdown["sentence"],'),
         ("context_ids_of_a_batch", "whole(first, first + len(batch) - 1)", "whole(1, first + len(batch) - 1)"),
         ("context_id_twice", "if len(set(ids)) != len(ids):", "if len(set(ids)) > len(ids):"),
         ("context_batches", "if i > first and size + own > room:", "if i > first and size > room:"),
         ("context_joined", 'sentence.choice == passage.choice == "yes"', 'sentence.choice == "yes"'),
         ("context_best_of_chunk", "max(best.get(sentence.chunk, 0.0), answer.p", "max(0.0, answer.p"),
         ("context_against_best", 'one["yes"] * best["no"], one["no"] * best["yes"]', 'one["yes"], one["no"]'),
+        ("context_with_previous", "if i and sentences[i - 1].chunk == sentences[i].chunk", "if i"),
+        ("context_run", "if run and size + own > room:", "if run and size > room:"),
+        ("context_equal_passages", "passages.setdefault(chunk, []).extend(members)", "passages[chunk] = list(members)"),
     ],
     ("core/ragstone/metrics/response_relevancy.py", "core/test_response_relevancy.py core/test_bad_replies.py"): [
         ("response_mean", "mean = sum(cosines) / len(cosines)", "mean = max(cosines)"),
         ("response_majority", "2 * flagged > n", "2 * flagged >= n"),
         ("response_expected", "else mean * (1.0 - probability)", "else mean * probability"),
-        ("response_refusal", 'first.choice == last.choice == "refused"', 'first.choice == "refused"'),
+        ("response_refusal", '(has_answer.choice, refused.choice) == ("no", "refused")', 'refused.choice == "refused"'),
+        ("response_orders", '("refused", answer | question, ', '("refused", question | answer, '),
+        ("response_ends", '{"response": ends(response)}', '{"response": response}'),
         ("response_blank_question", "if not all(question.strip()", "if not any(question.strip()"),
         ("response_too_many", "questions=listing(one, n, n)", "questions=listing(one, n)"),
     ],
+    ("core/ragstone/metrics/response_completeness.py", "core/test_response_completeness.py"): [
+        ("completeness_count", 'answer.choice == "yes" for', 'answer.choice != "maybe" for'),
+        ("completeness_share", "answered / len(parts),", "answered / max(len(parts), 2),"),
+        ("completeness_expected", 'expected_share(answers, "yes")', 'expected_share(answers, "no")'),
+        ("completeness_no_part", "listing(TEXT, 1, _MOST_PARTS)", "listing(TEXT, 0, _MOST_PARTS)"),
+        (
+            "completeness_response_seen",
+            '{"question": sample.user_input or ""}',
+            '{"question": f"{sample.user_input} {sample.response}"}',
+        ),
+    ],
     ("core/ragstone/metrics/alignment_coverage.py", "core/test_alignment_coverage.py core/test_bad_replies.py"): [
-        ("alignment_min", "result = min(breakdown.values())", "result = max(breakdown.values())"),
+        ("alignment_min", "count, expected = min(breakdown", "count, expected = max(breakdown"),
         ("alignment_coverage_of_yes", 'sum(a == "yes" for a, _ in pairs)', "len(pairs)"),
         ("alignment_undefined", "if not asked:", "if asked is None:"),
         ("alignment_expected", 'b.probabilities["yes"], a.probabilities["yes"]', 'b.probabilities["yes"], 1.0'),
@@ -81,13 +97,32 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("alignment_word", "word = one_of(words)", "word = TEXT"),
         ("items_lowers_score", "answer.choice != good for", "answer.choice == good for"),
     ],
+    ("core/ragstone/metrics/fitted.py", "core/test_context_relevancy.py core/test_response_relevancy.py"): [
+        ("fitted_reach", "max(z, default=0.0) - self.reach", "max(z, default=0.0) - math.inf"),
+        ("fitted_cut", "if one >= least else", "if one > least else"),
+    ],
+    ("core/ragstone/metrics/items.py", "core/test_faithfulness.py"): [
+        ("claims_once", "tuple({sentence.text: Claim", "tuple({id(sentence): Claim"),
+        ("claims_in_words", '"no": "unsupported"', '"no": "supported"'),
+    ],
     ("core/ragstone/metrics/base.py", "core/test_summarization_score.py"): [
         ("base_threshold", "value >= self.threshold", "value > self.threshold"),
+    ],
+    ("core/ragstone/metrics/base.py", "core/test_scoring.py reporting/test_scorings.py"): [
+        ("scoring_mark", 'f"{self.version}+expected"', "self.version"),
+        ("scoring_declared", "return self.asks_one_by_one and getattr(", "return self.asks_one_by_one or getattr("),
+        ("scoring_value", "if self.expects else (value, by_count", "if expected else (value, by_count"),
+    ],
+    ("core/ragstone/metrics/base.py", "labels/test_applied.py"): [
+        ("scoring_calibrated", 'settings.get("scoring") == "expected"', 'settings.get("scoring") != "count"'),
     ],
     ("core/ragstone/metrics/base.py", "core/test_bad_input.py core/test_own_metric.py core/test_public.py"): [
         ("base_invisible", 'not in "ZC"', 'not in "Z"'),
         ("base_empty_contexts", " or field not in sample.model_fields_set", ""),
         ("base_limit", "(size := tokens(system, user)) > self._limit", "(size := tokens(system, user)) < 0"),
+    ],
+    ("core/ragstone/metrics/base.py", "core/test_beginnings.py core/test_instructions.py"): [
+        ("base_text_first", "{fence(data)}\\n{instructions} {reminder}", "{instructions}\\n{fence(data)}\\n{reminder}"),
     ],
     # Replies and prompts
     ("core/ragstone/judging/reply.py", "core/test_parsing.py"): [

@@ -30,7 +30,7 @@ _LOCAL_CONTEXT = 16_384  # tokens: a story of 6,000 words, which LocalLLM's defa
 _AHEAD = 4  # rows for each call in flight, so that few slots are idle while a part of the rows ends
 
 
-@click.command(epilog="Without a judge: `table DIR` writes the table again, `summary RESULTS` one of all runs.")
+@click.command(epilog="Without a judge: `table DIR`, `summary RESULTS`, `fit RESULTS` (see README.md).")
 @click.argument("folder", type=click.Path(exists=True, path_type=Path))
 @click.option("--judge", required=True, help=JUDGE_HELP)
 @click.option("--embedder", help=EMBEDDER_HELP)
@@ -108,6 +108,15 @@ def _summary(results: Path) -> None:
     click.echo(f"wrote {write_summary(results)}", err=True)
 
 
+@click.command("fit")
+@click.argument("results", type=click.Path(exists=True, file_okay=False, path_type=Path))
+def _fit(results: Path) -> None:
+    """Print the weights that `ragstone.metrics.fitted` has, made again from the runs in RESULTS."""
+    from .fit import report  # scikit-learn, which no other command needs
+
+    click.echo(report(results))
+
+
 def _write(out: Path) -> None:
     for path in write_table(out):
         click.echo(f"wrote {path}", err=True)
@@ -154,7 +163,7 @@ def _file_name(name: str) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    others = {"table": _table, "summary": _summary}
+    others = {"table": _table, "summary": _summary, "fit": _fit}
     command = others.get(words[0], _score) if words else _score
     words = words[1:] if command is not _score else words
     try:

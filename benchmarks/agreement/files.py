@@ -67,6 +67,7 @@ class Line(_Record):
         value: The score; None where there is none, and `unscored` says why.
         parts: The score's breakdown.
         sentences: The marks of the row's sentences, for a metric of sentences.
+        passages: First and last of the sentences (from 0) that a passage holds, and the judge's probability of it.
         calls: To the judge; None where nobody counted, likewise the tokens.
         seconds: Wall time, of `row_timeout` at most (None: any).
         draw: Which of several scorings it is.
@@ -79,6 +80,7 @@ class Line(_Record):
     unscored: str | None = None
     parts: Mapping[str, float] = {}
     sentences: tuple[Mark, ...] | None = None
+    passages: tuple[tuple[int, int, float], ...] = ()
     calls: int | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None

@@ -198,6 +198,7 @@ def _line(row: Row, outcome: Outcome, draw: int, row_timeout: float | None) -> L
     usage = outcome.usage
     parts: dict[str, float] = {}
     marks: tuple[Mark, ...] | None = None
+    passages: list[tuple[int, int, float]] = []
     if isinstance(outcome, Score):
         parts = {name: round(number, _DIGITS) for name, number in outcome.breakdown.items()}
         if row.task == "noncommittal" and outcome.verdicts and outcome.verdicts[0].probability is not None:
@@ -212,6 +213,10 @@ def _line(row: Row, outcome: Outcome, draw: int, row_timeout: float | None) -> L
                 )
                 for place, verdict in zip(judged_places(row), verdicts, strict=True)
             )
+            for verdict in outcome.verdicts:
+                if verdict.kind == "passage" and verdict.probability is not None:
+                    first, last = map(int, verdict.id.split("-"))
+                    passages.append((first - 1, last - 1, round(verdict.probability, _DIGITS)))
     return Line(
         file=row.file,
         id=row.id,
@@ -220,6 +225,7 @@ def _line(row: Row, outcome: Outcome, draw: int, row_timeout: float | None) -> L
         unscored=outcome.reason if isinstance(outcome, Unscored) else None,
         parts=parts,
         sentences=marks,
+        passages=tuple(passages),
         calls=usage.llm_calls,
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,

@@ -70,9 +70,10 @@ class Scored:
 
     @property
     def written(self) -> list[str]:
-        """What the judge wrote: questions and claims."""
+        """What the judge wrote: questions, and claims where they are not the response's own sentences."""
         verdicts = self.outcome.verdicts if isinstance(self.outcome, Score) else ()
-        return [verdict.text for verdict in verdicts if verdict.kind in ("question", "claim", "source_answer")]
+        own = [verdict for verdict in verdicts if verdict.kind in ("question", "claim", "source_answer")]
+        return [verdict.text for verdict in own if all(shown.field != "response" for shown in verdict.evidence)]
 
 
 def metrics_for(language: str, llm: LLM, embedder: Embedder) -> list[Metric]:

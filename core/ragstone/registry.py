@@ -134,7 +134,7 @@ def make_metric(
         name: The metric.
         options: Its options; those that are texts, numbers and lists are checked against their types.
         llm: The judge, or its name.
-        embedder: The embedder, or its name; used where the metric embeds.
+        embedder: The embedder, or its name; used where the metric takes one.
 
     Raises:
         RegistryError: A name names nothing, or an option is unknown or impossible.
@@ -145,7 +145,7 @@ def make_metric(
     """
     cls = metric_class(name)
     arguments: dict[str, Any] = {"llm": llm}
-    if embedder is not None and needs_embedder(name, options):
+    if embedder is not None and "embedder" in _types(cls):
         arguments["embedder"] = embedder
     for option, value in options.items():
         is_object = option in ("splitter", "calibration") and type(value) not in (str, int, float, list, dict)
@@ -254,7 +254,7 @@ def make_embedder(name: str | None, llm: "LLM | str", *, llm_name: str = "", **s
     llm_name = llm if isinstance(llm, str) else llm_name
     if name is None and llm_name.startswith("openai:"):
         name = f"openai:{_OPENAI_EMBEDDER}"
-    elif name is None and (is_local(llm_name) or type(llm).__module__.startswith("ragstone.local")):
+    elif name is None and (is_local(llm_name) or is_embedded(llm)):
         name = "local"
     embedder: object = llm
     if name is not None or isinstance(llm, str):
@@ -262,6 +262,11 @@ def make_embedder(name: str | None, llm: "LLM | str", *, llm_name: str = "", **s
     if not isinstance(embedder, Embedder):
         raise RegistryError(f"{type(embedder).__name__} does not embed texts; name an embedder ({FORMS})")
     return embedder
+
+
+def is_embedded(llm: object) -> bool:
+    """Whether a judge is one of `ragstone.local`, which the embedded embedder goes with."""
+    return type(llm).__module__.startswith("ragstone.local")
 
 
 def needs_embedder(name: str, options: Mapping[str, object] = MappingProxyType({})) -> bool:

@@ -49,8 +49,7 @@ class LangChainLLM(SharedModel[Runnable[Any, Any]], BaseLLM):
     Args:
         model: What answers messages with a message or with text.
         asking: "together" for capable models; "one_by_one" for small ones, of about 8B parameters or less.
-        gives_probabilities: Whether it sends log-probabilities, as you know of it: a metric that asks one by one then
-            scores by them, and a reply without them is `Unscored`.
+        gives_probabilities: Whether it is known to send log-probabilities: what asks one by one then scores by them.
         structured_output: False puts the schema into the prompt even if the model has `with_structured_output`.
         timeout: Seconds that one call may take; None: as long as the model's own time-out lets it. A sync model
             cannot be stopped: its thread runs on.

@@ -32,8 +32,7 @@ class LlamaIndexLLM(SharedModel[LLM]):
     Args:
         llm: The model; None: `Settings.llm`, as it is when a call is made.
         asking: "together" for capable models; "one_by_one" for small ones, of about 8B parameters or less.
-        gives_probabilities: Whether it sends log-probabilities, as you know of it: a metric that asks one by one then
-            scores by them, and a reply without them is `Unscored`.
+        gives_probabilities: Whether it is known to send log-probabilities: what asks one by one then scores by them.
         structured: True asks by LlamaIndex' `structured_predict`, which says nothing of tokens.
         in_threads: Where `agenerate` runs: True: always the sync half, in threads; False: always the async half; None:
             the async half on one event loop, the same each time, and threads on any other or where it only blocks.

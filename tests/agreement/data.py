@@ -88,7 +88,8 @@ def judge(model: str = "fake") -> FakeLLM:
             data = request.user.casefold()
             sure = {
                 "sentence": "needed: " in data.rpartition("sentence")[0][-120:],
-                "noncommittal": "sorry" in data,
+                "open": "sorry" not in data,
+                "refused": "sorry" in data,
                 "source_answers": True,
                 "source_answer": True,
             }

@@ -3,7 +3,14 @@
 import re
 from hashlib import sha256
 
-from ragstone import AlignmentCoverage, ContextRelevancy, LLMRequest, ResponseRelevancy, SummarizationScore
+from ragstone import (
+    AlignmentCoverage,
+    ContextRelevancy,
+    LLMRequest,
+    ResponseCompleteness,
+    ResponseRelevancy,
+    SummarizationScore,
+)
 from ragstone.batch.estimation import synthetic_reply
 
 from ..support.batch_server import chat  # noqa: TID252 - under importlib mode tests are no package
@@ -40,12 +47,13 @@ def rows(n):
     return [row(i) for i in range(n)]
 
 
-def all_four(client):
+def all_five(client):
     return [
         SummarizationScore(llm=client),
         AlignmentCoverage(llm=client),
         ResponseRelevancy(llm=client, embedder=client),
         ContextRelevancy(llm=client),
+        ResponseCompleteness(llm=client),
     ]
 
 

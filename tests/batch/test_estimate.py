@@ -20,15 +20,19 @@ from ragstone import (
     Sample,
     SummarizationScore,
 )
-from ragstone.batch.estimation import estimate
+from ragstone.batch.estimation import estimate, synthetic_reply
 from ragstone.cli.main import cli
 from ragstone.judging import ask, tokens
-from ragstone.judging.reply import record, whole
+from ragstone.judging.prompt import fence
+from ragstone.judging.reply import TEXT, listing, record, whole
 from ragstone.sources import rows_of
 from ragstone.testing import FakeEmbedder, FakeLLM
 from ragstone.text import split_sentences
 
 EXAMPLES = str(Path(__file__).parents[2] / "examples" / "samples.jsonl")
+
+
+CLAIMS = record(claims=listing(TEXT))
 
 
 def plausible(request):
@@ -41,7 +45,7 @@ def plausible(request):
         return {"claims": [text for text, _, _ in split_sentences(between(data, "summary"), "en")]}
     if step == "parts":
         return {"parts": [text for text, _, _ in split_sentences(between(data, "question"), "en")]}
-    if step == "questions" and "keyphrases" in request.system:
+    if request.task == "summarization_score.questions":
         found = [text for text, _, _ in split_sentences(between(data, "text"), "en")][:10]
         return {"items": [{"keyphrase": text[:12], "question": f"Is it so that {text[:50]}?"} for text in found]}
     if step == "questions":
@@ -109,6 +113,16 @@ def test_the_first_round_is_exact_and_the_whole_within_a_factor_of_two(asking, p
     ):
         assert real / 2 <= supposed <= real * 2
     assert found.embed_calls == (3 if metric.name == "response_relevancy" else 0)
+
+
+def test_sentences_are_counted_in_the_data_alone_and_in_all_paragraphs():
+    """A supposed list has an item for every two of them; the instructions behind the data are none of it."""
+    lists = [
+        len(json.loads(synthetic_reply(LLMRequest("t.t", "", fence({"text": text}) + behind, CLAIMS)).text)["claims"])
+        for text in ("One. Two. Three. Four. Five. Six.", "One. Two.\n\nThree. Four.\n\nFive. Six.")
+        for behind in ("", "\nList them. All of them. One by one. Leave out none.")
+    ]
+    assert lists == [3] * 4
 
 
 def test_many_rows_add_up_and_repeats_multiply():

@@ -18,7 +18,7 @@ from ..support.batch_server import (  # noqa: TID252 - under importlib mode test
     chat,
     error,
 )
-from .provider_judge import MODEL, all_four, judge, plain, row, rows
+from .provider_judge import MODEL, all_five, judge, plain, row, rows
 
 
 @pytest.fixture
@@ -67,10 +67,10 @@ def scored(report):
 def test_it_finds_what_asking_directly_finds(asking, serve, client, tmp_path):
     server = serve(looks=3)
     llm = client(server, asking=asking)
-    directly = evaluate(rows(4), all_four(llm))
+    directly = evaluate(rows(4), all_five(llm))
     asked = len(server.direct)
     run = ProviderBatch(llm, folder=tmp_path / "run", poll_seconds=0.001, try_first=False)
-    report = run.run(rows(4), all_four(llm), name="mine")
+    report = run.run(rows(4), all_five(llm), name="mine")
     assert plain(report.results()) == plain(directly.results())
     assert len(server.direct) == asked, "nothing was asked directly"
     assert len(server.batches) == 2, "a batch for each round of the longest metric"

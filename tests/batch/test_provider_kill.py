@@ -15,19 +15,19 @@ from ragstone.batch.provider import ProviderBatch
 from ragstone.clients import OpenAICompatible
 
 from ..support.batch_server import CLOSE, BatchServer  # noqa: TID252 - under importlib mode tests are no package
-from .provider_judge import MODEL, all_four, judge, plain, rows
+from .provider_judge import MODEL, all_five, judge, plain, rows
 
 SCRIPT = """
 import json, sys
 sys.path[:0] = json.loads(sys.argv[1])
-from ragstone import AlignmentCoverage, ContextRelevancy, ResponseRelevancy, SummarizationScore
+from ragstone import AlignmentCoverage, ContextRelevancy, ResponseCompleteness, ResponseRelevancy, SummarizationScore
 from ragstone.batch.provider import ProviderBatch
 from ragstone.clients import OpenAICompatible
 
 url, model, folder, samples = sys.argv[2:6]
 llm = OpenAICompatible(model, base_url=url, max_retries=0)
 metrics = [SummarizationScore(llm=llm), AlignmentCoverage(llm=llm), ResponseRelevancy(llm=llm, embedder=llm),
-           ContextRelevancy(llm=llm)]
+           ContextRelevancy(llm=llm), ResponseCompleteness(llm=llm)]
 batch = ProviderBatch(llm, folder=folder, poll_seconds=0.01, max_requests=9)
 report = batch.run(json.loads(samples), metrics)
 print(json.dumps([[r.row, r.sample_id, r.draw, r.judge, r.outcome.model_dump(exclude={"usage": {"seconds"}})]
@@ -64,7 +64,7 @@ class Victim:
 def unbroken(tmp_path):
     """What an unbroken run finds, and how many requests a model is run on for it."""
     with BatchServer(judge) as server, OpenAICompatible(MODEL, base_url=server.url) as llm:
-        report = ProviderBatch(llm, folder=tmp_path / "unbroken", poll_seconds=0.01).run(rows(N), all_four(llm))
+        report = ProviderBatch(llm, folder=tmp_path / "unbroken", poll_seconds=0.01).run(rows(N), all_five(llm))
         return json.loads(json.dumps(plain(report.results()))), len(server.ran), len(server.direct)
 
 
@@ -113,6 +113,6 @@ def test_killed_while_a_batch_is_begun(tmp_path):
         assert victim.run() == b""
         assert len(server.batches) == 1
         results = json.loads(victim.run())
-        assert len(results) == 4 * N
+        assert len(results) == 5 * N
         assert set(server.ran.values()) == {1}
         assert server.log.count(("POST", "/batches")) == len(server.batches) == len(server.uploads)

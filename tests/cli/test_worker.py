@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ragstone import ContextRelevancy, ResponseRelevancy, Sample, Unscored
+from ragstone import ContextRelevancy, ResponseRelevancy, Sample, SummarizationScore, Unscored
 from ragstone.monitor import Entry
 from ragstone.sinks import Record, SQLiteSink
 from ragstone.store.outbox import Outbox
@@ -139,7 +139,7 @@ def test_scores_what_is_left_also_what_was_put_off(worker):
 
 def test_all_metrics_that_the_samples_wait_for_or_only_some(worker):
     left(2, ("context_relevancy", ContextRelevancy.version), ("response_relevancy", ResponseRelevancy.version))
-    left(1, ("summarization_score", "1"), first=2)
+    left(1, ("summarization_score", SummarizationScore.version), first=2)
     some = worker("--metric", "context_relevancy")
     assert (some.exit_code, some.stdout) == (1, "scored 2, unscored 0, left 3\n")
     assert "2 wait to be scored by response_relevancy (version " in some.stderr

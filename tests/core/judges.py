@@ -16,7 +16,7 @@ from ragstone import (
 )
 from ragstone.testing import FakeEmbedder, FakeLLM
 
-_OPENING = re.compile(r"<(\w+) ([0-9a-f]{8})>\n")
+_OPENING = re.compile(r"<(\w+) ([bcdfghjklmnpqrstvwxz]{4,})>\n")
 _LINE = re.compile(r"^\[(\d+)\] (.*)$", re.MULTILINE)
 
 
@@ -36,7 +36,8 @@ def fenced(request: LLMRequest) -> tuple[dict[str, str], str]:
         inside, closing, rest = rest[opening.end() :].partition(f"\n</{name} {nonce}>")
         assert closing, f"{name} is never closed"
         data[name] = inside
-        rest = rest.removeprefix("\n\n")
+        assert rest.startswith("\n"), "no line break behind the fence"
+        rest = rest[1:]
     assert nonce, "no fence"
     assert request.user.count(nonce) == 2 * len(data), "the nonce stands outside the fence's own lines"
     assert nonce not in request.system
@@ -67,6 +68,11 @@ def says(text: str, question: str) -> str:
 def supported(original: str, claim: str) -> str:
     """The true verdict on a claim."""
     return {"yes": "supported", "no": "contradicted", "cannot_tell": "not_in_source"}[says(original, claim)]
+
+
+def holds(text: str, claim: str) -> str:
+    """Whether a claim is true of a text, yes or no."""
+    return "yes" if says(text, claim) == "yes" else "no"
 
 
 def truth(request: LLMRequest) -> Any:
@@ -145,21 +151,26 @@ def _copies(request: LLMRequest, data: dict[str, str]) -> Any:
 _ANSWERS = {
     "summarization_score.questions": _items,
     "summarization_score.answers": _answers("summary"),
+    "summarization_score.answer": _answers("summary"),
     "alignment_coverage.claims": lambda request, data: {"claims": sentences(data["summary"])},
     "alignment_coverage.questions": _made,
     "alignment_coverage.verdicts": _verdicts,
-    "alignment_coverage.verdict": lambda request, data: supported(data["original"], data["claim"]),
+    "alignment_coverage.verdict": lambda request, data: holds(data["text"], data["claim"]),
     "faithfulness.claims": lambda request, data: {"claims": sentences(data["response"])},
     "faithfulness.verdicts": _verdicts,
-    "faithfulness.verdict": lambda request, data: supported(data["context"], data["claim"]),
+    "faithfulness.verdict": lambda request, data: holds(data["text"], data["claim"]),
     "alignment_coverage.source_answers": _answers("text"),
+    "alignment_coverage.source_answer": _answers("text"),
     "alignment_coverage.summary_answers": _answers("text"),
+    "alignment_coverage.summary_answer": _answers("text"),
     "response_relevancy.questions": _questions,
     "response_completeness.parts": lambda request, data: {
         "parts": [f"{part.strip()}?" for part in data["question"].split("?") if part.strip()][:8] or ["What?"]
     },
     "response_completeness.answered": _answered,
-    "response_relevancy.noncommittal": lambda request, data: (
+    "response_completeness.part": _answered,
+    "response_relevancy.open": lambda request, data: "no" if "I do not know" in data["response"] else "yes",
+    "response_relevancy.refused": lambda request, data: (
         "refused" if "I do not know" in data["response"] else "answered"
     ),
     "context_relevancy.sentences": lambda request, data: {

@@ -5,7 +5,7 @@ import pytest
 from ragstone import AlignmentCoverage, LLMReply, Sample
 from ragstone.testing import FakeLLM
 
-from .judges import graded, script, step, truth
+from .judges import fenced, graded, script, step, truth
 
 SAMPLE = Sample(user_input="The original is here. It has two sentences.", response="A summary.")
 Y, N, C = "yes", "no", "cannot_tell"
@@ -75,7 +75,7 @@ def test_a_summary_that_is_its_source_scores_one(n, asking, rule):
     metric = AlignmentCoverage(llm=FakeLLM(truth), n_questions=n, asking=asking, coverage_rule=rule)
     outcome = metric.score(Sample(user_input=text, response=text))
     assert outcome.breakdown == {"alignment": 1.0, "coverage": 1.0}
-    assert outcome.usage.llm_calls == (5 if asking == "together" else 2 + 7 + 2 * n)
+    assert outcome.usage.llm_calls == (5 if asking == "together" else 1 + 7 + 2 * n)
 
 
 def test_a_claim_points_to_the_sentences_that_show_it():
@@ -112,7 +112,15 @@ def test_a_claim_made_twice_counts_once():
     assert outcome.breakdown["alignment"] == 0.5
 
 
-P = {"alpha": (0.9, 0.05, 0.05), "beta": (0.2, 0.5, 0.3)}
+P = {"alpha": {"yes": 0.9, "no": 0.05, "cannot_tell": 0.05}, "beta": {"yes": 0.2, "no": 0.5, "cannot_tell": 0.3}}
+TWO = SAMPLE.model_copy(update={"response": "It is alpha. It is beta."})
+
+
+def probable(request):
+    """Of alpha and of beta, in claims (yes or no) and in questions."""
+    data, _ = fenced(request)
+    p = P["alpha" if "alpha" in data.get("claim", data.get("question")) else "beta"]
+    return p if "question" in data else {"yes": p["yes"], "no": 1 - p["yes"]}
 
 
 @pytest.mark.parametrize(
@@ -124,27 +132,28 @@ P = {"alpha": (0.9, 0.05, 0.05), "beta": (0.2, 0.5, 0.3)}
     ],
 )
 def test_probabilities(rule, scoring, coverage, value):
-    def probable(request):
-        return dict(zip(request.choices, P["alpha" if "alpha?" in request.user else "beta"], strict=True))
-
-    free = script(claims={"claims": ["alpha?", "beta?"]})
-    llm = FakeLLM(lambda r: graded(probable)(r) if r.choices else free(r), asking="one_by_one")
+    llm = FakeLLM(graded(probable), asking="one_by_one")
     outcome = AlignmentCoverage(
         llm=llm, assessment_questions=["Is alpha?", "Is beta?"], coverage_rule=rule, scoring=scoring
-    ).score(SAMPLE)
-    parts = {"alignment": 0.5, "coverage": 1.0, "alignment_expected": 0.55, "coverage_expected": coverage}
+    ).score(TWO)
+    parts = {"alignment": 0.5, "alignment_expected": 0.55, "alignment_least": 0.2}
+    parts |= {"coverage": 1.0, "coverage_expected": coverage}
     assert outcome.breakdown == pytest.approx({**parts, "count": 0.5, "expected": 0.55})
     assert outcome.value == pytest.approx(value)
-    assert [v.probability for v in outcome.verdicts if v.kind == "claim"] == [0.9, 0.2]
+    claims = [v for v in outcome.verdicts if v.kind == "claim"]
+    assert [v.verdict for v in claims] == ["supported", "unsupported"]
+    assert [v.probability for v in claims] == pytest.approx([0.9, 0.2])
+    assert [TWO.response[e.start : e.end] for v in claims for e in v.evidence] == ["It is alpha.", "It is beta."]
+    assert {e.field for v in claims for e in v.evidence} == {"response"}
 
 
 def test_probabilities_on_one_text_only_give_no_expectation():
     def reply(request):
-        if not request.choices:
-            return {"claims": ["x"]}
         certain = {word: float(word == request.choices[0]) for word in request.choices}
-        return LLMReply(request.choices[0], probabilities=None if step(request) == "summary_answers" else certain)
+        return LLMReply(request.choices[0], probabilities=None if step(request) == "summary_answer" else certain)
 
     llm = FakeLLM(reply, asking="one_by_one")
     outcome = AlignmentCoverage(llm=llm, assessment_questions=["A?"], scoring="expected").score(SAMPLE)
     assert (outcome.reason, "probabilities" in outcome.detail) == ("undefined", True)
+    counted = AlignmentCoverage(llm=llm, assessment_questions=["A?"], scoring="count").score(SAMPLE)
+    assert counted.breakdown == {"alignment": 1.0, "coverage": 1.0}

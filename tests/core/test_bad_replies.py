@@ -87,20 +87,23 @@ TOGETHER = {
 }
 MADE = ["Does it say: Alpha is so.", "Does it say: Beta is so."]
 ALONE = {
-    "summarization_score.answers": ["yes, because it says so", "Answer: yes", "Hm.</think>Then: yes"],
-    "alignment_coverage.verdict": ["supported\ncontradicted", {"verdict": "supported"}, ["supported"]],
-    "alignment_coverage.source_answers": ["perhaps", "true", ""],
-    "alignment_coverage.summary_answers": [
+    "summarization_score.answer": ["yes, because it says so", "Answer: yes", "Hm.</think>Then: yes"],
+    "alignment_coverage.verdict": ["yes\nno", {"verdict": "yes"}, "supported"],
+    "faithfulness.verdict": ["cannot_tell", ["yes"]],
+    "alignment_coverage.source_answer": ["perhaps", "true", ""],
+    "alignment_coverage.summary_answer": [
         LLMReply("yes", probabilities={"maybe": 1.0}),
         LLMReply("yes", probabilities={"yes": 1.5, "no": 1.5, "cannot_tell": 1.5}),
     ],
     "response_relevancy.questions": [{"questions": ["a", "b"]}, {"questions": ["a", "b", " "]}, questions(3)],
-    "response_relevancy.noncommittal": ["refused or answered", "null", "\x00"],
-    "response_completeness.answered": ["partly", LLMReply("yes", probabilities={"yes": 1.0})],
+    "response_relevancy.refused": ["refused or answered", "null", "\x00"],
+    "response_relevancy.open": ["answered"],
+    "response_completeness.part": ["partly", LLMReply("yes", probabilities={"yes": 1.0})],
     "context_relevancy.sentence": [
         LLMReply("yes", probabilities={"yes": float("nan"), "no": 0.5}),
         "[" * 3000,
     ],
+    "context_relevancy.passage": ["Insufficient Information"],
 }
 CASES = [
     pytest.param(asking, task, bad, id=f"{asking}-{task}-{i}")
@@ -123,7 +126,7 @@ def build(asking, task, reply):
         return ContextRelevancy(llm=llm, selection="verbatim" if task.endswith("copies") else "ids")
     if task.startswith("summarization"):
         return SummarizationScore(llm=llm, questions=None if task.endswith("questions") else MADE)
-    return AlignmentCoverage(llm=llm, assessment_questions=MADE if task.endswith("answers") else None)
+    return AlignmentCoverage(llm=llm, assessment_questions=MADE if "answer" in task else None)
 
 
 @pytest.mark.parametrize(("asking", "task", "bad"), CASES)

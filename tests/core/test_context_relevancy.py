@@ -1,12 +1,15 @@
 """ContextRelevancy against its formula; sentences, copies, batches and places."""
 
+import math
 import re
 
+import numpy as np
 import pytest
 
-from ragstone import ContextRelevancy, Sample
+from ragstone import BaseEmbedder, ContextRelevancy, Sample
 from ragstone.judging import tokens
-from ragstone.testing import FakeLLM
+from ragstone.metrics.fitted import SENTENCES, Fitted
+from ragstone.testing import FakeEmbedder, FakeLLM
 
 from .judges import fenced, filled, graded, numbered_lines, script, step, truth
 
@@ -14,6 +17,10 @@ CONTEXTS = ["  One is here. Two is here.\n", "Three is here.", "Four is here. Fi
 ALL = ["One", "Two", "Three", "Four", "Five", "Six"]
 CHUNK_OF = [0, 0, 1, 2, 2, 2]
 SAMPLE = Sample(user_input="Which?", retrieved_contexts=CONTEXTS)
+
+
+def of_sentences(outcome):
+    return [verdict for verdict in outcome.verdicts if verdict.kind == "sentence"]
 
 
 def ids(*numbers):
@@ -176,7 +183,7 @@ def test_probabilities(scoring, granularity, value):
     parts = {"sentence": 2 / 6, "chunk": 2 / 3, "sentence_expected": 2.5 / 6, "chunk_expected": 1.9 / 3}
     both = {"count": parts[granularity], "expected": parts[f"{granularity}_expected"]}
     assert outcome.breakdown == pytest.approx(parts | both)
-    assert [v.probability for v in outcome.verdicts] == pytest.approx(P)
+    assert [v.probability for v in of_sentences(outcome)] == pytest.approx(P)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +192,7 @@ def test_probabilities(scoring, granularity, value):
 )
 def test_the_odds_of_sentence_and_passage_are_multiplied(of_sentence, of_passage, p):
     one = Sample(user_input="?", retrieved_contexts=["One."])
-    (verdict,) = weighed(lambda _: of_sentence, lambda _: of_passage, one).verdicts
+    (verdict,) = of_sentences(weighed(lambda _: of_sentence, lambda _: of_passage, one))
     assert verdict.probability == pytest.approx(p)
     assert (verdict.verdict == "relevant") is (p > 0.5 + 1e-9)
 
@@ -202,7 +209,7 @@ def test_the_odds_of_sentence_and_passage_are_multiplied(of_sentence, of_passage
 def test_several_passages_of_which_none_holds_the_answer_are_weighed_against_the_best(of_passages, against_best):
     outcome = weighed(lambda _: 0.6, lambda passage: of_passages[CONTEXTS.index(passage)])
     expected = [1.5 * p / (1.5 * p + 1 - p) for p in against_best]
-    assert [v.probability for v in outcome.verdicts] == pytest.approx([expected[chunk] for chunk in CHUNK_OF])
+    assert [v.probability for v in of_sentences(outcome)] == pytest.approx([expected[chunk] for chunk in CHUNK_OF])
 
 
 @pytest.mark.parametrize(("passage", "chosen"), [("yes", 2 / 3), ("no", 0.0)])
@@ -215,20 +222,143 @@ def test_without_probabilities_both_must_say_so(passage, chosen):
     assert ContextRelevancy(llm=FakeLLM(reply), asking="one_by_one").score(sample).value == pytest.approx(chosen)
 
 
-def test_of_a_long_chunk_the_sentences_around_are_shown():
-    text = " ".join(f"Sentence number {i:03} of one long chunk." for i in range(200))
+@pytest.mark.parametrize(("limit", "passages"), [(None, 4), (400, 11)])
+def test_a_long_context_is_judged_in_runs_of_its_sentences(limit, passages):
+    """Of some 500 tokens, or what the judge takes; each sentence is in one of them."""
+    text = "  " + "\n".join(f"Sentence number {i:03} of one long chunk." for i in range(200)) + " "
     llm = FakeLLM(lambda request: filled(request.schema))
-    ContextRelevancy(llm=llm, asking="one_by_one", max_input_tokens=400).score(
-        Sample(user_input="?", retrieved_contexts=[text])
+    ContextRelevancy(llm=llm, asking="one_by_one", max_input_tokens=limit).score(
+        Sample(user_input="?", retrieved_contexts=[" Short.\n", text])
     )
+    runs = [fenced(request)[0]["passage"] for request in llm.requests if step(request) == "passage"]
+    assert len(runs) == 1 + passages
+    assert runs[0] == " Short.\n", "one that is short enough stays as it is"
+    assert "\n".join(runs[1:]) == text.strip(), "as it stands in the context, none twice"
+    assert all(tokens(run) <= 500 + 20 for run in runs)
     shown = [fenced(request)[0] for request in llm.requests if step(request) == "sentence"]
-    assert len(shown) == 200
-    for data in shown:
-        assert data["passage"] in text
-        first, *_, last = [int(n) for n in re.findall(r"\d{3}", data["passage"])]
-        i = int(re.findall(r"\d{3}", data["sentence"])[0])
-        assert first < i < last or not 20 < i < 180, "text on both sides"
-    assert all(tokens(request.system, request.user) <= 400 for request in llm.requests)
+    assert len(shown) == 201
+    assert all(data["sentence"] in data["passage"] for data in shown)
+    assert all(tokens(request.system, request.user) <= (limit or 700) for request in llm.requests)
+
+
+@pytest.mark.parametrize("ranked", [False, True])
+def test_equal_passages_are_asked_about_once(ranked):
+    contexts = ["One is here. Two is here.", "Three is here.", "One is here. Two is here."]
+    llm = FakeLLM(graded(lambda _: {"yes": 0.8, "no": 0.2}), asking="one_by_one", gives_probabilities=ranked)
+    metric = ContextRelevancy(llm=llm, embedder=FakeEmbedder() if ranked else None)
+    outcome = metric.score(Sample(user_input="Which?", retrieved_contexts=contexts))
+    asked = [step(request) for request in llm.requests]
+    assert (asked.count("passage"), asked.count("sentence")) == (2, 0 if ranked else 5)
+    assert [(v.evidence[0].chunk, v.text.split()[0]) for v in of_sentences(outcome)] == [
+        (0, "One"), (0, "Two"), (1, "Three"), (2, "One"), (2, "Two")
+    ]  # fmt: skip
+
+
+class Cosines(BaseEmbedder):
+    """Places texts at a cosine to the question, by the words that stand in them; keeps what it was asked."""
+
+    model = "cosines"
+
+    def __init__(self, **by_word):
+        self.by_word, self.texts = by_word, []
+
+    def embed(self, texts, /):
+        self.texts.append(list(texts))
+        cosines = [max([c for word, c in self.by_word.items() if word in text], default=0.0) for text in texts]
+        cosines[0] = 1.0
+        return np.array([[c, math.sqrt(1 - c * c)] for c in cosines], dtype=np.float64)
+
+
+def ranked(of_passage, embedder, contexts, **options):
+    """The outcome of a judge that gives passages these probabilities by their first word, and how often it was asked."""
+
+    def probability(request):
+        yes = of_passage[fenced(request)[0]["passage"].split()[0]]
+        return {"yes": yes, "no": 1 - yes}
+
+    llm = FakeLLM(graded(probability), asking="one_by_one", gives_probabilities=True)
+    metric = ContextRelevancy(llm=llm, embedder=embedder, **options)
+    outcome = metric.score(Sample(user_input="Which?", retrieved_contexts=contexts))
+    assert {step(request) for request in llm.requests} == {"passage"}
+    assert (outcome.usage.llm_calls, outcome.usage.embed_calls) == (len(llm.requests), 1)
+    return outcome
+
+
+def test_with_an_embedder_the_judge_sees_passages_and_cosines_rank_their_sentences():
+    """By the formula, with the weights that ship; the sentence before stands in the same context."""
+    of_passage, embedder = {"One": 0.9, "Three": 0.3, "Four": 0.0}, Cosines(Two=0.8, Five=0.4, Three=-0.2)
+    outcome = ranked(of_passage, embedder, CONTEXTS)
+    bare = [f"{word} is here." for word in ALL]
+    behind = [bare[0], f"{bare[0]} {bare[1]}", bare[2], bare[3], f"{bare[3]} {bare[4]}", f"{bare[4]} {bare[5]}"]
+    assert embedder.texts == [["Which?", *bare, *behind]]
+    weighed = []
+    for judged, *cosines in zip(
+        [0.9, 0.9, 0.3, 1e-4, 1e-4, 1e-4], [0, 0.8, -0.2, 0, 0.4, 0], [0, 0.8, -0.2, 0, 0.4, 0.4], strict=True
+    ):
+        signals = dict(zip(SENTENCES.weights, (math.log(judged / (1 - judged)), *cosines), strict=True))
+        weighed.append(SENTENCES.intercept + sum(SENTENCES.weights[name] * value for name, value in signals.items()))
+    expected = [1 / (1 + math.exp(-z)) for z in weighed]
+    assert [v.probability for v in of_sentences(outcome)] == pytest.approx(expected, abs=1e-6)
+    relevant = [z >= max(SENTENCES.cut, max(weighed) - SENTENCES.reach) for z in weighed]
+    assert [v.verdict == "relevant" for v in of_sentences(outcome)] == relevant
+    chunks = len({CHUNK_OF[i] for i in range(6) if relevant[i]})
+    best = sum(max(p for p, chunk in zip(expected, CHUNK_OF, strict=True) if chunk == i) for i in range(3))
+    assert outcome.breakdown == pytest.approx(
+        {
+            "sentence": sum(relevant) / 6, "chunk": chunks / 3, "count": sum(relevant) / 6,
+            "sentence_expected": sum(expected) / 6, "chunk_expected": best / 3, "expected": sum(expected) / 6,
+        }
+    )  # fmt: skip
+    assert outcome.value == outcome.breakdown["expected"]
+    passages = [v for v in outcome.verdicts if v.kind == "passage"]
+    assert [(v.id, v.verdict, v.lowers_score) for v in passages] == [
+        ("1-2", "yes", False), ("3-3", "no", False), ("4-6", "no", False)
+    ]  # fmt: skip
+    assert [v.probability for v in passages] == pytest.approx([0.9, 0.3, 0.0])
+
+
+@pytest.mark.parametrize("signal", SENTENCES.weights)
+def test_each_signal_speaks_for_a_sentence(signal):
+    plain = {"passage": 0.0, "cosine": 0.3, "with_previous": 0.3}
+    values = [-9.2, -1.0, 0.0, 1.0, 9.2] if signal == "passage" else [-1.0, 0.0, 0.5, 1.0]
+    answers = [SENTENCES.answers([plain | {signal: value}])[0] for value in values]
+    probabilities = [answer.probability("yes") for answer in answers]
+    assert probabilities == sorted(set(probabilities))
+    assert all(sum(answer.probabilities.values()) == pytest.approx(1) for answer in answers)
+
+
+@pytest.mark.parametrize(
+    ("z", "chosen"),
+    [
+        ([], []),
+        ([-1.51], ["no"]),
+        ([-1.5], ["yes"]),
+        ([3.0, 1.0, 0.99, 2.0], ["yes", "yes", "no", "yes"]),
+        ([-1.0, -1.5, -2.0], ["yes", "yes", "no"]),
+    ],
+)
+def test_a_fitted_map_says_yes_from_its_cut_on_and_within_reach_of_the_best(z, chosen):
+    fitted = Fitted(weights={"a": 0.5, "b": -1.0}, intercept=1.0, cut=-1.5, reach=2.0, rows="none", date="")
+    answers = fitted.answers([{"a": 2 * one, "b": 1.0} for one in z])
+    assert [answer.choice for answer in answers] == chosen
+    assert [answer.probability("yes") for answer in answers] == pytest.approx([1 / (1 + math.exp(-one)) for one in z])
+
+
+def test_another_context_changes_nothing_of_a_sentence():
+    """Padding lowers the share of what is needed, never the probability of the rest: how many there are is no signal."""
+    of_passage, embedder = {"One": 0.4, "Three": 0.45, "Four": 0.9}, Cosines(Two=0.8, Five=0.4)
+    alone, padded = (of_sentences(ranked(of_passage, embedder, contexts)) for contexts in (CONTEXTS[:1], CONTEXTS))
+    assert [v.probability for v in alone] == [v.probability for v in padded[:2]]
+
+
+@pytest.mark.parametrize(("declared", "asking"), [(False, "one_by_one"), (True, "together"), (False, "together")])
+def test_an_embedder_is_not_asked_where_it_says_nothing(declared, asking):
+    embedder = Cosines()
+    llm = FakeLLM(truth, asking=asking, gives_probabilities=declared)
+    outcome = ContextRelevancy(llm=llm, embedder=embedder).score(SAMPLE)
+    without = ContextRelevancy(llm=FakeLLM(truth, asking=asking)).score(SAMPLE)
+    assert (outcome.value, outcome.verdicts) == (without.value, without.verdicts)
+    assert (embedder.texts, outcome.usage.embed_calls) == ([], 0)
 
 
 def by_line(text, language, /):

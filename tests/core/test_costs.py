@@ -81,16 +81,16 @@ def talkative(request):
 
 # What docs/metrics say: metric, sample, (calls, rounds, prompt tokens)
 CASES = {
-    "SummarizationScore": (SummarizationScore, {}, SUMMARY, (2, 2, 477)),
-    "SummarizationScore(questions=)": (SummarizationScore, {"questions": QUESTIONS}, SUMMARY, (1, 1, 236)),
-    "AlignmentCoverage": (AlignmentCoverage, {}, COVERAGE, (5, 2, 1313)),
+    "SummarizationScore": (SummarizationScore, {}, SUMMARY, (2, 2, 479)),
+    "SummarizationScore(questions=)": (SummarizationScore, {"questions": QUESTIONS}, SUMMARY, (1, 1, 231)),
+    "AlignmentCoverage": (AlignmentCoverage, {}, COVERAGE, (5, 2, 1295)),
     "AlignmentCoverage(assessment_questions=)": (
-        AlignmentCoverage, {"assessment_questions": ASSESSMENT}, COVERAGE, (4, 2, 1017)
+        AlignmentCoverage, {"assessment_questions": ASSESSMENT}, COVERAGE, (4, 2, 1001)
     ),
-    "ResponseRelevancy": (ResponseRelevancy, {"embedder": FakeEmbedder()}, SUPER_BOWL, (1, 1, 189)),
-    "ResponseCompleteness": (ResponseCompleteness, {}, SUPER_BOWL, (2, 2, 311)),
-    "ContextRelevancy": (ContextRelevancy, {}, SUPER_BOWL, (1, 1, 192)),
-    'ContextRelevancy(selection="verbatim")': (ContextRelevancy, {"selection": "verbatim"}, SUPER_BOWL, (1, 1, 191)),
+    "ResponseRelevancy": (ResponseRelevancy, {"embedder": FakeEmbedder()}, SUPER_BOWL, (1, 1, 187)),
+    "ResponseCompleteness": (ResponseCompleteness, {}, SUPER_BOWL, (2, 2, 305)),
+    "ContextRelevancy": (ContextRelevancy, {}, SUPER_BOWL, (1, 1, 188)),
+    'ContextRelevancy(selection="verbatim")': (ContextRelevancy, {"selection": "verbatim"}, SUPER_BOWL, (1, 1, 187)),
 }  # fmt: skip
 
 

@@ -36,26 +36,46 @@ def test_no_claim_is_no_score():
     assert (outcome.reason, outcome.usage.llm_calls) == ("undefined", 1)
 
 
-@pytest.mark.parametrize("asking", ["together", "one_by_one"])
-def test_both_ways_of_asking_agree_and_see_no_question(asking):
+@pytest.mark.parametrize(
+    ("asking", "calls", "words"), [("together", 2, [S, M, M]), ("one_by_one", 3, [S, "unsupported", "unsupported"])]
+)
+def test_both_ways_of_asking_agree_and_see_no_question(asking, calls, words):
     llm = FakeLLM(truth, asking=asking)
     outcome = Faithfulness(llm=llm).score(SAMPLE.model_copy(update={"user_input": "ZEBRA?"}))
-    assert [v.verdict for v in outcome.verdicts] == [S, M, M]
+    assert [v.verdict for v in outcome.verdicts] == words
+    assert [v.lowers_score for v in outcome.verdicts] == [False, True, True]
     assert outcome.value == pytest.approx(1 / 3)
-    assert outcome.usage.llm_calls == len(llm.requests) == (2 if asking == "together" else 4)
+    assert outcome.usage.llm_calls == len(llm.requests) == calls
     assert not any("ZEBRA" in request.user for request in llm.requests)
 
 
 @pytest.mark.parametrize("scoring", ["count", "expected"])
 def test_one_by_one_has_probabilities(scoring):
     def probabilities(request):
-        p = 0.9 if "Two" in fenced(request)[0]["claim"] else 0.3
-        return {S: p, X: 0.05, M: 0.95 - p}
+        p = 0.9 if "Two" in fenced(request)[0]["claim"] else 0.3 if "Four" in fenced(request)[0]["claim"] else 0.2
+        return {"yes": p, "no": 1 - p}
 
-    def reply(request):
-        return graded(probabilities)(request) if request.choices else truth(request)
+    llm = FakeLLM(graded(probabilities), asking="one_by_one")
+    outcome = Faithfulness(llm=llm, scoring=scoring).score(SAMPLE)
+    assert outcome.breakdown["expected"] == pytest.approx((0.9 + 0.2 + 0.3) / 3)
+    assert outcome.breakdown["least"] == pytest.approx(0.2)
+    assert outcome.value == pytest.approx(1.4 / 3 if scoring == "expected" else 1 / 3)
+    assert [v.probability for v in outcome.verdicts] == pytest.approx([0.9, 0.2, 0.3])
 
-    outcome = Faithfulness(llm=FakeLLM(reply, asking="one_by_one"), scoring=scoring).score(SAMPLE)
-    assert outcome.breakdown["expected"] == pytest.approx((0.9 + 0.3 + 0.3) / 3)
-    assert outcome.value == pytest.approx(0.5 if scoring == "expected" else 1 / 3)
-    assert [v.probability for v in outcome.verdicts] == pytest.approx([0.9, 0.3, 0.3])
+
+def test_one_by_one_the_claims_are_the_responses_sentences_and_one_that_stands_twice_counts_once():
+    response = "Two is so.  Four is so. \nTwo is so."
+    llm = FakeLLM(truth, asking="one_by_one")
+    outcome = Faithfulness(llm=llm).score(SAMPLE.model_copy(update={"response": response}))
+    assert [v.text for v in outcome.verdicts] == ["Two is so.", "Four is so."]
+    assert (outcome.value, outcome.breakdown) == (0.5, {"supported": 1.0, "claims": 2.0})
+    assert [fenced(request)[0]["claim"] for request in llm.requests] == ["Two is so.", "Four is so."]
+    for verdict in outcome.verdicts:
+        (shown,) = verdict.evidence
+        assert (shown.field, shown.chunk, response[shown.start : shown.end]) == ("response", None, verdict.text)
+
+
+def test_one_by_one_a_response_without_a_sentence_is_no_score_and_costs_nothing():
+    metric = Faithfulness(llm=FakeLLM(truth, asking="one_by_one"), splitter=lambda text, language: [])
+    outcome = metric.score(SAMPLE)
+    assert (outcome.reason, outcome.usage.llm_calls) == ("undefined", 0)

@@ -7,7 +7,7 @@ import pytest
 from ragstone import LLMRequest
 from ragstone.judging.prompt import DATA_NOTICE
 
-from .judges import drive, metrics, step, truth
+from .judges import drive, fenced, metrics, step, truth
 from .test_prompts import SAMPLE
 
 BRACES = 'Mine. {unknown} {} %s {{x}} {"a": 1}'
@@ -15,6 +15,22 @@ BRACES = 'Mine. {unknown} {} %s {{x}} {"a": 1}'
 
 def requests(metric):
     return [r for round_ in drive(metric, SAMPLE)[1] for r in round_ if isinstance(r, LLMRequest)]
+
+
+def check_together(before, after):
+    assert after.system == f"{BRACES}\n{DATA_NOTICE}"
+    assert dataclasses.replace(after, system=before.system) == before
+
+
+def check_alone(before, after):
+    """They stand behind the data, which requests share."""
+    data, behind = fenced(after)
+    own_data, own = fenced(before)
+    assert (after.system, data) == (DATA_NOTICE, own_data)
+    assert behind.startswith(f"{BRACES} ")
+    reminder = behind.removeprefix(BRACES)
+    assert own.endswith(reminder), "the reminder stays as it was"
+    assert dataclasses.replace(after, user=before.user) == before
 
 
 @pytest.mark.parametrize("asking", ["together", "one_by_one"])
@@ -30,8 +46,7 @@ def test_they_stand_in_place_of_the_metric_s_own_and_nothing_else_changes(index,
         versions.add(changed.version)
         for before, after in zip(requests(plain), requests(changed), strict=True):
             if step(before) == name:
-                assert after.system == f"{BRACES}\n{DATA_NOTICE}"
-                assert dataclasses.replace(after, system=before.system) == before
+                check_alone(before, after) if asking == "one_by_one" else check_together(before, after)
             else:
                 assert after == before
     assert len(versions) == 1 + len(plain.prompts)

@@ -26,12 +26,12 @@ from ragstone.testing import FakeEmbedder, FakeLLM
 from .judges import drive, truth
 
 PINNED = {
-    "summarization_score": ("1", "d2433b06aa98f2cf"),
-    "alignment_coverage": ("1", "877bf95a4e26194d"),
-    "response_relevancy": ("4", "553fb00429797c39"),
-    "response_completeness": ("1", "447f347bc3158eef"),
-    "faithfulness": ("1", "56297b8a2982d429"),
-    "context_relevancy": ("3", "3a84fb1ea1c4f89b"),
+    "summarization_score": ("2", "d0b5886a4291a04d"),
+    "alignment_coverage": ("2", "e0c052ab436fac3e"),
+    "response_relevancy": ("5", "e8b9094e5629bb50"),
+    "response_completeness": ("2", "8d19634cba922bf8"),
+    "faithfulness": ("2", "882c0847b48487f7"),
+    "context_relevancy": ("4", "106166bf0b9cc1db"),
 }
 
 SAMPLE = Sample(

@@ -1,14 +1,17 @@
 """ResponseRelevancy against its formula, with vectors that the test chooses."""
 
+import itertools
 import math
 
 import numpy as np
 import pytest
 
 from ragstone import BaseEmbedder, ResponseRelevancy, Sample
+from ragstone.metrics.fitted import NONCOMMITTAL
+from ragstone.metrics.response_relevancy import ends
 from ragstone.testing import FakeEmbedder, FakeLLM
 
-from .judges import graded, script, step, truth
+from .judges import fenced, graded, script, step, truth
 
 SAMPLE = Sample(user_input="asked", response="The response.")
 
@@ -124,55 +127,96 @@ def test_n_calls_ask_n_times_at_a_real_temperature_and_ask_only_the_failed_one_a
     assert len([name for name in outcome.breakdown if name.startswith("cosine_")]) == 4
 
 
-def one_by_one(probability, angle, **options):
-    """A judge that is asked one by one, and gives these probabilities of a refusal."""
+LONG = "I wrote of something else. " * 40
+STEPS = {"open": ("yes", "no"), "refused": ("answered", "refused")}  # each with its words, the second for a refusal
+
+
+def one_by_one(evades, angle, sample=SAMPLE, **options):
+    """The outcome of a judge that is asked one by one, and gives these probabilities of an evasion by step."""
 
     def reply(request):
         if not request.choices:
             return {"questions": ["q"]}
-        refused = probability(request)
-        return graded(lambda _: {"refused": refused, "answered": 1 - refused})(request)
+        p = evades(step(request))
+        return graded(lambda _: dict(zip(STEPS[step(request)], (1 - p, p), strict=True)))(request)
 
     llm = FakeLLM(reply, asking="one_by_one")
-    return ResponseRelevancy(llm=llm, embedder=Placed(at(angle)), strictness=1, **options).score(SAMPLE)
+    return ResponseRelevancy(llm=llm, embedder=Placed(at(angle)), strictness=1, **options).score(sample)
 
 
 @pytest.mark.parametrize(
-    ("p", "rule", "scoring", "value"),
+    ("refused", "rule", "scoring", "value"),
     [
-        (0.25, "all", "count", -0.5),
-        (0.25, "any", "expected", -0.375),
-        (0.75, "majority", "count", 0.0),
-        (0.75, "all", "expected", -0.125),
-        (0.75, "off", "expected", -0.5),
-        (1.0, "all", "expected", 0.0),
+        (0.0001, "all", "count", -0.5),
+        (0.0001, "any", "expected", None),
+        (0.9999, "majority", "count", 0.0),
+        (0.9999, "all", "expected", None),
+        (0.9999, "off", "count", -0.5),
+        (0.9999, "off", "expected", -0.5),
     ],
 )
-def test_probabilities(p, rule, scoring, value):
-    outcome = one_by_one(lambda request: p, 120, noncommittal=rule, scoring=scoring)
-    assert outcome.value == pytest.approx(value, abs=1e-6)
+def test_probabilities(refused, rule, scoring, value):
+    outcome = one_by_one(lambda step: refused, 120, noncommittal=rule, scoring=scoring)
+    (verdict,) = outcome.verdicts
+    assert (verdict.verdict, outcome.breakdown["noncommittal"]) == (
+        ("noncommittal", 1.0) if refused > 0.5 else ("committal", 0.0)
+    )
+    expected = -0.5 if rule == "off" else -0.5 * verdict.probability
+    assert outcome.breakdown["expected"] == pytest.approx(expected, abs=1e-6)
+    assert outcome.value == pytest.approx(expected if value is None else value, abs=1e-6)
     assert outcome.value or math.copysign(1, outcome.value) == 1, "never -0.0"
-    assert outcome.breakdown["expected"] == pytest.approx(-0.5 if rule == "off" else -0.5 * (1 - p), abs=1e-6)
-    assert outcome.verdicts[0].probability == pytest.approx(1 - p)
+    assert {"open": refused, "refused": refused}.items() <= outcome.breakdown.items()
     assert outcome.usage.llm_calls == 1 + 2
 
 
-@pytest.mark.parametrize(
-    ("first", "last", "p"), [(0.9, 0.5, 0.75), (0.9, 0.1, 0.5), (0.2, 0.5, 1 / 3), (1.0, 0.0, 0.5), (0.0, 0.9, 0.0)]
-)
-def test_the_mean_of_the_log_odds_of_both_orders_decides(first, last, p):
-    outcome = one_by_one(lambda request: first if request.user.startswith("<question") else last, 0)
-    assert outcome.verdicts[0].probability == pytest.approx(1 - p)
-    assert outcome.breakdown["noncommittal"] == float(p > 0.5 + 1e-9)
+@pytest.mark.parametrize("raised", STEPS)
+def test_a_weighted_sum_of_log_odds_decides_and_each_answer_speaks_for_a_refusal(raised):
+    """By the formula, with the weights that ship; certainty is no infinity."""
+    assert set(NONCOMMITTAL.weights) == set(STEPS)
+    last = 0.0
+    for refused in (0.0, 0.2, 0.5, 0.9, 1.0):
+        given = dict.fromkeys(STEPS, 0.1) | {raised: refused}
+        (verdict,) = one_by_one(given.__getitem__, 0).verdicts
+        bounded = {step: min(max(p, 1e-4), 1 - 1e-4) for step, p in given.items()}
+        z = sum(NONCOMMITTAL.weights[step] * math.log(p / (1 - p)) for step, p in bounded.items())
+        p = 1 / (1 + math.exp(-z - NONCOMMITTAL.intercept))
+        assert verdict.probability == pytest.approx(1 - p)
+        assert (verdict.verdict == "noncommittal") is (z + NONCOMMITTAL.intercept >= NONCOMMITTAL.cut)
+        assert p > last
+        last = p
 
 
-@pytest.mark.parametrize(("first", "last"), [("refused", "answered"), ("answered", "refused"), ("refused", "refused")])
-def test_without_probabilities_a_refusal_is_one_in_both_orders(first, last):
-    def reply(request):
-        if not request.choices:
-            return {"questions": ["q"]}
-        return first if request.user.startswith("<question") else last
+@pytest.mark.parametrize("said", list(itertools.product(*STEPS.values())))
+def test_without_probabilities_both_answers_must_say_so(said):
+    words = dict(zip(STEPS, said, strict=True))
+    llm = FakeLLM(lambda r: words[step(r)] if r.choices else {"questions": ["q"]}, asking="one_by_one")
+    metric = ResponseRelevancy(llm=llm, embedder=Placed(at(0)), strictness=1)
+    round_ = next(metric.flow(SAMPLE))
+    assert [step(request) for request in round_] == ["questions", *STEPS]
+    assert [list(fenced(request)[0]) for request in round_[1:]] == [["question", "response"], ["response", "question"]]
+    assert metric.score(SAMPLE).breakdown["noncommittal"] == float(said == ("no", "refused"))
 
-    metric = ResponseRelevancy(llm=FakeLLM(reply, asking="one_by_one"), embedder=Placed(at(0)), strictness=1)
-    assert [step(request) for request in next(metric.flow(SAMPLE))] == ["questions", "noncommittal", "noncommittal"]
-    assert metric.score(SAMPLE).breakdown["noncommittal"] == float(first == last == "refused")
+
+@pytest.mark.parametrize("length", [0, 1, 359, 360, 361, 5000])
+def test_a_long_text_is_its_beginning_and_its_end(length):
+    text = "".join(chr(0x4E00 + i) for i in range(length))  # no character twice
+    if length <= 360:
+        assert ends(text) == text
+        return
+    head, dots, tail = ends(text).partition(" ... ")
+    assert (dots, len(head), len(tail)) == (" ... ", 240, 100)
+    assert text.startswith(head)
+    assert text.endswith(tail)
+    assert ends(f"{text[:230]}{' ' * 30}{text[260:]}").startswith(f"{text[:230]} ... "), "no white space at the cut"
+
+
+def test_the_ends_are_for_the_noncommittal_questions_only():
+    llm = FakeLLM(truth, asking="one_by_one")
+    metric = ResponseRelevancy(llm=llm, embedder=FakeEmbedder())
+    metric.score(Sample(user_input="asked", response=f"Head. {LONG} Tail."))
+    for request in llm.requests:
+        shown = fenced(request)[0]["response"]
+        assert shown.startswith("Head. ")
+        assert shown.endswith(" Tail.")
+        assert (LONG in shown) is (step(request) == "questions")
+        assert step(request) == "questions" or len(shown) <= 360

@@ -61,9 +61,21 @@ def test_how_a_metric_scores_goes_by_what_it_is_made_with():
     assert other.version.endswith("+expected")
 
 
-def test_a_reply_without_probabilities_is_no_score_by_count():
-    outcome = Faithfulness(llm=judge(reply=lambda r: graded(r) if r.choices is None else "supported")).score(SAMPLE)
-    assert (outcome.reason, outcome.version) == ("undefined", f"{Faithfulness.version}+expected")
+@pytest.mark.parametrize("name", metric_names())
+def test_a_reply_without_probabilities_is_no_score_by_count(name):
+    """Nor is it one where the judge declares probabilities, which fitted weights and cuts build on."""
+
+    def bare(request):
+        return graded(request) if request.choices is None else request.choices[0]
+
+    for scoring, version in (("auto", "+expected"), ("count", "")):
+        metric = made(name, judge(reply=bare), scoring=scoring)
+        outcome = metric.score(SAMPLE)
+        assert (outcome.reason, outcome.version) == ("undefined", f"{type(metric).version}{version}")
+        assert "gave no probabilities for" in outcome.detail
+        assert outcome.detail.endswith(", which it declares"), "it is no matter of the option"
+    counted = made(name, judge(declared=False, reply=bare)).score(SAMPLE)
+    assert "expected" not in counted.breakdown, "a judge that declares none is counted"
 
 
 def test_passed_goes_by_the_value():
@@ -82,7 +94,8 @@ class Polite(Metric):
 
 
 def test_a_metric_of_ones_own_without_an_expected_value_is_counted_by_any_judge():
-    outcome = Polite(llm=judge(reply=lambda request: "yes")).score(SAMPLE)
-    assert (outcome.value, outcome.version, outcome.reason) == (1.0, "1", "So it is.")
+    for llm in (judge(), judge(declared=False, reply=lambda request: "yes")):
+        outcome = Polite(llm=llm).score(SAMPLE)
+        assert (outcome.value, outcome.version, outcome.reason) == (1.0, "1", "So it is.")
     with pytest.raises(ValueError, match="scoring='expected': polite has no expected value"):
         Polite(llm=judge(), scoring="expected")

@@ -14,7 +14,6 @@ from ragstone import (
     SummarizationScore,
     Unscored,
 )
-from ragstone.judging.flow import EmbedRequest
 from ragstone.keys import metric_key
 from ragstone.labels import Calibration, CalibrationError
 from ragstone.labels.calibration import plain_version, prompts_digest, settings_of
@@ -25,12 +24,16 @@ from ragstone.testing import FakeEmbedder, FakeLLM
 from .made import calibration, judge, relevancy, sample
 
 
+def of_sentences(outcome):
+    return [verdict for verdict in outcome.verdicts if verdict.kind == "sentence"]
+
+
 def test_decisions_and_probabilities_are_the_calibrated_ones():
     found = calibration(threshold=0.3, intercept=-2.0)
     plain, calibrated = (relevancy(**more).score(sample(0.6, 0.9, 0.1)) for more in ({}, {"calibration": found}))
-    assert [v.verdict for v in plain.verdicts] == ["relevant", "relevant", "irrelevant"]
-    assert [v.verdict for v in calibrated.verdicts] == ["irrelevant", "relevant", "irrelevant"]
-    assert [v.probability for v in calibrated.verdicts] == found.apply([0.6, 0.9, 0.1])
+    assert [v.verdict for v in of_sentences(plain)] == ["relevant", "relevant", "irrelevant"]
+    assert [v.verdict for v in of_sentences(calibrated)] == ["irrelevant", "relevant", "irrelevant"]
+    assert [v.probability for v in of_sentences(calibrated)] == found.apply([0.6, 0.9, 0.1])
     assert calibrated.value == pytest.approx(1 / 3)
     assert calibrated.breakdown["sentence_uncalibrated"] == plain.value
     assert calibrated.breakdown["sentence_expected"] == pytest.approx(sum(found.apply([0.6, 0.9, 0.1])) / 3)
@@ -45,21 +48,32 @@ FUSED = {"weights": {"judge": 1.0, "cosine": 2.0, "cosine_gap": 1.0}, "embedder"
 
 def test_cosines_come_through_the_flow():
     metric = relevancy(calibration=calibration(**FUSED), embedder=FakeEmbedder())
-    flow = metric.flow(sample(0.5, 0.75))
-    asked = next(flow)
-    flow.close()
-    assert sum(isinstance(request, EmbedRequest) for request in asked) == 1
-    assert len(asked) == 1 + 2 + 1, "the passage, its sentences, the embedder"
     outcome = metric.score(sample(0.5, 0.75))
     again = asyncio.run(metric.ascore(sample(0.5, 0.75)))
     assert isinstance(outcome, Score)
     assert outcome.usage.embed_calls == 1
     assert again.verdicts == outcome.verdicts
     assert "by judge, cosine, cosine_gap" in outcome.reason
-    vectors = FakeEmbedder().embed(["Who did?", *(v.text for v in outcome.verdicts)])
+    vectors = FakeEmbedder().embed(["Who did?", *(v.text for v in of_sentences(outcome))])
     cosines = [float(vectors[0] @ v) for v in vectors[1:]]
     wanted = calibration(**FUSED).apply([0.5, 0.75], cosines)
-    assert [v.probability for v in outcome.verdicts] == pytest.approx(wanted, abs=1e-6)
+    assert [v.probability for v in of_sentences(outcome)] == pytest.approx(wanted, abs=1e-6)
+
+
+@pytest.mark.parametrize("weights", [{"judge": 1.0}, FUSED["weights"]], ids=["judge", "cosines too"])
+def test_sentences_that_cosines_rank_are_calibrated_as_they_were_decided(weights):
+    """A judge that declares probabilities, and an embedder, which is asked once for both."""
+    ranked = relevancy(llm=judge(gives_probabilities=True), embedder=FakeEmbedder())
+    found = calibration(weights=weights, embedder="fake-8" if len(weights) > 1 else None)
+    plain = dataclasses.replace(ranked, scoring="count").score(sample(0.5, 0.75))
+    outcome = dataclasses.replace(ranked, calibration=found).score(sample(0.5, 0.75))
+    assert (outcome.usage.llm_calls, outcome.usage.embed_calls) == (1, 1), "the passage, and the embedder"
+    vectors = FakeEmbedder().embed(["Who did?", *(v.text for v in of_sentences(plain))])
+    cosines = [float(vectors[0] @ v) for v in vectors[1:]]
+    wanted = found.apply([v.probability for v in of_sentences(plain)], cosines)
+    assert [v.probability for v in of_sentences(outcome)] == pytest.approx(wanted, abs=1e-6)
+    assert [v.verdict == "relevant" for v in of_sentences(outcome)] == [p >= 0.3 for p in wanted]
+    assert outcome.breakdown["sentence_uncalibrated"] == plain.breakdown["sentence"]
 
 
 @pytest.mark.parametrize(
@@ -129,18 +143,21 @@ def test_refusals():
         if not request.choices:
             return {"questions": ["Who did?"]}
         answered, refused = request.choices
-        return LLMReply(refused, probabilities={refused: 0.8, answered: 0.2})
+        return LLMReply(refused, probabilities={refused: 0.99, answered: 0.01})
 
     llm = FakeLLM(reply, model="scripted", asking="one_by_one")
     metric = ResponseRelevancy(llm=llm, embedder=FakeEmbedder(), strictness=1)
-    made = made_with(metric, "noncommittal", threshold=0.5, intercept=-3.0)
+    made = made_with(metric, "noncommittal", threshold=0.5, intercept=-30.0)
     asked = Sample(user_input="Who did?", response="Ann did.")
     calibrated = dataclasses.replace(metric, calibration=made).score(asked)
-    assert metric.score(asked).value == 0.0
+    plain = metric.score(asked)
+    assert plain.value == 0.0
     assert calibrated.value == pytest.approx(1.0)
     assert calibrated.breakdown["noncommittal"] == 0.0
     assert calibrated.breakdown["noncommittal_uncalibrated"] == 1.0
-    assert calibrated.verdicts[0].probability == pytest.approx(1.0 - made.apply([0.8])[0])
+    assert calibrated.verdicts[0].probability == pytest.approx(
+        1.0 - made.apply([1.0 - plain.verdicts[0].probability])[0]
+    )
 
 
 def summary_metric(**more):

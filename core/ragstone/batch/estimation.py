@@ -356,7 +356,7 @@ class _Maker:
             first, last = int(_number(items, "minimum", 0)), int(_number(items, "maximum", 0))
             length = min(max(1, (last - first + 1) // 10), most if isinstance(most, int) else _MOST_NUMBERS)
             return list(range(first, min(first + max(least, length), last + 1)))
-        data = self._user.rpartition("\n\n")[0] or self._user  # without the instructions that are repeated behind it
+        data = self._user.rpartition("\n</")[0] or self._user  # without the instructions behind the last fence
         length = max(least, -(-sentence_count(data) // 2))
         length = min(length, most if isinstance(most, int) else _LONGEST_LIST)
         return [self.value(items, depth + 1) for _ in range(length)]

@@ -4,16 +4,16 @@ import click
 
 from ragstone.text.plain import text_table
 
-_MEMORY = 1.9  # times the file: what the 1.5B judge was measured to take (its weights are repacked beside the file)
-_EMBEDDER_MEMORY = 0.2
+_MEMORY = 1.9  # times the file, as measured with the 1.5B judge: its weights are repacked, and the context has its own
+_EMBEDDER_MEMORY = "0.2 GB"  # measured
 
 
 @click.command(short_help="List the models that are pulled, with size and memory.")
 def models() -> None:
-    """List the models that are pulled: size, memory that they take, and where they are.
+    """List the models that are pulled, with their size and the memory that they need.
 
-    The memory of a judge is 1.9 times its file, as measured with the default one (2.1 GB); the others were not
-    measured. A file is whole by its length here; `ragstone pull` compares its sha256.
+    A judge's memory is taken as 1.9 times its file, as was measured with the default one (2.1 GB), and with no other.
+    "whole" looks at the file's length; `ragstone pull` compares its sha256.
     """
     from ragstone.local.files import EMBEDDER_FILE, LLM_FILE, TOKENIZER_FILE, cache_folder, hub_model
 
@@ -29,6 +29,6 @@ def models() -> None:
     for name, file in files.items():
         there = file.path.stat().st_size if file.path.is_file() else None
         state = {None: "not pulled", file.size: "whole"}.get(there, "damaged: pull it again")
-        memory = file.size / 1e9 * _MEMORY if name.startswith("--llm") else _EMBEDDER_MEMORY
-        rows.append((name, state, str(file.path), f"{file.size / 1e9:.2f} GB", f"{memory:.1f} GB"))
+        memory = f"{file.size / 1e9 * _MEMORY:.1f} GB" if name.startswith("--llm") else _EMBEDDER_MEMORY
+        rows.append((name, state, str(file.path), f"{file.size / 1e9:.2f} GB", memory))
     click.echo("\n".join(text_table(("option", "file is", "path", "size", "memory"), rows, names=3)))

@@ -46,8 +46,7 @@ class OpenAICompatible:
         api_key: The key. Default: OPENAI_API_KEY, but only for OpenAI and for OPENAI_BASE_URL: another
             `base_url` never gets the key (nor organisation and project) that stands in the environment.
         asking: "together" for capable models; "one_by_one" for small ones, of about 8B parameters or less.
-        gives_probabilities: Whether it sends log-probabilities, as you know of it: a metric that asks one by one then
-            scores by them, and a reply without them is `Unscored`.
+        gives_probabilities: Whether it is known to send log-probabilities: what asks one by one then scores by them.
         timeout: Seconds in which the server must connect, and must send the next byte, in each attempt.
         max_retries: Attempts after the first, per call.
         max_concurrency: Calls in flight at most, for all threads together and for each event loop. A call
@@ -287,13 +286,11 @@ def _no_vectors() -> "NDArray[np.float32]":
     return np.empty((0, 0), dtype=np.float32)
 
 
-def _check(
-    model: str, asking: str, gives_probabilities: object, timeout: float, max_retries: int, max_concurrency: int
-) -> None:
+def _check(model: str, asking: str, gives: object, timeout: float, max_retries: int, max_concurrency: int) -> None:
     for name, value, wanted, is_right in (
         ("model", model, "the name of a model on the server", bool(model)),
         ("asking", asking, "'together' or 'one_by_one'", asking in ("together", "one_by_one")),
-        ("gives_probabilities", gives_probabilities, "True or False", isinstance(gives_probabilities, bool)),
+        ("gives_probabilities", gives, "True or False", isinstance(gives, bool)),
         ("timeout", timeout, "a number of seconds above 0", timeout > 0),
         ("max_retries", max_retries, "0 or more", max_retries >= 0),
         ("max_concurrency", max_concurrency, "1 or more", max_concurrency >= 1),

@@ -73,7 +73,7 @@ _LATIN: list[tuple[SuspicionKind, str, str]] = [
         | (?:claims|parts|sentences|questions){_Q}:\s{{0,9}}\[\s{{0,9}}(?:{_Q}|\])
         | (?:score|verdict|answer){_Q}:\s{{0,9}}(?:{_Q})?(?:yes|no|supported|relevant|true|{_TOP})\b)"""),
     ("break_out", "<,[inst],[/inst],###", r"""
-        </?\w{1,20}\s{1,3}[0-9a-f]{8}>|<[|\uff5c][\w▁-]{2,40}[|\uff5c]>|</?(?:start|end)_of_turn>|<</?sys>>|\[/?inst\]
+        </?\w{1,20}\s{1,3}(?:[0-9a-f]{8}|[b-df-hj-np-tv-xz]{4,8})>|<[|\uff5c][\w▁-]{2,40}[|\uff5c]>|</?(?:start|end)_of_turn>|<</?sys>>|\[/?inst\]
         | \#\#\#\s?(?:instruction|system|response)s?\s?:"""),
 ]  # fmt: skip
 _FOREIGN: list[tuple[SuspicionKind, str, str]] = [  # tried on texts that are not ASCII

@@ -192,11 +192,6 @@ class Calibration(ProbabilityMap):
         return hash(self.digest)
 
     @property
-    def expects(self) -> bool:
-        """Whether it is of scores by the judge's probabilities. Items are counted: `threshold` was chosen for that."""
-        return self.settings.get("scoring") == "expected"
-
-    @property
     def digest(self) -> str:
         """Twelve hex digits that stand for all that it says."""
         text = json.dumps(self.model_dump(mode="json"), sort_keys=True)

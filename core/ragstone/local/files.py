@@ -114,20 +114,14 @@ def hub_model(reference: str) -> ModelFile:
     Raises:
         ValueError: It names no GGUF file, or one part of a split one; or the lock file is damaged.
     """
-    parts = reference.removeprefix("hf:").split("/")
-    if (
-        not reference.startswith("hf:")
-        or len(parts) < 3
-        or not all(p.isprintable() and _PART.fullmatch(p) for p in parts)
-    ):
+    prefix, *parts = reference.replace(":", "/", 1).split("/")
+    if prefix != "hf" or len(parts) < 3 or not (reference.isprintable() and all(map(_PART.fullmatch, parts))):
         raise ValueError(f"{reference[:200]!r} is no file of the Hugging Face hub: write hf:OWNER/REPO/FILE.gguf")
     if not reference.lower().endswith(".gguf"):
         raise ValueError(f"{reference} is no GGUF file: its name must end in .gguf")
     if _SPLIT.search(reference):
-        message = (
-            "take a GGUF that is one file, or join the parts with llama-gguf-split --merge and name it: local:PATH"
-        )
-        raise ValueError(f"{reference} is one part of a split model: {message}")
+        way_out = "take one that is a single file, or join the parts with llama-gguf-split --merge: local:PATH"
+        raise ValueError(f"{reference} is one part of a split model: {way_out}")
     file = ModelFile("/".join(["hf", *parts]), 0, "", HubFile("/".join(parts[:2]), "/".join(parts[2:])), ())
     try:
         pin = json.loads(file.pin_path.read_bytes())

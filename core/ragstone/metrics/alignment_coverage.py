@@ -13,7 +13,7 @@ from ragstone.metrics.items import (
     ask_closed,
     check_questions,
     expected_share,
-    list_claims,
+    least,
     verdicts_of,
 )
 from ragstone.outcome import Score
@@ -41,6 +41,8 @@ _ANSWER = (
     "text does not settle it."
 )
 _ANSWERS = ("yes", "no", "cannot_tell")
+_VERDICT = "Is the claim supported by the text?"
+_ANSWER_ALONE = "Answer the question from the text alone; cannot_tell: the text does not settle it."
 
 
 def coverage_counts(pairs: Sequence[tuple[str, str]], rule: CoverageRule) -> tuple[int, int]:
@@ -82,6 +84,7 @@ class AlignmentCoverage(SplittingMetric):
     The original is `user_input` (or `retrieved_contexts` joined by newlines), the summary is `response`. The judge
     lists the summary's claims and, unless they are given, makes `n_questions` closed questions on the original. Each
     claim is checked against the original itself, and each question is answered on the original and on the summary.
+    Asked one by one, the claims are the summary's sentences.
 
         alignment = claims supported / claims
         coverage  = questions answered yes on both / questions answered yes on the original    ("both_yes")
@@ -95,13 +98,14 @@ class AlignmentCoverage(SplittingMetric):
         assessment_questions: Closed questions to use instead of generated ones.
         n_questions: How many to generate, at least 1.
         coverage_rule: "both_yes" (DeepEval's code) or "agreement" (one page of its documentation).
-        language: Of the original, for splitting it; None: by its script.
+        language: Of the texts, for splitting them; None: by their script.
         splitter: Another sentence splitter.
 
     Returns:
-        A score within [0, 1]. Breakdown: `alignment`, `coverage`, and `alignment_expected`,
-        `coverage_expected` where there are probabilities. Verdicts: each claim with the original's sentences
-        that show it (none when asked one by one), and each question's "source_answer" and "summary_answer".
+        A score within [0, 1]. Breakdown: `alignment`, `coverage`, and where there are probabilities
+        `alignment_expected`, `coverage_expected` and `alignment_least` (that of the least supported claim). Verdicts:
+        each claim with the original's sentences that show it (asked one by one with its place in the summary), and
+        each question's "source_answer" and "summary_answer".
         `Unscored("undefined")` when a part is 0 of 0: no claims, or no question answered yes by the original.
 
     Source:
@@ -123,15 +127,17 @@ class AlignmentCoverage(SplittingMetric):
     """
 
     name: ClassVar[str] = "alignment_coverage"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     has_expected: ClassVar[bool] = True
     prompts: ClassVar[Mapping[str, str]] = {
         "claims": _CLAIMS,
         "questions": _QUESTIONS,
         "verdicts": _VERDICTS,
-        "verdict": _VERDICTS,
+        "verdict": _VERDICT,
         "source_answers": _ANSWER,
+        "source_answer": _ANSWER_ALONE,
         "summary_answers": _ANSWER,
+        "summary_answer": _ANSWER_ALONE,
     }
 
     source: SourceField | None = None
@@ -167,7 +173,7 @@ class AlignmentCoverage(SplittingMetric):
         self._fits(sample, *self.required_fields)
         original = "\n".join(sample.texts(self.source_field))
         summary = sample.response or ""
-        finding = list_claims(self, "summary", summary)
+        finding = self.find_claims("summary", sample)
         if self.assessment_questions is None:
             claims, questions = yield from both(finding, self._make_questions(original))
         else:
@@ -177,8 +183,8 @@ class AlignmentCoverage(SplittingMetric):
         checks, (on_source, on_summary) = yield from both(
             self.check_claims(claims, "original", sample, self.source_field),
             both(
-                ask_closed(self, "source_answers", "text", original, questions, _ANSWERS),
-                ask_closed(self, "summary_answers", "text", summary, questions, _ANSWERS),
+                ask_closed(self, "source_answers", "text", original, questions, _ANSWERS, alone="source_answer"),
+                ask_closed(self, "summary_answers", "text", summary, questions, _ANSWERS, alone="summary_answer"),
             ),
         )
         supported = sum(check.choice == "supported" for check in checks)
@@ -194,7 +200,8 @@ class AlignmentCoverage(SplittingMetric):
         alignment_expected = expected_share(checks, "supported")
         coverage_expected = expected_coverage(on_source, on_summary, self.coverage_rule)
         if alignment_expected is not None and coverage_expected is not None:
-            breakdown |= {"alignment_expected": alignment_expected, "coverage_expected": coverage_expected}
+            breakdown |= {"alignment_expected": alignment_expected, "alignment_least": least(checks, "supported")}
+            breakdown["coverage_expected"] = coverage_expected
             expected = min(alignment_expected, coverage_expected)
         rule = "answered yes on both" if self.coverage_rule == "both_yes" else "answered the same on both"
         uncovered = [a != b and (a == "yes" or self.coverage_rule == "agreement") for a, b in pairs]
@@ -205,7 +212,7 @@ class AlignmentCoverage(SplittingMetric):
             expected=expected,
             breakdown=breakdown,
             verdicts=[
-                *verdicts_of("claim", claims, checks, "supported"),
+                *verdicts_of("claim", [claim.text for claim in claims], checks, "supported"),
                 *verdicts_of("source_answer", questions, on_source, "yes", [False] * len(questions)),
                 *verdicts_of("summary_answer", questions, on_summary, "yes", uncovered),
             ],

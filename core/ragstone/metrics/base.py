@@ -274,8 +274,13 @@ class Metric(ABC):
         """Whether the value is the expected one, by `scoring`, by what the judge declares, or as it was calibrated."""
         if self.scoring != "auto" or not self.has_expected:
             return self.scoring == "expected"
-        if self.calibration is not None:
-            return self.calibration.expects
+        if self.calibration is not None:  # of a score, which has settings; of items, whose threshold is to count by
+            return self.calibration.settings.get("scoring") == "expected"
+        return self.has_probabilities
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether each answer comes with probabilities, by what the judge declares."""
         return self.asks_one_by_one and getattr(self.llm, "gives_probabilities", False) is True
 
     @property
@@ -297,11 +302,13 @@ class Metric(ABC):
         choices: tuple[str, ...] | None = None,
         fill: Mapping[str, str] | None = None,
     ) -> LLMRequest:
-        """Build a request: instructions, fenced data, instructions again.
+        """Build a request: instructions, fenced data, reminder; asked one by one fenced data, instructions, reminder.
+
+        A judge that is asked one by one reads the beginning that requests share only once: the texts, then.
 
         Args:
             step: The part of the task behind the metric's name, a key of `prompts`.
-            data: What came from the app, by name.
+            data: What came from the app, by name; the longest text that requests share first.
             reminder: What stands behind the data: what to do, in short, and the form of the reply.
             schema: Of the reply.
             temperature: Above 0 where several different draws are wanted.
@@ -315,8 +322,11 @@ class Metric(ABC):
         instructions = self.instructions.get(step) or self.prompts.get(step)
         if instructions is None:
             raise TypeError(f"{type(self).__name__}.prompts: has no instructions for the step {step!r}")
-        system = f"{filled(instructions, fill or {})}\n{DATA_NOTICE}"
-        user = f"{fence(data)}\n\n{reminder}"
+        instructions = filled(instructions, fill or {})
+        if self.asks_one_by_one:
+            system, user = DATA_NOTICE, f"{fence(data)}\n{instructions} {reminder}"
+        else:
+            system, user = f"{instructions}\n{DATA_NOTICE}", f"{fence(data)}\n{reminder}"
         if (size := tokens(system, user)) > self._limit:
             raise CannotScore(
                 "over_budget",
@@ -341,15 +351,15 @@ class Metric(ABC):
         """Ask for one of the request's choices.
 
         Raises:
-            CannotScore: "undefined" when the value is the expected one and the judge gives no probabilities.
+            CannotScore: "undefined" when the judge gives no probabilities, which the value takes or it declares.
         """
         asked = _answer(request) if self.calibration is None else self.calibration.ask(request, _answer)
         answer = yield from asked
-        if self.expects and answer.probabilities is None:
+        if (self.expects or self.has_probabilities) and answer.probabilities is None:
             raise CannotScore(
                 "undefined",
-                f"scoring='expected' needs probabilities; the judge {self.judge.model!r} gave none for {request.task} "
-                "(scoring='count' does without)",
+                f"the judge {self.judge.model!r} gave no probabilities for {request.task}, which "
+                + ("it declares" if self.has_probabilities else "scoring='expected' needs (scoring='count' does not)"),
             )
         return answer
 
@@ -371,7 +381,8 @@ class Metric(ABC):
         Args:
             step: As for `request`; likewise `data`, `schema`, `temperature`, `sample_index`, `fill`.
             data: What came from the app, by name.
-            task: What to do, in short; the form of the reply is said behind it.
+            task: What to do, in short, which a judge that is asked together reads behind the data; the form of the
+                reply is said behind it.
             schema: Of the reply (`ragstone.judging.record`, `listing`, ...).
             read: Makes the result of the reply's value; raises `BadReply` for what the schema cannot say.
             names: What stands for texts in the example, by key; "TEXT" where it is not named.
@@ -382,10 +393,11 @@ class Metric(ABC):
         Raises:
             CannotScore: "over_budget", or "judge_unparseable" when the second reply cannot be read either.
         """
+        form = bare_json(schema, names)
         request = self.request(
             step,
             data,
-            f"{task} {bare_json(schema, names)}",
+            form if self.asks_one_by_one else f"{task} {form}",
             schema,
             temperature=temperature,
             sample_index=sample_index,

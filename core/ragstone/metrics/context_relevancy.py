@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import ClassVar, Literal
 
 from ragstone.errors import CannotScore
@@ -12,8 +13,19 @@ from ragstone.judging.flow import Flow, both, each, embed
 from ragstone.judging.prompt import one_line, sendable, tokens
 from ragstone.judging.reply import TEXT, Answer, BadReply, listing, record, whole
 from ragstone.metrics.base import CalibratedItem, check_option
-from ragstone.metrics.items import SplittingMetric, by_odds, cosines_to_first, expected_share, listed, sentences_of
+from ragstone.metrics.fitted import SENTENCES
+from ragstone.metrics.items import (
+    SplittingMetric,
+    ask_alone,
+    by_odds,
+    cosines_to_first,
+    expected_share,
+    listed,
+    log_odds,
+    sentences_of,
+)
 from ragstone.outcome import Evidence, Score, Verdict
+from ragstone.registry import is_embedded, make_embedder
 from ragstone.sample import Sample, SampleField
 from ragstone.text import language_of
 
@@ -25,13 +37,15 @@ _COPY = (
     "Extract from a context the sentences that are absolutely required to answer a question, copied word for word. "
     "If none is, or the context does not hold the answer, extract the phrase Insufficient Information instead."
 )
-_NEEDED = "Decide whether a sentence of a passage is needed to answer a question."
+_PASSAGE = "Does the passage help to answer the question?"
+_SENTENCE = "Is this sentence of the passage needed to answer the question?"
 _PHRASE = "insufficient information"
 _QUOTES = str.maketrans(
     dict.fromkeys("\"'`\u00b4\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u201f\u00ab\u00bb\u2039\u203a", "'")
 )
 _SENTENCE_OVERHEAD = 3  # tokens of "[12] " and the line break
 _PROMPT_OVERHEAD = 200  # tokens of instructions, fences and reminder, generously
+_PASSAGE_TOKENS = 500  # a longer context is judged piece by piece, as long as the passages of the rows it was fitted on
 
 
 def against_best(passages: Sequence[Answer]) -> list[Answer]:
@@ -83,10 +97,15 @@ class ContextRelevancy(SplittingMetric):
     The contexts are split into sentences first; the judge names the ones that are needed to answer
     `user_input`. A low score means padding: retrieval that brings more than the answer takes.
 
-    Asked one by one, the judge says of each sentence whether it is needed and of each context whether it holds the
-    answer: a sentence is relevant when the odds of the two, multiplied, are above 1 (without probabilities: when both
-    are answered yes). Where none of several contexts is likely to hold the answer by itself, their odds are taken
-    relative to the best one's: it may take two of them together.
+    Asked one by one, with probabilities and an embedder, the judge says of each context (of pieces of a long one)
+    whether it holds the answer, and the embedder ranks the sentences: a small judge knows the one and hardly the other.
+    A logistic map of the judge's log-odds and two cosines with the question, that of the sentence and that of the
+    sentence behind the one before it, decides; its weights were fitted on human labels (`ragstone.metrics.fitted`).
+
+    Asked one by one without an embedder, the judge says of each sentence whether it is needed, too: a sentence is
+    relevant when the odds of the two, multiplied, are above 1 (without probabilities: when both are answered yes).
+    Where none of several contexts is likely to hold the answer by itself, their odds are taken relative to the best
+    one's: it may take two of them together.
 
     Args:
         llm: The judge. See `Metric` for the options that all metrics share. With `scoring="expected"` a chunk counts
@@ -98,13 +117,15 @@ class ContextRelevancy(SplittingMetric):
         granularity: What is counted; both are in the breakdown.
         language: Of the contexts, for splitting them; None: by their script.
         splitter: Another sentence splitter.
-        embedder: Only asked, once per sample, where `calibration` looks at the sentences' cosines.
+        embedder: Asked once per sample, when items are asked about one by one. None: the embedded one, where the judge
+            is embedded; otherwise none.
 
     Returns:
         A score within [0, 1]. Breakdown: `sentence`, `chunk`; `sentence_expected`, `chunk_expected` where
         there are probabilities; `sentence_uncalibrated` where sentences were calibrated; `unmatched` (a count) for
         "verbatim". Verdicts: each sentence, "relevant" or
-        "irrelevant", with chunk index and offsets as evidence.
+        "irrelevant", with chunk index and offsets as evidence; one by one also each passage that was judged, "yes" or
+        "no", whose id names its sentences ("1-4").
 
     Source:
         ragas 0.1.10, "Context Relevancy" (Es et al. 2023, arXiv 2309.15217, section 3).
@@ -119,13 +140,13 @@ class ContextRelevancy(SplittingMetric):
     """
 
     name: ClassVar[str] = "context_relevancy"
-    version: ClassVar[str] = "3"
+    version: ClassVar[str] = "4"
     has_expected: ClassVar[bool] = True
     prompts: ClassVar[Mapping[str, str]] = {
         "sentences": _CHOOSE,
         "copies": _COPY,
-        "sentence": _NEEDED,
-        "passage": _NEEDED,
+        "sentence": _SENTENCE,
+        "passage": _PASSAGE,
     }
     calibrated_items: ClassVar[tuple[CalibratedItem, ...]] = ("sentence",)
 
@@ -137,6 +158,8 @@ class ContextRelevancy(SplittingMetric):
         super().__post_init__()
         check_option("selection", self.selection, ("ids", "verbatim"))
         check_option("granularity", self.granularity, ("sentence", "chunk"))
+        if self.embedder is None and self.has_probabilities and is_embedded(self.llm):
+            object.__setattr__(self, "embedder", make_embedder("local", self.judge))
 
     @property
     def required_fields(self) -> Sequence[SampleField]:
@@ -150,8 +173,9 @@ class ContextRelevancy(SplittingMetric):
             raise CannotScore("undefined", "retrieved_contexts: the splitter found no sentence (0 of 0)")
         more: dict[str, float] = {}
         unmatched: list[str] = []
+        judged: list[Verdict] = []
         if self.asks_one_by_one:
-            answers = yield from self._each_sentence(question, sentences, sample, more)
+            answers, judged = yield from self._one_by_one(question, sentences, sample, more)
         else:
             batches = list(self._batches(question, sentences))
             if self.selection == "ids":
@@ -185,6 +209,7 @@ class ContextRelevancy(SplittingMetric):
             )
             for i, (sentence, needed, answer) in enumerate(zip(sentences, relevant, answers, strict=True), 1)
         ]
+        verdicts += judged
         verdicts += [
             Verdict(id=str(i), kind="copy", text=text, verdict="unmatched") for i, text in enumerate(unmatched, 1)
         ]
@@ -239,48 +264,88 @@ class ContextRelevancy(SplittingMetric):
                         unmatched[piece.strip()] = None
         return chosen, list(unmatched)
 
-    def _each_sentence(
+    def _one_by_one(
         self, question: str, sentences: Sequence[Evidence], sample: Sample, more: dict[str, float]
-    ) -> Flow[list[Answer]]:
-        """Ask of each sentence and of each passage; put the share of yes before a calibration into `more`."""
-        room = self._limit - _PROMPT_OVERHEAD - tokens(question)
-        members: dict[str, list[int]] = {}  # of a passage, whose prompts follow one another: its beginning is read once
-        for i in range(len(sentences)):
-            members.setdefault(_around(i, sentences, sample, room), []).append(i)
-        asking = each([self._of_passage(question, text, sentences, own) for text, own in members.items()])
+    ) -> Flow[tuple[list[Answer], list[Verdict]]]:
+        """Decide on each sentence, and say what was said of the passages.
+
+        The share of yes before a calibration goes into `more`.
+        """
+        passages = self._passages(question, sentences, sample)
+        texts = [sentence.text for sentence in sentences]
         calibration = self.calibration_of("sentence")
-        cosines: list[float] | None = None
-        if calibration is not None and calibration.embeds:
-            texts = [sentence.text for sentence in sentences]
-            asked, vectors = yield from both(asking, embed([question, *texts]))
-            cosines = cosines_to_first(vectors, len(texts))
+        asking = ask_alone(self, "passage", {"question": question}, "passage", list(passages))
+        cosines: list[float] = []
+        if self.embedder is not None and self.has_probabilities:
+            before = [
+                f"{texts[i - 1]} {text}" if i and sentences[i - 1].chunk == sentences[i].chunk else text
+                for i, text in enumerate(texts)
+            ]
+            asked, vectors = yield from both(asking, embed([question, *texts, *before]))
+            cosines = cosines_to_first(vectors, 2 * len(texts))
+            odds = {i: log_odds(answer) for answer, run in zip(asked, passages.values(), strict=True) for i in run}
+            answers = SENTENCES.answers(
+                [
+                    {"passage": odds[i], "cosine": cosines[i], "with_previous": cosines[len(texts) + i]}
+                    for i in range(len(texts))
+                ]
+            )
         else:
-            asked = yield from asking
-        wholes = against_best([of_passage for of_passage, _ in asked])
-        decided = {
-            i: joined(answer, of_passage)
-            for of_passage, own, (_, answers) in zip(wholes, members.values(), asked, strict=True)
-            for i, answer in zip(own, answers, strict=True)
-        }
-        answers = [decided[i] for i in range(len(sentences))]
-        if calibration is None:
-            return answers
-        more["sentence_uncalibrated"] = sum(answer.choice == "yes" for answer in answers) / len(answers)
-        return calibration.answers(answers, cosines, [sentence.chunk or 0 for sentence in sentences])
+            asked, each_asked = yield from both(asking, each(self._each_sentence(question, texts, passages)))
+            decided = {
+                i: joined(answer, of_passage)
+                for of_passage, run, own in zip(against_best(asked), passages.values(), each_asked, strict=True)
+                for i, answer in zip(run, own, strict=True)
+            }
+            answers = [decided[i] for i in range(len(texts))]
+            if calibration is not None and calibration.embeds:
+                cosines = cosines_to_first((yield from embed([question, *texts])), len(texts))
+        judged = [
+            Verdict(
+                id=f"{run[0] + 1}-{run[-1] + 1}",
+                kind="passage",
+                text=f"retrieved_contexts[{sentences[run[0]].chunk or 0}]",
+                verdict=answer.choice,
+                probability=answer.probability("yes"),
+            )
+            for answer, run in zip(asked, passages.values(), strict=True)
+        ]
+        if calibration is not None:
+            more["sentence_uncalibrated"] = sum(answer.choice == "yes" for answer in answers) / len(answers)
+            chunks = [sentence.chunk or 0 for sentence in sentences]
+            answers = calibration.answers(answers, cosines[: len(texts)] or None, chunks)
+        return answers, judged
 
-    def _of_passage(
-        self, question: str, passage: str, sentences: Sequence[Evidence], members: Sequence[int]
-    ) -> Flow[tuple[Answer, list[Answer]]]:
-        data = {"passage": passage, "question": question}
-        task = "Is this sentence of the passage needed to answer the question?"
-        return both(
-            self._needed("passage", data, "Does the passage hold the answer to the question?"),
-            each([self._needed("sentence", {**data, "sentence": sentences[i].text}, task) for i in members]),
-        )
+    def _each_sentence(
+        self, question: str, texts: Sequence[str], passages: Mapping[str, Sequence[int]]
+    ) -> list[Flow[list[Answer]]]:
+        """Ask of each sentence of each passage."""
+        return [
+            ask_alone(self, "sentence", {"question": question, "passage": passage}, "sentence", [texts[i] for i in run])
+            for passage, run in passages.items()
+        ]
 
-    def _needed(self, step: str, data: Mapping[str, str], task: str) -> Flow[Answer]:
-        words = ("yes", "no")
-        return self.ask_choice(self.choice(step, data, f"{task} Reply with one word: yes or no.", words))
+    def _passages(self, question: str, sentences: Sequence[Evidence], sample: Sample) -> dict[str, list[int]]:
+        """Return the passages to judge, each with the numbers of its sentences: a context, or a run of its sentences.
+
+        Equal passages are one.
+        """
+        room = min(_PASSAGE_TOKENS, max(1, self._limit - _PROMPT_OVERHEAD - tokens(question)))
+        passages: dict[str, list[int]] = {}
+        for number, members in groupby(range(len(sentences)), key=lambda i: sentences[i].chunk):
+            chunk, run, size = sample.retrieved_contexts[number or 0], list[int](), 0
+            if tokens(chunk) <= room:
+                passages.setdefault(chunk, []).extend(members)
+                continue
+            for i in members:
+                own = tokens(sentences[i].text)
+                if run and size + own > room:
+                    passages.setdefault(chunk[sentences[run[0]].start : sentences[run[-1]].end], []).extend(run)
+                    run, size = [], 0
+                run.append(i)
+                size += own
+            passages.setdefault(chunk[sentences[run[0]].start : sentences[run[-1]].end], []).extend(run)
+        return passages
 
     def _batches(self, question: str, sentences: Sequence[Evidence]) -> Iterator[tuple[int, Sequence[Evidence]]]:
         """Cut the numbered sentences into runs that fit a prompt: (number of the first, the run)."""
@@ -306,28 +371,6 @@ def _passages(batch: Sequence[Evidence], sample: Sample) -> str:
         start, _ = spans.get(chunk, (sentence.start, 0))
         spans[chunk] = (start, sentence.end)
     return "\n".join(sample.retrieved_contexts[chunk][start:end] for chunk, (start, end) in spans.items())
-
-
-def _around(i: int, sentences: Sequence[Evidence], sample: Sample, room: int) -> str:
-    """Return the sentence's chunk, or as many whole sentences around it as half the room holds."""
-    here = sentences[i]
-    chunk = sample.retrieved_contexts[here.chunk or 0]
-    if tokens(chunk) <= room - tokens(here.text):
-        return chunk
-    room = room // 2
-    first = last = i
-    size = tokens(here.text)
-    for step in (-1, 1):
-        at = i + step
-        share = size + (room - size) // (2 if step < 0 else 1)
-        while 0 <= at < len(sentences) and sentences[at].chunk == here.chunk:
-            size += tokens(sentences[at].text)
-            if size > share:
-                size -= tokens(sentences[at].text)
-                break
-            first, last = min(first, at), max(last, at)
-            at += step
-    return chunk[sentences[first].start : sentences[last].end]
 
 
 def _folded(text: str) -> str:

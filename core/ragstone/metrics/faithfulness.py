@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from ragstone.errors import CannotScore
 from ragstone.judging.flow import Flow
-from ragstone.metrics.items import SplittingMetric, expected_share, list_claims, verdicts_of
+from ragstone.metrics.items import SplittingMetric, expected_share, least, verdicts_of
 from ragstone.outcome import Score
 from ragstone.sample import Sample, SampleField
 
@@ -18,6 +18,7 @@ _VERDICTS = (
     "Check claims against a context, and against nothing that you know. supported: the context says it or it plainly "
     "follows. contradicted: the context says otherwise. not_in_source: neither."
 )
+_VERDICT = "Is the claim supported by the text?"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,18 +28,20 @@ class Faithfulness(SplittingMetric):
         score = claims supported by the contexts / claims of the response
 
     The judge lists the claims, then checks each against the contexts alone: a true claim that they do not hold is not
-    supported. The score says nothing of whether the response answers the question (see `ResponseRelevancy`).
+    supported. Asked one by one, the claims are the response's sentences, and each is "supported" or "unsupported".
+    The score says nothing of whether the response answers the question (see `ResponseCompleteness`).
 
     Args:
         llm: The judge. See `Metric` for the options that all metrics share.
-        language: Of the contexts, for splitting them; None: by their script.
+        language: Of the texts, for splitting them; None: by their script.
         splitter: Another sentence splitter.
 
     Returns:
-        A score within [0, 1]. Breakdown: `supported` and `claims` (counts), and `expected` (the mean probability of
-        "supported") where there are probabilities. Verdicts: each claim, "supported", "contradicted" or
-        "not_in_source", with the contexts' sentences that show it (none when asked one by one).
-        `Unscored("undefined")` when the response makes no claim (0 of 0).
+        A score within [0, 1]. Breakdown: `supported` and `claims` (counts), and where there are probabilities `count`,
+        `expected` (the mean probability of "supported") and `least` (that of the least supported claim). Verdicts: each
+        claim, "supported", "contradicted" or "not_in_source", with the contexts' sentences that show it; asked one by
+        one "supported" or "unsupported", with its place in the response. `Unscored("undefined")` when the response
+        makes no claim (0 of 0).
 
     Source:
         ragas, "Faithfulness" (Es et al. 2023, arXiv 2309.15217, section 3).
@@ -56,9 +59,9 @@ class Faithfulness(SplittingMetric):
     """
 
     name: ClassVar[str] = "faithfulness"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     has_expected: ClassVar[bool] = True
-    prompts: ClassVar[Mapping[str, str]] = {"claims": _CLAIMS, "verdicts": _VERDICTS, "verdict": _VERDICTS}
+    prompts: ClassVar[Mapping[str, str]] = {"claims": _CLAIMS, "verdicts": _VERDICTS, "verdict": _VERDICT}
 
     @property
     def required_fields(self) -> Sequence[SampleField]:
@@ -67,16 +70,19 @@ class Faithfulness(SplittingMetric):
 
     def _flow(self, sample: Sample) -> Flow[Score]:
         self._fits(sample, *self.required_fields)
-        claims = yield from list_claims(self, "response", sample.response or "")
+        claims = yield from self.find_claims("response", sample)
         if not claims:
             raise CannotScore("undefined", "the judge found no claim in response (0 of 0)")
         checks = yield from self.check_claims(claims, "context", sample, "retrieved_contexts")
         supported = sum(check.choice == "supported" for check in checks)
         breakdown = {"supported": float(supported), "claims": float(len(claims))}
+        expected = expected_share(checks, "supported")
+        if expected is not None:
+            breakdown["least"] = least(checks, "supported")
         return self._score(
             supported / len(claims),
             f"{supported} of {len(claims)} claims of the response are supported by the retrieved contexts.",
-            expected=expected_share(checks, "supported"),
+            expected=expected,
             breakdown=breakdown,
-            verdicts=verdicts_of("claim", claims, checks, "supported"),
+            verdicts=verdicts_of("claim", [claim.text for claim in claims], checks, "supported"),
         )

@@ -1,5 +1,6 @@
 """What metrics share: the arithmetic on answers, and lists of items put to the judge, together or one by one."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+_LEAST = 1e-4  # of a probability
 CLAIM_WORDS = ("supported", "contradicted", "not_in_source")
 
 
@@ -31,6 +33,24 @@ def expected_share(answers: Sequence[Answer], good: str) -> float | None:
     probabilities = [answer.probability(good) for answer in answers]
     known = [p for p in probabilities if p is not None]
     return sum(known) / len(known) if known and len(known) == len(probabilities) else None
+
+
+def least(answers: Sequence[Answer], good: str) -> float:
+    """Return the least probability of the answer `good`; 1 where none is known."""
+    return min((p for answer in answers if (p := answer.probability(good)) is not None), default=1.0)
+
+
+def log_odds(answer: Answer, yes: str = "yes") -> float:
+    """Return the log-odds of a choice of an answer that has probabilities, within -9.2 and 9.2.
+
+    Further out a log-probability is rounding.
+
+    Example:
+        >>> log_odds(Answer("no", {"yes": 0.5, "no": 0.5}))
+        0.0
+    """
+    p = min(max(answer.probability(yes) or 0.0, _LEAST), 1.0 - _LEAST)
+    return math.log(p / (1.0 - p))
 
 
 def by_odds(yes: float, no: float) -> Answer:
@@ -98,12 +118,11 @@ def ask_alone(
     data: Mapping[str, str],
     kind: str,
     items: Sequence[str],
-    words: tuple[str, ...],
-    task: str,
+    words: tuple[str, ...] = ("yes", "no"),
 ) -> Flow[list[Answer]]:
     """Ask about each item, which the prompt calls `kind`, in a call of its own."""
-    task = f"{task} Reply with one word: {', '.join(words[:-1])} or {words[-1]}."
-    return each([metric.ask_choice(metric.choice(step, {**data, kind: item}, task, words)) for item in items])
+    reply = f"Reply with one word: {', '.join(words[:-1])} or {words[-1]}."
+    return each([metric.ask_choice(metric.choice(step, {**data, kind: item}, reply, words)) for item in items])
 
 
 def ask_together(
@@ -147,16 +166,25 @@ def ask_closed(
     questions: Sequence[str],
     words: tuple[str, ...] = ("yes", "no"),
     *,
-    tasks: tuple[str, str] | None = None,
+    alone: str | None = None,
+    task: str | None = None,
 ) -> Flow[list[Answer]]:
-    """Put closed questions to a text that is called `name`; `tasks`: what to do with one question, and with all."""
-    one, every = tasks or (
-        f"Answer the question from the {name} alone.",
-        f"Answer each of the {len(questions)} questions from the {name} alone",
-    )
+    """Put closed questions to a text that is called `name`.
+
+    Args:
+        metric: Whose prompts and judge.
+        step: The step, when all are asked together.
+        name: What the prompt calls the text.
+        text: The text.
+        questions: The questions.
+        words: The answers to choose from.
+        alone: The step, when they are asked one by one; None: the same.
+        task: What to do with all of them; None: answer each from the text alone.
+    """
     if metric.asks_one_by_one:
-        return ask_alone(metric, step, {name: text}, "question", questions, words, one)
-    task = f"{every}: {', '.join(words[:-1])} or {words[-1]}."
+        return ask_alone(metric, alone or step, {name: text}, "question", questions, words)
+    task = task or f"Answer each of the {len(questions)} questions from the {name} alone"
+    task = f"{task}: {', '.join(words[:-1])} or {words[-1]}."
     return ask_together(metric, step, {name: text}, "question", questions, words, task)
 
 
@@ -169,6 +197,14 @@ def list_claims(metric: Metric, name: str, text: str) -> Flow[tuple[str, ...]]:
         record(claims=listing(TEXT)),
         lambda value: distinct(value["claims"], "claim"),
     )
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of the response, and where it stands: nowhere, when the judge worded it."""
+
+    text: str
+    evidence: tuple[Evidence, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,25 +225,47 @@ class SplittingMetric(Metric):
         if self.language not in (None, "en"):
             self.splitter("", self.language)  # an unknown language is refused here, not at the first sample
 
-    def check_claims(self, claims: Sequence[str], name: str, sample: Sample, field: SampleField) -> Flow[list[Answer]]:
-        """Have each claim checked against the texts of a field, which are called `name`."""
+    def find_claims(self, name: str, sample: Sample) -> Flow[tuple[Claim, ...]]:
+        """Return the response's claims: its sentences, or what the judge lists of the text that is called `name`.
+
+        A small judge lists claims badly, and a sentence costs no call.
+        """
         if self.asks_one_by_one:
-            data = {name: "\n".join(sample.texts(field))}
-            task = f"Is the claim supported by the {name}?"
-            return ask_alone(self, "verdict", data, "claim", claims, CLAIM_WORDS, task)
+            sentences = sentences_of(sample, "response", self.splitter, self.language)
+            return tuple({sentence.text: Claim(sentence.text, (sentence,)) for sentence in sentences}.values())
+        return tuple(map(Claim, (yield from list_claims(self, name, sample.response or ""))))
+
+    def check_claims(
+        self, claims: Sequence[Claim], name: str, sample: Sample, field: SampleField
+    ) -> Flow[list[Answer]]:
+        """Have each claim checked against the texts of a field, which are called `name`."""
+        texts = [claim.text for claim in claims]
+        if self.asks_one_by_one:
+            data = {"text": "\n".join(sample.texts(field))}
+            answers = yield from ask_alone(self, "verdict", data, "claim", texts)
+            return [in_words(answer, claim) for answer, claim in zip(answers, claims, strict=True)]
         sentences = sentences_of(sample, field, self.splitter, self.language)
-        return ask_together(
-            self,
-            "verdicts",
-            {name: listed(sentences)},
-            "claim",
-            claims,
-            CLAIM_WORDS,
-            f"Check each of the {len(claims)} claims. "
-            f"evidence: numbers of the {name}'s sentences that show it, [] if none.",
-            sentences=sentences,
-            reply="verdicts",
+        return (
+            yield from ask_together(
+                self,
+                "verdicts",
+                {name: listed(sentences)},
+                "claim",
+                texts,
+                CLAIM_WORDS,
+                f"Check each of the {len(claims)} claims. "
+                f"evidence: numbers of the {name}'s sentences that show it, [] if none.",
+                sentences=sentences,
+                reply="verdicts",
+            )
         )
+
+
+def in_words(answer: Answer, claim: Claim) -> Answer:
+    """Return an answer of yes or no as "supported" or "unsupported", with where the claim stands."""
+    words = {"yes": "supported", "no": "unsupported"}
+    probabilities = answer.probabilities and {words[word]: p for word, p in answer.probabilities.items()}
+    return Answer(words[answer.choice], probabilities, claim.evidence)
 
 
 def sentences_of(sample: Sample, field: SampleField, splitter: Splitter, language: str | None) -> list[Evidence]:

@@ -21,6 +21,7 @@ _ANSWERED = (
     "it. yes: it gives what was asked for, be it true or not. no: it leaves it open, evades it, or speaks of something "
     "else."
 )
+_ANSWERED_ALONE = "Does the response answer the question?"
 _MOST_PARTS = 8  # bounds a judge that does not end its list
 
 
@@ -57,9 +58,9 @@ class ResponseCompleteness(Metric):
     """
 
     name: ClassVar[str] = "response_completeness"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     has_expected: ClassVar[bool] = True
-    prompts: ClassVar[Mapping[str, str]] = {"parts": _PARTS, "answered": _ANSWERED}
+    prompts: ClassVar[Mapping[str, str]] = {"parts": _PARTS, "answered": _ANSWERED, "part": _ANSWERED_ALONE}
 
     @property
     def required_fields(self) -> Sequence[SampleField]:
@@ -76,11 +77,9 @@ class ResponseCompleteness(Metric):
             lambda value: distinct(value["parts"], "part"),
             names={"parts": "QUESTION"},
         )
-        tasks = (
-            "Does the response answer the question?",
-            f"Say of each of the {len(parts)} questions whether the response answers it",
-        )
-        answers = yield from ask_closed(self, "answered", "response", sample.response or "", parts, tasks=tasks)
+        task = f"Say of each of the {len(parts)} questions whether the response answers it"
+        response = sample.response or ""
+        answers = yield from ask_closed(self, "answered", "response", response, parts, alone="part", task=task)
         answered = sum(answer.choice == "yes" for answer in answers)
         return self._score(
             answered / len(parts),

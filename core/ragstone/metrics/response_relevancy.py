@@ -1,6 +1,5 @@
 """ResponseRelevancy: whether the response answers the question that was asked."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -9,7 +8,8 @@ from ragstone.judge import Embedder
 from ragstone.judging.flow import Flow, both, each, embed
 from ragstone.judging.reply import FLAG, TEXT, Answer, BadReply, listing, record
 from ragstone.metrics.base import CalibratedItem, Metric, check_count, check_option
-from ragstone.metrics.items import by_odds, cosines_to_first
+from ragstone.metrics.fitted import NONCOMMITTAL
+from ragstone.metrics.items import cosines_to_first, log_odds
 from ragstone.outcome import Score, Verdict
 from ragstone.sample import Sample, SampleField
 from ragstone.text.naming import language_name
@@ -26,11 +26,13 @@ _FLAG = (
     " Mark it noncommittal if the response evades, refuses or does not know instead of answering; a definite "
     "answer, also a negative one, is not."
 )
+_OPEN = "Does the user have an answer to the question now?"
 _REFUSED = (
-    "Classify a response of a question-answering app. answered: it gives information or does what was asked. refused: "
-    "it says that it cannot, will not, should not or does not know."
+    "answered: the response gives information or does what was asked. refused: it says that it cannot, will not, "
+    "should not or does not know. Was the question answered or refused?"
 )
 _REFUSED_WORDS = ("answered", "refused")
+_HEAD, _TAIL, _SPARED = 240, 100, 20  # characters
 _SAME = 1e-6  # closer to 1 than this, a cosine lowers nothing
 
 
@@ -48,20 +50,38 @@ def write_in(*texts: str) -> str:
     return "" if name == "English" else f" Write in {name}."
 
 
-def refusal(first: Answer, last: Answer) -> Answer:
-    """Return yes where two answers of "answered" or "refused" say refused: by the mean of their log-odds, or both.
+def ends(text: str) -> str:
+    """Return a long text's beginning and end, some 60 and 25 tokens: enough to see that it refuses or evades.
 
     Example:
-        >>> surely, hardly = {"answered": 0.1, "refused": 0.9}, {"answered": 0.6, "refused": 0.4}
-        >>> refusal(Answer("refused", surely), Answer("answered", hardly)).choice
-        'yes'
+        >>> len(ends("word " * 200)), ends("No.")
+        (344, 'No.')
     """
-    if first.probabilities is None or last.probabilities is None:
-        return Answer("yes" if first.choice == last.choice == "refused" else "no")
-    # both are 0 where each is certain, of different words
-    return by_odds(
-        *(math.sqrt(first.probabilities[word] * last.probabilities[word]) for word in ("refused", "answered"))
-    )
+    if len(text) <= _HEAD + _TAIL + _SPARED:
+        return text
+    return f"{text[:_HEAD].rstrip()} ... {text[-_TAIL:].lstrip()}"
+
+
+def evasion(has_answer: Answer, refused: Answer) -> Answer:
+    """Return whether a response is noncommittal, yes or no.
+
+    With probabilities by what `NONCOMMITTAL` was fitted on; without, it is where both answers say so.
+
+    Args:
+        has_answer: "yes" or "no".
+        refused: "answered" or "refused".
+
+    Example:
+        >>> no = Answer("no", {"yes": 0.01, "no": 0.99})
+        >>> evasion(no, Answer("refused", {"answered": 0.01, "refused": 0.99})).choice
+        'yes'
+        >>> evasion(Answer("yes"), Answer("refused")).choice
+        'no'
+    """
+    if has_answer.probabilities is None or refused.probabilities is None:
+        return Answer("yes" if (has_answer.choice, refused.choice) == ("no", "refused") else "no")
+    signals = {"open": log_odds(has_answer, "no"), "refused": log_odds(refused, "refused")}
+    return NONCOMMITTAL.answers([signals])[0]
 
 
 def is_noncommittal(flagged: int, n: int, rule: NoncommittalRule) -> bool:
@@ -85,7 +105,9 @@ class ResponseRelevancy(Metric):
 
     where c is 0 when the response is noncommittal (by `noncommittal`) and 1 otherwise. It says whether the
     response is about the question; it says nothing of its truth. Asked one by one, c comes from two calls of
-    its own, which see question and response in either order; the mean of their log-odds decides.
+    its own: does the user have an answer, and did the response refuse? They see the question, and of a long response
+    its beginning and its end. A weighted sum of their log-odds decides, whose weights were fitted on human labels
+    (`ragstone.metrics.fitted`).
 
     The score hardly tells a complete response from one that leaves half of the question open; `ResponseCompleteness`
     does.
@@ -103,7 +125,8 @@ class ResponseRelevancy(Metric):
 
     Returns:
         A score within [-1, 1] (unrelated texts are near 0; below 0 is rare). Breakdown: `cosine_1` to
-        `cosine_N`, `noncommittal` (the share flagged), `expected` where there are probabilities. Verdicts: each
+        `cosine_N`, `noncommittal` (the share flagged), and where there are probabilities `count`, `expected`, and
+        `open` and `refused` (the judge's probabilities that the user has no answer, and of a refusal). Verdicts: each
         question, "committal" or "noncommittal". `Unscored("judge_unparseable")` also when the embedder returns zero
         vectors, NaN or the wrong shape.
 
@@ -119,9 +142,9 @@ class ResponseRelevancy(Metric):
     """
 
     name: ClassVar[str] = "response_relevancy"
-    version: ClassVar[str] = "4"
+    version: ClassVar[str] = "5"
     has_expected: ClassVar[bool] = True
-    prompts: ClassVar[Mapping[str, str]] = {"questions": _INSTRUCTIONS, "noncommittal": _REFUSED}
+    prompts: ClassVar[Mapping[str, str]] = {"questions": _INSTRUCTIONS, "open": _OPEN, "refused": _REFUSED}
     bounds: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs_embedder: ClassVar[bool] = True
     calibrated_items: ClassVar[tuple[CalibratedItem, ...]] = ("noncommittal",)
@@ -146,12 +169,15 @@ class ResponseRelevancy(Metric):
         self._fits(sample, *self.required_fields)
         user_input, response = sample.user_input or "", sample.response or ""
         evasive: Answer | None = None
-        uncalibrated: dict[str, float] = {}
+        more: dict[str, float] = {}
         asking = self._questions(user_input, response)
         if self.asks_one_by_one:
-            questions, evasive = yield from both(asking, self._evades(user_input, response))
+            questions, (has_answer, refused) = yield from both(asking, self._evades(user_input, response))
+            evasive = evasion(has_answer, refused)
+            if has_answer.probabilities is not None and refused.probabilities is not None:
+                more = {"open": has_answer.probabilities["no"], "refused": refused.probabilities["refused"]}
             if (calibration := self.calibration_of("noncommittal")) is not None:
-                uncalibrated["noncommittal_uncalibrated"] = float(evasive.choice == "yes")
+                more["noncommittal_uncalibrated"] = float(evasive.choice == "yes")
                 (evasive,) = calibration.answers([evasive])
             questions = [(text, evasive.choice == "yes") for text, _ in questions]
         else:
@@ -164,7 +190,7 @@ class ResponseRelevancy(Metric):
         value = 0.0 if off else mean
         breakdown = {f"cosine_{i}": cosine for i, cosine in enumerate(cosines, 1)}
         breakdown["noncommittal"] = flagged / len(questions)
-        breakdown |= uncalibrated
+        breakdown |= more
         probability = evasive.probability("yes") if evasive else None
         expected = None
         if probability is not None:
@@ -196,7 +222,8 @@ class ResponseRelevancy(Metric):
         flagged = not self.asks_one_by_one
         one = record(question=TEXT, noncommittal=FLAG) if flagged else TEXT
         # Compared by cosine with the user's own words, so its language matters more than the judge's ease with it.
-        task = f"Write {what} that this response answers, in its language.{write_in(response, user_input)}"
+        language = write_in(response, user_input)
+        task = f"Write {what} that this response answers, in its language.{language}"
 
         def read(value: Mapping[str, Any]) -> list[tuple[str, bool]]:
             items: list[Any] = value["questions"]
@@ -214,20 +241,21 @@ class ResponseRelevancy(Metric):
                 read,
                 temperature=DRAW_TEMPERATURE if self.sampling == "n_calls" else 0.0,
                 sample_index=index,
-                fill={"what": what, "flag": _FLAG if flagged else ""},
+                fill={"what": what, "flag": _FLAG if flagged else language},
             )
             for index in range(calls)
         ]
         return [question for questions in (yield from each(draws)) for question in questions]
 
-    def _evades(self, user_input: str, response: str) -> Flow[Answer]:
-        """Ask whether the response is noncommittal, in both orders: a small judge leans on what comes last."""
-        question, answer = {"question": user_input}, {"response": response}
-        task = "Was the question answered or refused? Reply with one word: answered or refused."
-        first, last = yield from each(
+    def _evades(self, user_input: str, response: str) -> Flow[list[Answer]]:
+        """Ask whether the response leaves the question open, and whether it refuses: a small judge confuses the two."""
+        question, answer = {"question": user_input}, {"response": ends(response)}
+        return each(
             [
-                self.ask_choice(self.choice("noncommittal", data, task, _REFUSED_WORDS))
-                for data in (question | answer, answer | question)
+                self.ask_choice(self.choice(step, data, f"Reply with one word: {words[0]} or {words[1]}.", words))
+                for step, data, words in (
+                    ("open", question | answer, ("yes", "no")),
+                    ("refused", answer | question, _REFUSED_WORDS),
+                )
             ]
         )
-        return refusal(first, last)

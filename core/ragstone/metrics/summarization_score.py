@@ -17,11 +17,12 @@ _MOST_QUESTIONS = 10  # bounds a judge that does not end its list
 _MAKE = (
     "Extract the keyphrases of a text that a summary must keep (people, organisations, places, dates, amounts, "
     "central terms). For each write one yes/no question on what the text says about it (not on its wording), so that "
-    "yes is the right answer. Write in the language of the text."
+    "yes is the right answer. At most 10, the most important first. Write in the language of the text."
 )
 _ANSWER = (
     "Answer closed questions from a summary alone. yes: the summary says so. no: it says otherwise or does not say."
 )
+_ANSWER_ALONE = "Does the summary answer the question with yes?"
 
 
 def conciseness(summary_characters: int, source_characters: int) -> float:
@@ -71,9 +72,9 @@ class SummarizationScore(Metric):
     """
 
     name: ClassVar[str] = "summarization_score"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     has_expected: ClassVar[bool] = True
-    prompts: ClassVar[Mapping[str, str]] = {"questions": _MAKE, "answers": _ANSWER}
+    prompts: ClassVar[Mapping[str, str]] = {"questions": _MAKE, "answers": _ANSWER, "answer": _ANSWER_ALONE}
 
     length_penalty: bool = True
     coeff: float = 0.5
@@ -103,7 +104,7 @@ class SummarizationScore(Metric):
         questions = self.questions or (yield from self._make(source))
         if not questions:
             raise CannotScore("undefined", "qa: no question could be made from retrieved_contexts (0 of 0)")
-        answers = yield from ask_closed(self, "answers", "summary", summary, questions)
+        answers = yield from ask_closed(self, "answers", "summary", summary, questions, alone="answer")
         kept = sum(answer.choice == "yes" for answer in answers)
         breakdown = {"qa": kept / len(questions), "conciseness": conciseness(len(summary), len(source))}
         if (expected := expected_share(answers, "yes")) is not None:

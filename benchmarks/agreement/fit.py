@@ -1,0 +1,166 @@
+"""The weights of `ragstone.metrics.fitted`, made from committed scores, with figures on rows that a fit did not see.
+
+Each set of rows weighs the same, and so does each row of it. A fold leaves out whole rows.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+
+from ragstone.metrics.fitted import NONCOMMITTAL, SENTENCES
+
+from .files import Label, Line, read_records
+from .statistics import Numbers
+
+_LEAST = 1e-4  # as in the product: further out a log-probability is rounding
+_FOLDS = 10
+_CUTS = np.arange(-4.0, 0.6, 0.2)
+_REACHES = (0.4, 0.6, 0.8, 1.0, 1.3, 1.6, 2.0, 2.5, 3.0, math.inf)
+
+
+@dataclass(frozen=True)
+class Items:
+    """The items of one row: their signals, a line each, and which of them people chose."""
+
+    signals: Numbers
+    chosen: Numbers
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What `ragstone.metrics.fitted.Fitted` holds."""
+
+    weights: Numbers
+    intercept: float
+    cut: float = 0.0
+    reach: float = math.inf
+
+    def logits(self, items: Items) -> Numbers:
+        """Return z of each item."""
+        z: Numbers = items.signals @ self.weights + self.intercept
+        return z
+
+
+def log_odds(p: float) -> float:
+    """Return the log-odds of a probability, bounded as in the product."""
+    p = min(max(p, _LEAST), 1.0 - _LEAST)
+    return math.log(p / (1.0 - p))
+
+
+def fit_weights(sets: Sequence[Sequence[Items]]) -> Fit:
+    """Return weights by logistic regression on standardised signals, with a penalty of 1."""
+    x = np.concatenate([items.signals for rows in sets for items in rows])
+    y = np.concatenate([items.chosen for rows in sets for items in rows])
+    weight = np.concatenate(
+        [np.full(len(items.chosen), 1 / len(items.chosen) / len(rows)) for rows in sets for items in rows]
+    )
+    mean, deviation = x.mean(0), x.std(0) + 1e-9
+    model = LogisticRegression(max_iter=1000).fit((x - mean) / deviation, y, weight * len(y) / weight.sum())
+    weights = model.coef_[0] / deviation
+    return Fit(weights, float(model.intercept_[0] - weights @ mean))
+
+
+def f1(fit: Fit, items: Items) -> float:
+    """Return the F1 of the items that are chosen by a fit; where nothing is right, 1 for choosing nothing."""
+    z, right = fit.logits(items), items.chosen > 0
+    chosen = z >= max(fit.cut, z.max() - fit.reach)
+    if not right.any():
+        return float(not chosen.any())
+    both = float((chosen & right).sum())
+    return 2 * both / float(chosen.sum() + right.sum()) if both else 0.0
+
+
+def fit_sentences(sets: Sequence[Sequence[Items]]) -> Fit:
+    """Return weights, and the cut and reach that give the best mean F1, each set weighing the same."""
+    base = fit_weights(sets)
+    tried = [Fit(base.weights, base.intercept, float(cut), reach) for cut in _CUTS for reach in _REACHES]
+    return max(tried, key=lambda fit: sum(float(np.mean([f1(fit, items) for items in rows])) for rows in sets))
+
+
+def folds(sets: Sequence[Sequence[Items]]) -> Iterator[tuple[list[list[Items]], list[list[Items]]]]:
+    """Yield what a fit sees and what it does not."""
+    for k in range(_FOLDS):
+        yield (
+            [[items for i, items in enumerate(rows) if i % _FOLDS != k] for rows in sets],
+            [[items for i, items in enumerate(rows) if i % _FOLDS == k] for rows in sets],
+        )
+
+
+def sentence_items(folder: Path, *, judged: bool = True) -> list[Items]:
+    """Return the rows of a run of ContextRelevancy: the passage's log-odds (with `judged`) and two cosines."""
+    labels = {label.id: label for label in read_records(folder / "rows.jsonl", Label)}
+    rows: list[Items] = []
+    for line in read_records(folder / "scores" / "ragstone.jsonl", Line):
+        label = labels[line.id]
+        if line.sentences is None or label.signals.cosines is None:
+            continue
+        passage = {i: log_odds(p) for first, last, p in line.passages for i in range(first, last + 1)}
+        signals = [
+            [*([passage[i]] if judged else []), *label.signals.cosines[place][sentence]]
+            for i, (place, sentence, *_) in enumerate(line.sentences)
+        ]
+        chosen = [float((place, sentence) in label.relevant) for place, sentence, *_ in line.sentences]
+        rows.append(Items(np.array(signals), np.array(chosen)))
+    return rows
+
+
+def response_items(folder: Path) -> list[Items]:
+    """Return the rows of a run of ResponseRelevancy that are labelled noncommittal or not, an item each."""
+    labels = {label.id: label for label in read_records(folder / "rows.jsonl", Label)}
+    return [
+        Items(
+            np.array([[log_odds(line.parts[name]) for name in NONCOMMITTAL.weights]]),
+            np.array([labels[line.id].target["human"]]),
+        )
+        for line in read_records(folder / "scores" / "ragstone.jsonl", Line)
+        if all(name in line.parts for name in NONCOMMITTAL.weights)
+    ]
+
+
+def accuracy(fit: Fit, rows: Sequence[Items]) -> float:
+    """Return the share of rows whose one item is on the right side."""
+    return float(np.mean([(fit.logits(items)[0] >= 0) == (items.chosen[0] > 0) for items in rows]))
+
+
+def report(results: Path) -> str:
+    """Return the fits and their figures, from runs in the folders of RESULTS."""
+    lines: list[str] = []
+    names = ("clapnq", "hotpotqa")
+    for judged in (True, False):
+        sets = [sentence_items(results / name, judged=judged) for name in names]
+        fit = fit_sentences(sets)
+        signals = [name for name in SENTENCES.weights if judged or name != "passage"]
+        lines.append(f"sentences, {'judge and cosines' if judged else 'cosines alone'}: {_shown(fit, signals)}")
+        unseen: list[list[float]] = [[] for _ in names]
+        for seen, left in folds(sets):
+            folded = fit_sentences(seen)
+            for figures, rows in zip(unseen, left, strict=True):
+                figures += [f1(folded, items) for items in rows]
+        for name, figures, other in zip(names, unseen, reversed(sets), strict=True):
+            own = sets[names.index(name)]
+            transferred = fit_sentences([other])
+            answerable = [f1(transferred, items) for items in own if items.chosen.any()]
+            lines.append(
+                f"  {name}: F1 {np.mean(figures):.2f} in {_FOLDS} folds of both; fitted on the other set alone "
+                f"{np.mean([f1(transferred, items) for items in own]):.2f} (answerable rows {np.mean(answerable):.2f})"
+            )
+    names = ("xstest", "short_answers", "short_answers_heldout")
+    sets = [response_items(results / name) for name in names]
+    lines.append(f"noncommittal: {_shown(fit_weights(sets), list(NONCOMMITTAL.weights))}")
+    for number, (name, own) in enumerate(zip(names, sets, strict=True)):
+        right = [accuracy(fit_weights(seen), left[number]) * len(left[number]) for seen, left in folds(sets)]
+        others = fit_weights([rows for i, rows in enumerate(sets) if i != number])
+        lines.append(
+            f"  {name}: accuracy {sum(right) / len(own):.2f} in {_FOLDS} folds of all; fitted on the others alone "
+            f"{accuracy(others, own):.2f}"
+        )
+    return "\n".join(lines)
+
+
+def _shown(fit: Fit, signals: Sequence[str]) -> str:
+    weights = ", ".join(f"{name} {weight:.3f}" for name, weight in zip(signals, fit.weights, strict=True))
+    return f"{weights}, intercept {fit.intercept:.3f}, cut {fit.cut:.1f}, reach {fit.reach:.1f}"

@@ -1,0 +1,71 @@
+"""What is fitted: weights of probabilities and cosines, each with the rows, the judge and the date it was fitted with.
+
+`benchmarks/agreement/fit.py` makes the numbers again from the committed scores and prints its figures on rows that a
+fit did not see; docs/metrics has them.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ragstone.judging.reply import Answer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fitted:
+    """A logistic map: p = sigmoid(z), z = intercept + sum of weight * signal; yes where z is at least `cut`.
+
+    Attributes:
+        weights: By signal.
+        intercept: Added to the weighted signals.
+        cut: The least z that is a yes.
+        reach: Of several items, those whose z is further below the greatest are a no.
+        judge: The judge whose probabilities it was fitted on.
+        embedder: The embedder whose cosines it was fitted on; "" where it takes none.
+        rows: What it was fitted on.
+        date: When.
+    """
+
+    weights: Mapping[str, float]
+    intercept: float
+    cut: float = 0.0
+    reach: float = math.inf
+    judge: str = "local:qwen2.5-coder-1.5b-instruct-q4_k_m"
+    embedder: str = ""
+    rows: str
+    date: str
+
+    def answers(self, signals: Sequence[Mapping[str, float]]) -> list[Answer]:
+        """Return for each item, by its signals, yes or no with p.
+
+        Example:
+            >>> demo = Fitted(weights={"a": 1.0}, intercept=0.0, reach=2.0, rows="none", date="")
+            >>> [answer.choice for answer in demo.answers([{"a": 3.0}, {"a": 0.5}, {"a": -1.0}])]
+            ['yes', 'no', 'no']
+        """
+        z = [self.intercept + sum(weight * one[name] for name, weight in self.weights.items()) for one in signals]
+        least = max(self.cut, max(z, default=0.0) - self.reach)
+        shares = [1.0 / (1.0 + math.exp(-one)) for one in z]
+        return [
+            Answer("yes" if one >= least else "no", {"yes": p, "no": 1.0 - p}) for one, p in zip(z, shares, strict=True)
+        ]
+
+
+SENTENCES = Fitted(
+    weights={"passage": 1.206, "cosine": 2.593, "with_previous": 3.139},
+    intercept=-3.175,
+    cut=-1.4,
+    reach=1.0,
+    embedder="local:all-minilm-l6-v2-int8",
+    rows="CLAPNQ (39) and HotpotQA (30), development rows",
+    date="2026-11-23",
+)
+"""Whether a sentence is needed: the log-odds that its passage helps to answer the question, and two cosines."""
+
+NONCOMMITTAL = Fitted(
+    weights={"open": 2.506, "refused": 0.751},
+    intercept=-3.481,
+    rows="XSTest (44, development rows) and benchmarks/agreement/data: short answers (100 and 70)",
+    date="2026-11-23",
+)
+"""Whether a response is noncommittal: the log-odds that the user has no answer, and of a refusal."""
