@@ -15,6 +15,7 @@ from pydantic import PrivateAttr
 
 from ragstone import LLMRequest, Sample
 from ragstone.judging.adapting import _IN_PROMPT
+from ragstone.judging.prompt import DATA_NOTICE
 from ragstone.testing import FakeEmbedder, FakeLLM
 
 from ..core.judges import drive, fenced, metrics, truth  # noqa: TID252 - for all tests of this folder
@@ -42,7 +43,10 @@ def _kinds():
 
 
 def _kind(system, user, wants_json):
-    return re.sub(r"\d+", "N", system), bool(wants_json), "\n<sentence " in user
+    """The instructions stand in the system message, or, asked one by one, behind the last fence."""
+    behind = re.split(r"\n</\w+ \w+>\n", user)[-1].partition("Reply with")[0]
+    instructions = behind if system == DATA_NOTICE else system
+    return re.sub(r"\d+", "N", instructions), bool(wants_json), "\n<sentence " in user
 
 
 def request_of(system, user):

@@ -15,7 +15,7 @@ from ragstone.registry import metric_class
 from ragstone.testing import FakeEmbedder, FakeLLM
 from ragstone_llama_index import LlamaIndexEmbedder, LlamaIndexLLM, MetricEvaluator, MetricResult
 
-from ..core.judges import step  # noqa: TID252
+from ..core.judges import fenced, step  # noqa: TID252
 from ..core.test_prompts import SAMPLE as PROMPTED  # noqa: TID252
 from ..support.keys import ERRORS, KEYS, OWN, leaked  # noqa: TID252
 from .models import SAMPLE, Chatting, Completing, Placing, metrics, truth
@@ -210,7 +210,8 @@ def test_they_are_the_metric_s_instructions_by_step_and_every_one_can_be_changed
         evaluator.evaluate(**GIVEN)
         assert metric.llm.requests
         for request in metric.llm.requests:
-            assert request.system.startswith(f"Mine: {step(request)}.")
+            read = fenced(request)[1] if metric.asks_one_by_one else request.system
+            assert read.startswith(f"Mine: {step(request)}.")
         assert MetricEvaluator(metric).metric.version == type(metric).version  # it stays with that evaluator
 
 
