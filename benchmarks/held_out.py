@@ -17,18 +17,16 @@ from pathlib import Path
 from statistics import mean
 
 import click
-import numpy as np
 
 from ragstone import ContextRelevancy
 from ragstone.cli.options import EMBEDDER_HELP, JUDGE_HELP, make_embedder, make_llm, parse_keys
 from ragstone.labels import CalibrationError
-from ragstone.labels.calibration import WITH_EMBEDDER, WITHOUT_EMBEDDER, Signal
 from ragstone.labels.fit import Labelled, changed, cross_fit, f1
 from ragstone.labels.label_rows import LABELS, read_labels
 from ragstone.labels.make import gather, prepared
 
 
-def held_out(samples: Sequence[Labelled], signals: Sequence[Signal], labels: int, splits: int) -> dict[str, object]:
+def held_out(samples: Sequence[Labelled], labels: int, splits: int) -> dict[str, object]:
     """Return sentence F1 on held-out rows: a row's figure is its mean over the splits that held it out.
 
     Raises:
@@ -42,7 +40,7 @@ def held_out(samples: Sequence[Labelled], signals: Sequence[Signal], labels: int
     for seed in range(splits):
         kept, rest = drawn([sample.group for sample in samples], labels, seed)
         try:
-            result = cross_fit([samples[i] for i in kept], "sentence", signals, seed=seed)
+            result = cross_fit([samples[i] for i in kept], "sentence", seed=seed)
         except CalibrationError as error:
             refused[str(error)] += 1
             continue
@@ -50,7 +48,7 @@ def held_out(samples: Sequence[Labelled], signals: Sequence[Signal], labels: int
         limit = 0.5 if result.threshold is None else result.threshold
         gained = 0.0
         for i in rest:
-            was = float(f1(np.array(samples[i].judged) >= 0.5, samples[i].labels))
+            was = float(f1(samples[i].before, samples[i].labels))
             now = float(f1(samples[i].mapped(result.fitted) >= limit, samples[i].labels))
             before.setdefault(i, []).append(was)
             after.setdefault(i, []).append(now)
@@ -70,7 +68,6 @@ def held_out(samples: Sequence[Labelled], signals: Sequence[Signal], labels: int
         "held out": len(samples) - mean(fitted_on),
         "splits": splits,
         "not fitted": dict(refused),
-        "signals": list(signals),
         "better in": better / len(fitted_on),
         **{name: getattr(change, name).model_dump() for name in ("before", "after", "difference")},
     }
@@ -100,21 +97,20 @@ def main(
 ) -> None:
     """Print, as JSON, sentence F1 of ContextRelevancy on held-out rows before and after calibration."""
     llm = make_llm(judge, max_concurrency=1)
-    metric = ContextRelevancy(llm=llm)
+    beside = make_embedder(embedder, judge, llm, max_concurrency=1) if embedder else None
+    metric = ContextRelevancy(llm=llm, embedder=beside)
     try:
         with file.open("rb") as lines:
             labelled = read_labels(lines, metric, {}, parse_keys("--map", "LABEL", maps, (*LABELS, "sentences")))
         if labelled.item != "sentence":
             raise click.UsageError(f"{file}: its labels are of {labelled.item}, not of sentences")
-        beside = make_embedder(embedder, judge, llm, max_concurrency=1) if embedder else None
-        samples, unscored = gather(prepared(metric, labelled), labelled, beside, max_concurrency=1, journal=journal)
+        samples, unscored = gather(prepared(metric, labelled), labelled, max_concurrency=1, journal=journal)
         for reason, count in unscored.items():
             click.echo(f"unscored, left out: {count} {reason}", err=True)
         if not 0 < labels < len(samples):
             rows = len(samples)
             raise click.UsageError(f"--labels {labels}: there are {rows} scored rows, and some must be held out")
-        signals = WITH_EMBEDDER if beside is not None else WITHOUT_EMBEDDER["sentence"]
-        figures = held_out(samples, signals, labels, splits)
+        figures = held_out(samples, labels, splits)
     except CalibrationError as error:
         raise click.ClickException(str(error)) from None
     click.echo(json.dumps({**figures, "unscored": unscored}, indent=2))

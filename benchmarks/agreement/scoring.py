@@ -59,7 +59,7 @@ class Settings:
 def embeds(data: Mapping[str, list[Row]], settings: Settings) -> bool:
     """Return whether a metric that is to be run cannot do without an embedder."""
     wanted = {name for rows in data.values() for name in settings.wanted(rows)}
-    return any(needs_embedder(name, settings.options.get(name, {})) for name in wanted)
+    return any(needs_embedder(name) for name in wanted)
 
 
 def score_folder(

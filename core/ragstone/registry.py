@@ -9,7 +9,6 @@ import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
@@ -50,9 +49,10 @@ class NullJudge:
         'gpt-5-mini'
     """
 
-    def __init__(self, model: str = "none", asking: Asking = "together") -> None:
+    def __init__(self, model: str = "none", asking: Asking = "together", *, gives_probabilities: bool = False) -> None:
         self.model = model
         self.asking: Asking = asking
+        self.gives_probabilities = gives_probabilities
 
     def generate(self, request: LLMRequest, /) -> LLMReply:
         """Refuse."""
@@ -269,9 +269,9 @@ def is_embedded(llm: object) -> bool:
     return type(llm).__module__.startswith("ragstone.local")
 
 
-def needs_embedder(name: str, options: Mapping[str, object] = MappingProxyType({})) -> bool:
-    """Whether a metric embeds texts, by itself or for a calibration in its options."""
-    return metric_class(name).needs_embedder or bool(getattr(options.get("calibration"), "embeds", False))
+def needs_embedder(name: str) -> bool:
+    """Whether a metric cannot do without an embedder."""
+    return metric_class(name).needs_embedder
 
 
 def model_of(name: str) -> str:

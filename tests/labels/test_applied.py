@@ -1,6 +1,5 @@
 """A calibration at work in metrics: what changes, what does not, which it is refused for."""
 
-import asyncio
 import dataclasses
 
 import pytest
@@ -10,7 +9,6 @@ from ragstone import (
     LLMReply,
     ResponseRelevancy,
     Sample,
-    Score,
     SummarizationScore,
     Unscored,
 )
@@ -43,35 +41,15 @@ def test_decisions_and_probabilities_are_the_calibrated_ones():
     assert expected.value == calibrated.breakdown["sentence_expected"]
 
 
-FUSED = {"weights": {"judge": 1.0, "cosine": 2.0, "cosine_gap": 1.0}, "embedder": "fake-8"}
+RANKED = {"llm": judge(gives_probabilities=True), "embedder": FakeEmbedder()}
 
 
-def test_cosines_come_through_the_flow():
-    metric = relevancy(calibration=calibration(**FUSED), embedder=FakeEmbedder())
-    outcome = metric.score(sample(0.5, 0.75))
-    again = asyncio.run(metric.ascore(sample(0.5, 0.75)))
-    assert isinstance(outcome, Score)
-    assert outcome.usage.embed_calls == 1
-    assert again.verdicts == outcome.verdicts
-    assert "by judge, cosine, cosine_gap" in outcome.reason
-    vectors = FakeEmbedder().embed(["Who did?", *(v.text for v in of_sentences(outcome))])
-    cosines = [float(vectors[0] @ v) for v in vectors[1:]]
-    wanted = calibration(**FUSED).apply([0.5, 0.75], cosines)
-    assert [v.probability for v in of_sentences(outcome)] == pytest.approx(wanted, abs=1e-6)
-
-
-@pytest.mark.parametrize("weights", [{"judge": 1.0}, FUSED["weights"]], ids=["judge", "cosines too"])
-def test_sentences_that_cosines_rank_are_calibrated_as_they_were_decided(weights):
-    """A judge that declares probabilities, and an embedder, which is asked once for both."""
-    ranked = relevancy(llm=judge(gives_probabilities=True), embedder=FakeEmbedder())
-    found = calibration(weights=weights, embedder="fake-8" if len(weights) > 1 else None)
-    plain = dataclasses.replace(ranked, scoring="count").score(sample(0.5, 0.75))
-    outcome = dataclasses.replace(ranked, calibration=found).score(sample(0.5, 0.75))
-    assert (outcome.usage.llm_calls, outcome.usage.embed_calls) == (1, 1), "the passage, and the embedder"
-    vectors = FakeEmbedder().embed(["Who did?", *(v.text for v in of_sentences(plain))])
-    cosines = [float(vectors[0] @ v) for v in vectors[1:]]
-    wanted = found.apply([v.probability for v in of_sentences(plain)], cosines)
-    assert [v.probability for v in of_sentences(outcome)] == pytest.approx(wanted, abs=1e-6)
+def test_sentences_that_an_embedder_ranks_are_calibrated_by_the_probability_that_they_have():
+    found = calibration(embedder="fake-8")
+    plain = relevancy(**RANKED, scoring="count").score(sample(0.5, 0.75))
+    outcome = relevancy(**RANKED, calibration=found).score(sample(0.5, 0.75))
+    wanted = found.apply([v.probability for v in of_sentences(plain)])
+    assert [v.probability for v in of_sentences(outcome)] == wanted
     assert [v.verdict == "relevant" for v in of_sentences(outcome)] == [p >= 0.3 for p in wanted]
     assert outcome.breakdown["sentence_uncalibrated"] == plain.breakdown["sentence"]
 
@@ -82,8 +60,10 @@ def test_sentences_that_cosines_rank_are_calibrated_as_they_were_decided(weights
         ({"judge": "another"}, {}, "judge: made with 'another', this has 'scripted'"),
         ({}, {"llm": judge(model="another")}, "judge: made with 'scripted', this has 'another'"),
         ({"item": "noncommittal"}, {}, "noncommittal, which context_relevancy does not ask"),
-        (FUSED, {}, "embedder: made with 'fake-8', this has None"),
-        (FUSED, {"embedder": FakeEmbedder(4)}, "embedder: made with 'fake-8', this has 'fake-4'"),
+        ({"embedder": "fake-8"}, {"embedder": FakeEmbedder()}, "embedder: made with 'fake-8', this has None"),
+        ({"embedder": "fake-4"}, RANKED, "embedder: made with 'fake-4', this has 'fake-8'"),
+        ({}, RANKED, "embedder: made with None, this has 'fake-8'"),
+        ({"item": "score", "weights": {"score": 1.0}}, RANKED, "embedder: made with None, this has 'fake-8'"),
         ({"item": "score", "weights": {"score": 1.0}}, {}, "granularity: made with None, this has 'sentence'"),
         ({}, {"asking": "together"}, "asking one by one: made with True, this has False"),
         ({}, {"instructions": {"sentence": "Is it needed?"}}, "version: made with"),

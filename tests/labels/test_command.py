@@ -119,6 +119,33 @@ def test_votes_of_a_judge_without_probabilities(openai_server, file, tmp_path):
     assert Calibration.load(out).votes == 5
 
 
+OWN = """
+from ragstone import LLMReply
+from ragstone.testing import FakeEmbedder, FakeLLM
+
+def judge():
+    said = LLMReply("yes", probabilities={"yes": 0.6, "no": 0.4})
+    return FakeLLM(lambda request: said, asking="one_by_one", model="own", gives_probabilities=True)
+
+embedder = FakeEmbedder
+"""
+
+
+def test_the_embedder_that_ranked_the_sentences_belongs_to_their_calibration(file, tmp_path, monkeypatch):
+    (tmp_path / "of_their_own.py").write_text(OWN)
+    monkeypatch.syspath_prepend(tmp_path)
+    judged, embedded = ("--llm", "of_their_own:judge"), ("--embedder", "of_their_own:embedder")
+    given = [str(file), *RELEVANCY, *judged]
+    done = CliRunner().invoke(cli, ["calibrate", *given, *embedded, "--out", str(out := tmp_path / "c.json")])
+    assert done.exit_code == 0, done.output
+    assert Calibration.load(out).embedder == "fake-8"
+    score = ["score", *given, "--calibration", str(out)]
+    assert CliRunner().invoke(cli, [*score, *embedded]).exit_code == 0
+    assert CliRunner().invoke(cli, [*score, "--dry-run"]).exit_code == 0
+    done = CliRunner().invoke(cli, score)
+    assert (done.exit_code, "embedder: made with 'fake-8', this has None" in done.output) == (2, True)
+
+
 def test_score_refuses_a_calibration_of_something_else(run, file, tmp_path):
     out = tmp_path / "c.json"
     assert run("calibrate", file, *RELEVANCY, "--out", out).exit_code == 0

@@ -9,8 +9,6 @@ from ragstone.labels import CalibrationError
 from ragstone.labels.calibration import sigmoid
 from ragstone.labels.fit import Labelled, accuracy, changed, cross_fit, f1, folds, samples_needed, squared_error
 
-WITH = ("judge", "cosine", "cosine_gap")
-
 
 def rows(n, seed=0, *, slope=3.0, shift=1.0, items=6):
     """Sentences whose judge says yes too readily: his logit is the true one plus `shift`."""
@@ -20,13 +18,13 @@ def rows(n, seed=0, *, slope=3.0, shift=1.0, items=6):
         true = [chance.gauss(-1.0, 1.5) for _ in range(items)]
         labels = [float(chance.random() < sigmoid(z)) for z in true]
         judged = [sigmoid(z / slope + shift) for z in true]
-        made.append(Labelled(f"question {i}", judged, labels, [chance.random() for _ in true]))
+        made.append(Labelled(f"question {i}", judged, labels))
     return made
 
 
 @pytest.mark.parametrize("method", ["platt", "isotonic"])
 def test_it_mends_a_judge_who_says_yes_too_readily(method):
-    result = cross_fit(rows(100), "sentence", ("judge",), method=method)
+    result = cross_fit(rows(100), "sentence", method=method)
     f1_, error = result.agreement
     assert f1_.difference.low > 0.0
     assert error.difference.high < 0.0
@@ -47,7 +45,7 @@ def test_a_group_is_never_on_both_sides():
 
 
 def memorable(copies):
-    """Noise labels. Each question stands there `copies` times, warning from the others by its cosine alone."""
+    """Noise labels. Each question stands there `copies` times, and a score of its own."""
     chance = random.Random(5)
     labels = [float(chance.random() < 0.5) for _ in range(40)]
     return [Labelled(f"question {i}", [i / 40], [label]) for i, label in enumerate(labels) for _ in range(copies)]
@@ -56,8 +54,8 @@ def memorable(copies):
 def test_copies_of_a_question_do_not_leak():
     # Isotonic steps learn by heart: with copies on both sides they would seem to agree with labels that are noise.
     apart = [Labelled(f"{each.group} {i}", each.judged, each.labels) for i, each in enumerate(memorable(4))]
-    honest = cross_fit(memorable(4), "score", ("score",), method="isotonic").agreement[1].after
-    leaky = cross_fit(apart, "score", ("score",), method="isotonic").agreement[1].after
+    honest = cross_fit(memorable(4), "score", method="isotonic").agreement[1].after
+    leaky = cross_fit(apart, "score", method="isotonic").agreement[1].after
     assert honest.value >= 0.24  # no better than always saying 1/2
     assert leaky.value < 0.22  # so the test can see a leak
 
@@ -65,7 +63,7 @@ def test_copies_of_a_question_do_not_leak():
 def test_noise_is_not_sold_as_agreement():
     chance = random.Random(2)
     noise = [Labelled(f"q{i}", [chance.random()], [float(chance.random() < 0.5)]) for i in range(80)]
-    result = cross_fit(noise, "noncommittal", ("judge",))
+    result = cross_fit(noise, "noncommittal")
     assert result.agreement[0].difference.low <= 0.0
     assert any("helps" in warning or "worse" in warning for warning in result.warnings)
 
@@ -81,27 +79,22 @@ def test_noise_is_not_sold_as_agreement():
 )
 def test_labels_that_are_too_few_or_alike_are_refused(made, message):
     with pytest.raises(CalibrationError, match=message):
-        cross_fit(made, "sentence", ("judge",))
+        cross_fit(made, "sentence")
 
 
-def test_a_judge_who_says_always_the_same_leaves_the_share_of_yes():
-    same = [Labelled(each.group, [0.7] * 6, each.labels) for each in rows(30)]
-    result = cross_fit(same, "sentence", ("judge",))
+@pytest.mark.parametrize("say", [lambda _: 0.7, lambda p: 1.0 - p], ids=["always the same", "the opposite"])
+def test_a_judge_who_says_nothing_of_the_labels_leaves_the_share_of_yes(say):
+    made = [Labelled(each.group, [say(p) for p in each.judged], each.labels) for each in rows(30)]
+    result = cross_fit(made, "sentence")
     assert result.fitted.weights == {}
-    share = sum(sum(each.labels) for each in same) / 180
-    assert same[0].mapped(result.fitted) == pytest.approx([share] * 6, abs=0.01)
+    share = sum(sum(each.labels) for each in made) / 180
+    assert made[0].mapped(result.fitted) == pytest.approx([share] * 6, abs=0.01)
     assert any("the judge says nothing" in warning for warning in result.warnings)
 
 
-def test_cosines_help_where_the_judge_knows_nothing():
-    chance = random.Random(9)
-    made = []
-    for i in range(30):
-        cosines = [chance.random() for _ in range(6)]
-        labels = [float(chance.random() < sigmoid(8 * (c - 0.6))) for c in cosines]
-        made.append(Labelled(f"q{i}", [chance.random() for _ in cosines], labels, cosines))
-    alone, fused = (cross_fit(made, "sentence", signals).agreement[0].after.value for signals in (("judge",), WITH))
-    assert fused > alone + 0.1
+def test_before_is_what_the_metric_chose_wherever_it_cuts():
+    made = [Labelled(each.group, each.judged, each.labels, [label > 0 for label in each.labels]) for each in rows(30)]
+    assert cross_fit(made, "sentence").agreement[0].before.value == 1.0
 
 
 def test_f1_by_hand():

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.labels.calibration import WITHOUT_EMBEDDER
 from ragstone.labels.fit import Labelled
 
 pytest.importorskip("sklearn")
@@ -29,7 +28,7 @@ def shifted(rows):
 
 
 def test_a_shifted_judge_is_put_right_on_rows_that_were_not_fitted():
-    found = held_out.held_out(list(shifted(20)), WITHOUT_EMBEDDER["sentence"], 12, 5)
+    found = held_out.held_out(list(shifted(20)), 12, 5)
     assert (found["labelled"], found["held out"], found["better in"]) == (12, 8, 1.0)
     assert found["before"]["value"] == 0.0
     assert found["after"]["value"] > 0.9

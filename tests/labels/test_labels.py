@@ -126,6 +126,17 @@ def test_all_bad_lines_are_named_up_to_a_limit():
     assert len(lines) == 22
 
 
+def test_the_items_are_the_sentences_as_the_metric_decided_on_them():
+    text = "Ann did p0.6. It rains p0.6."
+    ranked = relevancy(llm=judge(gives_probabilities=True), embedder=FakeEmbedder())
+    labels = read({"user_input": "Who?", "contexts": [text], "labels": [1, 0]}, metric=ranked)
+    (one,), _ = gather(prepared(ranked, labels), labels, progress=False)
+    *sentences, passage = ranked.score(labels.samples[0].sample).verdicts
+    assert passage.kind == "passage"
+    assert one.judged == [v.probability for v in sentences]
+    assert one.chosen == [v.verdict == "relevant" for v in sentences]
+
+
 def test_labels_of_other_sentences_than_were_judged_are_refused():
     labels = read({"user_input": "Who?", "contexts": ["A p0.6. B p0.6."], "labels": [1, 0]})
     other = relevancy(splitter=lambda text, _language: [(text, 0, len(text))])

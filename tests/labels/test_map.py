@@ -8,12 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragstone.labels import Calibration, CalibrationError
-from ragstone.labels.calibration import columns
 
 from .made import calibration
 
 probability = st.floats(0, 1)
-SIGNALS = ["judge", "cosine", "cosine_gap", "context_gap"]
 
 
 @st.composite
@@ -21,17 +19,16 @@ def maps(draw):
     xs = sorted(draw(st.sets(probability, max_size=6)))
     ys = sorted(draw(st.lists(probability, min_size=len(xs), max_size=len(xs))))
     return calibration(
-        weights=draw(st.dictionaries(st.sampled_from(SIGNALS), st.floats(0, 1e6), min_size=1, max_size=3)),
-        embedder="e",
+        weights=draw(st.dictionaries(st.sampled_from(["judge", "score"]), st.floats(0, 1e6), max_size=1)),
         intercept=draw(st.floats(-1e6, 1e6)),
         method="isotonic" if xs else "platt",
         knots=tuple(zip(xs, ys, strict=True)),
     )
 
 
-@given(maps(), st.lists(probability, min_size=1, max_size=8), st.floats(-1, 1))
-def test_a_calibrated_probability_is_one_and_more_of_the_judge_is_never_less(made, judged, cosine):
-    mapped = made.apply(sorted(judged), [cosine] * len(judged))
+@given(maps(), st.lists(probability, min_size=1, max_size=8))
+def test_a_calibrated_probability_is_one_and_more_of_the_judge_is_never_less(made, judged):
+    mapped = made.apply(sorted(judged))
     assert all(0.0 <= p <= 1.0 for p in mapped)
     assert mapped == sorted(mapped)
 
@@ -43,29 +40,6 @@ def test_a_file_gives_back_what_was_saved(tmp_path_factory, made):
     again = Calibration.load(path)
     assert (again, again.digest, hash(again)) == (made, made.digest, hash(made))
     assert pickle.loads(pickle.dumps(again)) == made
-
-
-COSINES = [0.5, 0.25, 0.75, 0.0]
-
-
-@pytest.mark.parametrize(
-    ("names", "cosines", "contexts", "expected"),
-    [
-        (("cosine", "cosine_gap"), [-0.5, -0.25], None, [[-0.5, -0.25], [-0.25, 0.0]]),
-        (("context_gap",), COSINES, [0, 0, 2, 5], [[-0.375, -0.375, 0.0, -0.75]]),
-        (("context_gap",), COSINES, None, [[0.0] * 4]),
-        (("cosine_gap", "context_gap"), [], [], [[], []]),
-    ],
-)
-def test_gaps_are_to_the_best_of_the_sample(names, cosines, contexts, expected):
-    assert columns(names, [0.5] * len(cosines), cosines, contexts).tolist() == expected
-
-
-def test_cosines_and_contexts_that_are_missing_are_no_zeros():
-    metric = calibration(weights={"cosine": 1.0}, embedder="e")
-    for cosines, contexts in ((None, None), ([0.1], None), ([0.1, 0.2], [0])):
-        with pytest.raises(ValueError, match="shape|length"):
-            metric.apply([0.1, 0.2], cosines, contexts)
 
 
 def setting(*keys, to):
@@ -84,6 +58,7 @@ def setting(*keys, to):
         (setting("intercept", to=-2.5), "was edited"),
         (lambda content: content.update(ragstone_calibration=2), "ragstone_calibration: Input should be 1"),
         (setting("intercept", to=float("nan")), r"calibration\[intercept\]: "),
+        (setting("weights", "fewness", to=1.0), r"weighs fewness, as a former ragstone did; make one: ragstone calib"),
         (setting("weights", "judge", to=-1.0), r"calibration\[weights\]\[judge\]: "),
         (setting("knots", to=[[0.1, 0.5], [0.5, 0.4]]), "do not rise"),
         (lambda _: "[" * 100_000, "Invalid JSON"),

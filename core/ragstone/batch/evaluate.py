@@ -358,7 +358,7 @@ def _metrics(metrics: object, llm: LLM | str | None, embedder: Embedder | str | 
     if not isinstance(metrics, Sequence):
         raise TypeError(f"metrics: is one {type(metrics).__name__}; pass metrics or their names")
     made: list[Metric] = []
-    judge = llm
+    judge, named = llm, embedder
     for metric, its_options in spread(cast("Sequence[object]", metrics)):
         if isinstance(metric, str):
             if judge is None:
@@ -373,7 +373,7 @@ def _metrics(metrics: object, llm: LLM | str | None, embedder: Embedder | str | 
                         embedder, judge, llm_name=llm if isinstance(llm, str) else "", max_concurrency=calls
                     )
             with _naming("metrics"):
-                metric = make_metric(metric, its_options, judge, embedder)
+                metric = make_metric(metric, its_options, judge, embedder if embeds else named)
         if not isinstance(metric, Metric):
             raise TypeError(f"metrics: holds a {type(metric).__name__}; pass metrics or their names")
         made.append(metric)

@@ -7,22 +7,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ragstone.cli.options import (
-    EMBEDDER_HELP,
     FiniteRange,
     NotThere,
     check_apart,
     check_writable,
+    embedder_option,
     field_option,
     llm_option,
     local_file,
-    make_embedder,
     make_metrics,
     metric_option,
     parse_keys,
     parse_settings,
     settings_option,
 )
-from ragstone.metrics import ContextRelevancy
 from ragstone.sources import SAMPLE_FIELDS
 from ragstone.text.plain import printable, text_table
 
@@ -38,11 +36,7 @@ _LABELS = ("labels", "relevant", "noncommittal", "score", "sentences")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
 @metric_option("What the labels are for.", "name", required=True)
 @llm_option
-@click.option(
-    "--embedder",
-    metavar="EMBEDDER",
-    help=f"For sentences: look at their cosine with the question too. For the rest: {EMBEDDER_HELP}",
-)
+@embedder_option
 @click.option(
     "--out", required=True, type=click.Path(dir_okay=False), help="The calibration's file; replaced, if it is there."
 )
@@ -127,10 +121,7 @@ def calibrate(
     with Path(file).open("rb") as lines:
         keys = parse_keys("--field", "NAME", fields, SAMPLE_FIELDS), parse_keys("--map", "NAME", maps, _LABELS)
         labels = read_labels(lines, metric, *keys)
-    beside = None
-    if embedder is not None and isinstance(metric, ContextRelevancy) and labels.item == "sentence":
-        beside = make_embedder(embedder, llm, metric.judge, max_concurrency=concurrency)
-    calibration, fit, unscored = make(metric, labels, beside, max_concurrency=concurrency, journal=journal, **how)
+    calibration, fit, unscored = make(metric, labels, max_concurrency=concurrency, journal=journal, **how)
     _show(calibration, fit, labels, how["width"])  # before it is saved: it was paid for, whatever becomes of the file
     for reason, count in unscored.items():
         click.echo(f"unscored, left out: {count} {printable(reason, 160)}", err=True)

@@ -27,8 +27,9 @@ JUDGE_HELP = (
     "OPENAI_BASE_URL and OPENAI_API_KEY set."
 )
 EMBEDDER_HELP = (
-    "The embedder of response_relevancy, named in the same way (local:PATH: an ONNX file). Default: what goes with "
-    "the judge: the embedded one, text-embedding-3-small, or the judge's own server and model."
+    "The embedder of response_relevancy and context_relevancy, named in the same way (local:PATH: an ONNX file). "
+    "Default: what goes with the judge: the embedded one; for response_relevancy also text-embedding-3-small, or the "
+    "judge's own server and model."
 )
 _PROBE_TIMEOUT = 10.0
 
@@ -195,17 +196,18 @@ def make_metrics(
     made: Embedder | None = None
     metrics: list[Metric] = []
     for name, values in options.items():
-        asked, calibration = judge, values.get("calibration")
-        if made is None and registry.needs_embedder(name, values):
-            if not dry:
+        asked, own, calibration = judge, None, values.get("calibration")
+        if registry.needs_embedder(name) or (embedder and hasattr(registry.metric_class(name), "embedder")):
+            if made is None and not dry:
                 made = make_embedder(embedder, llm, judge, max_concurrency=concurrency)
-            else:
+            elif made is None:
                 made = registry.NullJudge(_stand_in("--embedder", embedder).model if embedder else "the embedder")
+            own = made
         if dry and isinstance(calibration, Calibration):  # it was made with a judge of a name; a dry run asks neither
-            asked = registry.NullJudge(calibration.judge)
-            made = registry.NullJudge(calibration.embedder) if calibration.embedder else made
+            asked = registry.NullJudge(calibration.judge, gives_probabilities=calibration.embedder is not None)
+            own = registry.NullJudge(calibration.embedder) if calibration.embedder else own
         try:
-            metrics.append(registry.make_metric(name, values, asked, made))
+            metrics.append(registry.make_metric(name, values, asked, own))
         except registry.RegistryError as error:
             raise click.UsageError(str(error)) from None
     if len({metric.name for metric in metrics}) < len(metrics):

@@ -130,7 +130,7 @@ class Spec:
         try:
             llm = make_llm(name, max_concurrency=self.max_concurrency)
             part, name = "embedder", self.embedder or f"that of {self.judge}"
-            if not any(map(needs_embedder, self.metrics)):
+            if self.embedder is None and not any(map(needs_embedder, self.metrics)):
                 return self._metrics(llm, NullJudge())
             embedder = make_embedder(self.embedder, llm, llm_name=self.judge, max_concurrency=self.max_concurrency)
         except Exception as error:
@@ -169,7 +169,8 @@ class Spec:
     def _metrics(self, llm: LLM, embedder: Embedder) -> list[Metric]:
         options = cast("Mapping[str, Mapping[str, object]]", self.metrics)
         try:
-            metrics = [make_metric(name, options[name], llm, embedder) for name in options]
+            wanted = {name: embedder if self.embedder or needs_embedder(name) else None for name in options}
+            metrics = [make_metric(name, options[name], llm, wanted[name]) for name in options]
         except RegistryError as error:
             raise SpecError(f"metrics: {error}") from None
         names = [metric.name for metric in metrics]

@@ -3,14 +3,14 @@
 import dataclasses
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from ragstone.errors import CannotScore
 from ragstone.judge import LLMRequest
@@ -29,23 +29,13 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[np.float64]
 
-Signal = Literal["judge", "score", "cosine", "cosine_gap", "context_gap", "fewness"]
-
-WITHOUT_EMBEDDER: Mapping[CalibratedItem, tuple[Signal, ...]] = {
-    "sentence": ("judge", "fewness"),
-    "noncommittal": ("judge",),
-    "score": ("score",),
-}
-WITH_EMBEDDER: tuple[Signal, ...] = ("judge", "cosine", "cosine_gap", "context_gap", "fewness")
-"""Of sentences. The gaps make cosines comparable between questions, whose cosines are high or low together."""
-
-EMBEDDED: frozenset[Signal] = frozenset({"cosine", "cosine_gap", "context_gap"})
+Signal = Literal["judge", "score"]
 
 _LEAST = 1e-4  # of a probability: further out a log-probability is rounding, and its logit would outweigh all others
 _VOTE_TEMPERATURE = 0.7  # draws of one prompt are wanted to differ
-# Options that are compared under another name (judge, version), or that leave the score as it is.
+# Options that are compared under another name (judge, embedder, version), or that leave the score as it is.
 _NOT_SETTINGS = frozenset(
-    {"llm", "asking", "calibration", "instructions", "max_characters", "max_input_tokens", "threshold"}
+    {"llm", "embedder", "asking", "calibration", "instructions", "max_characters", "max_input_tokens", "threshold"}
 )
 
 
@@ -87,11 +77,20 @@ class Change(_Frozen):
 
 
 class ProbabilityMap(_Frozen):
-    """The map of a `Calibration`; see there. It rises with every signal."""
+    """The map of a `Calibration`; see there. It never falls."""
 
     weights: dict[Signal, Annotated[float, Field(ge=0.0, le=1e9)]] = Field(default_factory=dict[Signal, float])
     intercept: Annotated[float, Field(ge=-1e9, le=1e9)] = 0.0
     knots: tuple[tuple[Probability, Probability], ...] = ()
+
+    @field_validator("weights", mode="before")
+    @classmethod
+    def _known(cls, weights: object) -> object:
+        if isinstance(weights, dict) and (
+            former := cast("dict[object, object]", weights).keys() - set(get_args(Signal))
+        ):
+            raise ValueError(f"weighs {', '.join(sorted(map(str, former)))}, as a former ragstone did")
+        return weights
 
     @model_validator(mode="after")
     def _rising(self) -> "ProbabilityMap":
@@ -99,55 +98,47 @@ class ProbabilityMap(_Frozen):
             raise ValueError("knots: do not rise")
         return self
 
-    def apply(
-        self, judged: Sequence[float], cosines: Sequence[float] | None = None, contexts: Sequence[int] | None = None
-    ) -> list[float]:
-        """Return the calibrated probability of each item of one sample, within [0, 1].
+    def apply(self, judged: Sequence[float]) -> list[float]:
+        """Return the calibrated probability of each item, within [0, 1].
 
         Args:
-            judged: The judge's probability of each item; for the item "score", the score.
-            cosines: Of each item's embedding with the question's; only looked at where `embeds`.
-            contexts: In which context each item stands, likewise; None: all in one.
-
-        Raises:
-            ValueError: A cosine is missing, or a context.
+            judged: The probability that the metric gives each item; for the item "score", the score.
         """
-        signals = columns(tuple(self.weights), judged, cosines, contexts)
-        p = sigmoid(self.intercept + np.array(list(self.weights.values()), np.float64) @ signals)
+        z = np.full(len(judged), self.intercept)
+        for signal, weight in self.weights.items():
+            z += weight * values_of(signal, judged)
+        p = sigmoid(z)
         if self.knots:
             x, y = (np.array([knot[i] for knot in self.knots], np.float64) for i in (0, 1))
             next_knot = y[np.searchsorted(x, p).clip(max=len(x) - 1)]
             p = np.minimum(np.interp(p, x, y), next_knot)  # rounding may not take it beyond
         return [float(each) for each in p]
 
-    @property
-    def embeds(self) -> bool:
-        """Whether a signal needs an embedder."""
-        return not EMBEDDED.isdisjoint(self.weights)
-
 
 class Calibration(ProbabilityMap):
     """What a judge's probabilities mean by your labels, as `ragstone calibrate` fitted it. Immutable.
 
-        p = sigmoid(intercept + sum of weight * signal)         method "platt"
-          = that, through the steps of `knots`                  method "isotonic"
+        p = sigmoid(intercept + weight * signal)         method "platt"
+          = that, through the steps of `knots`           method "isotonic"
 
-    No weight is below 0, so where the judge's probability is higher and all else is the same, p is no lower.
+    The signal "judge" is the logit of the probability that the metric gives an item, held within [0.0001, 0.9999];
+    "score" is the score. The weight is not below 0, so where the signal is higher, p is no lower.
 
     Attributes:
         metric: The metric's name.
         version: The metric's version; other instructions are another version.
         prompts: Digest of the metric's instructions.
         judge: The judge's `model`.
-        embedder: The embedder's `model`; None where no signal needs one.
+        embedder: The `model` of the embedder that the item's probability, or the score, depends on; None where it
+            depends on none.
         item: What is mapped: the probability that a "sentence" is needed, or that a response is "noncommittal", or
             a sample's "score".
         settings: The metric's options, where the score itself is mapped: another option is another score.
         one_by_one: Whether the judge is asked one item per call.
         votes: How often it is asked about each item; 1: once, with log-probabilities.
         method: "platt", "isotonic", or "none" (probabilities as they are: what labels are gathered with).
-        weights: By signal (see `columns`).
-        intercept: Added to the weighted signals.
+        weights: By signal; empty where the labels do not rise with it.
+        intercept: Added to the weighted signal.
         knots: Pairs of x and p, both rising, for "isotonic"; between them p is interpolated.
         threshold: An item is counted as yes from this p on; for a score, what separates best (None: no yes and no).
         labels: How many labels it was made from.
@@ -184,8 +175,6 @@ class Calibration(ProbabilityMap):
             raise ValueError("votes: need one_by_one")
         if (self.method == "isotonic") != bool(self.knots):
             raise ValueError("knots: belong to the method 'isotonic', and to it alone")
-        if self.embeds and (self.embedder is None or self.item != "sentence"):
-            raise ValueError("weights: a cosine needs an embedder, and sentences")
         return self
 
     def __hash__(self) -> int:
@@ -209,15 +198,8 @@ class Calibration(ProbabilityMap):
         draws = [dataclasses.replace(request, temperature=_VOTE_TEMPERATURE, sample_index=i) for i in range(self.votes)]
         return voted((yield from each([answer(draw) for draw in draws])), request.choices or ())
 
-    def answers(
-        self, answers: Sequence[Answer], cosines: Sequence[float] | None = None, contexts: Sequence[int] | None = None
-    ) -> list[Answer]:
-        """Return one sample's answers of yes or no with calibrated probabilities, decided at the threshold.
-
-        Args:
-            answers: One for each item.
-            cosines: As for `apply`; likewise `contexts`.
-            contexts: In which context each item stands.
+    def answers(self, answers: Sequence[Answer]) -> list[Answer]:
+        """Return answers of yes or no with calibrated probabilities, decided at the threshold.
 
         Raises:
             CannotScore: "undefined" when the judge gave no probability for one.
@@ -238,10 +220,7 @@ class Calibration(ProbabilityMap):
         if self.method == "none":
             return list(answers)
         least = 0.5 if self.threshold is None else self.threshold
-        return [
-            Answer("yes" if p >= least else "no", {"yes": p, "no": 1.0 - p})
-            for p in self.apply(judged, cosines, contexts)
-        ]
+        return [Answer("yes" if p >= least else "no", {"yes": p, "no": 1.0 - p}) for p in self.apply(judged)]
 
     def score(self, value: float, reason: str, /) -> tuple[float, dict[str, float], str]:
         """Return a score's value as calibrated, what that adds to the breakdown, and the reason."""
@@ -305,9 +284,8 @@ class Calibration(ProbabilityMap):
             "instructions": (self.prompts, prompts_digest(metric)),
             "judge": (self.judge, metric.judge.model),
             "asking one by one": (self.one_by_one, metric.asks_one_by_one),
+            "embedder": (self.embedder, embedder_of(metric, self.item)),
         }
-        if self.embeds:
-            compared["embedder"] = self.embedder, getattr(metric.judge_embedder, "model", None)
         settings = settings_of(metric, self.item)
         for name in sorted(settings.keys() | self.settings.keys()):
             compared[name] = self.settings.get(name), settings.get(name)
@@ -348,41 +326,13 @@ def sigmoid(z: "Numbers") -> "Numbers":
     return np.where(z >= 0, 1.0, power) / (1.0 + power)
 
 
-def columns(
-    names: Sequence[Signal],
-    judged: Sequence[float],
-    cosines: Sequence[float] | None = None,
-    contexts: Sequence[int] | None = None,
-) -> "Numbers":
-    """Return each signal's values: a row for each signal, a column for each item of one sample.
-
-    - "judge": the logit of the judge's probability, which is held within [0.0001, 0.9999].
-    - "score": the sample's score as it is.
-    - "cosine": of the item's embedding with the question's.
-    - "cosine_gap": that, minus the highest cosine among the sample's items; 0 for the best one.
-    - "context_gap": the mean cosine of the items of the same context, minus the highest such mean of the sample.
-    - "fewness": minus ln of the number of the sample's items: of many sentences a smaller share is needed.
-
-    Raises:
-        ValueError: There are not as many cosines, or contexts, as items.
-
-    Example:
-        >>> columns(("judge", "cosine_gap"), [0.5, 0.5], [0.25, 0.75]).tolist()
-        [[0.0, 0.0], [-0.5, 0.0]]
-    """
+def values_of(signal: Signal, judged: Sequence[float]) -> "Numbers":
+    """Return a signal's value for each item: the logit of its probability, or the score as it is."""
     p = np.asarray(judged, np.float64)
+    if signal == "score":
+        return p
     held = p.clip(_LEAST, 1.0 - _LEAST)
-    values: dict[Signal, Numbers] = {"judge": np.log(held / (1.0 - held)), "score": p}
-    values["fewness"] = np.full(len(p), -np.log(max(len(p), 1)))
-    if not EMBEDDED.isdisjoint(names):
-        near = np.asarray([] if cosines is None else cosines, np.float64)
-        places = np.zeros(len(near), np.int64) if contexts is None else np.asarray(contexts, np.int64)
-        _, place = np.unique(places, return_inverse=True)
-        means = np.bincount(place, weights=near) / np.bincount(place)
-        values["cosine"] = near
-        values["cosine_gap"] = near - near.max(initial=-np.inf)
-        values["context_gap"] = means[place] - means.max(initial=-np.inf)
-    return np.reshape(np.array([values[name] for name in names], np.float64), (len(names), len(p)))
+    return np.asarray(np.log(held / (1.0 - held)), np.float64)
 
 
 def prompts_digest(metric: Metric) -> str:
@@ -393,6 +343,11 @@ def prompts_digest(metric: Metric) -> str:
 def plain_version(metric: Metric) -> str:
     """Return a metric's version without what a calibration and the scoring add to it."""
     return metric.version.partition("+cal:")[0].removesuffix("+expected")
+
+
+def embedder_of(metric: Metric, item: CalibratedItem) -> str | None:
+    """Return the `model` of the embedder that the item depends on: of no metric is that whether it is noncommittal."""
+    return None if item == "noncommittal" else getattr(metric.judge_embedder, "model", None)
 
 
 def settings_of(metric: Metric, item: CalibratedItem) -> dict[str, Any]:
@@ -407,8 +362,6 @@ def settings_of(metric: Metric, item: CalibratedItem) -> dict[str, Any]:
     if item != "score":
         return {}
     names = {field.name for field in dataclasses.fields(metric)} - _NOT_SETTINGS
-    if not metric.needs_embedder:  # one that may be left out is for calibrations of something else
-        names.discard("embedder")
     settings = {name: to_plain(getattr(metric, name), _label) for name in sorted(names)}
     return settings | {"scoring": "expected" if metric.expects else "count"}
 

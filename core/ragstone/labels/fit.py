@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from ragstone.labels.calibration import CalibrationError, Change, Figure, ProbabilityMap, Signal, columns, sigmoid
+from ragstone.labels.calibration import CalibrationError, Change, Figure, ProbabilityMap, Signal, sigmoid, values_of
 from ragstone.metrics.base import CalibratedItem
 from ragstone.reporting.statistics import bootstrap_interval
 
@@ -38,14 +38,18 @@ class Labelled:
     """One sample's items."""
 
     group: str  # such as its question; a group is never divided between fitting and testing
-    judged: Sequence[float]  # the judge's probability of each item, or the sample's score
+    judged: Sequence[float]  # the probability of each item, or the sample's score
     labels: Sequence[float]  # 1 for yes, 0 for no, of each item; for a score any number from 0 to 1
-    cosines: Sequence[float] | None = None  # of each item with the question
-    contexts: Sequence[int] | None = None  # in which each item stands
+    chosen: Sequence[bool] | None = None  # which items the metric takes for a yes; None: those from 1/2 on
+
+    @property
+    def before(self) -> "Flags":
+        """Which items are a yes without a calibration."""
+        return np.array(self.judged) >= 0.5 if self.chosen is None else np.array(self.chosen)
 
     def mapped(self, fitted: ProbabilityMap) -> "Numbers":
         """Return each item's calibrated probability."""
-        return np.array(fitted.apply(self.judged, self.cosines, self.contexts))
+        return np.array(fitted.apply(self.judged))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +67,6 @@ class FitResult:
 def cross_fit(
     samples: Sequence[Labelled],
     item: CalibratedItem,
-    signals: Sequence[Signal],
     *,
     method: Literal["auto"] | Method = "auto",
     width: float = 0.1,
@@ -75,21 +78,22 @@ def cross_fit(
     _check(labels, len(set(groups)), item)
     binary = bool(np.isin(labels, (0.0, 1.0)).all())
     chosen: Method = method if method != "auto" else "isotonic" if len(labels) >= _MANY else "platt"
+    signal: Signal = "score" if item == "score" else "judge"
     name, measure = ("sentence F1", f1) if item == "sentence" else ("accuracy", accuracy)
 
     after: dict[int, Numbers] = {}
     decided: dict[int, Flags] = {}
     for train, test in folds(groups, _OUTER, seed):
         kept = [samples[i] for i in train]
-        fitted = fit(kept, signals, chosen)
-        limit = best_threshold(_unseen(kept, signals, chosen, seed), kept, measure) if binary else 0.5
+        fitted = fit(kept, signal, chosen)
+        limit = best_threshold(_unseen(kept, signal, chosen, seed), kept, measure) if binary else 0.5
         for i in test:
             after[i] = samples[i].mapped(fitted)
             decided[i] = after[i] >= limit
 
     unseen = [after[i] for i in range(len(samples))]
     if binary:
-        was = [float(measure(np.array(sample.judged) >= 0.5, sample.labels)) for sample in samples]
+        was = [float(measure(sample.before, sample.labels)) for sample in samples]
         now = [float(measure(decided[i], sample.labels)) for i, sample in enumerate(samples)]
     else:
         name = "1 - mean distance"
@@ -98,22 +102,22 @@ def cross_fit(
     errors = [squared_error(sample.judged, sample.labels) for sample in samples]
     errors_now = [squared_error(p, sample.labels) for p, sample in zip(unseen, samples, strict=True)]
     first = changed(name, was, now, groups, seed)
-    fitted = fit(samples, signals, chosen)
+    fitted = fit(samples, signal, chosen)
     return FitResult(
         fitted=fitted,
         method=chosen,
         threshold=best_threshold(unseen, samples, measure) if binary else None,
         agreement=(first, changed("squared error", errors, errors_now, groups, seed)),
         needed=samples_needed(len(samples), first.after.width, width),
-        warnings=tuple(_warnings(labels, len(set(groups)), first, judge_counts=bool(fitted.weights.get(signals[0])))),
+        warnings=tuple(_warnings(labels, len(set(groups)), first, judge_counts=bool(fitted.weights))),
     )
 
 
-def _unseen(samples: Sequence[Labelled], signals: Sequence[Signal], method: Method, seed: int) -> "list[Numbers]":
+def _unseen(samples: Sequence[Labelled], signal: Signal, method: Method, seed: int) -> "list[Numbers]":
     """Return each sample's probabilities by a fit without its group."""
     mapped: dict[int, Numbers] = {}
     for train, test in folds([sample.group for sample in samples], _INNER, seed + 1):
-        fitted = fit([samples[i] for i in train], signals, method)
+        fitted = fit([samples[i] for i in train], signal, method)
         mapped |= {i: samples[i].mapped(fitted) for i in test}
     return [mapped[i] for i in range(len(samples))]
 
@@ -185,40 +189,36 @@ def load_sklearn(name: str) -> ModuleType:
         raise ImportError(message, name="sklearn") from error
 
 
-def fit(samples: Sequence[Labelled], signals: Sequence[Signal], method: Method) -> ProbabilityMap:
+def fit(samples: Sequence[Labelled], signal: Signal, method: Method) -> ProbabilityMap:
     """Fit a map to all items of the samples.
 
-    Logistic regression on standardised signals with an L2 penalty (C = 1), which holds few labels in check. A signal
-    whose weight comes out below 0 runs against the labels: it is left out and the rest fitted again, so that the map
-    rises with every signal. "isotonic" puts scikit-learn's isotonic steps behind it.
+    Logistic regression on the standardised signal with an L2 penalty (C = 1), which holds few labels in check. Where
+    it runs against the labels, or is always the same, the map is the share of yes. "isotonic" puts scikit-learn's
+    isotonic steps behind it.
     """
     labels = np.concatenate([sample.labels for sample in samples])
-    values = np.concatenate([columns(signals, each.judged, each.cosines, each.contexts) for each in samples], axis=1)
+    values = np.concatenate([values_of(signal, sample.judged) for sample in samples])
     # With nothing to go by: the share of yes, never quite 0 or 1.
     share = (float(labels.sum()) + 0.5) / (len(labels) + 1.0)
-    weights, intercept = np.array([]), math.log(share / (1.0 - share))
-    kept = [i for i in range(len(signals)) if np.ptp(values[i]) > _NOTHING] if 0.0 < labels.mean() < 1.0 else []
-    while kept:
-        fitted, at_zero = _logistic(values[kept], labels)
-        if fitted.min() >= 0.0:
-            weights, intercept = fitted, at_zero
-            break
-        del kept[int(fitted.argmin())]
-    knots = _steps(sigmoid(intercept + weights @ values[kept]), labels) if method == "isotonic" else ()
-    by_signal: dict[Signal, float] = {signals[i]: weight for i, weight in zip(kept, weights.tolist(), strict=True)}
-    return ProbabilityMap(weights=by_signal, intercept=intercept, knots=knots)
+    weight, intercept = 0.0, math.log(share / (1.0 - share))
+    if np.ptp(values) > _NOTHING and 0.0 < labels.mean() < 1.0:
+        fitted, at_zero = _logistic(values, labels)
+        if fitted >= 0.0:
+            weight, intercept = fitted, at_zero
+    knots = _steps(sigmoid(intercept + weight * values), labels) if method == "isotonic" else ()
+    return ProbabilityMap(weights={signal: weight} if weight else {}, intercept=intercept, knots=knots)
 
 
-def _logistic(values: "Numbers", labels: "Numbers") -> "tuple[Numbers, float]":
-    middle, spread = values.mean(axis=1), values.std(axis=1)
-    x = np.repeat((np.transpose(values) - middle) / spread, 2, axis=0)
+def _logistic(values: "Numbers", labels: "Numbers") -> tuple[float, float]:
+    middle, spread = float(values.mean()), float(values.std())
+    x = np.repeat((values - middle) / spread, 2)[:, None]
     # A label between 0 and 1 is that much of a yes, and for the rest a no.
     yes = np.tile([1.0, 0.0], len(labels))
     share = np.stack([labels, 1.0 - labels], axis=1).ravel()
     model = load_sklearn("linear_model").LogisticRegression(C=1.0, solver="newton-cholesky")
     model.fit(x[share > 0.0], yes[share > 0.0], sample_weight=share[share > 0.0])
-    weights = np.asarray(model.coef_, np.float64)[0] / spread
-    return weights, float(model.intercept_[0] - weights @ middle)
+    weight = float(model.coef_[0][0]) / spread
+    return weight, float(model.intercept_[0]) - weight * middle
 
 
 def _steps(p: "Numbers", labels: "Numbers") -> tuple[tuple[float, float], ...]:

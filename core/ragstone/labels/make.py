@@ -5,12 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ragstone.judge import Embedder
 from ragstone.labels.calibration import (
-    WITH_EMBEDDER,
-    WITHOUT_EMBEDDER,
     Calibration,
     CalibrationError,
+    embedder_of,
     plain_version,
     prompts_digest,
     settings_of,
@@ -18,8 +16,6 @@ from ragstone.labels.calibration import (
 from ragstone.labels.fit import FitResult, Labelled, Method, cross_fit, load_sklearn
 from ragstone.labels.label_rows import LabelledSample, Labels
 from ragstone.metrics.base import CalibratedItem, Metric
-from ragstone.metrics.context_relevancy import ContextRelevancy
-from ragstone.metrics.items import cosines_to_first, sentences_of
 from ragstone.outcome import Score, Unscored
 
 if TYPE_CHECKING:
@@ -48,6 +44,7 @@ def _identity(metric: Metric, item: CalibratedItem) -> dict[str, Any]:
         "version": plain_version(metric),
         "prompts": prompts_digest(metric),
         "judge": metric.judge.model,
+        "embedder": embedder_of(metric, item),
         "item": item,
         "settings": settings_of(metric, item),
         "one_by_one": metric.asks_one_by_one,
@@ -57,7 +54,6 @@ def _identity(metric: Metric, item: CalibratedItem) -> dict[str, Any]:
 def gather(
     metric: Metric,
     labels: Labels,
-    embedder: Embedder | None = None,
     *,
     max_concurrency: int = 16,
     journal: str | Path | None = None,
@@ -74,17 +70,17 @@ def gather(
         if isinstance(result.outcome, Unscored):
             unscored[f"{result.outcome.reason}: {result.outcome.detail}"] += 1
         else:
-            gathered.append(_labelled(labelled, result.outcome, labels.item, embedder, metric))
+            gathered.append(_labelled(labelled, result.outcome, labels.item, metric))
     return gathered, dict(unscored)
 
 
-def _labelled(
-    labelled: LabelledSample, score: Score, item: CalibratedItem, embedder: Embedder | None, metric: Metric
-) -> Labelled:
+def _labelled(labelled: LabelledSample, score: Score, item: CalibratedItem, metric: Metric) -> Labelled:
+    chosen = None
     if item == "score":
         return Labelled(labelled.group, (score.value,), labelled.labels)
     if item == "sentence":
-        judged = [verdict.probability for verdict in score.verdicts]
+        verdicts = [verdict for verdict in score.verdicts if verdict.kind == "sentence"]
+        judged, chosen = [v.probability for v in verdicts], [v.verdict == "relevant" for v in verdicts]
     else:  # all questions of a response have the probability that it is committal
         committal = next(verdict.probability for verdict in score.verdicts if verdict.kind == "question")
         judged = [None if committal is None else 1.0 - committal]
@@ -99,18 +95,12 @@ def _labelled(
             f"line {labelled.line}: the judge {metric.judge.model!r} gives no probabilities; have it asked several "
             "times about each item, for votes: --repeat 5"
         )
-    if embedder is None or not isinstance(metric, ContextRelevancy):
-        return Labelled(labelled.group, known, labelled.labels)
-    texts = [labelled.sample.user_input or "", *(verdict.text for verdict in score.verdicts)]
-    cosines = cosines_to_first(embedder.embed(texts), len(known))
-    sentences = sentences_of(labelled.sample, "retrieved_contexts", metric.splitter, metric.language)
-    return Labelled(labelled.group, known, labelled.labels, cosines, [sentence.chunk or 0 for sentence in sentences])
+    return Labelled(labelled.group, known, labelled.labels, chosen)
 
 
 def make(
     metric: Metric,
     labels: Labels,
-    embedder: Embedder | None = None,
     *,
     votes: int = 1,
     method: Literal["auto"] | Method = "auto",
@@ -125,17 +115,13 @@ def make(
     """
     load_sklearn("linear_model")  # before the judge is asked
     asked = prepared(metric, labels, votes)
-    samples, unscored = gather(
-        asked, labels, embedder, max_concurrency=max_concurrency, journal=journal, progress=progress
-    )
+    samples, unscored = gather(asked, labels, max_concurrency=max_concurrency, journal=journal, progress=progress)
     if not samples:
         raise CalibrationError(f"no sample could be scored: {next(iter(unscored), 'there is none')}")
-    signals = WITH_EMBEDDER if embedder is not None and labels.item == "sentence" else WITHOUT_EMBEDDER[labels.item]
-    fit = cross_fit(samples, labels.item, signals, method=method, width=width)
+    fit = cross_fit(samples, labels.item, method=method, width=width)
     calibration = Calibration(
         **_identity(asked, labels.item),
         **dict(fit.fitted),
-        embedder=embedder.model if embedder is not None and fit.fitted.embeds else None,
         votes=votes,
         method=fit.method,
         threshold=fit.threshold,

@@ -13,7 +13,7 @@ from ragstone.judging.injection import suspected
 from ragstone.judging.prompt import DATA_NOTICE, digest, fence, filled, tokens
 from ragstone.judging.reply import Answer, BadReply, Schema, bare_json, one_of, parse
 from ragstone.outcome import Outcome, Score, Unscored, UnscoredReason, Verdict
-from ragstone.registry import RegistryError, make_embedder, make_llm
+from ragstone.registry import RegistryError, is_embedded, make_embedder, make_llm
 from ragstone.sample import Sample, SampleField
 
 if TYPE_CHECKING:
@@ -63,7 +63,8 @@ class Metric(ABC):
         prompts: The instructions of each step, a step being the part of the task behind the metric's name.
         bounds: Least and greatest possible value.
         higher_is_better: The direction.
-        needs_embedder: Whether a field `embedder` that holds None is filled: with what goes with the judge.
+        needs_embedder: Whether a field `embedder` that holds None is always filled with what goes with the judge;
+            otherwise it is where the judge is embedded.
         calibrated_items: The items, beside the score, whose probabilities the metric lets a calibration map.
         has_expected: Whether `_flow` hands `_score` an expected value too, without which scoring is always "count".
 
@@ -139,7 +140,7 @@ class Metric(ABC):
 
     def _resolve(self) -> None:
         """Put the objects in place of the names of judge and embedder."""
-        named, embedder = self.llm, self.judge_embedder
+        named, embedder = self.llm, getattr(self, "embedder", None)
         role = "llm"
         try:
             if isinstance(named, str):
@@ -147,11 +148,12 @@ class Metric(ABC):
             check_members(
                 "llm", self.llm, ("model", "asking", "generate", "agenerate"), _INSTEAD.format("LLM", "generate")
             )
-            if embedder is None and not self.needs_embedder:
+            optional = hasattr(self, "embedder") and is_embedded(self.llm)
+            if embedder is None and not (self.needs_embedder or optional):
                 return
             role = "embedder"
             if embedder is None or isinstance(embedder, str):
-                embedder = make_embedder(embedder, named)
+                embedder = make_embedder(embedder, self.judge if optional else named)
                 object.__setattr__(self, "embedder", embedder)
             check_members("embedder", embedder, ("model", "embed", "aembed"), _INSTEAD.format("Embedder", "embed"))
         except RegistryError as error:
@@ -173,7 +175,7 @@ class Metric(ABC):
 
     @property
     def judge_embedder(self) -> Embedder | None:
-        """The embedder, of a metric that has a field `embedder`."""
+        """The embedder, of a metric that has a field `embedder` and asks it."""
         return cast("Embedder | None", getattr(self, "embedder", None))
 
     @property

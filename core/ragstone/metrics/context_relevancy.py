@@ -25,7 +25,6 @@ from ragstone.metrics.items import (
     sentences_of,
 )
 from ragstone.outcome import Evidence, Score, Verdict
-from ragstone.registry import is_embedded, make_embedder
 from ragstone.sample import Sample, SampleField
 from ragstone.text import language_of
 
@@ -158,8 +157,11 @@ class ContextRelevancy(SplittingMetric):
         super().__post_init__()
         check_option("selection", self.selection, ("ids", "verbatim"))
         check_option("granularity", self.granularity, ("sentence", "chunk"))
-        if self.embedder is None and self.has_probabilities and is_embedded(self.llm):
-            object.__setattr__(self, "embedder", make_embedder("local", self.judge))
+
+    @property
+    def judge_embedder(self) -> Embedder | None:
+        """The embedder, where it ranks the sentences."""
+        return super().judge_embedder if self.has_probabilities else None
 
     @property
     def required_fields(self) -> Sequence[SampleField]:
@@ -273,10 +275,8 @@ class ContextRelevancy(SplittingMetric):
         """
         passages = self._passages(question, sentences, sample)
         texts = [sentence.text for sentence in sentences]
-        calibration = self.calibration_of("sentence")
         asking = ask_alone(self, "passage", {"question": question}, "passage", list(passages))
-        cosines: list[float] = []
-        if self.embedder is not None and self.has_probabilities:
+        if self.judge_embedder is not None:
             before = [
                 f"{texts[i - 1]} {text}" if i and sentences[i - 1].chunk == sentences[i].chunk else text
                 for i, text in enumerate(texts)
@@ -298,8 +298,6 @@ class ContextRelevancy(SplittingMetric):
                 for i, answer in zip(run, own, strict=True)
             }
             answers = [decided[i] for i in range(len(texts))]
-            if calibration is not None and calibration.embeds:
-                cosines = cosines_to_first((yield from embed([question, *texts])), len(texts))
         judged = [
             Verdict(
                 id=f"{run[0] + 1}-{run[-1] + 1}",
@@ -310,10 +308,9 @@ class ContextRelevancy(SplittingMetric):
             )
             for answer, run in zip(asked, passages.values(), strict=True)
         ]
-        if calibration is not None:
+        if (calibration := self.calibration_of("sentence")) is not None:
             more["sentence_uncalibrated"] = sum(answer.choice == "yes" for answer in answers) / len(answers)
-            chunks = [sentence.chunk or 0 for sentence in sentences]
-            answers = calibration.answers(answers, cosines[: len(texts)] or None, chunks)
+            answers = calibration.answers(answers)
         return answers, judged
 
     def _each_sentence(
