@@ -216,5 +216,5 @@ def test_dry_run_needs_no_judge(judge, monkeypatch):
         monkeypatch.delenv(name, raising=False)
     result = CliRunner().invoke(cli, ["score", EXAMPLES, "--dry-run", "--price", "0.25", "2", *judge])
     assert result.exit_code == 0, result.output
-    assert result.output.splitlines()[0].split()[-1] == "cost"
+    assert result.stdout.splitlines()[0].split()[-1] == "cost"
     assert "together" in result.output
