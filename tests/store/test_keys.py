@@ -83,7 +83,7 @@ def test_keys_of_another_process_are_those_that_they_always_were(tmp_path):
     assert done.stdout.split() == [
         "ad41f04773899c7515279bfbe27dddbc",
         "abcf1b37ca2056a8c95083981bf8bdaf",
-        "779fb1241081648bdc2f354c4e880fe3",
+        "7f385b94a2ed3d723ed5d079f07854fc",
         "b770f71abba866e54575922390abf9d0",
         "0ab192d19ce8d6e48233def51dbdb909",
     ]
