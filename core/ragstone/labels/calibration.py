@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -86,9 +86,8 @@ class ProbabilityMap(_Frozen):
     @field_validator("weights", mode="before")
     @classmethod
     def _known(cls, weights: object) -> object:
-        if isinstance(weights, dict) and (
-            former := cast("dict[object, object]", weights).keys() - set(get_args(Signal))
-        ):
+        former: set[object] = {*getattr(weights, "keys", tuple)()} - {*get_args(Signal)}
+        if former:
             raise ValueError(f"weighs {', '.join(sorted(map(str, former)))}, as a former ragstone did")
         return weights
 
