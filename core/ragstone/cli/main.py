@@ -12,6 +12,7 @@ import click
 from ragstone._version import __version__
 from ragstone.cli.calibrate import calibrate
 from ragstone.cli.compare import compare
+from ragstone.cli.demo import demo
 from ragstone.cli.doctor import doctor
 from ragstone.cli.explain import explain
 from ragstone.cli.models import models
@@ -73,7 +74,7 @@ def cli() -> None:
     """Score what a RAG app really answers, with evidence."""
 
 
-for command in (calibrate, compare, doctor, explain, models, pull, report, score, worker):
+for command in (calibrate, compare, demo, doctor, explain, models, pull, report, score, worker):
     cli.add_command(command)
 
 

@@ -30,6 +30,7 @@ from ragstone.cli.options import (
 from ragstone.cli.output import echo, evidence_lines, write_page
 from ragstone.labels import Calibration
 from ragstone.metrics import Metric
+from ragstone.outcome import Score
 from ragstone.plain import to_json
 from ragstone.registry import GROUPS, RegistryError
 from ragstone.reporting import MetricInfo, Report
@@ -42,6 +43,8 @@ from ragstone.store.record import Record, encode
 from ragstone.text.plain import printable
 
 _NO_SAMPLE = "No sample: no line of the input holds one. Each line must be one JSON object."
+_CELL = 20
+_MOST_LINES = 20
 _POSITIVE = FiniteRange(min=0, min_open=True)
 
 
@@ -154,10 +157,10 @@ def score(
 ) -> None:
     """Score the samples in FILE, one JSON object per line (- reads standard input).
 
-    Prints, for each metric, the mean, how many samples it is of, the failures by reason, calls and tokens.
-    A bad line is reported with its number and the run goes on. A run that is interrupted, or that gives up
-    because the judge keeps failing, prints and has written what was scored so far. Ctrl-C finishes the calls in
-    flight, a second one stops at once.
+    Prints a line for each of the first 20 samples as it comes, then for each metric the mean, how many samples it is
+    of, the failures by reason, calls and tokens. A bad line is reported with its number and the run goes on. A run
+    that is interrupted, or that gives up because the judge keeps failing, prints and has written what was scored so
+    far. Ctrl-C finishes the calls in flight, a second one stops at once.
 
     \b
     Exit status:
@@ -287,6 +290,7 @@ class ResultsFile:
         self._out, self._head, self._texts = out, head, texts
         self._path = Path(os.path.realpath(out))  # what a link leads to
         self._begun = self._new = False
+        self.to_stdout = out == "-"
         if out == "-":
             self._file: IO[bytes] = sys.stdout.buffer
             return
@@ -339,6 +343,8 @@ class _Run:
     def __init__(self, metrics: Sequence[Metric], *, explain: bool, print_needed: bool) -> None:
         self._metrics, self._explain, self._print_needed = metrics, explain, print_needed
         self._lost: NotThere | None = None
+        self._lines = 0
+        self._values: dict[str, list[float]] = {metric.name: [] for metric in metrics}
         self.results: ResultsFile | None = None
 
     def evaluate(
@@ -360,6 +366,8 @@ class _Run:
         if self._explain:
             for record in records:
                 self.say("\n".join(evidence_lines(record.sample_id, record.outcome)))
+        elif self._lines < _MOST_LINES and not getattr(self.results, "to_stdout", False):
+            self._show(records)
         if self.results is not None:
             try:
                 self.results.write(records)
@@ -368,6 +376,22 @@ class _Run:
             except OSError as error:
                 self._lost = self.results.lost(error)
                 raise KeyboardInterrupt from error  # so that the table of what was scored comes all the same
+
+    def _show(self, records: Sequence[Record]) -> None:
+        """Print a sample's scores in one line, each with the mean so far."""
+        if not self._lines:
+            names = "".join(f"  {name:>{_CELL}}" for name in self._values)
+            self.say(f"{'score (mean so far)':<{_CELL}}{names}")
+        cells = ""
+        for name, values in self._values.items():
+            own = [r.outcome.value for r in records if isinstance(r.outcome, Score) and r.outcome.metric == name]
+            values += own
+            cell = f"{sum(own) / len(own):.2f} ({sum(values) / len(values):.2f})" if own else "unscored"
+            cells += f"  {cell:>{max(_CELL, len(name))}}"
+        self.say(f"{printable(records[0].sample_id, _CELL):<{_CELL}}{cells}")
+        self._lines += 1
+        if self._lines == _MOST_LINES:
+            self.say(f"(A line for each of the first {_MOST_LINES} samples; --out keeps all.)")
 
     def say(self, text: str, *, err: bool = False) -> None:
         """Print a line, above the progress bar where there is one."""

@@ -1,0 +1,84 @@
+"""`ragstone demo`: it needs nothing, says that it is recorded, and its recording fits today's prompts and judge."""
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from ragstone import Unscored
+from ragstone.cli.demo import RECORDING, scored
+
+RECORDED = json.loads(RECORDING.read_text("utf-8"))
+
+
+@pytest.fixture(scope="module")
+def values():
+    """Each sample's values by metric; None where there is none."""
+    report = scored(RECORDED)
+    outcomes = [(each.sample_id, each.outcome) for each in report.results()]
+    if lacking := [each.detail for _, each in outcomes if isinstance(each, Unscored) and each.reason == "judge_error"]:
+        pytest.fail(f"{len(lacking)} outcomes of {len(outcomes)} lack recorded replies: {lacking[0]}", pytrace=False)
+    found = {}
+    for sample_id, outcome in outcomes:
+        found.setdefault(sample_id, {})[outcome.metric] = getattr(outcome, "value", None)
+    return found
+
+
+def test_the_recording_answers_every_prompt(values):
+    assert len(values) == len(RECORDED["samples"])
+
+
+def test_it_prints_scores_with_what_cost_them_and_leaves_a_page(run, values, tmp_path, monkeypatch):
+    for module in ("xllamacpp", "onnxruntime", "tokenizers", "openai", "ragstone.local"):
+        monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.chdir(tmp_path)
+    done = run("demo")
+    assert done.exit_code == 0, done.stderr
+    for part in (
+        f"\n  question: {RECORDED['samples'][1]['user_input']}\n",
+        f"context_relevancy {values['padded retrieval']['context_relevancy']:.2f}",
+        " lost points by: the ",
+        f"The replies are recorded, of {RECORDED['judge']} on {RECORDED['date']}. No model was asked",
+        f"{(tmp_path / 'ragstone-demo.html').as_uri()}",
+        "ragstone score yours.jsonl",
+    ):
+        assert part in done.stdout
+    assert "<!doctype html>" in (tmp_path / "ragstone-demo.html").read_text("utf-8")
+
+
+def test_files_of_others_stay_and_a_page_that_cannot_be_written_ends_nothing(run, tmp_path):
+    page = tmp_path / "page.html"
+    page.write_text("mine")
+    done = run("demo", "--report", page)
+    assert (done.exit_code, page.read_text()) == (0, "mine")
+    assert f"No report was written to {page}: there is another file of this name" in done.stderr
+    assert "ragstone score yours.jsonl" in done.stdout
+    page.unlink()
+    for _ in range(2):  # its own file is replaced
+        assert run("demo", "--report", page).stderr == ""
+    done = run("demo", "--report", tmp_path / "none" / "page.html")
+    assert (done.exit_code, "No such file or directory" in done.stderr) == (0, True)
+
+
+def test_its_samples_can_be_scored(run, score, tmp_path):
+    samples = tmp_path / "shoes.jsonl"
+    assert run("demo", "--samples", samples).exit_code == 0
+    assert "good answer" in score(samples, "--metric", "faithfulness", "--explain").stdout
+    assert run("demo", "--samples", samples).exit_code == 2
+
+
+@pytest.mark.model
+def test_the_judge_says_what_was_recorded():
+    for extra in ("xllamacpp", "onnxruntime", "tokenizers"):
+        pytest.importorskip(extra)
+    spec = importlib.util.spec_from_file_location("record_demo", Path(__file__).with_name("record_demo.py"))
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    again = script.record()
+    shared = again["replies"].keys() & RECORDED["replies"].keys()  # a claim in other words is asked about in others
+    assert len(shared) > 0.8 * len(RECORDED["replies"])
+    for key in shared:
+        probabilities = RECORDED["replies"][key][3]
+        assert probabilities is None or again["replies"][key][3] == pytest.approx(probabilities, abs=0.05)
