@@ -69,3 +69,11 @@ NONCOMMITTAL = Fitted(
     date="2026-11-23",
 )
 """Whether a response is noncommittal: the log-odds that the user has no answer, and of a refusal."""
+
+ANSWERED = Fitted(
+    weights={"answered": 3.182},
+    intercept=2.043,
+    rows=NONCOMMITTAL.rows,
+    date="2026-11-23",
+)
+"""Whether a response answers a part of a question: the log-odds that the user has an answer."""

@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ragstone.judging.flow import Flow
-from ragstone.judging.reply import TEXT, distinct, listing, record
+from ragstone.judging.flow import Flow, each
+from ragstone.judging.reply import TEXT, Answer, distinct, listing, record
 from ragstone.metrics.base import Metric
-from ragstone.metrics.items import ask_closed, expected_share, verdicts_of
+from ragstone.metrics.fitted import ANSWERED
+from ragstone.metrics.items import ask_closed, expected_share, log_odds, verdicts_of
 from ragstone.outcome import Score
 from ragstone.sample import Sample, SampleField
 
@@ -21,7 +22,7 @@ _ANSWERED = (
     "it. yes: it gives what was asked for, be it true or not. no: it leaves it open, evades it, or speaks of something "
     "else."
 )
-_ANSWERED_ALONE = "Does the response answer the question?"
+_HAS_ANSWER = "Does the user have an answer to the question now?"
 _MOST_PARTS = 8  # bounds a judge that does not end its list
 
 
@@ -33,7 +34,8 @@ class ResponseCompleteness(Metric):
 
     The judge splits the question into its parts without seeing the response, then says of each part whether the
     response answers it. A false answer is an answer (see `Faithfulness`), and padding lowers nothing (see
-    `ResponseRelevancy`).
+    `ResponseRelevancy`). Probabilities of a judge that is asked one by one are mapped to the share of answers among
+    human labels (`ragstone.metrics.fitted`).
 
     Args:
         llm: The judge. See `Metric` for the options that all metrics share.
@@ -58,9 +60,9 @@ class ResponseCompleteness(Metric):
     """
 
     name: ClassVar[str] = "response_completeness"
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     has_expected: ClassVar[bool] = True
-    prompts: ClassVar[Mapping[str, str]] = {"parts": _PARTS, "answered": _ANSWERED, "part": _ANSWERED_ALONE}
+    prompts: ClassVar[Mapping[str, str]] = {"parts": _PARTS, "answered": _ANSWERED, "part": _HAS_ANSWER}
 
     @property
     def required_fields(self) -> Sequence[SampleField]:
@@ -77,9 +79,7 @@ class ResponseCompleteness(Metric):
             lambda value: distinct(value["parts"], "part"),
             names={"parts": "QUESTION"},
         )
-        task = f"Say of each of the {len(parts)} questions whether the response answers it"
-        response = sample.response or ""
-        answers = yield from ask_closed(self, "answered", "response", response, parts, alone="part", task=task)
+        answers = yield from self._answered(parts, sample.response or "")
         answered = sum(answer.choice == "yes" for answer in answers)
         return self._score(
             answered / len(parts),
@@ -88,3 +88,15 @@ class ResponseCompleteness(Metric):
             breakdown={"answered": float(answered), "parts": float(len(parts))},
             verdicts=verdicts_of("part", parts, answers, "yes"),
         )
+
+    def _answered(self, parts: Sequence[str], response: str) -> Flow[list[Answer]]:
+        if not self.asks_one_by_one:
+            task = f"Say of each of the {len(parts)} questions whether the response answers it"
+            return (yield from ask_closed(self, "answered", "response", response, parts, task=task))
+        # The question first: behind the response, a small judge tells an answer from a refusal much worse.
+        shown = [{"question": part, "response": response} for part in parts]
+        reply, words = "Reply with one word: yes or no.", ("yes", "no")
+        asked = yield from each([self.ask_choice(self.choice("part", data, reply, words)) for data in shown])
+        if any(answer.probabilities is None for answer in asked):
+            return asked
+        return ANSWERED.answers([{"answered": log_odds(answer)} for answer in asked])
