@@ -29,7 +29,7 @@ SHARED = {
     Faithfulness: [([CONTEXT], 3)],
     SummarizationScore: [([SAMPLE.response], 4)],
     ResponseRelevancy: [([SAMPLE.response], 1 + 1)],
-    ResponseCompleteness: [([SAMPLE.response], 2)],
+    ResponseCompleteness: [],  # the part of the question first: told better, and most questions have one
     ContextRelevancy: [([SAMPLE.user_input, passage], 2 + 1) for passage in SAMPLE.retrieved_contexts],
 }
 

@@ -1,8 +1,11 @@
 """ResponseCompleteness against its formula."""
 
+import math
+
 import pytest
 
 from ragstone import ResponseCompleteness, Sample
+from ragstone.metrics.fitted import ANSWERED
 from ragstone.testing import FakeLLM
 
 from .judges import drive, fenced, graded, script, step, truth
@@ -76,9 +79,12 @@ def test_one_by_one_has_probabilities(scoring):
         return graded(probabilities)(request) if request.choices else truth(request)
 
     outcome = ResponseCompleteness(llm=FakeLLM(reply, asking="one_by_one"), scoring=scoring).score(SAMPLE)
-    assert outcome.breakdown["expected"] == pytest.approx(0.55)
-    assert outcome.value == pytest.approx(0.55 if scoring == "expected" else 0.5)
-    assert [v.probability for v in outcome.verdicts] == pytest.approx([0.9, 0.2])
+    weight, intercept = ANSWERED.weights["answered"], ANSWERED.intercept
+    mapped = [1 / (1 + math.exp(-(weight * math.log(p / (1 - p)) + intercept))) for p in (0.9, 0.2)]
+    assert outcome.breakdown["expected"] == pytest.approx(sum(mapped) / 2)
+    assert outcome.value == pytest.approx(sum(mapped) / 2 if scoring == "expected" else 0.5)
+    assert [v.probability for v in outcome.verdicts] == pytest.approx(mapped)
+    assert [v.verdict for v in outcome.verdicts] == ["yes", "no"]
 
 
 @pytest.mark.parametrize(
