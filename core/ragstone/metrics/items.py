@@ -112,6 +112,14 @@ def verdicts_of(
     ]
 
 
+def ask_word(
+    metric: Metric, step: str, data: Mapping[str, str], words: tuple[str, ...] = ("yes", "no")
+) -> Flow[Answer]:
+    """Ask the question of a step for one of the words."""
+    reply = f"Reply with one word: {', '.join(words[:-1])} or {words[-1]}."
+    return metric.ask_choice(metric.choice(step, data, reply, words))
+
+
 def ask_alone(
     metric: Metric,
     step: str,
@@ -121,8 +129,7 @@ def ask_alone(
     words: tuple[str, ...] = ("yes", "no"),
 ) -> Flow[list[Answer]]:
     """Ask about each item, which the prompt calls `kind`, in a call of its own."""
-    reply = f"Reply with one word: {', '.join(words[:-1])} or {words[-1]}."
-    return each([metric.ask_choice(metric.choice(step, {**data, kind: item}, reply, words)) for item in items])
+    return each([ask_word(metric, step, {**data, kind: item}, words) for item in items])
 
 
 def ask_together(

@@ -8,7 +8,7 @@ from ragstone.judging.flow import Flow, each
 from ragstone.judging.reply import TEXT, Answer, distinct, listing, record
 from ragstone.metrics.base import Metric
 from ragstone.metrics.fitted import ANSWERED
-from ragstone.metrics.items import ask_closed, expected_share, log_odds, verdicts_of
+from ragstone.metrics.items import ask_closed, ask_word, expected_share, log_odds, verdicts_of
 from ragstone.outcome import Score
 from ragstone.sample import Sample, SampleField
 
@@ -94,9 +94,7 @@ class ResponseCompleteness(Metric):
             task = f"Say of each of the {len(parts)} questions whether the response answers it"
             return (yield from ask_closed(self, "answered", "response", response, parts, task=task))
         # The question first: behind the response, a small judge tells an answer from a refusal much worse.
-        shown = [{"question": part, "response": response} for part in parts]
-        reply, words = "Reply with one word: yes or no.", ("yes", "no")
-        asked = yield from each([self.ask_choice(self.choice("part", data, reply, words)) for data in shown])
+        asked = yield from each([ask_word(self, "part", {"question": part, "response": response}) for part in parts])
         if any(answer.probabilities is None for answer in asked):
             return asked
         return ANSWERED.answers([{"answered": log_odds(answer)} for answer in asked])

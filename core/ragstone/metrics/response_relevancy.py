@@ -9,7 +9,7 @@ from ragstone.judging.flow import Flow, both, each, embed
 from ragstone.judging.reply import FLAG, TEXT, Answer, BadReply, listing, record
 from ragstone.metrics.base import CalibratedItem, Metric, check_count, check_option
 from ragstone.metrics.fitted import NONCOMMITTAL
-from ragstone.metrics.items import cosines_to_first, log_odds
+from ragstone.metrics.items import ask_word, cosines_to_first, log_odds
 from ragstone.outcome import Score, Verdict
 from ragstone.sample import Sample, SampleField
 from ragstone.text.naming import language_name
@@ -252,10 +252,7 @@ class ResponseRelevancy(Metric):
         question, answer = {"question": user_input}, {"response": ends(response)}
         return each(
             [
-                self.ask_choice(self.choice(step, data, f"Reply with one word: {words[0]} or {words[1]}.", words))
-                for step, data, words in (
-                    ("open", question | answer, ("yes", "no")),
-                    ("refused", answer | question, _REFUSED_WORDS),
-                )
+                ask_word(self, "open", question | answer),
+                ask_word(self, "refused", answer | question, _REFUSED_WORDS),
             ]
         )
