@@ -53,7 +53,7 @@ def test_rows_computed_by_hand(verdicts, on_source, on_summary, both_yes, agreem
     for rule, parts in (("both_yes", both_yes), ("agreement", agreement)):
         outcome = score(verdicts, on_source, on_summary, rule)
         if parts is None:
-            assert (outcome.reason, outcome.detail.split(":")[0]) == ("undefined", "coverage")
+            assert (outcome.reason, "coverage: " in outcome.detail) == ("undefined", True)
             continue
         assert tuple(outcome.breakdown.values()) == parts
         assert outcome.value == min(parts)
@@ -145,6 +145,16 @@ def test_probabilities(rule, scoring, coverage, value):
     assert [v.probability for v in claims] == pytest.approx([0.9, 0.2])
     assert [TWO.response[e.start : e.end] for v in claims for e in v.evidence] == ["It is alpha.", "It is beta."]
     assert {e.field for v in claims for e in v.evidence} == {"response"}
+
+
+def test_questions_that_the_original_rather_denies_still_have_an_expectation():
+    llm = FakeLLM(graded(probable), asking="one_by_one")
+    options = {"llm": llm, "assessment_questions": ["Is beta?", "Is it beta?"]}
+    outcome = AlignmentCoverage(**options, scoring="expected").score(TWO)
+    parts = {"alignment": 0.5, "alignment_expected": 0.55, "alignment_least": 0.2, "coverage_expected": 0.2}
+    assert outcome.breakdown == pytest.approx({**parts, "expected": 0.2})
+    assert (outcome.value, "coverage: " in outcome.reason) == (pytest.approx(0.2), True)
+    assert AlignmentCoverage(**options, scoring="count").score(TWO).reason == "undefined"
 
 
 def test_probabilities_on_one_text_only_give_no_expectation():

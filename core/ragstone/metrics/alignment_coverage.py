@@ -106,7 +106,7 @@ class AlignmentCoverage(SplittingMetric):
         `alignment_expected`, `coverage_expected` and `alignment_least` (that of the least supported claim). Verdicts:
         each claim with the original's sentences that show it (asked one by one with its place in the summary), and
         each question's "source_answer" and "summary_answer".
-        `Unscored("undefined")` when a part is 0 of 0: no claims, or no question answered yes by the original.
+        `Unscored("undefined")` when a part is 0 of 0: no claims, or, counted, no question answered yes by the original.
 
     Source:
         DeepEval's SummarizationMetric; here claims are judged against the original, not against an extract of
@@ -190,25 +190,24 @@ class AlignmentCoverage(SplittingMetric):
         supported = sum(check.choice == "supported" for check in checks)
         pairs = [(a.choice, b.choice) for a, b in zip(on_source, on_summary, strict=True)]
         covered, asked = coverage_counts(pairs, self.coverage_rule)
-        if not asked:
-            raise CannotScore(
-                "undefined",
-                f"coverage: {self.source_field} answers none of the {len(questions)} questions with yes (0 of 0)",
-            )
-        breakdown = {"alignment": supported / len(claims), "coverage": covered / asked}
-        count, expected = min(breakdown.values()), None
+        breakdown = {"alignment": supported / len(claims)}
+        count = expected = None
+        coverage = f"coverage: {self.source_field} answers none of the {len(questions)} questions with yes (0 of 0)"
+        if asked:
+            breakdown["coverage"] = covered / asked
+            count = min(breakdown.values())
+            rule = "answered yes on both" if self.coverage_rule == "both_yes" else "answered the same on both"
+            coverage = f"{covered} of {asked} questions are {rule}"
         alignment_expected = expected_share(checks, "supported")
         coverage_expected = expected_coverage(on_source, on_summary, self.coverage_rule)
         if alignment_expected is not None and coverage_expected is not None:
             breakdown |= {"alignment_expected": alignment_expected, "alignment_least": least(checks, "supported")}
             breakdown["coverage_expected"] = coverage_expected
             expected = min(alignment_expected, coverage_expected)
-        rule = "answered yes on both" if self.coverage_rule == "both_yes" else "answered the same on both"
         uncovered = [a != b and (a == "yes" or self.coverage_rule == "agreement") for a, b in pairs]
         return self._score(
             count,
-            f"{supported} of {len(claims)} claims are supported by the original; "
-            f"{covered} of {asked} questions are {rule}.",
+            f"{supported} of {len(claims)} claims are supported by the original; {coverage}.",
             expected=expected,
             breakdown=breakdown,
             verdicts=[

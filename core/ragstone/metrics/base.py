@@ -409,7 +409,7 @@ class Metric(ABC):
 
     def _score(
         self,
-        value: float,
+        value: float | None,
         reason: str,
         *,
         expected: float | None = None,
@@ -418,12 +418,17 @@ class Metric(ABC):
     ) -> Score:
         parts = dict(breakdown or {})
         if expected is not None:
-            parts |= {"count": value, "expected": expected}
-            by_count, by_judge = f"by count {value:.2f}", f"by the judge's probabilities {expected:.2f}"
+            by_count, by_judge = "by count undefined", f"by the judge's probabilities {expected:.2f}"
+            if value is not None:
+                by_count = f"by count {value:.2f}"
+                parts["count"] = value
+            parts["expected"] = expected
             value, stated, other = (expected, by_judge, by_count) if self.expects else (value, by_count, by_judge)
             reason = f"{reason} The score is {stated} ({other})."
         elif self.expects:
             raise CannotScore("undefined", "scoring='expected': there is no expected value (0 of 0)")
+        if value is None:
+            raise CannotScore("undefined", reason)
         low, high = self.bounds
         if not low <= value <= high:
             raise ValueError(f"{self.name}: the value {value!r} is outside the metric's bounds {low} to {high}")
