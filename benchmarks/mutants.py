@@ -79,9 +79,9 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ),
     ],
     ("core/ragstone/metrics/alignment_coverage.py", "core/test_alignment_coverage.py core/test_bad_replies.py"): [
-        ("alignment_min", "count, expected = min(breakdown", "count, expected = max(breakdown"),
+        ("alignment_min", "count = min(breakdown", "count = max(breakdown"),
         ("alignment_coverage_of_yes", 'sum(a == "yes" for a, _ in pairs)', "len(pairs)"),
-        ("alignment_undefined", "if not asked:", "if asked is None:"),
+        ("alignment_undefined", "        if asked:", "        if (asked := asked or 1):"),
         ("alignment_expected", 'b.probabilities["yes"], a.probabilities["yes"]', 'b.probabilities["yes"], 1.0'),
     ],
     ("core/ragstone/metrics/summarization_score.py", "core/test_summarization_score.py"): [
