@@ -1,5 +1,6 @@
 """Judges for the tests of the core: one that answers truthfully, one that fills in the schema, scripts."""
 
+import math
 import re
 from typing import Any
 
@@ -18,6 +19,12 @@ from ragstone.testing import FakeEmbedder, FakeLLM
 
 _OPENING = re.compile(r"<(\w+) ([bcdfghjklmnpqrstvwxz]{4,})>\n")
 _LINE = re.compile(r"^\[(\d+)\] (.*)$", re.MULTILINE)
+
+
+def mapped(fitted, p: float) -> float:
+    """What a map of one signal makes of a probability."""
+    (weight,) = fitted.weights.values()
+    return 1 / (1 + math.exp(-weight * math.log(p / (1 - p)) - fitted.intercept))
 
 
 def step(request: LLMRequest) -> str:

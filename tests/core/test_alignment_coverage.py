@@ -3,9 +3,10 @@
 import pytest
 
 from ragstone import AlignmentCoverage, LLMReply, Sample
+from ragstone.metrics.fitted import SUPPORTED
 from ragstone.testing import FakeLLM
 
-from .judges import fenced, graded, script, step, truth
+from .judges import fenced, graded, mapped, script, step, truth
 
 SAMPLE = Sample(user_input="The original is here. It has two sentences.", response="A summary.")
 Y, N, C = "yes", "no", "cannot_tell"
@@ -112,6 +113,7 @@ def test_a_claim_made_twice_counts_once():
     assert outcome.breakdown["alignment"] == 0.5
 
 
+SHARES = [mapped(SUPPORTED, 0.9), mapped(SUPPORTED, 0.2)]
 P = {"alpha": {"yes": 0.9, "no": 0.05, "cannot_tell": 0.05}, "beta": {"yes": 0.2, "no": 0.5, "cannot_tell": 0.3}}
 TWO = SAMPLE.model_copy(update={"response": "It is alpha. It is beta."})
 
@@ -124,25 +126,25 @@ def probable(request):
 
 
 @pytest.mark.parametrize(
-    ("rule", "scoring", "coverage", "value"),
+    ("rule", "scoring", "coverage"),
     [
-        ("both_yes", "count", 0.85 / 1.1, 0.5),
-        ("both_yes", "expected", 0.85 / 1.1, 0.55),
-        ("agreement", "expected", (0.815 + 0.38) / 2, 0.55),
+        ("both_yes", "count", 0.85 / 1.1),
+        ("both_yes", "expected", 0.85 / 1.1),
+        ("agreement", "expected", (0.815 + 0.38) / 2),
     ],
 )
-def test_probabilities(rule, scoring, coverage, value):
+def test_probabilities(rule, scoring, coverage):
     llm = FakeLLM(graded(probable), asking="one_by_one")
     outcome = AlignmentCoverage(
         llm=llm, assessment_questions=["Is alpha?", "Is beta?"], coverage_rule=rule, scoring=scoring
     ).score(TWO)
-    parts = {"alignment": 0.5, "alignment_expected": 0.55, "alignment_least": 0.2}
+    parts = {"alignment": 0.5, "alignment_expected": sum(SHARES) / 2, "alignment_least": SHARES[1]}
     parts |= {"coverage": 1.0, "coverage_expected": coverage}
-    assert outcome.breakdown == pytest.approx({**parts, "count": 0.5, "expected": 0.55})
-    assert outcome.value == pytest.approx(value)
+    assert outcome.breakdown == pytest.approx({**parts, "count": 0.5, "expected": min(coverage, sum(SHARES) / 2)})
+    assert outcome.value == outcome.breakdown[scoring]
     claims = [v for v in outcome.verdicts if v.kind == "claim"]
     assert [v.verdict for v in claims] == ["supported", "unsupported"]
-    assert [v.probability for v in claims] == pytest.approx([0.9, 0.2])
+    assert [v.probability for v in claims] == pytest.approx(SHARES)
     assert [TWO.response[e.start : e.end] for v in claims for e in v.evidence] == ["It is alpha.", "It is beta."]
     assert {e.field for v in claims for e in v.evidence} == {"response"}
 
@@ -151,8 +153,8 @@ def test_questions_that_the_original_rather_denies_still_have_an_expectation():
     llm = FakeLLM(graded(probable), asking="one_by_one")
     options = {"llm": llm, "assessment_questions": ["Is beta?", "Is it beta?"]}
     outcome = AlignmentCoverage(**options, scoring="expected").score(TWO)
-    parts = {"alignment": 0.5, "alignment_expected": 0.55, "alignment_least": 0.2, "coverage_expected": 0.2}
-    assert outcome.breakdown == pytest.approx({**parts, "expected": 0.2})
+    parts = {"alignment_expected": sum(SHARES) / 2, "alignment_least": SHARES[1], "coverage_expected": 0.2}
+    assert outcome.breakdown == pytest.approx({"alignment": 0.5, **parts, "expected": 0.2})
     assert (outcome.value, "coverage: " in outcome.reason) == (pytest.approx(0.2), True)
     assert AlignmentCoverage(**options, scoring="count").score(TWO).reason == "undefined"
 

@@ -3,9 +3,10 @@
 import pytest
 
 from ragstone import Faithfulness, Sample
+from ragstone.metrics.fitted import SUPPORTED
 from ragstone.testing import FakeLLM
 
-from .judges import fenced, graded, script, truth
+from .judges import fenced, graded, mapped, script, truth
 
 CONTEXTS = ["One is so. Two is so.", "  Three is so."]
 SAMPLE = Sample(retrieved_contexts=CONTEXTS, response="Two is so. Not so: Nine is so. Four is so.")
@@ -52,15 +53,17 @@ def test_both_ways_of_asking_agree_and_see_no_question(asking, calls, words):
 @pytest.mark.parametrize("scoring", ["count", "expected"])
 def test_one_by_one_has_probabilities(scoring):
     def probabilities(request):
-        p = 0.9 if "Two" in fenced(request)[0]["claim"] else 0.3 if "Four" in fenced(request)[0]["claim"] else 0.2
+        p = 0.9 if "Two" in fenced(request)[0]["claim"] else 0.2 if "Four" in fenced(request)[0]["claim"] else 0.1
         return {"yes": p, "no": 1 - p}
 
     llm = FakeLLM(graded(probabilities), asking="one_by_one")
     outcome = Faithfulness(llm=llm, scoring=scoring).score(SAMPLE)
-    assert outcome.breakdown["expected"] == pytest.approx((0.9 + 0.2 + 0.3) / 3)
-    assert outcome.breakdown["least"] == pytest.approx(0.2)
-    assert outcome.value == pytest.approx(1.4 / 3 if scoring == "expected" else 1 / 3)
-    assert [v.probability for v in outcome.verdicts] == pytest.approx([0.9, 0.2, 0.3])
+    shares = [mapped(SUPPORTED, p) for p in (0.9, 0.1, 0.2)]
+    assert outcome.breakdown["expected"] == pytest.approx(sum(shares) / 3)
+    assert outcome.breakdown["least"] == pytest.approx(shares[1])
+    assert outcome.value == pytest.approx(sum(shares) / 3 if scoring == "expected" else 1 / 3)
+    assert [v.probability for v in outcome.verdicts] == pytest.approx(shares)
+    assert [v.verdict for v in outcome.verdicts] == [S, "unsupported", "unsupported"]
 
 
 def test_one_by_one_the_claims_are_the_responses_sentences_and_one_that_stands_twice_counts_once():

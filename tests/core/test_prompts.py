@@ -27,10 +27,10 @@ from .judges import drive, truth
 
 PINNED = {
     "summarization_score": ("2", "d0b5886a4291a04d"),
-    "alignment_coverage": ("2", "e0c052ab436fac3e"),
+    "alignment_coverage": ("3", "e0c052ab436fac3e"),
     "response_relevancy": ("5", "e8b9094e5629bb50"),
     "response_completeness": ("3", "bb1ae8070637b74b"),
-    "faithfulness": ("2", "882c0847b48487f7"),
+    "faithfulness": ("3", "882c0847b48487f7"),
     "context_relevancy": ("4", "106166bf0b9cc1db"),
 }
 

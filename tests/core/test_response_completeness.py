@@ -1,14 +1,12 @@
 """ResponseCompleteness against its formula."""
 
-import math
-
 import pytest
 
 from ragstone import ResponseCompleteness, Sample
 from ragstone.metrics.fitted import ANSWERED
 from ragstone.testing import FakeLLM
 
-from .judges import drive, fenced, graded, script, step, truth
+from .judges import drive, fenced, graded, mapped, script, step, truth
 
 SAMPLE = Sample(user_input="When was Emma written? Who printed Emma?", response="It was written in 1815.")
 
@@ -79,11 +77,10 @@ def test_one_by_one_has_probabilities(scoring):
         return graded(probabilities)(request) if request.choices else truth(request)
 
     outcome = ResponseCompleteness(llm=FakeLLM(reply, asking="one_by_one"), scoring=scoring).score(SAMPLE)
-    weight, intercept = ANSWERED.weights["answered"], ANSWERED.intercept
-    mapped = [1 / (1 + math.exp(-(weight * math.log(p / (1 - p)) + intercept))) for p in (0.9, 0.2)]
-    assert outcome.breakdown["expected"] == pytest.approx(sum(mapped) / 2)
-    assert outcome.value == pytest.approx(sum(mapped) / 2 if scoring == "expected" else 0.5)
-    assert [v.probability for v in outcome.verdicts] == pytest.approx(mapped)
+    shares = [mapped(ANSWERED, p) for p in (0.9, 0.2)]
+    assert outcome.breakdown["expected"] == pytest.approx(sum(shares) / 2)
+    assert outcome.value == pytest.approx(sum(shares) / 2 if scoring == "expected" else 0.5)
+    assert [v.probability for v in outcome.verdicts] == pytest.approx(shares)
     assert [v.verdict for v in outcome.verdicts] == ["yes", "no"]
 
 

@@ -127,7 +127,7 @@ class AlignmentCoverage(SplittingMetric):
     """
 
     name: ClassVar[str] = "alignment_coverage"
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     has_expected: ClassVar[bool] = True
     prompts: ClassVar[Mapping[str, str]] = {
         "claims": _CLAIMS,

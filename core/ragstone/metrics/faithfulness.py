@@ -59,7 +59,7 @@ class Faithfulness(SplittingMetric):
     """
 
     name: ClassVar[str] = "faithfulness"
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     has_expected: ClassVar[bool] = True
     prompts: ClassVar[Mapping[str, str]] = {"claims": _CLAIMS, "verdicts": _VERDICTS, "verdict": _VERDICT}
 

@@ -77,3 +77,11 @@ ANSWERED = Fitted(
     date="2026-11-23",
 )
 """Whether a response answers a part of a question: the log-odds that the user has an answer."""
+
+SUPPORTED = Fitted(
+    weights={"supported": 1.51},
+    intercept=1.37,
+    rows="benchmarks/agreement/data: claims (120 and 60)",
+    date="2026-11-24",
+)
+"""Whether a text supports a claim: the log-odds that it does."""

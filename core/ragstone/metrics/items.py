@@ -10,6 +10,7 @@ from ragstone.judging.flow import Flow, each
 from ragstone.judging.prompt import numbered, sendable
 from ragstone.judging.reply import TEXT, Answer, distinct, keyed, listing, one_of, record, whole
 from ragstone.metrics.base import Metric
+from ragstone.metrics.fitted import SUPPORTED, Fitted
 from ragstone.outcome import Evidence, Verdict
 from ragstone.sample import Sample, SampleField
 from ragstone.text import Splitter, language_of, split_sentences
@@ -51,6 +52,23 @@ def log_odds(answer: Answer, yes: str = "yes") -> float:
     """
     p = min(max(answer.probability(yes) or 0.0, _LEAST), 1.0 - _LEAST)
     return math.log(p / (1.0 - p))
+
+
+def by_map(fitted: Fitted, answers: Sequence[Answer]) -> list[Answer]:
+    """Return answers of yes or no with the probabilities of a map of one signal, their log-odds.
+
+    They stay as they are where one has no probabilities.
+
+    Example:
+        >>> doubled = Fitted(weights={"answered": 2.0}, intercept=0.0, rows="none", date="")
+        >>> [answer] = by_map(doubled, [Answer("yes", {"yes": 0.75, "no": 0.25})])
+        >>> round(answer.probability("yes"), 3)
+        0.9
+    """
+    if any(answer.probabilities is None for answer in answers):
+        return list(answers)
+    (signal,) = fitted.weights
+    return fitted.answers([{signal: log_odds(answer)} for answer in answers])
 
 
 def by_odds(yes: float, no: float) -> Answer:
@@ -245,11 +263,15 @@ class SplittingMetric(Metric):
     def check_claims(
         self, claims: Sequence[Claim], name: str, sample: Sample, field: SampleField
     ) -> Flow[list[Answer]]:
-        """Have each claim checked against the texts of a field, which are called `name`."""
+        """Have each claim checked against the texts of a field, which are called `name`.
+
+        Asked one by one, probabilities are mapped to the share of supported claims among labelled ones
+        (`ragstone.metrics.fitted`).
+        """
         texts = [claim.text for claim in claims]
         if self.asks_one_by_one:
             data = {"text": "\n".join(sample.texts(field))}
-            answers = yield from ask_alone(self, "verdict", data, "claim", texts)
+            answers = by_map(SUPPORTED, (yield from ask_alone(self, "verdict", data, "claim", texts)))
             return [in_words(answer, claim) for answer, claim in zip(answers, claims, strict=True)]
         sentences = sentences_of(sample, field, self.splitter, self.language)
         return (

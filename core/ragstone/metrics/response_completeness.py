@@ -8,7 +8,7 @@ from ragstone.judging.flow import Flow, each
 from ragstone.judging.reply import TEXT, Answer, distinct, listing, record
 from ragstone.metrics.base import Metric
 from ragstone.metrics.fitted import ANSWERED
-from ragstone.metrics.items import ask_closed, ask_word, expected_share, log_odds, verdicts_of
+from ragstone.metrics.items import ask_closed, ask_word, by_map, expected_share, verdicts_of
 from ragstone.outcome import Score
 from ragstone.sample import Sample, SampleField
 
@@ -95,6 +95,4 @@ class ResponseCompleteness(Metric):
             return (yield from ask_closed(self, "answered", "response", response, parts, task=task))
         # The question first: behind the response, a small judge tells an answer from a refusal much worse.
         asked = yield from each([ask_word(self, "part", {"question": part, "response": response}) for part in parts])
-        if any(answer.probabilities is None for answer in asked):
-            return asked
-        return ANSWERED.answers([{"answered": log_odds(answer)} for answer in asked])
+        return by_map(ANSWERED, asked)
