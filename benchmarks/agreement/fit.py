@@ -4,14 +4,14 @@ Each set of rows weighs the same, and so does each row of it. A fold leaves out 
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from ragstone.metrics.fitted import NONCOMMITTAL, SENTENCES
+from ragstone.metrics.fitted import NONCOMMITTAL, SENTENCES, SUPPORTED
 
 from .files import Label, Line, read_records
 from .statistics import Numbers
@@ -108,17 +108,23 @@ def sentence_items(folder: Path, *, judged: bool = True) -> list[Items]:
     return rows
 
 
-def response_items(folder: Path) -> list[Items]:
-    """Return the rows of a run of ResponseRelevancy that are labelled noncommittal or not, an item each."""
+def binary_items(folder: Path, signals: Callable[[Line], list[float]]) -> list[Items]:
+    """Return the rows of a run with binary labels, an item each, but those that have no signals."""
     labels = {label.id: label for label in read_records(folder / "rows.jsonl", Label)}
-    return [
-        Items(
-            np.array([[log_odds(line.parts[name]) for name in NONCOMMITTAL.weights]]),
-            np.array([labels[line.id].target["human"]]),
-        )
-        for line in read_records(folder / "scores" / "ragstone.jsonl", Line)
-        if all(name in line.parts for name in NONCOMMITTAL.weights)
-    ]
+    lines = [(line, signals(line)) for line in read_records(folder / "scores" / "ragstone.jsonl", Line)]
+    return [Items(np.array([found]), np.array([labels[line.id].target["human"]])) for line, found in lines if found]
+
+
+def refusal_signals(line: Line) -> list[float]:
+    """Return the log-odds that ResponseRelevancy weighs; none where there is no score."""
+    return [log_odds(line.parts[name]) for name in NONCOMMITTAL.weights] if line.value is not None else []
+
+
+def claim_signals(line: Line) -> list[float]:
+    """Return the log-odds of a response of one claim, from the score of Faithfulness that `SUPPORTED` made of them."""
+    if line.metric != "faithfulness" or line.value is None:
+        return []
+    return [(log_odds(line.parts["expected"]) - SUPPORTED.intercept) / SUPPORTED.weights["supported"]]
 
 
 def accuracy(fit: Fit, rows: Sequence[Items]) -> float:
@@ -148,16 +154,19 @@ def report(results: Path) -> str:
                 f"  {name}: F1 {np.mean(figures):.2f} in {_FOLDS} folds of both; fitted on the other set alone "
                 f"{np.mean([f1(transferred, items) for items in own]):.2f} (answerable rows {np.mean(answerable):.2f})"
             )
-    names = ("xstest", "short_answers", "short_answers_heldout")
-    sets = [response_items(results / name) for name in names]
-    lines.append(f"noncommittal: {_shown(fit_weights(sets), list(NONCOMMITTAL.weights))}")
-    for number, (name, own) in enumerate(zip(names, sets, strict=True)):
-        right = [accuracy(fit_weights(seen), left[number]) * len(left[number]) for seen, left in folds(sets)]
-        others = fit_weights([rows for i, rows in enumerate(sets) if i != number])
-        lines.append(
-            f"  {name}: accuracy {sum(right) / len(own):.2f} in {_FOLDS} folds of all; fitted on the others alone "
-            f"{accuracy(others, own):.2f}"
-        )
+    for title, fitted, names, signals in (
+        ("noncommittal", NONCOMMITTAL, ("xstest", "short_answers", "short_answers_heldout"), refusal_signals),
+        ("supported", SUPPORTED, ("claims", "claims_heldout"), claim_signals),
+    ):
+        sets = [binary_items(results / name, signals) for name in names]
+        lines.append(f"{title}: {_shown(fit_weights(sets), list(fitted.weights))}")
+        for number, (name, own) in enumerate(zip(names, sets, strict=True)):
+            right = [accuracy(fit_weights(seen), left[number]) * len(left[number]) for seen, left in folds(sets)]
+            others = fit_weights([rows for i, rows in enumerate(sets) if i != number])
+            lines.append(
+                f"  {name}: accuracy {sum(right) / len(own):.2f} in {_FOLDS} folds of all; fitted on the others alone "
+                f"{accuracy(others, own):.2f}"
+            )
     return "\n".join(lines)
 
 
