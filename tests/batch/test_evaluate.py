@@ -185,7 +185,7 @@ class TestGroups:
         assert [each.name for each in mixed.metrics] == ["faithfulness", "polite", *GROUPS["summary"], own.name]
         assert evaluate([SAMPLE], own).summary()[own.name].mean == 0.5
 
-    @pytest.mark.parametrize("kind", ["list", "generator", "asynchronous"])
+    @pytest.mark.parametrize("kind", ["list", "generator"])
     def test_where_no_metric_is_named_the_first_row_that_has_enough_decides(self, kind, capfd):
         read = []
         full = {"user_input": "Who?", "retrieved_contexts": ["Ann. Bob."], "response": "Ann."}
@@ -196,17 +196,13 @@ class TestGroups:
                 read.append(each)
                 yield each
 
-        async def arriving():
-            for each in source():
-                yield each
-
         class EnoughError(Exception):
             pass
 
         def stop(records):
             raise EnoughError
 
-        samples = {"list": given, "generator": source(), "asynchronous": arriving()}[kind]
+        samples = {"list": given, "generator": source()}[kind]
         with pytest.raises(EnoughError):
             evaluate(samples, llm=self.judge, embedder=FakeEmbedder(), on_result=stop, max_concurrency=1)
         assert len(read) < 100
@@ -216,6 +212,13 @@ class TestGroups:
         assert capfd.readouterr().err.splitlines()[0] == line
         report = evaluate(samples if kind == "list" else given, llm=self.judge, embedder=FakeEmbedder())
         assert (report.aggregates().rows, len(report.bad_rows)) == (502, 1)
+
+    def test_rows_of_an_asynchronous_source_do_not_decide(self):
+        async def arriving():
+            yield {"user_input": "Who?", "retrieved_contexts": ["Ann. Bob."], "response": "Ann."}
+
+        with pytest.raises(ValueError, match="metrics: none is named, and rows of an asynchronous source do not"):
+            evaluate(arriving(), llm=self.judge)
 
     def test_without_a_question_it_is_a_summary_and_without_a_sample_nothing_is_said(self, capfd):
         report = evaluate([{"contexts": ["Ann. Bob."], "answer": "Ann."}], llm=self.judge)

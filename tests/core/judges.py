@@ -150,11 +150,6 @@ def _answered(request: LLMRequest, data: dict[str, str]) -> Any:
     return {"answers": {i: one(part) for i, part in numbered_lines(data["questions"]).items()}}
 
 
-def _copies(request: LLMRequest, data: dict[str, str]) -> Any:
-    found = [s for s in sentences(data["context"]) if _relevant(data["question"], s)]
-    return {"sentences": found or ["Insufficient Information"]}
-
-
 _ANSWERS = {
     "summarization_score.questions": _items,
     "summarization_score.answers": _answers("summary"),
@@ -189,7 +184,6 @@ _ANSWERS = {
     "context_relevancy.passage": lambda request, data: (
         "yes" if any(_relevant(data["question"], s) for s in sentences(data["passage"])) else "no"
     ),
-    "context_relevancy.copies": _copies,
 }
 
 
@@ -256,7 +250,6 @@ def metrics(reply: Any, asking: str = "together") -> list[Any]:
         ResponseRelevancy(llm=llm(), embedder=FakeEmbedder(), sampling="n_calls"),
         ResponseCompleteness(llm=llm()),
         ContextRelevancy(llm=llm()),
-        ContextRelevancy(llm=llm(), selection="verbatim"),
         Faithfulness(llm=llm()),
     ]
 

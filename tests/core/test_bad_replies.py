@@ -83,7 +83,6 @@ TOGETHER = {
     "response_completeness.parts": [{"parts": []}, {"parts": ["Why?", " "]}],
     "response_completeness.answered": [{"answers": {"1": "maybe"}}, {"answers": {}}],
     "context_relevancy.sentences": [{"ids": [99]}, {"ids": [0]}, {"ids": [1, 1]}, {"ids": [True]}, {"ids": [1.0]}],
-    "context_relevancy.copies": [{"sentences": [None]}, {"sentences": "Alpha is so."}, {"ids": [1]}],
 }
 MADE = ["Does it say: Alpha is so.", "Does it say: Beta is so."]
 ALONE = {
@@ -123,7 +122,7 @@ def build(asking, task, reply):
     if task.startswith("response"):
         return ResponseRelevancy(llm=llm, embedder=FakeEmbedder())
     if task.startswith("context"):
-        return ContextRelevancy(llm=llm, selection="verbatim" if task.endswith("copies") else "ids")
+        return ContextRelevancy(llm=llm)
     if task.startswith("summarization"):
         return SummarizationScore(llm=llm, questions=None if task.endswith("questions") else MADE)
     return AlignmentCoverage(llm=llm, assessment_questions=MADE if "answer" in task else None)

@@ -1,4 +1,4 @@
-"""ContextRelevancy against its formula; sentences, copies, batches and places."""
+"""ContextRelevancy against its formula; sentences, batches and places."""
 
 import math
 import re
@@ -27,10 +27,6 @@ def ids(*numbers):
     return FakeLLM(script(sentences={"ids": list(numbers)}))
 
 
-def copies(*texts):
-    return FakeLLM(script(copies={"sentences": list(texts)}))
-
-
 @pytest.mark.parametrize(
     ("chosen", "sentence", "chunk"),
     [([], 0, 0), ([1, 2], 1 / 3, 1 / 3), ([1, 3, 4], 1 / 2, 1), ([1, 2, 3, 4, 5, 6], 1, 1)],
@@ -49,12 +45,10 @@ def test_rows_computed_by_hand(chosen, sentence, chunk):
     assert numbered_lines(data["sentences"]) == {str(i): f"{word} is here." for i, word in enumerate(ALL, 1)}
 
 
-@pytest.mark.parametrize(
-    ("selection", "asking"), [("ids", "one_by_one"), ("verbatim", "together"), ("ids", "together")]
-)
-def test_each_relevant_sentence_says_where_it_stands(selection, asking):
+@pytest.mark.parametrize("asking", ["one_by_one", "together"])
+def test_each_relevant_sentence_says_where_it_stands(asking):
     """Chunk index and offsets into the original chunk."""
-    metric = ContextRelevancy(llm=FakeLLM(truth), selection=selection, asking=asking)
+    metric = ContextRelevancy(llm=FakeLLM(truth), asking=asking)
     outcome = metric.score(Sample(user_input="Which say Five?", retrieved_contexts=CONTEXTS))
     (shown,) = [e for v in outcome.verdicts if v.verdict == "relevant" for e in v.evidence]
     assert (shown.field, shown.chunk, shown.text) == ("retrieved_contexts", 2, "Five is here.")
@@ -67,45 +61,18 @@ def test_a_blank_chunk_is_a_chunk_and_holds_no_sentence():
     assert outcome.breakdown["chunk"] == pytest.approx(1 / 3)
 
 
-COPIED = {
-    "white space, case and quotes folded": (["  five\nIS   here. "], {5}, 0),
-    "two in one text": (["Four is here. Five is here."], {4, 5}, 0),
-    "the phrase": (["Insufficient Information"], set(), 0),
-    "nothing": ([], set(), 0),
-    "one of each": (["One is here. Seven is here."], {1}, 1),
-    "a preamble": (["Sure! Here is the sentence:", "Two is here."], {2}, 2),
-    "half a sentence": (["Five is"], set(), 1),
-}
-
-
-@pytest.mark.parametrize(("said", "chosen", "unmatched"), COPIED.values(), ids=list(COPIED))
-def test_copies(said, chosen, unmatched):
-    outcome = ContextRelevancy(llm=copies(*said), selection="verbatim").score(SAMPLE)
-    assert outcome.value == len(chosen) / 6
-    assert outcome.breakdown["unmatched"] == unmatched
-    assert {int(v.id) for v in outcome.verdicts if v.verdict == "relevant"} == chosen
-    assert len([v for v in outcome.verdicts if v.verdict == "unmatched" and not v.lowers_score]) == unmatched
-    assert ("are not in the contexts" in outcome.reason) is bool(unmatched)
-
-
-def test_a_copy_is_found_wherever_it_stands():
-    sample = Sample(user_input="?", retrieved_contexts=["Twice\x00. “It’s fine.”", "Twice\x00."])
-    outcome = ContextRelevancy(llm=copies("twice\ufffd.", '"It\'s fine."'), selection="verbatim").score(sample)
-    assert outcome.breakdown == {"sentence": 1.0, "chunk": 1.0, "unmatched": 0.0}
-
-
-@pytest.mark.parametrize(("selection", "limit"), [("ids", 230), ("verbatim", 300), ("ids", 1000)])
-def test_what_does_not_fit_one_prompt_goes_out_in_batches_in_one_round(limit, selection):
+@pytest.mark.parametrize("limit", [230, 1000])
+def test_what_does_not_fit_one_prompt_goes_out_in_batches_in_one_round(limit):
     contexts = [f"Sentence {i} of a chunk. The needle{i} is here." for i in range(120)]
     llm = FakeLLM(truth)
-    metric = ContextRelevancy(llm=llm, max_input_tokens=limit, selection=selection)
+    metric = ContextRelevancy(llm=llm, max_input_tokens=limit)
     flow = metric.flow(Sample(user_input="Which have needle?", retrieved_contexts=contexts))
     round_ = next(flow)
     assert len(round_) > 1
     seen = []
     for request in round_:
         assert tokens(request.system, request.user) <= limit
-        text = fenced(request)[0]["sentences" if selection == "ids" else "context"]
+        text = fenced(request)[0]["sentences"]
         seen += re.findall(r"Sentence \d+ of a chunk\.|The needle\d+ is here\.", text)
     assert seen == [s for i in range(120) for s in (f"Sentence {i} of a chunk.", f"The needle{i} is here.")]
     with pytest.raises(StopIteration) as end:
@@ -140,13 +107,11 @@ def test_the_judges_own_limit_counts_unless_the_metric_has_one():
     assert len(next(ContextRelevancy(llm=llm, max_input_tokens=50_000).flow(SIXTY))) == 1
 
 
-@pytest.mark.parametrize(
-    ("selection", "asking"), [("ids", "one_by_one"), ("verbatim", "together"), ("ids", "together")]
-)
-def test_one_sentence_too_long_for_any_prompt_is_over_budget_and_costs_nothing(selection, asking):
+@pytest.mark.parametrize("asking", ["one_by_one", "together"])
+def test_one_sentence_too_long_for_any_prompt_is_over_budget_and_costs_nothing(asking):
     llm = FakeLLM(truth, asking=asking)
     sample = Sample(user_input="?", retrieved_contexts=["Short one.", "x" * 5000])
-    outcome = ContextRelevancy(llm=llm, max_input_tokens=1000, selection=selection).score(sample)
+    outcome = ContextRelevancy(llm=llm, max_input_tokens=1000).score(sample)
     assert outcome.reason == "over_budget"
     assert "max_input_tokens" in outcome.detail
     assert not llm.requests

@@ -90,7 +90,6 @@ CASES = {
     "ResponseRelevancy": (ResponseRelevancy, {"embedder": FakeEmbedder()}, SUPER_BOWL, (1, 1, 187)),
     "ResponseCompleteness": (ResponseCompleteness, {}, SUPER_BOWL, (2, 2, 305)),
     "ContextRelevancy": (ContextRelevancy, {}, SUPER_BOWL, (1, 1, 188)),
-    'ContextRelevancy(selection="verbatim")': (ContextRelevancy, {"selection": "verbatim"}, SUPER_BOWL, (1, 1, 187)),
 }  # fmt: skip
 
 

@@ -59,7 +59,6 @@ class OnlyGenerate:
         (AlignmentCoverage, "coverage_rule", "answerable", ValueError),
         (AlignmentCoverage, "assessment_questions", [], ValueError),
         (AlignmentCoverage, "language", "xx", ValueError),
-        (ContextRelevancy, "selection", "both", ValueError),
         (ContextRelevancy, "granularity", "word", ValueError),
         (ResponseRelevancy, "strictness", 0, ValueError),
         (ResponseRelevancy, "sampling", "n", ValueError),

@@ -77,4 +77,4 @@ def test_metric_facts_and_defaults():
     assert (summary.coeff, summary.coeff_weights, summary.length_penalty) == (0.5, "conciseness", True)
     assert (alignment.n_questions, alignment.coverage_rule, alignment.source_field) == (5, "both_yes", "user_input")
     assert (response.strictness, response.sampling, response.noncommittal) == (3, "one_call", "all")
-    assert (context.selection, context.granularity) == ("ids", "sentence")
+    assert context.granularity == "sentence"

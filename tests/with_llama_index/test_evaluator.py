@@ -227,8 +227,8 @@ def test_a_changed_prompt_is_what_the_judge_reads_and_shows_in_the_version() -> 
     assert second.user == first.user, "data, reminder and form of the reply are not the prompt's"
     assert after.version.startswith(f"{before.version}+")
     assert templates(evaluator)["sentences"] == BRACES
-    evaluator.update_prompts({"copies": PromptTemplate("C.")})
-    assert {**templates(evaluator), "sentences": BRACES, "copies": "C."} == templates(evaluator)
+    evaluator.update_prompts({"passage": PromptTemplate("C.")})
+    assert {**templates(evaluator), "sentences": BRACES, "passage": "C."} == templates(evaluator)
     evaluator.update_prompts({"sentences": PromptTemplate("Be {tone}. {other}").partial_format(tone="strict")})
     evaluator.evaluate(**GIVEN)
     assert judge.requests[2].system.startswith("Be strict. {other}\n")
@@ -240,7 +240,12 @@ def test_a_wrong_one_is_refused_at_once() -> None:
     evaluator = MetricEvaluator("context_relevancy", FakeLLM(truth))
     mapped = PromptTemplate("{a}", template_var_mappings={"a": "b"})
     for name, prompt, error, message in (
-        ("eval_template", PromptTemplate("x"), ValueError, "'eval_template' is no step; there are sentences, copies"),
+        (
+            "eval_template",
+            PromptTemplate("x"),
+            ValueError,
+            "'eval_template' is no step; there are sentences, sentence, passage",
+        ),
         ("sentences", PromptTemplate(" "), ValueError, "is blank"),
         ("sentences", mapped, TypeError, "sentences: has mappings of variables"),
         ("sentences", ChatPromptTemplate([]), TypeError, "sentences: is ChatPromptTemplate; pass a PromptTemplate"),

@@ -1,6 +1,6 @@
 """Which metrics fit rows, where none is named."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 
 from ragstone.registry import GROUPS, NullJudge, RegistryError, make_metric, metric_names
@@ -41,28 +41,6 @@ def choose(rows: Iterator[Item]) -> tuple[str, str, Iterator[Item]]:
         f"none is named, and none of the first {len(seen)} row(s) has retrieved_contexts and response; "
         f"row {first.line} has {_and(has) or 'no text'}, which is enough for {enough or 'no metric of ragstone'}"
     )
-
-
-async def achoose(rows: AsyncIterator[Item]) -> tuple[str, str, AsyncIterator[Item]]:
-    """Choose by rows that arrive on the running event loop; otherwise as `choose`."""
-    seen: list[Item] = []
-    while len(seen) < _LOOKED_AT and (item := await anext(rows, None)) is not None:
-        seen.append(item)
-        if _decides(item):
-            break
-    group, line, _ = choose(iter(seen))
-    return group, line, _chained(seen, rows)
-
-
-async def _chained(seen: Sequence[Item], rows: AsyncIterator[Item]) -> AsyncGenerator[Item, None]:
-    try:
-        for item in seen:
-            yield item
-        async for item in rows:
-            yield item
-    finally:
-        if isinstance(rows, AsyncGenerator):
-            await rows.aclose()
 
 
 def _decides(item: Item) -> bool:

@@ -16,7 +16,7 @@ from typing import cast
 
 from typing_extensions import TypedDict, Unpack
 
-from ragstone.batch.choice import achoose, choose
+from ragstone.batch.choice import choose
 from ragstone.batch.progress import Progress, Shown, above_bar
 from ragstone.batch.runner import Runner
 from ragstone.judge import LLM, Embedder
@@ -294,9 +294,12 @@ class _Run:
         """Take the metrics that fit the rows, and say so."""
         rows = self._rows
         with _naming("metrics"):
-            group, line, self._rows = await (
-                achoose(rows) if isinstance(rows, AsyncIterator) else in_daemon(partial(choose, rows))
-            )
+            if isinstance(rows, AsyncIterator):
+                raise RegistryError(
+                    "none is named, and rows of an asynchronous source do not decide; name 'rag', "
+                    "'summary', or single metrics"
+                )
+            group, line, self._rows = await in_daemon(partial(choose, rows))
         self._metrics = self._made(group)
         _say(line)
 

@@ -1,7 +1,5 @@
 """ContextRelevancy: how much of what was retrieved is needed to answer the question."""
 
-import re
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -10,8 +8,8 @@ from typing import ClassVar, Literal
 from ragstone.errors import CannotScore
 from ragstone.judge import Embedder
 from ragstone.judging.flow import Flow, both, each, embed
-from ragstone.judging.prompt import one_line, sendable, tokens
-from ragstone.judging.reply import TEXT, Answer, BadReply, listing, record, whole
+from ragstone.judging.prompt import one_line, tokens
+from ragstone.judging.reply import Answer, BadReply, listing, record, whole
 from ragstone.metrics.base import CalibratedItem, check_option
 from ragstone.metrics.fitted import SENTENCES
 from ragstone.metrics.items import (
@@ -26,22 +24,13 @@ from ragstone.metrics.items import (
 )
 from ragstone.outcome import Evidence, Score, Verdict
 from ragstone.sample import Sample, SampleField
-from ragstone.text import language_of
 
 _CHOOSE = (
     "Choose from retrieved sentences those that are needed to answer a question: the fewest that together hold the "
     "answer. Sentences merely on the topic are not needed."
 )
-_COPY = (
-    "Extract from a context the sentences that are absolutely required to answer a question, copied word for word. "
-    "If none is, or the context does not hold the answer, extract the phrase Insufficient Information instead."
-)
 _PASSAGE = "Does the passage help to answer the question?"
 _SENTENCE = "Is this sentence of the passage needed to answer the question?"
-_PHRASE = "insufficient information"
-_QUOTES = str.maketrans(
-    dict.fromkeys("\"'`\u00b4\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u201f\u00ab\u00bb\u2039\u203a", "'")
-)
 _SENTENCE_OVERHEAD = 3  # tokens of "[12] " and the line break
 _PROMPT_OVERHEAD = 200  # tokens of instructions, fences and reminder, generously
 _PASSAGE_TOKENS = 500  # a longer context is judged piece by piece, as long as the passages of the rows it was fitted on
@@ -109,10 +98,6 @@ class ContextRelevancy(SplittingMetric):
     Args:
         llm: The judge. See `Metric` for the options that all metrics share. With `scoring="expected"` a chunk counts
             with its most probable sentence.
-        selection: "ids": the judge returns the sentences' numbers. "verbatim", the older way: it copies
-            them or says "Insufficient Information"; copies are matched to the sentences (white space, case,
-            quotes, composed and wide forms folded; equal sentences all match), and unmatched ones are reported,
-            not counted. Asked one by one, each sentence gets a yes or no and this option has no effect.
         granularity: What is counted; both are in the breakdown.
         language: Of the contexts, for splitting them; None: by their script.
         splitter: Another sentence splitter.
@@ -121,10 +106,9 @@ class ContextRelevancy(SplittingMetric):
 
     Returns:
         A score within [0, 1]. Breakdown: `sentence`, `chunk`; `sentence_expected`, `chunk_expected` where
-        there are probabilities; `sentence_uncalibrated` where sentences were calibrated; `unmatched` (a count) for
-        "verbatim". Verdicts: each sentence, "relevant" or
-        "irrelevant", with chunk index and offsets as evidence; one by one also each passage that was judged, "yes" or
-        "no", whose id names its sentences ("1-4").
+        there are probabilities; `sentence_uncalibrated` where sentences were calibrated. Verdicts: each sentence,
+        "relevant" or "irrelevant", with chunk index and offsets as evidence; one by one also each passage that was
+        judged, "yes" or "no", whose id names its sentences ("1-4").
 
     Source:
         ragas 0.1.10, "Context Relevancy" (Es et al. 2023, arXiv 2309.15217, section 3).
@@ -143,19 +127,16 @@ class ContextRelevancy(SplittingMetric):
     has_expected: ClassVar[bool] = True
     prompts: ClassVar[Mapping[str, str]] = {
         "sentences": _CHOOSE,
-        "copies": _COPY,
         "sentence": _SENTENCE,
         "passage": _PASSAGE,
     }
     calibrated_items: ClassVar[tuple[CalibratedItem, ...]] = ("sentence",)
 
-    selection: Literal["ids", "verbatim"] = "ids"
     granularity: Literal["sentence", "chunk"] = "sentence"
     embedder: Embedder | str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_option("selection", self.selection, ("ids", "verbatim"))
         check_option("granularity", self.granularity, ("sentence", "chunk"))
 
     @property
@@ -174,18 +155,12 @@ class ContextRelevancy(SplittingMetric):
         if not sentences:
             raise CannotScore("undefined", "retrieved_contexts: the splitter found no sentence (0 of 0)")
         more: dict[str, float] = {}
-        unmatched: list[str] = []
         judged: list[Verdict] = []
         if self.asks_one_by_one:
             answers, judged = yield from self._one_by_one(question, sentences, sample, more)
         else:
-            batches = list(self._batches(question, sentences))
-            if self.selection == "ids":
-                chosen = set[int]().union(*(yield from each([self._ids(question, *batch) for batch in batches])))
-            else:
-                copies = yield from each([self._copies(question, batch, sample) for _, batch in batches])
-                chosen, unmatched = self._matched([text for batch in copies for text in batch], sentences)
-                more["unmatched"] = float(len(unmatched))
+            batches = self._batches(question, sentences)
+            chosen = set[int]().union(*(yield from each([self._ids(question, *batch) for batch in batches])))
             yes, no = Answer("yes"), Answer("no")
             answers = [yes if i in chosen else no for i in range(len(sentences))]
 
@@ -211,17 +186,12 @@ class ContextRelevancy(SplittingMetric):
             )
             for i, (sentence, needed, answer) in enumerate(zip(sentences, relevant, answers, strict=True), 1)
         ]
-        verdicts += judged
-        verdicts += [
-            Verdict(id=str(i), kind="copy", text=text, verdict="unmatched") for i, text in enumerate(unmatched, 1)
-        ]
         return self._score(
             value,
-            f"{sum(relevant)} of {len(sentences)} sentences in {len(hit)} of {chunks} contexts are needed to answer."
-            + (f" {len(unmatched)} copied text(s) are not in the contexts and do not count." if unmatched else ""),
+            f"{sum(relevant)} of {len(sentences)} sentences in {len(hit)} of {chunks} contexts are needed to answer.",
             expected=by_judge,
             breakdown=breakdown,
-            verdicts=verdicts,
+            verdicts=[*verdicts, *judged],
         )
 
     def _ids(self, question: str, first: int, batch: Sequence[Evidence]) -> Flow[set[int]]:
@@ -237,34 +207,6 @@ class ContextRelevancy(SplittingMetric):
             record(ids=listing(whole(first, first + len(batch) - 1))),
             lambda value: read(value["ids"]),
         )
-
-    def _copies(self, question: str, batch: Sequence[Evidence], sample: Sample) -> Flow[list[str]]:
-        return self.ask_json(
-            "copies",
-            {"question": question, "context": _passages(batch, sample)},
-            "Extract the sentences required to answer the question.",
-            record(sentences=listing(TEXT)),
-            lambda value: value["sentences"],
-        )
-
-    def _matched(self, copies: Sequence[str], sentences: Sequence[Evidence]) -> tuple[set[int], list[str]]:
-        """Return the places of the sentences that were copied, and the copies that are none of them."""
-        places: dict[str, set[int]] = {}
-        for i, sentence in enumerate(sentences):
-            places.setdefault(_folded(sentence.text), set()).add(i)
-        chosen: set[int] = set()
-        unmatched: dict[str, None] = {}
-        for text in copies:
-            folded = _folded(text)
-            if folded in places:
-                chosen |= places[folded]
-            elif folded.strip("'.\u3002 ") != _PHRASE:
-                for piece, _, _ in self.splitter(text, self.language or language_of(text)):
-                    if same := places.get(_folded(piece)):
-                        chosen |= same
-                    else:
-                        unmatched[piece.strip()] = None
-        return chosen, list(unmatched)
 
     def _one_by_one(
         self, question: str, sentences: Sequence[Evidence], sample: Sample, more: dict[str, float]
@@ -358,22 +300,3 @@ class ContextRelevancy(SplittingMetric):
                 first, size = i, 0
             size += own
         yield first + 1, sentences[first:]
-
-
-def _passages(batch: Sequence[Evidence], sample: Sample) -> str:
-    """Return the contexts as they are, from the first to the last sentence of the batch in each."""
-    spans: dict[int, tuple[int, int]] = {}
-    for sentence in batch:
-        chunk = sentence.chunk or 0
-        start, _ = spans.get(chunk, (sentence.start, 0))
-        spans[chunk] = (start, sentence.end)
-    return "\n".join(sample.retrieved_contexts[chunk][start:end] for chunk, (start, end) in spans.items())
-
-
-def _folded(text: str) -> str:
-    """Return the text as the judge saw it, without what copying changes: white space, case, kinds of quotes.
-
-    Nor composed and wide forms: judges write one code point for an accented letter, and "?" for its wide form.
-    """
-    plain = unicodedata.normalize("NFKC", sendable(text).translate(_QUOTES))
-    return re.sub(r"\s+", " ", plain).strip().casefold()
