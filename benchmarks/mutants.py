@@ -85,7 +85,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("alignment_expected", 'b.probabilities["yes"], a.probabilities["yes"]', 'b.probabilities["yes"], 1.0'),
     ],
     ("core/ragstone/metrics/summarization_score.py", "core/test_summarization_score.py"): [
-        ("summary_weights", 'self.coeff if self.coeff_weights == "c', 'self.coeff if self.coeff_weights != "c'),
+        ("summary_weights", "qa * (1.0 - self.coeff)", "qa * self.coeff"),
         ("summary_conciseness", "min(summary_characters, source_characters)", "summary_characters"),
         ("summary_no_question", "if not questions:", "if questions is None:"),
     ],

@@ -24,7 +24,6 @@ KEY_LENGTH = 200
 """The most characters of a text that is part of a key: PostgreSQL's index holds some 2,700 bytes for all parts."""
 
 _REFUSED = re.compile("[\x00\ud800-\udfff]|\\\\(?=u(?:0000|005c|d[89a-f][0-9a-f]{2}))")
-_ESCAPED = re.compile(r"\\u(0000|005c|d[89a-f][0-9a-f]{2})")
 _LARGEST_INTEGER = 2**63 - 1
 _LARGEST_REAL = 1.7976931348623157e308
 _DIGITS = 4_000  # Python writes no integer of more than 4,300 decimal digits
@@ -39,11 +38,6 @@ def clean_text(text: str) -> str:
         ('C:\\temp, 👍, \\u0000', 'a\\ud83d')
     """
     return _REFUSED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
-
-
-def restore_text(text: str) -> str:
-    """Return the text that `clean_text` was given."""
-    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text)
 
 
 def clean_key(text: str) -> str:

@@ -43,7 +43,6 @@ class OnlyGenerate:
     [
         (SummarizationScore, "coeff", 1.7, ValueError),
         (SummarizationScore, "coeff", math.nan, ValueError),
-        (SummarizationScore, "coeff_weights", "both", ValueError),
         (SummarizationScore, "length_penalty", "no", ValueError),
         (SummarizationScore, "questions", [], ValueError),
         (SummarizationScore, "questions", "A?", TypeError),

@@ -74,7 +74,7 @@ def test_metric_facts_and_defaults():
         ("response_completeness", (0.0, 1.0), ("user_input", "response"), None),
     ]
     assert all(m.version.isdecimal() and m.higher_is_better and isinstance(m, ragstone.Metric) for m in made)
-    assert (summary.coeff, summary.coeff_weights, summary.length_penalty) == (0.5, "conciseness", True)
+    assert (summary.coeff, summary.length_penalty) == (0.5, True)
     assert (alignment.n_questions, alignment.coverage_rule, alignment.source_field) == (5, "both_yes", "user_input")
     assert (response.strictness, response.sampling, response.noncommittal) == (3, "one_call", "all")
     assert context.granularity == "sentence"

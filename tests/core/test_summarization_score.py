@@ -35,10 +35,8 @@ def score(size, yes, no, **options):
         (300, 4, 0, {}, 0.5),  # longer than its source is as long as its source
         (1, 0, 1, {}, 0.495),
         (80, 1, 1, {"coeff": 0.3}, 0.41),
-        (80, 1, 1, {"coeff": 0.3, "coeff_weights": "qa"}, 0.29),
         (80, 1, 1, {"coeff": 0.0}, 0.5),
         (80, 1, 1, {"coeff": 1.0}, 0.2),
-        (80, 1, 1, {"coeff": 1.0, "coeff_weights": "qa"}, 0.5),
         (80, 1, 3, {"coeff": 0.3, "length_penalty": False}, 0.25),
     ],
     ids=str,

@@ -58,7 +58,7 @@ def setting(*keys, to):
         (setting("intercept", to=-2.5), "was edited"),
         (lambda content: content.update(ragstone_calibration=2), "ragstone_calibration: Input should be 1"),
         (setting("intercept", to=float("nan")), r"calibration\[intercept\]: "),
-        (setting("weights", "fewness", to=1.0), r"weighs fewness, as a former ragstone did; make one: ragstone calib"),
+        (setting("weights", "fewness", to=1.0), r"calibration\[weights\]\[fewness\]"),
         (setting("weights", "judge", to=-1.0), r"calibration\[weights\]\[judge\]: "),
         (setting("knots", to=[[0.1, 0.5], [0.5, 0.4]]), "do not rise"),
         (lambda _: "[" * 100_000, "Invalid JSON"),

@@ -1,6 +1,7 @@
 """Every sink on an empty store of its own, with a way to read back what it kept."""
 
 import json
+import re
 import sqlite3
 from collections.abc import Callable, Mapping
 from contextlib import closing
@@ -8,12 +9,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ragstone import Sample, Score, Unscored, Usage, Verdict
-from ragstone.plain import clean_key, restore_text
+from ragstone.plain import clean_key
 from ragstone.sinks import CallableSink, JSONLSink, OpenTelemetrySink, Record, Sink, SQLiteSink, SQLSink
 from ragstone.store import otel as semconv
 
+_ESCAPED = re.compile(r"\\u(0000|005c|d[89a-f][0-9a-f]{2})")
 KINDS = ("sqlite", "sql_sqlite", "postgres", "jsonl", "call", "otel")
 COMMON: dict[str, Any] = {"judge": "judge-1", "submitted_at": 1000.0, "scored_at": 1001.5}
+
+
+def restore_text(text: str) -> str:
+    """The text that `clean_text` was given."""
+    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text)
 
 
 class Kept(NamedTuple):

@@ -118,7 +118,7 @@ def split(text, language):
 
 COMMON = {"threshold": 0.25, "asking": "one_by_one", "max_input_tokens": 77, "max_characters": 77}
 OPTIONS = {
-    SummarizationScore: {"length_penalty": False, "coeff": 0.3, "coeff_weights": "qa", "questions": ["Is it?"],
+    SummarizationScore: {"length_penalty": False, "coeff": 0.3, "questions": ["Is it?"],
                          "instructions": {"questions": "Other."}},
     AlignmentCoverage: {"source": "retrieved_contexts", "assessment_questions": ["Is it?"], "n_questions": 6,
                         "coverage_rule": "agreement", "language": "de", "splitter": split,

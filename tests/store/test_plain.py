@@ -3,7 +3,9 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragstone.plain import KEY_LENGTH, clean_key, clean_text, restore_text, to_json
+from ragstone.plain import KEY_LENGTH, clean_key, clean_text, to_json
+
+from .cases import restore_text
 
 # Made of what the escapes are made of, so that texts that look escaped are common.
 TRICKY = st.text(st.sampled_from(["\\", "u", "0", "5", "c", "d", "8", "\x00", "\ud800", "\udfff", "é"]), max_size=12)

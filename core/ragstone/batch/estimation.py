@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import count
 from math import isfinite
 from typing import Any
@@ -64,10 +64,6 @@ class MetricEstimate:
     first_round_only: int = 0
     cost: float | None = None
 
-    def to_dict(self) -> dict[str, object]:
-        """Return all of it as plain JSON values."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -104,10 +100,6 @@ class Estimate:
     input_tokens: int
     output_tokens: int
     cost: float | None
-
-    def to_dict(self) -> dict[str, object]:
-        """Return all of it as plain JSON values."""
-        return asdict(self)
 
     def __str__(self) -> str:
         priced = self.cost is not None

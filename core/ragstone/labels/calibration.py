@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from ragstone.errors import CannotScore
 from ragstone.judge import LLMRequest
@@ -82,14 +82,6 @@ class ProbabilityMap(_Frozen):
     weights: dict[Signal, Annotated[float, Field(ge=0.0, le=1e9)]] = Field(default_factory=dict[Signal, float])
     intercept: Annotated[float, Field(ge=-1e9, le=1e9)] = 0.0
     knots: tuple[tuple[Probability, Probability], ...] = ()
-
-    @field_validator("weights", mode="before")
-    @classmethod
-    def _known(cls, weights: object) -> object:
-        former: set[object] = {*getattr(weights, "keys", tuple)()} - {*get_args(Signal)}
-        if former:
-            raise ValueError(f"weighs {', '.join(sorted(map(str, former)))}, as a former ragstone did")
-        return weights
 
     @model_validator(mode="after")
     def _rising(self) -> "ProbabilityMap":

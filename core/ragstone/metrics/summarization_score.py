@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from ragstone.errors import CannotScore
 from ragstone.judging.flow import Flow
 from ragstone.judging.reply import TEXT, distinct, listing, record
-from ragstone.metrics.base import Metric, check_flag, check_number, check_option
+from ragstone.metrics.base import Metric, check_flag, check_number
 from ragstone.metrics.items import ask_closed, check_questions, expected_share, verdicts_of
 from ragstone.outcome import Score
 from ragstone.sample import Sample, SampleField
@@ -51,8 +51,8 @@ class SummarizationScore(Metric):
     Args:
         llm: The judge. See `Metric` for the options that all metrics share.
         length_penalty: False leaves conciseness out: the score is qa.
-        coeff: The weight within [0, 1], 0.5 by default.
-        coeff_weights: What `coeff` weighs: "conciseness" (ragas' code) or "qa" (one page of its documentation).
+        coeff: The weight of conciseness within [0, 1], 0.5 by default, as in ragas' code. (One page of its
+            documentation has it as the weight of qa: that is 1 - coeff.)
         questions: Closed questions to put to the summary, instead of generated ones.
 
     Returns:
@@ -61,7 +61,7 @@ class SummarizationScore(Metric):
         question could be made.
 
     Source:
-        ragas 0.4, "Summarization Score" of its documentation; `coeff_weights` covers its two readings.
+        ragas 0.4, "Summarization Score" of its documentation.
 
     Example:
         >>> from ragstone.testing import FakeLLM
@@ -78,14 +78,12 @@ class SummarizationScore(Metric):
 
     length_penalty: bool = True
     coeff: float = 0.5
-    coeff_weights: Literal["conciseness", "qa"] = "conciseness"
     questions: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_number("coeff", self.coeff, 0.0, 1.0)
         check_flag("length_penalty", self.length_penalty)
-        check_option("coeff_weights", self.coeff_weights, ("conciseness", "qa"))
         object.__setattr__(self, "questions", check_questions("questions", self.questions))
 
     @property
@@ -121,8 +119,7 @@ class SummarizationScore(Metric):
     def _weighed(self, qa: float, concise: float) -> float:
         if not self.length_penalty:
             return qa
-        on_concise = self.coeff if self.coeff_weights == "conciseness" else 1.0 - self.coeff
-        return qa * (1.0 - on_concise) + concise * on_concise
+        return qa * (1.0 - self.coeff) + concise * self.coeff
 
     def _make(self, source: str) -> Flow[tuple[str, ...]]:
         return self.ask_json(
