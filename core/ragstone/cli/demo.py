@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 RECORDING = Path(__file__).with_name("demo.json")
 REMAKE = "the prompts have changed since it was made; python tests/cli/record_demo.py makes it anew"
 _NAME = "ragstone demo"
+_LOW = 0.7
 _NEXT = """Next:
   ragstone demo --samples shoes.jsonl                  write these samples to a file
   pip install "ragstone[local]" && ragstone pull       get the judge itself (1.1 GB, once)
@@ -112,8 +113,7 @@ def demo(page: str, samples: str | None) -> None:
 
 
 def _lines(sample: Sample, outcomes: Sequence[Outcome]) -> list[str]:
-    """Return a sample and its scores as lines, and what cost the lowest of them most."""
-    scores = [each for each in outcomes if isinstance(each, Score)]
+    """Return a sample and its scores as lines, and what cost most of each that is low."""
     shown = [f"{each.metric} {f'{each.value:.2f}' if isinstance(each, Score) else 'unscored'}" for each in outcomes]
     lines = [
         f"{sample.id}",
@@ -121,11 +121,12 @@ def _lines(sample: Sample, outcomes: Sequence[Outcome]) -> list[str]:
         f"  answer:   {sample.response}",
         f"  {'  '.join(shown)}",
     ]
-    lowest = min(scores, key=lambda score: score.value)
-    costs = [verdict for verdict in lowest.verdicts if verdict.lowers_score]
-    if lowest.value < 0.7:
-        why = f'the {costs[0].kind} "{costs[0].text}" ({costs[0].verdict})' if costs else lowest.reason
-        lines.append(f"  {lowest.metric} lost points by: {why}")
+    for low in (each for each in outcomes if isinstance(each, Score) and each.value < _LOW):
+        costs = sorted((v.probability or 0.0, v.kind, v.text, v.verdict) for v in low.verdicts if v.lowers_score)
+        why = low.reason.split(". ")[0]
+        if costs and costs[0][0] < 0.5:
+            why = f'the {costs[0][1]} "{costs[0][2]}" ({costs[0][3]})'
+        lines.append(f"  {low.metric} lost points by: {why}")
     return lines
 
 

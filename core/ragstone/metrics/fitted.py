@@ -79,8 +79,8 @@ ANSWERED = Fitted(
 """Whether a response answers a part of a question: the log-odds that the user has an answer."""
 
 SUPPORTED = Fitted(
-    weights={"supported": 1.51},
-    intercept=1.37,
+    weights={"supported": 1.024},
+    intercept=1.39,
     rows="benchmarks/agreement/data: claims (120 and 60)",
     date="2026-11-24",
 )
