@@ -99,7 +99,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
     ],
     ("core/ragstone/metrics/fitted.py", "core/test_context_relevancy.py core/test_response_relevancy.py"): [
         ("fitted_reach", "max(z, default=0.0) - self.reach", "max(z, default=0.0) - math.inf"),
-        ("fitted_cut", "if one >= least else", "if one > least else"),
+        ("fitted_cut", "if p >= 0.5 else", "if p > 0.5 else"),
     ],
     ("core/ragstone/metrics/items.py", "core/test_faithfulness.py"): [
         ("claims_once", "tuple({sentence.text: Claim", "tuple({id(sentence): Claim"),

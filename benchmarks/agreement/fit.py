@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from sklearn.linear_model import LogisticRegression
 
 from ragstone.metrics.fitted import NONCOMMITTAL, SENTENCES, SUPPORTED
@@ -18,7 +19,9 @@ from .statistics import Numbers
 
 _LEAST = 1e-4  # as in the product: further out a log-probability is rounding
 _FOLDS = 10
+_AROUND = 2
 _CUTS = np.arange(-4.0, 0.6, 0.2)
+_SCALES = np.arange(0.5, 4.01, 0.05)
 _REACHES = (0.4, 0.6, 0.8, 1.0, 1.3, 1.6, 2.0, 2.5, 3.0, math.inf)
 
 
@@ -36,13 +39,16 @@ class Fit:
 
     weights: Numbers
     intercept: float
-    cut: float = 0.0
     reach: float = math.inf
 
-    def logits(self, items: Items) -> Numbers:
-        """Return z of each item."""
+    def margins(self, items: Items) -> Numbers:
+        """Return how far each item's z is above the least that is a yes."""
         z: Numbers = items.signals @ self.weights + self.intercept
-        return z
+        return z - max(0.0, float(z.max()) - self.reach)
+
+    def times(self, factor: float) -> "Fit":
+        """Return the fit with the same decisions and other probabilities."""
+        return Fit(self.weights * factor, self.intercept * factor, self.reach * factor)
 
 
 def log_odds(p: float) -> float:
@@ -66,8 +72,7 @@ def fit_weights(sets: Sequence[Sequence[Items]]) -> Fit:
 
 def f1(fit: Fit, items: Items) -> float:
     """Return the F1 of the items that are chosen by a fit; where nothing is right, 1 for choosing nothing."""
-    z, right = fit.logits(items), items.chosen > 0
-    chosen = z >= max(fit.cut, z.max() - fit.reach)
+    chosen, right = fit.margins(items) >= 0, items.chosen > 0
     if not right.any():
         return float(not chosen.any())
     both = float((chosen & right).sum())
@@ -75,10 +80,25 @@ def f1(fit: Fit, items: Items) -> float:
 
 
 def fit_sentences(sets: Sequence[Sequence[Items]]) -> Fit:
-    """Return weights, and the cut and reach that give the best mean F1, each set weighing the same."""
+    """Return weights, with the intercept and reach of the best mean F1, and the scale of the least logarithmic loss.
+
+    Each set weighs the same. F1 is that of a pair and the pairs around it: the best of few rows is often chance.
+    """
     base = fit_weights(sets)
-    tried = [Fit(base.weights, base.intercept, float(cut), reach) for cut in _CUTS for reach in _REACHES]
-    return max(tried, key=lambda fit: sum(float(np.mean([f1(fit, items) for items in rows])) for rows in sets))
+    grid = [[Fit(base.weights, base.intercept - float(cut), reach) for reach in _REACHES] for cut in _CUTS]
+    figures = [
+        [sum(float(np.mean([f1(fit, items) for items in rows])) for rows in sets) for fit in row] for row in grid
+    ]
+    around = sliding_window_view(np.pad(figures, _AROUND, mode="edge"), (2 * _AROUND + 1,) * 2).mean(axis=(2, 3))
+    cut, reach = np.unravel_index(around.argmax(), around.shape)
+    best = grid[cut][reach]
+    return best.times(min(_SCALES, key=lambda scale: sum(loss(best.times(float(scale)), rows) for rows in sets)))
+
+
+def loss(fit: Fit, rows: Sequence[Items]) -> float:
+    """Return the mean logarithmic loss of a set's items, each row weighing the same."""
+    signed = [np.where(items.chosen > 0, -1.0, 1.0) * fit.margins(items) for items in rows]
+    return float(np.mean([np.logaddexp(0.0, each).mean() for each in signed]))
 
 
 def folds(sets: Sequence[Sequence[Items]]) -> Iterator[tuple[list[list[Items]], list[list[Items]]]]:
@@ -129,7 +149,7 @@ def claim_signals(line: Line) -> list[float]:
 
 def accuracy(fit: Fit, rows: Sequence[Items]) -> float:
     """Return the share of rows whose one item is on the right side."""
-    return float(np.mean([(fit.logits(items)[0] >= 0) == (items.chosen[0] > 0) for items in rows]))
+    return float(np.mean([(fit.margins(items)[0] >= 0) == (items.chosen[0] > 0) for items in rows]))
 
 
 def report(results: Path) -> str:
@@ -172,4 +192,4 @@ def report(results: Path) -> str:
 
 def _shown(fit: Fit, signals: Sequence[str]) -> str:
     weights = ", ".join(f"{name} {weight:.3f}" for name, weight in zip(signals, fit.weights, strict=True))
-    return f"{weights}, intercept {fit.intercept:.3f}, cut {fit.cut:.1f}, reach {fit.reach:.1f}"
+    return f"{weights}, intercept {fit.intercept:.3f}, reach {fit.reach:.3f}"

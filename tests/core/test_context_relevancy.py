@@ -262,9 +262,10 @@ def test_with_an_embedder_the_judge_sees_passages_and_cosines_rank_their_sentenc
     ):
         signals = dict(zip(SENTENCES.weights, (math.log(judged / (1 - judged)), *cosines), strict=True))
         weighed.append(SENTENCES.intercept + sum(SENTENCES.weights[name] * value for name, value in signals.items()))
-    expected = [1 / (1 + math.exp(-z)) for z in weighed]
+    least = max(0.0, max(weighed) - SENTENCES.reach)
+    expected = [1 / (1 + math.exp(least - z)) for z in weighed]
     assert [v.probability for v in of_sentences(outcome)] == pytest.approx(expected, abs=1e-6)
-    relevant = [z >= max(SENTENCES.cut, max(weighed) - SENTENCES.reach) for z in weighed]
+    relevant = [z >= least for z in weighed]
     assert [v.verdict == "relevant" for v in of_sentences(outcome)] == relevant
     chunks = len({CHUNK_OF[i] for i in range(6) if relevant[i]})
     best = sum(max(p for p, chunk in zip(expected, CHUNK_OF, strict=True) if chunk == i) for i in range(3))
@@ -288,7 +289,8 @@ def test_each_signal_speaks_for_a_sentence(signal):
     values = [-9.2, -1.0, 0.0, 1.0, 9.2] if signal == "passage" else [-1.0, 0.0, 0.5, 1.0]
     answers = [SENTENCES.answers([plain | {signal: value}])[0] for value in values]
     probabilities = [answer.probability("yes") for answer in answers]
-    assert probabilities == sorted(set(probabilities))
+    assert probabilities == sorted(probabilities)
+    assert probabilities[0] < probabilities[1] <= 1 / (1 + math.exp(-SENTENCES.reach))
     assert all(sum(answer.probabilities.values()) == pytest.approx(1) for answer in answers)
 
 
@@ -296,24 +298,30 @@ def test_each_signal_speaks_for_a_sentence(signal):
     ("z", "chosen"),
     [
         ([], []),
-        ([-1.51], ["no"]),
-        ([-1.5], ["yes"]),
-        ([3.0, 1.0, 0.99, 2.0], ["yes", "yes", "no", "yes"]),
-        ([-1.0, -1.5, -2.0], ["yes", "yes", "no"]),
+        ([-0.01], ["no"]),
+        ([0.0], ["yes"]),
+        ([4.5, 2.5, 2.49, 3.5], ["yes", "yes", "no", "yes"]),
+        ([0.5, 0.0, -0.5], ["yes", "yes", "no"]),
     ],
 )
-def test_a_fitted_map_says_yes_from_its_cut_on_and_within_reach_of_the_best(z, chosen):
-    fitted = Fitted(weights={"a": 0.5, "b": -1.0}, intercept=1.0, cut=-1.5, reach=2.0, rows="none", date="")
+def test_a_fitted_map_says_yes_from_even_odds_on_and_within_reach_of_the_best(z, chosen):
+    fitted = Fitted(weights={"a": 0.5, "b": -1.0}, intercept=1.0, reach=2.0, rows="none", date="")
+    least = max([0.0, *(one - 2.0 for one in z)])
     answers = fitted.answers([{"a": 2 * one, "b": 1.0} for one in z])
     assert [answer.choice for answer in answers] == chosen
-    assert [answer.probability("yes") for answer in answers] == pytest.approx([1 / (1 + math.exp(-one)) for one in z])
+    assert [answer.probability("yes") for answer in answers] == pytest.approx(
+        [1 / (1 + math.exp(least - one)) for one in z]
+    )
 
 
-def test_another_context_changes_nothing_of_a_sentence():
+@pytest.mark.parametrize("rival", [0.5, 0.9])
+def test_another_context_changes_a_sentence_only_where_it_holds_a_better_one(rival):
     """Padding lowers the share of what is needed, never the probability of the rest: how many there are is no signal."""
-    of_passage, embedder = {"One": 0.4, "Three": 0.45, "Four": 0.9}, Cosines(Two=0.8, Five=0.4)
+    of_passage, embedder = {"One": 0.4, "Three": 0.45, "Four": rival}, Cosines(Two=0.8, Five=0.4)
     alone, padded = (of_sentences(ranked(of_passage, embedder, contexts)) for contexts in (CONTEXTS[:1], CONTEXTS))
-    assert [v.probability for v in alone] == [v.probability for v in padded[:2]]
+    before, after = ([v.probability for v in verdicts[:2]] for verdicts in (alone, padded))
+    assert (after == before) is (rival == 0.5)
+    assert all(a <= b for a, b in zip(after, before, strict=True))
 
 
 @pytest.mark.parametrize(("declared", "asking"), [(False, "one_by_one"), (True, "together"), (False, "together")])

@@ -31,7 +31,7 @@ PINNED = {
     "response_relevancy": ("5", "e8b9094e5629bb50"),
     "response_completeness": ("3", "bb1ae8070637b74b"),
     "faithfulness": ("3", "882c0847b48487f7"),
-    "context_relevancy": ("4", "562de502e0f0f87e"),
+    "context_relevancy": ("5", "562de502e0f0f87e"),
 }
 
 SAMPLE = Sample(

@@ -123,7 +123,7 @@ class ContextRelevancy(SplittingMetric):
     """
 
     name: ClassVar[str] = "context_relevancy"
-    version: ClassVar[str] = "4"
+    version: ClassVar[str] = "5"
     has_expected: ClassVar[bool] = True
     prompts: ClassVar[Mapping[str, str]] = {
         "sentences": _CHOOSE,

@@ -13,13 +13,15 @@ from ragstone.judging.reply import Answer
 
 @dataclass(frozen=True, kw_only=True)
 class Fitted:
-    """A logistic map: p = sigmoid(z), z = intercept + sum of weight * signal; yes where z is at least `cut`.
+    """A logistic map of z = intercept + sum of weight * signal: p = sigmoid(z), yes where p is at least .5.
+
+    Each of several items is held against the best: where the best z is above `reach`, p = sigmoid(z - best z + reach).
+    So p is at most sigmoid(reach).
 
     Attributes:
         weights: By signal.
         intercept: Added to the weighted signals.
-        cut: The least z that is a yes.
-        reach: Of several items, those whose z is further below the greatest are a no.
+        reach: Of several items, those whose z is further below the best one's are a no.
         judge: The judge whose probabilities it was fitted on.
         embedder: The embedder whose cosines it was fitted on; "" where it takes none.
         rows: What it was fitted on.
@@ -28,7 +30,6 @@ class Fitted:
 
     weights: Mapping[str, float]
     intercept: float
-    cut: float = 0.0
     reach: float = math.inf
     judge: str = "local:qwen2.5-coder-1.5b-instruct-q4_k_m"
     embedder: str = ""
@@ -44,21 +45,18 @@ class Fitted:
             ['yes', 'no', 'no']
         """
         z = [self.intercept + sum(weight * one[name] for name, weight in self.weights.items()) for one in signals]
-        least = max(self.cut, max(z, default=0.0) - self.reach)
-        shares = [1.0 / (1.0 + math.exp(-one)) for one in z]
-        return [
-            Answer("yes" if one >= least else "no", {"yes": p, "no": 1.0 - p}) for one, p in zip(z, shares, strict=True)
-        ]
+        least = max(0.0, max(z, default=0.0) - self.reach)
+        shares = [1.0 / (1.0 + math.exp(least - one)) for one in z]
+        return [Answer("yes" if p >= 0.5 else "no", {"yes": p, "no": 1.0 - p}) for p in shares]
 
 
 SENTENCES = Fitted(
-    weights={"passage": 1.206, "cosine": 2.593, "with_previous": 3.139},
-    intercept=-3.175,
-    cut=-1.4,
-    reach=1.0,
+    weights={"passage": 1.879, "cosine": 4.006, "with_previous": 4.862},
+    intercept=-2.736,
+    reach=1.55,
     embedder="local:all-minilm-l6-v2-int8",
     rows="CLAPNQ (39) and HotpotQA (30), development rows",
-    date="2026-11-23",
+    date="2026-11-24",
 )
 """Whether a sentence is needed: the log-odds that its passage helps to answer the question, and two cosines."""
 
