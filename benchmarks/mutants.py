@@ -102,6 +102,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("fitted_cut", "if p >= 0.5 else", "if p > 0.5 else"),
     ],
     ("core/ragstone/metrics/items.py", "core/test_faithfulness.py"): [
+        ("claims_mapped", "answers = by_map(SUPPORTED, (", "answers = list(("),
         ("claims_once", "tuple({sentence.text: Claim", "tuple({id(sentence): Claim"),
         ("claims_in_words", '"no": "unsupported"', '"no": "supported"'),
     ],

@@ -275,7 +275,7 @@ def test_with_an_embedder_the_judge_sees_passages_and_cosines_rank_their_sentenc
             "sentence_expected": sum(expected) / 6, "chunk_expected": best / 3, "expected": sum(expected) / 6,
         }
     )  # fmt: skip
-    assert outcome.value == outcome.breakdown["expected"]
+    assert outcome.value == outcome.breakdown["count"]
     passages = [v for v in outcome.verdicts if v.kind == "passage"]
     assert [(v.id, v.verdict, v.lowers_score) for v in passages] == [
         ("1-2", "yes", False), ("3-3", "no", False), ("4-6", "no", False)

@@ -187,5 +187,6 @@ def test_a_calibrated_score_is_scored_as_it_was_when_it_was_calibrated(scoring, 
 
 @pytest.mark.parametrize(("item", "mark"), [("score", "+expected"), ("sentence", "")])
 def test_labels_are_gathered_by_votes_with_the_scoring_that_will_be_calibrated(item, mark):
-    asked = prepared(relevancy(llm=judge(gives_probabilities=True)), Labels(item, (), None, 0), votes=3)
+    metric = relevancy(llm=judge(gives_probabilities=True), scoring="expected" if mark else "auto")
+    asked = prepared(metric, Labels(item, (), None, 0), votes=3)
     assert asked.version == f"{ContextRelevancy.version}{mark}+cal:{asked.calibration.digest}"

@@ -50,7 +50,8 @@ class Metric(ABC):
         asking: "together": all items in one call; "one_by_one": one item per call; "auto": what suits the judge.
         scoring: "count": hard verdicts, the published definition; "expected": the judge's probabilities in their
             place, which only "one_by_one" gives, and the version then ends in "+expected"; "auto": "expected" where
-            items are asked about one by one and the judge declares `gives_probabilities`, else "count".
+            items are asked about one by one and the judge declares `gives_probabilities`, else "count", as always for
+            ContextRelevancy.
         max_input_tokens: Longest prompt, in estimated tokens; None takes the judge's own limit, or 100,000.
         max_characters: Longest sample, all its texts together; None: no limit.
         instructions: Other instructions to the judge, by step (a key of `prompts`); the version names them.
@@ -67,6 +68,7 @@ class Metric(ABC):
             otherwise it is where the judge is embedded.
         calibrated_items: The items, beside the score, whose probabilities the metric lets a calibration map.
         has_expected: Whether `_flow` hands `_score` an expected value too, without which scoring is always "count".
+        auto_expects: Whether scoring="auto" may take it: not where counting agrees better with people.
 
     Example:
         >>> from ragstone.testing import FakeLLM
@@ -89,6 +91,7 @@ class Metric(ABC):
     needs_embedder: ClassVar[bool] = False
     calibrated_items: ClassVar[tuple[CalibratedItem, ...]] = ()
     has_expected: ClassVar[bool] = False
+    auto_expects: ClassVar[bool] = True
 
     llm: LLM | str
     threshold: float | None = None
@@ -278,7 +281,7 @@ class Metric(ABC):
             return self.scoring == "expected"
         if self.calibration is not None:  # of a score, which has settings; of items, whose threshold is to count by
             return self.calibration.settings.get("scoring") == "expected"
-        return self.has_probabilities
+        return self.has_probabilities and self.auto_expects
 
     @property
     def has_probabilities(self) -> bool:

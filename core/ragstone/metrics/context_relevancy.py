@@ -96,8 +96,8 @@ class ContextRelevancy(SplittingMetric):
     one's: it may take two of them together.
 
     Args:
-        llm: The judge. See `Metric` for the options that all metrics share. With `scoring="expected"` a chunk counts
-            with its most probable sentence.
+        llm: The judge. See `Metric` for the options that all metrics share. Here `scoring="auto"` is always "count",
+            which agrees better with people. With `scoring="expected"` a chunk counts with its most probable sentence.
         granularity: What is counted; both are in the breakdown.
         language: Of the contexts, for splitting them; None: by their script.
         splitter: Another sentence splitter.
@@ -125,6 +125,7 @@ class ContextRelevancy(SplittingMetric):
     name: ClassVar[str] = "context_relevancy"
     version: ClassVar[str] = "5"
     has_expected: ClassVar[bool] = True
+    auto_expects: ClassVar[bool] = False
     prompts: ClassVar[Mapping[str, str]] = {
         "sentences": _CHOOSE,
         "sentence": _SENTENCE,
