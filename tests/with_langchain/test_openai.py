@@ -13,8 +13,9 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_openai import ChatOpenAI
 from openai import AsyncOpenAI
 
-from ragstone import ContextRelevancy, LLMRequest, Sample
+from ragstone import ContextRelevancy, Faithfulness, LLMRequest, Sample
 from ragstone.judging.reply import listing, record, whole
+from ragstone.metrics.fitted import SUPPORTED
 from ragstone_langchain import LangChainLLM
 
 from ..support.openai_server import Answer, chat, error  # noqa: TID252
@@ -115,10 +116,10 @@ def test_log_probabilities_reach_the_metric(openai_server) -> None:
     top = [{"token": "yes", "logprob": -0.1, "bytes": None}, {"token": "no", "logprob": -2.4, "bytes": None}]
     server = openai_server(lambda body: chat("yes", logprobs={"content": [{**top[0], "top_logprobs": top}]}))
     judge = LangChainLLM(openai(server, logprobs=True, top_logprobs=5), asking="one_by_one", gives_probabilities=True)
-    sample = Sample(user_input="Which?", retrieved_contexts=["This. That."])
-    outcome = ContextRelevancy(llm=judge).score(sample)
+    outcome = Faithfulness(llm=judge).score(Sample(retrieved_contexts=["This. That."], response="This."))
     assert outcome.version.endswith("+expected"), "as the user declares it"
-    assert outcome.value == pytest.approx(0.990, abs=1e-3), "odds of 10, for the sentence and for its passage"
+    (answer,) = SUPPORTED.answers([{"supported": 2.3}])
+    assert outcome.value == pytest.approx(answer.probability("yes"), abs=1e-3)
 
 
 def test_one_judge_in_several_loops_one_after_the_other(openai_server) -> None:

@@ -3,11 +3,13 @@
 import asyncio
 import gc
 import json
+import math
 import warnings
 
 import pytest
 
-from ragstone import ContextRelevancy
+from ragstone import ContextRelevancy, Faithfulness
+from ragstone.metrics.fitted import SUPPORTED
 from ragstone_llama_index import LlamaIndexLLM, MetricEvaluator
 
 from ..support.openai_server import chat  # noqa: TID252
@@ -58,12 +60,12 @@ def test_log_probabilities_where_the_model_asks_for_them(openai_server):
     logprobs = {"content": [{**alternatives[0], "top_logprobs": alternatives}]}
     server = openai_server(lambda body: chat("yes", logprobs=logprobs))
     judge = LlamaIndexLLM(model(server, logprobs=True, top_logprobs=20), asking="one_by_one", gives_probabilities=True)
-    metric = ContextRelevancy(llm=judge)
+    metric = Faithfulness(llm=judge)
     assert metric.version.endswith("+expected"), "as the user declares it"
-    result = MetricEvaluator(metric).evaluate(**INPUTS)
-    joined = 0.9**2 / (0.9**2 + 0.1**2)  # odds of 9, for the sentence and for its passage
-    assert result.score == pytest.approx(joined, abs=1e-3)
-    assert result.verdicts[0].probability == pytest.approx(joined, abs=1e-3)
+    result = MetricEvaluator(metric).evaluate(response="This.", contexts=["This. That."])
+    (answer,) = SUPPORTED.answers([{"supported": math.log(9)}])
+    assert result.score == pytest.approx(answer.probability("yes"), abs=1e-3)
+    assert result.verdicts[0].probability == pytest.approx(answer.probability("yes"), abs=1e-3)
 
 
 def test_structured_by_response_format_or_by_function_calling(openai_server):
