@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ragstone import ContextRelevancy
+from ragstone import ContextRelevancy, Faithfulness
 from ragstone.distributed import Spec, SpecError
 
 FULL = {
@@ -52,8 +52,8 @@ def test_survives_json_and_builds_metrics_over_one_judge():
 
 def test_a_judge_that_gives_probabilities_is_scored_by_them_at_the_worker():
     for scoring in ("auto", "expected"):
-        (metric,) = spec(metrics={"context_relevancy": {"scoring": scoring}}, judge="people:graded").build()
-        assert metric.version == f"{ContextRelevancy.version}+expected"
+        (metric,) = spec(metrics={"faithfulness": {"scoring": scoring}}, judge="people:graded").build()
+        assert metric.version == f"{Faithfulness.version}+expected"
 
 
 def test_judge_by_url_asks_the_server_for_its_model_and_embeds_too(openai_server):
