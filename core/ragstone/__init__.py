@@ -7,11 +7,11 @@ from ragstone._version import __version__
 from ragstone.judge import LLM, BaseEmbedder, BaseLLM, Embedder, LLMReply, LLMRequest
 from ragstone.metrics import *  # noqa: F403 - so that a new metric is named in one place
 from ragstone.outcome import Evidence, Outcome, Score, Suspicion, Unscored, Usage, Verdict
-from ragstone.sample import Sample
+from ragstone.sample import Sample, Turn
 
 if TYPE_CHECKING:
     from ragstone.batch.evaluate import aevaluate, evaluate
-    from ragstone.monitor import Monitor
+    from ragstone.monitor import Monitor, trace_id
     from ragstone.reporting import Report
 
 __all__ = [
@@ -28,12 +28,14 @@ __all__ = [
     "Sample",
     "Score",
     "Suspicion",
+    "Turn",
     "Unscored",
     "Usage",
     "Verdict",
     "__version__",
     "aevaluate",
     "evaluate",
+    "trace_id",
 ]
 __all__ += metrics.__all__
 
@@ -43,6 +45,7 @@ _LATER = {
     "Report": "ragstone.batch",
     "aevaluate": "ragstone.batch",
     "evaluate": "ragstone.batch",
+    "trace_id": "ragstone.monitor",
 }
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 SampleField = Literal["user_input", "retrieved_contexts", "response"]
+_LISTS = ("retrieved_contexts", "history")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -34,6 +35,29 @@ def _contexts(value: object) -> object:
 
 
 _Text = Annotated[str, BeforeValidator(_text)]
+_ROLES = {"human": "user", "ai": "assistant"}
+
+
+def _role(value: object) -> object:
+    return _ROLES.get(value, value) if isinstance(value, str) else value
+
+
+class Turn(BaseModel):
+    """What one side said earlier in a conversation.
+
+    Attributes:
+        role: "user" or "assistant" ("human" and "ai" mean the same).
+        content: What was said.
+
+    Example:
+        >>> Turn(role="human", content="Who wrote Emma?").role
+        'user'
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    role: Annotated[Literal["user", "assistant"], BeforeValidator(_role)]
+    content: _Text
 
 
 class Sample(BaseModel):
@@ -49,6 +73,8 @@ class Sample(BaseModel):
         retrieved_contexts: The retrieved chunks, in order.
         response: What the app answered.
         id: Any name for the sample; it comes back with its outcomes.
+        history: The turns of the conversation before `user_input`, oldest first: `Turn`s, or mappings of `role` and
+            `content`. Metrics that look at the question show them to the judge.
         metadata: Anything of yours; never shown to the judge. A monitor's rules read `error` and `feedback`.
 
     Raises:
@@ -70,6 +96,7 @@ class Sample(BaseModel):
     retrieved_contexts: Annotated[Sequence[_Text], BeforeValidator(_contexts)] = ()
     response: _Text | None = None
     id: _Text | None = None
+    history: tuple[Turn, ...] = ()
     metadata: dict[str, Any] = Field(default_factory=dict[str, Any])
 
     @model_validator(mode="before")
@@ -78,7 +105,7 @@ class Sample(BaseModel):
         if not isinstance(values, Mapping):
             return values
         fields = cast("Mapping[str, object]", values)
-        return {name: value for name, value in fields.items() if value is not None or name != "retrieved_contexts"}
+        return {name: value for name, value in fields.items() if value is not None or name not in _LISTS}
 
     def texts(self, field: SampleField) -> tuple[str, ...]:
         """Return the texts of a field: one for each context, one for the others, none where it is absent."""
@@ -89,7 +116,8 @@ class Sample(BaseModel):
 
     def characters(self) -> int:
         """Return the length of all texts together."""
-        return sum(map(len, (self.user_input or "", *self.retrieved_contexts, self.response or "")))
+        turns = (turn.content for turn in self.history)
+        return sum(map(len, (self.user_input or "", *self.retrieved_contexts, self.response or "", *turns)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,16 +29,18 @@ def ids(store: Case) -> list[str]:
 
 
 def test_a_row(store: Case) -> None:
-    store.sink.write([score(origin={"trace_id": "t", "span_id": "s"}, rate=0.25, chosen_by="rule"), unscored("run-2")])
+    about = {"run_id": "5", "run_name": "rag", "tags": ("a",), "user_id": "u", "thread_id": "c"}
+    origin = {"trace_id": "t", "span_id": "s"}
+    store.sink.write([score(origin=origin, rate=0.25, chosen_by="rule", **about), unscored("run-2")])
     names = [name for name in COLUMNS if name != "verdicts"]
     assert store.query(f"SELECT {', '.join(names)} FROM outcomes ORDER BY sample_id") == [
         (
             "run-1", "demo", "1", "scored", 0.5, 1, "1 of 2.", None, '{"a":1.0}', "judge-1", 1000.0, 1001.5, 0.25,
-            "rule", 2, 0, 90, None, 1.5, "t", "s", None, None,
+            "rule", 2, 0, 90, None, 1.5, "t", "s", None, None, "5", "rag", '["a"]', "u", "c",
         ),
         (
             "run-2", "demo", "1", "unscored", None, None, "timeout", "after 30 s", None, "judge-1", 1000.0, 1001.5, 1.0,
-            "rate", 0, 0, 0, 0, 0.0, None, None, None, None,
+            "rate", 0, 0, 0, 0, 0.0, None, None, None, None, None, None, None, None, None,
         ),
     ]  # fmt: skip
 
@@ -62,7 +64,7 @@ def test_all_or_none(store: Case) -> None:
     assert len(store.read()) == 4
 
 
-@pytest.mark.parametrize("version", [0, 2])
+@pytest.mark.parametrize("version", [1, 3])
 def test_a_database_of_another_version_is_left_alone(store: Case, version: int) -> None:
     store.sink.write([score("before")])
     store.sink.close()
@@ -75,9 +77,9 @@ def test_a_database_of_another_version_is_left_alone(store: Case, version: int) 
         lambda: store.sink.ledger().spend([Entry("calls_per_day", 0, 1, 10)]),
     ):
         for _ in range(2):
-            with pytest.raises(SinkError, match=rf"results database version {version}, this one knows 1\); "):
+            with pytest.raises(SinkError, match=rf"results database version {version}, this one knows 2\); "):
                 attempt()
-    with pytest.raises(ResultsError, match=rf"results database version {version}, this one knows 1"):
+    with pytest.raises(ResultsError, match=rf"results database version {version}, this one knows 2"):
         open_results(store.source)
     assert ids(store) == ["before"]
 

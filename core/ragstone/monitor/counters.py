@@ -15,6 +15,21 @@ from ragstone.errors import describe, without_keys
 Status = Literal["scored", "unscored", "dropped", "not_sampled", "over_budget", "duplicate", "spooled"]
 STATUSES: tuple[Status, ...] = get_args(Status)
 
+SKIP_REASONS: Mapping[str, str] = {
+    "abandoned": "the app stopped reading the stream before its end, so there is no whole answer",
+    "cancelled": "the app or its user called the run off",
+    "declined": "your extract= returned None",
+    "excluded": "your where= said no",
+    "interrupted": "the run waits for a person; it becomes a sample when it is resumed and ends",
+    "never_ended": "no event came for an hour, or it is the app's main loop: leave that out with where=",
+    "no_question": "say where the question stands with extract=",
+    "nothing_found": "say where question, contexts and answer stand with extract=",
+    "only_model": "a model was called outside of any chain or engine: call monitor.submit(Sample(...)) there",
+    "only_retrieval": "nothing answered what was retrieved: call monitor.submit(Sample(...)) where the app answers",
+    "own_run": "an evaluation asked the app, not a user",
+}
+"""Why a run of the app gave no sample, and what to do about it."""
+
 _SECONDS_BETWEEN_WARNINGS = 60.0
 _MOST_UNLOGGED = 50
 _LONGEST_TRACE = 20_000
@@ -60,7 +75,8 @@ class Stats:
         pending: Those that wait or are being judged.
         reasons: The numbers by reason, such as {"dropped": {"queue_full": 3}}. {"pending": {"ledger": 4}}: so many
             wait in a thread because the budget's account cannot be reached.
-        skipped: Runs of the app that a handler saw and that gave no sample, by reason.
+        skipped: Runs of the app that a handler saw and that gave no sample, by reason. Printed, the numbers come with
+            what to do about the commonest.
         errors: Exceptions inside handlers, the outbox and threads of the monitor, by place. None of them reached the
             app.
         in_hand: Those of the pending that a thread judges now, or holds until the budget's account can be reached.
@@ -69,8 +85,10 @@ class Stats:
         sinks: How each sink stands, by name.
 
     Example:
-        >>> Stats(samples=1, accepted=2, scored=1, pending=1).unscored
-        0
+        >>> print(Stats(samples=2, accepted=2, scored=1, pending=1, skipped={"no_question": 3}))
+        2 samples, 2 evaluations: 1 scored, 1 pending
+        3 runs gave no sample: 3 no_question
+        no_question: say where the question stands with extract=
     """
 
     samples: int = 0
@@ -90,6 +108,17 @@ class Stats:
     longest_queue: int = 0
     queued_bytes: int = 0
     sinks: Mapping[str, SinkStats] = field(default_factory=dict[str, SinkStats])
+
+    def __str__(self) -> str:
+        what = [f"{n:,} {status}" for status in (*STATUSES, "pending") if (n := getattr(self, status))]
+        lines = [f"{self.samples:,} samples, {self.accepted:,} evaluations" + (f": {', '.join(what)}" if what else "")]
+        if skipped := sorted(self.skipped.items(), key=lambda item: -item[1]):
+            listed = ", ".join(f"{n:,} {reason}" for reason, n in skipped)
+            lines.append(f"{sum(self.skipped.values()):,} runs gave no sample: {listed}")
+            lines.append(f"{skipped[0][0]}: {SKIP_REASONS.get(skipped[0][0], 'a handler of yours says so')}")
+        if self.errors:
+            lines.append(f"errors (the app saw none): {', '.join(f'{n:,} in {at}' for at, n in self.errors.items())}")
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,11 @@
 
 import math
 import os
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, get_args
 
 from ragstone.limits.budget import Budget
 from ragstone.metrics.base import Metric, check_count, check_flag, check_number, check_option
@@ -14,6 +14,7 @@ from ragstone.monitor.counters import FlushResult, Stats
 from ragstone.monitor.pipeline import Pipeline
 from ragstone.monitor.redaction import Redact
 from ragstone.monitor.sampling import Predicate, Sampling, check_function
+from ragstone.monitor.trace import Fact
 from ragstone.monitor.worker import Settings, WhenFull
 from ragstone.sample import Sample
 from ragstone.store.base import Sink
@@ -56,6 +57,8 @@ class Monitor:
             `ragstone worker`, scores the rest. What the judge failed on is tried again later, for about four hours.
         store_text: Whether the samples' texts go to the sinks, too; otherwise ids, scores, times and the verdicts
             without their texts.
+        keep: What outcomes say of the run that they belong to, with or without texts: any of "id", "run_id",
+            "run_name", "tags", "user_id" and "thread_id". Without "id", a random one takes its place.
         timeout: Seconds that one evaluation may take; then it is `Unscored("timeout")` and its thread is given up.
 
     Raises:
@@ -92,6 +95,7 @@ class Monitor:
         correlated: bool = True,
         outbox: str | os.PathLike[str] | None = None,
         store_text: bool = False,
+        keep: Collection[Fact] = get_args(Fact),
         timeout: float = 300.0,
     ) -> None:
         self._options = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
@@ -101,6 +105,9 @@ class Monitor:
             check_flag(name, flag)
         check_option("when_full", when_full, ("drop_newest", "drop_oldest", "spool", "block"))
         check_number("timeout", timeout, 0.001, math.inf)
+        _check_type("keep", keep, (Collection,), 'a list such as ["id", "tags"]')
+        for fact in keep:
+            check_option("keep", fact, get_args(Fact))
         _check_type("seed", seed, (str, int), "text or a whole number")
         _check_type("budget", budget, (Budget, type(None)), "ragstone.monitor.Budget(...)")
         check_function("redact", redact)
@@ -123,6 +130,7 @@ class Monitor:
             budget=budget,
             redact=redact,
             store_text=store_text,
+            keep=frozenset(keep),
             timeout=timeout,
         )
         self._outbox = _outbox_path(outbox)

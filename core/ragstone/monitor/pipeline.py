@@ -17,6 +17,7 @@ from ragstone.limits.budget import Account, MemoryLedger
 from ragstone.monitor.counters import STATUSES, Counters, FlushResult, Stats, Status
 from ragstone.monitor.delivery import Delivery, Item, start_thread
 from ragstone.monitor.redaction import RedactionFailed, snapshot
+from ragstone.monitor.trace import own_id
 from ragstone.monitor.worker import Settings, Task, TaskQueue, Workers
 from ragstone.sample import Sample
 from ragstone.store.base import Health, Sink
@@ -159,6 +160,8 @@ class Pipeline:
             if not chosen:
                 return
             place, reason = "snapshot", "no_snapshot"
+            if "id" not in settings.keep:
+                sample_id = secrets.token_hex(16)
             kept = snapshot(sample, sample_id, settings.redact)
             place, reason = "submit", "not_started"
             self.start()
@@ -187,9 +190,10 @@ class Pipeline:
             raise _NotTaken("no_sample")
         if self.closed:
             raise _NotTaken("closed")
-        if sample.id and self._recent.has(sample.id):
+        given = sample.id or own_id(sample.metadata)
+        if given and self._recent.has(given):
             raise _NotTaken("same_id", "duplicate")
-        return sample.id or secrets.token_hex(16)
+        return given or secrets.token_hex(16)
 
     def _origin(self) -> Mapping[str, str]:
         origin: dict[str, str] = {}

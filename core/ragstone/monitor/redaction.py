@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from ragstone.errors import LONGEST, without_keys
 from ragstone.outcome import Outcome, Unscored
-from ragstone.sample import Sample
+from ragstone.sample import Sample, Turn
 from ragstone.store.record import without_texts
 
 Redact = Callable[[str], str]
@@ -54,6 +54,9 @@ def snapshot(sample: Sample, sample_id: str, redact: Redact | None = None) -> Sa
         if not isinstance(sample.retrieved_contexts, (list, tuple)):
             raise TypeError("retrieved_contexts: is no list of texts")
         fields["retrieved_contexts"] = tuple([text(context) for context in sample.retrieved_contexts])
+    if sample.history:
+        turns = [(turn.role, text(turn.content)) for turn in sample.history]
+        fields["history"] = tuple([Turn.model_construct(role=role, content=content) for role, content in turns])
     if sample.user_input is not None:
         fields["user_input"] = text(sample.user_input)
     if sample.response is not None:
@@ -162,7 +165,8 @@ def storable(outcome: Outcome, sample: Sample, *, store_text: bool) -> Outcome:
         hide = outcome.reason == "judge_unparseable" and not store_text
         detail = "the judge's reply could not be read" if hide else without_keys(outcome.detail)
         if not store_text:
-            texts = (sample.user_input or "", *sample.retrieved_contexts, sample.response or "")
+            turns = (turn.content for turn in sample.history)
+            texts = (sample.user_input or "", *sample.retrieved_contexts, sample.response or "", *turns)
             detail = without_quotations(detail, texts)
         return outcome.model_copy(update={"detail": detail})
     return outcome if store_text else without_texts(outcome)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from sys import getsizeof
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 from ragstone.errors import CannotScore, score_safely, unscored
 from ragstone.judge import Meter
@@ -17,6 +17,7 @@ from ragstone.monitor.counters import Counters, Status
 from ragstone.monitor.delivery import start_thread
 from ragstone.monitor.redaction import Redact, storable
 from ragstone.monitor.sampling import Sampling
+from ragstone.monitor.trace import facts_of
 from ragstone.outcome import Outcome, Score
 from ragstone.plain import is_list, is_mapping
 from ragstone.store.base import Sink
@@ -45,6 +46,7 @@ class Settings:
     budget: Budget | None
     redact: Redact | None
     store_text: bool
+    keep: frozenset[str]
     timeout: float
 
 
@@ -70,7 +72,8 @@ class Task(Pending):
 
     def __post_init__(self) -> None:
         sample = self.sample
-        texts = sample.user_input, sample.response, *sample.retrieved_contexts
+        turns = (turn.content for turn in sample.history)
+        texts = sample.user_input, sample.response, *sample.retrieved_contexts, *turns
         self.size = sum(map(getsizeof, texts)) + _size(sample.metadata)
 
 
@@ -313,4 +316,5 @@ class Workers:
             chosen_by=choice.by,
             origin=task.origin,
             sample=task.sample if store_text else None,
+            **cast("Any", facts_of(task.sample.metadata, self._settings.keep)),
         )

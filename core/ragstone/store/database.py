@@ -31,7 +31,7 @@ _TABLES = (
     "CREATE TABLE spending (name TEXT NOT NULL, starts_at BIGINT NOT NULL, amount DOUBLE PRECISION NOT NULL, "
     "PRIMARY KEY (name, starts_at))",
 )
-RESULTS = Kind(noun="results database", mark=0x72616752, version=1, tables=_TABLES, error=SinkError)  # "ragR"
+RESULTS = Kind(noun="results database", mark=0x72616752, version=2, tables=_TABLES, error=SinkError)  # "ragR"
 
 
 def _upsert(table: str, columns: "Iterable[str]", key: "Sequence[str]") -> str:

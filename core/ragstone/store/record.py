@@ -36,6 +36,7 @@ COLUMNS = {
     "submitted_at": "real", "scored_at": "real", "rate": "real", "chosen_by": "text", "llm_calls": "integer",
     "embed_calls": "integer", "input_tokens": "integer", "output_tokens": "integer", "seconds": "real",
     "trace_id": "text", "span_id": "text", "sample": "json", "suspected": "json",
+    "run_id": "text", "run_name": "text", "tags": "json", "user_id": "text", "thread_id": "text",
 }  # fmt: skip
 """The columns of a record in a database, and the kind of each. Times are in seconds since 1970 (UTC)."""
 
@@ -59,6 +60,11 @@ class Record:
         chosen_by: "rate", or the rule that chose it.
         origin: What a sink noted where the sample was submitted (`trace_id` and `span_id` of OpenTelemetry).
         sample: The sample, where it is kept with the record.
+        run_id: The framework's own id of the run: LangChain's run id, the id of LlamaIndex' span.
+        run_name: What ran: a chain's or an engine's name.
+        tags: The run's tags.
+        user_id: Whose question it was, by the app's metadata.
+        thread_id: The conversation that it belongs to, likewise.
 
     Example:
         >>> nothing = Unscored(metric="demo", reason="timeout", detail="", version="1")
@@ -78,6 +84,11 @@ class Record:
     chosen_by: str = "rate"
     origin: Mapping[str, str] = field(default_factory=dict[str, str])
     sample: Sample | None = None
+    run_id: str | None = None
+    run_name: str | None = None
+    tags: tuple[str, ...] = ()
+    user_id: str | None = None
+    thread_id: str | None = None
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -110,8 +121,9 @@ def encode(record: Record, *, texts: bool = True) -> str:
         tail["rate"] = record.rate
     if record.chosen_by != "rate":
         tail["chosen_by"] = record.chosen_by
-    if record.origin:
-        tail["origin"] = record.origin
+    for name in ("origin", "run_id", "run_name", "tags", "user_id", "thread_id"):
+        if value := getattr(record, name):
+            tail[name] = value
     if record.sample is not None:
         tail["sample"] = sample_fields(record.sample, texts=texts)
     return f"{line[:-1]},{_json(tail)[1:]}" if tail else line
