@@ -56,8 +56,9 @@ def trace_id(name: str) -> Generator[str, None, None]:
         ...     own_id({}), own_id({})
         ('request 7', 'request 7/2')
     """
-    if not isinstance(name, str):
-        raise TypeError(f"trace_id: is {type(name).__name__}; pass a text")
+    given: object = name
+    if not isinstance(given, str):
+        raise TypeError(f"trace_id: is {type(given).__name__}; pass a text")
     if not name:
         raise ValueError("trace_id: is empty; pass the request's id")
     token = _current.set(Trace(name))
