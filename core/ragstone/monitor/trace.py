@@ -4,7 +4,7 @@ from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, cast
 
 from ragstone.plain import is_list, is_mapping
 
@@ -56,9 +56,8 @@ def trace_id(name: str) -> Generator[str, None, None]:
         ...     own_id({}), own_id({})
         ('request 7', 'request 7/2')
     """
-    given: object = name
-    if not isinstance(given, str):
-        raise TypeError(f"trace_id: is {type(given).__name__}; pass a text")
+    if not isinstance(cast("object", name), str):
+        raise TypeError(f"trace_id: is {type(name).__name__}; pass a text")
     if not name:
         raise ValueError("trace_id: is empty; pass the request's id")
     token = _current.set(Trace(name))
