@@ -1,6 +1,6 @@
 """Where a monitor's outcomes go: databases, files, OpenTelemetry, a function of yours."""
 
-from ragstone.store.base import CallableSink, Health, Sink
+from ragstone.store.base import CallableSink, Feedback, Health, Sink
 from ragstone.store.database import SQLiteSink, SQLSink
 from ragstone.store.jsonl import JSONLSink
 from ragstone.store.otel import OpenTelemetrySink
@@ -8,6 +8,7 @@ from ragstone.store.record import Record
 
 __all__ = [
     "CallableSink",
+    "Feedback",
     "Health",
     "JSONLSink",
     "OpenTelemetrySink",

@@ -39,6 +39,24 @@ class Health(BaseModel):
     longest_queue: int = 0
 
 
+class Feedback(BaseModel):
+    """What a person said of an answer, after it was given.
+
+    Attributes:
+        sample_id: The sample's id.
+        value: "thumbs_up", "thumbs_down", or a word of the app's own.
+        comment: What the person wrote beside it.
+        at: When, in seconds since 1970 (UTC). The latest one of a sample counts.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    sample_id: str
+    value: str
+    comment: str | None = None
+    at: float
+
+
 class Sink(ABC):
     """Where outcomes go. Subclass it, define `write`, and hand it to a `Monitor`.
 
@@ -62,6 +80,13 @@ class Sink(ABC):
 
     def health(self, health: Health) -> None:  # noqa: B027 - may be left as it is
         """Keep a process's counters in place of its earlier ones. Most sinks have no use for them."""
+
+    def feedback(self, feedback: "Sequence[Feedback]") -> None:  # noqa: B027 - may be left as it is
+        """Keep what people said of answers, beside their outcomes. One of the same sample and time is replaced.
+
+        Raises:
+            Exception: It could not be kept; it will be handed over again.
+        """
 
     def origin(self) -> Mapping[str, str] | None:
         """Say what the sink must know of where a sample is submitted. Called on the app's thread: be quick."""

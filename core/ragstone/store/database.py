@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from ragstone.plain import clean_integer, clean_key, clean_real, to_json
-from ragstone.store.base import Health, Sink, SinkError
+from ragstone.plain import clean_integer, clean_key, clean_real, clean_text, to_json
+from ragstone.store.base import Feedback, Health, Sink, SinkError
 from ragstone.store.connection import Kind, SqliteFile
 from ragstone.store.record import COLUMNS, to_row
 
@@ -26,6 +26,8 @@ _OUTCOMES = ", ".join(f"{name} {_TYPES[kind]}" for name, kind in COLUMNS.items()
 _TABLES = (
     f"CREATE TABLE outcomes ({_OUTCOMES}, PRIMARY KEY (sample_id, metric, version))",
     "CREATE INDEX outcomes_by_time ON outcomes (metric, submitted_at)",
+    "CREATE TABLE feedback (sample_id TEXT NOT NULL, at DOUBLE PRECISION NOT NULL, value TEXT NOT NULL, comment TEXT, "
+    "PRIMARY KEY (sample_id, at))",
     "CREATE TABLE health (process TEXT PRIMARY KEY, at DOUBLE PRECISION, started_at DOUBLE PRECISION, counts TEXT, "
     "reasons TEXT, longest_queue BIGINT)",
     "CREATE TABLE spending (name TEXT NOT NULL, starts_at BIGINT NOT NULL, amount DOUBLE PRECISION NOT NULL, "
@@ -46,6 +48,7 @@ _PATIENCE = 15.0  # seconds to wait while another process holds a SQLite file
 _KEY = ("sample_id", "metric", "version")
 _WRITE = _upsert("outcomes", COLUMNS, _KEY)
 _WRITE_HEALTH = _upsert("health", Health.model_fields, ["process"])
+_WRITE_FEEDBACK = _upsert("feedback", Feedback.model_fields, ["sample_id", "at"])
 _SPEND = """
 INSERT INTO spending (name, starts_at, amount) VALUES (:name, :starts_at, :amount)
 ON CONFLICT (name, starts_at) DO UPDATE SET amount = spending.amount + excluded.amount
@@ -110,6 +113,25 @@ class DatabaseSink(Sink):
         }
         with self._database.transaction() as connection:
             connection.execute(_WRITE_HEALTH, row)
+
+    def feedback(self, feedback: "Sequence[Feedback]") -> None:
+        """Keep what people said of answers.
+
+        Raises:
+            SinkError: As for `write`.
+        """
+        rows = [
+            {
+                "sample_id": clean_key(each.sample_id),
+                "value": clean_text(each.value),
+                "comment": None if each.comment is None else clean_text(each.comment),
+                "at": clean_real(each.at),
+            }
+            for each in sorted(feedback, key=lambda each: (each.sample_id, each.at))
+        ]
+        if rows:
+            with self._database.transaction() as connection:
+                connection.executemany(_WRITE_FEEDBACK, rows)
 
     def ledger(self) -> "DatabaseLedger":
         """Return the account that all processes on this database share."""

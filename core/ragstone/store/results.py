@@ -17,7 +17,7 @@ from typing import IO, Any, cast
 
 from ragstone.plain import to_plain
 from ragstone.sample import Sample
-from ragstone.store.base import Health
+from ragstone.store.base import Feedback, Health
 from ragstone.store.connection import Query, is_made
 from ragstone.store.database import RESULTS, sqlite_path
 from ragstone.store.private_files import replacing
@@ -64,6 +64,10 @@ class Results(ABC):
     def health(self) -> Sequence[Health]:
         """Return how the monitors stand that write to a database; nothing for any other source."""
         return ()
+
+    def feedback(self) -> Mapping[str, Feedback]:
+        """Return what people said of answers, the latest by the sample's id; nothing for any other source."""
+        return {}
 
 
 class MemoryResults(Results):
@@ -280,6 +284,18 @@ class DatabaseResults(Results):
         with suppress(ValueError, TypeError, RecursionError):  # a hand has changed it
             return Sample(**json.loads(texts[0])) if texts else None
         return None
+
+    def feedback(self) -> Mapping[str, Feedback]:
+        """Return what people said of answers, the latest by the sample's id."""
+        names = list(Feedback.model_fields)
+        with self._opened() as query:
+            rows = list(query(f"SELECT {', '.join(names)} FROM feedback ORDER BY at", {}))  # noqa: S608 - names of ours
+        latest: dict[str, Feedback] = {}
+        for row in rows:
+            with suppress(ValueError):  # a hand has changed it
+                each = Feedback.model_validate(dict(zip(names, row, strict=True)))
+                latest[each.sample_id] = each
+        return latest
 
     def health(self) -> Sequence[Health]:
         """Return how the monitors stand that write to the database, the newest first."""
