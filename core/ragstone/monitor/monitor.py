@@ -2,6 +2,7 @@
 
 import math
 import os
+import time
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -12,12 +13,13 @@ from ragstone.limits.budget import Budget
 from ragstone.metrics.base import Metric, check_count, check_flag, check_number, check_option
 from ragstone.monitor.counters import FlushResult, Stats
 from ragstone.monitor.pipeline import Pipeline
-from ragstone.monitor.redaction import Redact
-from ragstone.monitor.sampling import Predicate, Sampling, check_function
+from ragstone.monitor.redaction import Redact, RedactionFailed, snapshot
+from ragstone.monitor.sampling import Predicate, Sampling, check_function, thumb
 from ragstone.monitor.trace import Fact
 from ragstone.monitor.worker import Settings, WhenFull
+from ragstone.plain import seconds_of
 from ragstone.sample import Sample
-from ragstone.store.base import Sink
+from ragstone.store.base import Feedback, Sink
 from ragstone.text import _pysbd
 
 K = TypeVar("K")
@@ -60,6 +62,10 @@ class Monitor:
         keep: What outcomes say of the run that they belong to, with or without texts: any of "id", "run_id",
             "run_name", "tags", "user_id" and "thread_id". Without "id", a random one takes its place.
         timeout: Seconds that one evaluation may take; then it is `Unscored("timeout")` and its thread is given up.
+        keep_unsampled: How long samples that sampling left out, redacted like all, are kept in the outbox, such as
+            "7d". One that `feedback` comes on is then scored by all metrics, and its outcomes enter no mean.
+        keep_unsampled_bytes: The most that they may have together; beyond that, the oldest are removed.
+        retain: How long outcomes, feedback and what is in the outbox are kept, such as "90d"; looked at once a day.
 
     Raises:
         ValueError: An option has an impossible value; the message names it.
@@ -97,10 +103,16 @@ class Monitor:
         store_text: bool = False,
         keep: Collection[Fact] = get_args(Fact),
         timeout: float = 300.0,
+        keep_unsampled: str | None = None,
+        keep_unsampled_bytes: int = 100_000_000,
+        retain: str | None = None,
     ) -> None:
         self._options = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
         for name, number in (("max_queue", max_queue), ("max_queue_bytes", max_queue_bytes), ("workers", workers)):
             check_count(name, number)
+        check_count("keep_unsampled_bytes", keep_unsampled_bytes)
+        if keep_unsampled is not None and (outbox is None or "id" not in keep):
+            raise ValueError('keep_unsampled: needs a file to keep samples in (outbox="PATH") and their ids (keep=)')
         for name, flag in (("correlated", correlated), ("store_text", store_text)):
             check_flag(name, flag)
         check_option("when_full", when_full, ("drop_newest", "drop_oldest", "spool", "block"))
@@ -122,7 +134,15 @@ class Monitor:
         self._settings = Settings(
             metrics=by_key,
             sinks=list(by_name.values()),
-            sampling=Sampling(list(by_key.values()), sample_rate, where, always, str(seed), correlated=correlated),
+            sampling=Sampling(
+                list(by_key.values()),
+                sample_rate,
+                where,
+                always,
+                str(seed),
+                correlated=correlated,
+                keep_unsampled=keep_unsampled is not None,
+            ),
             max_queue=max_queue,
             max_queue_bytes=max_queue_bytes,
             when_full=when_full,
@@ -132,6 +152,9 @@ class Monitor:
             store_text=store_text,
             keep=frozenset(keep),
             timeout=timeout,
+            keep_unsampled=_seconds("keep_unsampled", keep_unsampled),
+            keep_unsampled_bytes=keep_unsampled_bytes,
+            retain=_seconds("retain", retain),
         )
         self._outbox = _outbox_path(outbox)
         self._pipelines: dict[int, Pipeline] = {}
@@ -165,6 +188,31 @@ class Monitor:
             self._pipeline.submit(sample)
         except Exception as error:  # never the app's trouble
             self.failed("submit", error)
+
+    def feedback(self, sample_id: str, value: str | float, comment: str | None = None) -> None:
+        """Take what a person said of an answer, to be kept beside its outcomes. Returns at once; raises nothing.
+
+        Args:
+            sample_id: The sample's id.
+            value: "up", True or 1 becomes "thumbs_up"; "down", False or -1 "thumbs_down"; another word stays as it is.
+            comment: What the person wrote; redacted, and kept only with `store_text`.
+        """
+        try:
+            if "id" not in self._settings.keep:
+                raise ValueError('feedback: keep= leaves out "id", by which the sample would be known')
+            said = Feedback(sample_id=sample_id, value=cast("str", thumb(value)), at=time.time())
+            if comment is not None and self._settings.store_text:
+                said = said.model_copy(update={"comment": self._redacted(comment)})
+            self._pipeline.feedback(said)
+        except Exception as error:  # never the app's trouble
+            self.failed("feedback", error)
+
+    def _redacted(self, comment: str) -> str | None:
+        try:
+            return snapshot(Sample(response=comment), "", self._settings.redact).response
+        except RedactionFailed as error:
+            self.failed("redact", error)
+            return None
 
     def skip(self, reason: str) -> None:
         """Count a run of the app that gave no sample, for handlers; `stats().skipped` has it by reason."""
@@ -266,6 +314,13 @@ def _by_key(name: str, items: T | Sequence[T], kind: type[Any], key: Callable[[T
             raise ValueError(f"{name}: two are called {key(item)!r}; their outcomes could not be distinguished")
         by_key[key(item)] = item
     return by_key
+
+
+def _seconds(name: str, text: str | None) -> float | None:
+    _check_type(name, text, (str, type(None)), 'a time such as "90d"')
+    if text is not None and not (seconds := seconds_of(text)):
+        raise ValueError(f"{name}: {text!r} is no time; write 30m, 24h or 90d")
+    return None if text is None else seconds
 
 
 def _metric_key(metric: Metric) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -87,6 +87,10 @@ class Sink(ABC):
         Raises:
             Exception: It could not be kept; it will be handed over again.
         """
+
+    def forget(self, *, before: float | None = None, ids: Collection[str] = ()) -> Mapping[str, int]:  # noqa: ARG002
+        """Remove what is from before a time or of these samples; return what, and how much. Most sinks cannot."""
+        return {}
 
     def origin(self) -> Mapping[str, str] | None:
         """Say what the sink must know of where a sample is submitted. Called on the app's thread: be quick."""
