@@ -161,10 +161,11 @@ class SqliteFile(ForkSafe[sqlite3.Connection]):
                 self.let_go()  # the next try starts afresh; where the disk is full, this gives back the log's part
                 raise
 
-    def vacuum(self) -> None:
-        """Write the file anew, so that nothing that was deleted stands in it or in its log."""
+    def vacuum(self, *, rewrite: bool = True) -> None:
+        """See to it that nothing that was deleted stands in the log, or with `rewrite` in the file."""
         with self._explained(), self.alone():
-            self._connection().execute("VACUUM")
+            if rewrite:
+                self._connection().execute("VACUUM")
             ((busy, *_),) = self._connection().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         if busy:
             raise self._kind.error(f"{self.path}: is being read, and its log holds what was removed; try again")

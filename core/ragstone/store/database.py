@@ -182,8 +182,7 @@ class DatabaseSink(Sink):
                 )
                 if before is not None:
                     removed[table] += connection.execute(f"{delete} {at} < :before", {"before": before}).rowcount
-        if ids or any(removed.values()):
-            self._database.vacuum()
+        self._database.vacuum(rewrite=bool(ids) or any(removed.values()))
         return removed
 
     def ledger(self) -> "DatabaseLedger":

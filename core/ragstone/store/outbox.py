@@ -329,8 +329,7 @@ class Outbox:
                 self._connection.executemany(f"DELETE FROM {table} WHERE seq = ?", [row[:1] for row in of])  # noqa: S608
                 removed[table] = [row[1] for row in of]
             note(self._connection, {*ids, *removed["samples"], *removed["records"]})
-        if ids or any(removed.values()):
-            self._file.vacuum()
+        self._file.vacuum()  # also of what was there and had been scored
         return removed
 
     def _is_forgotten(self, sample_id: str, at: float) -> bool:
