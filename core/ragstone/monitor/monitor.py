@@ -200,16 +200,15 @@ class Monitor:
         try:
             if "id" not in self._settings.keep:
                 raise ValueError('feedback: keep= leaves out "id", by which the sample would be known')
-            said = Feedback(sample_id=sample_id, value=cast("str", thumb(value)), at=time.time())
-            if comment is not None and self._settings.store_text:
-                said = said.model_copy(update={"comment": self._redacted(comment)})
-            self._pipeline.feedback(said)
+            said = Feedback(sample_id=sample_id, value=cast("str", thumb(value)), comment=comment, at=time.time())
+            self._pipeline.feedback(said.model_copy(update={"comment": self._kept(comment)}))
         except Exception as error:  # never the app's trouble
             self.failed("feedback", error)
 
-    def _redacted(self, comment: str) -> str | None:
+    def _kept(self, comment: str | None) -> str | None:
         try:
-            return snapshot(Sample(response=comment), "", self._settings.redact).response
+            kept = snapshot(Sample(response=comment), "", self._settings.redact)
+            return kept.response if self._settings.store_text else None
         except RedactionFailed as error:
             self.failed("redact", error)
             return None

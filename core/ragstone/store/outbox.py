@@ -274,7 +274,8 @@ class Outbox:
         records: list[tuple[int, Record | Feedback]] = []
         for seq, body in rows:
             try:
-                record = Feedback.model_validate_json(body) if body.startswith('{"sample_id"') else decode(body)
+                values = json.loads(body) if body.startswith('{"sample_id"') else None
+                record = decode(body) if values is None else Feedback.model_validate(values)
             except ValueError:  # kept for whoever wants to look
                 self._connection.execute("UPDATE records SET sink = 'unreadable: ' || sink WHERE seq = ?", (seq,))
                 continue
