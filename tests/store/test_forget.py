@@ -19,7 +19,7 @@ SECRET = "It was Ann who asked"
 LONG = SECRET * 1_000
 
 
-def in_files(tmp_path: Path, *texts: str) -> set[str]:
+def in_files(folder: Path, *texts: str) -> set[str]:
     """The files of a folder that hold one of the texts."""
     files = [path for path in folder.rglob("*") if path.is_file()]
     return {path.name for path in files if any(text.encode() in path.read_bytes() for text in texts)}
