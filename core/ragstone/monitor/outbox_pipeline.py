@@ -147,7 +147,7 @@ class OutboxPipeline(Pipeline):
         """Return whether anything waits to be written that can be written."""
         if len(self._arrivals) or self._unwritten:
             return True
-        return bool(self._finished or self._rows or self._feedback) and time.monotonic() >= self._use_at
+        return bool(self._finished or self._rows or self._feedback or len(self._unsampled)) and time.monotonic() >= self._use_at
 
     # --- turns ------------------------------------------------------------------------------------------------
 
