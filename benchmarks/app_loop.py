@@ -3,8 +3,8 @@
     python benchmarks/app_loop.py
 
 The app does nothing but wake up every millisecond. Half a second after the start all samples come at once; the judge
-answers in 5 ms. Turns with and without a monitor alternate in one process. Behind the table stands how much of a core is
-used in the second that begins one second after the monitor was closed, and after every evaluation ran into `timeout`.
+answers in 5 ms. Turns with and without a monitor alternate in one process. Behind the table stands how much of a core
+is used in the second that begins one second after `close`, and after every evaluation ran into `timeout`.
 """
 
 import argparse

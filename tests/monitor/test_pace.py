@@ -18,7 +18,7 @@ from ragstone.testing import FakeLLM
 from ragstone.text import split_sentences
 
 from ..support.waiting import soon  # noqa: TID252
-from .kit import PATIENCE, Kept, adds_up, live, sample, submit
+from .kit import PATIENCE, Kept, adds_up, live, submit
 
 
 class Seen:
@@ -38,7 +38,7 @@ class Computing(Metric):
     required_fields = ("response",)
     prompts: ClassVar = {"say": "Say yes."}
     work: Any = field(hash=False)
-    llm: Any = FakeLLM(lambda request: "yes")
+    llm: Any = field(default_factory=lambda: FakeLLM(lambda request: "yes"))
 
     def _flow(self, sample: Sample) -> Any:
         self.work(sample)
@@ -85,7 +85,11 @@ def test_a_timeout_ends_computing_too() -> None:
     assert seen.ended.wait(PATIENCE)
     assert monitor.close(PATIENCE)
     assert monitor.stats().reasons == {"unscored": {"timeout": 1}}
-    assert {key[0] for key, record in sink.records.items() if record.outcome.metric == "computing"} == {"s0", "s1", "s2"}
+    assert {key[0] for key, record in sink.records.items() if record.outcome.metric == "computing"} == {
+        "s0",
+        "s1",
+        "s2",
+    }
 
 
 def test_closing_ends_computing_too() -> None:

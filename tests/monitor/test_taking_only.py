@@ -66,7 +66,9 @@ def test_what_cannot_be_written_waits_and_is_bounded(tmp_path: Path) -> None:
 
 
 def test_it_needs_an_outbox() -> None:
-    with pytest.raises(ValueError, match=r'workers: is 0, and no other process can judge without a file: outbox="PATH"'):
+    with pytest.raises(
+        ValueError, match=r'workers: is 0, and no other process can judge without a file: outbox="PATH"'
+    ):
         Monitor(metric(), workers=0)
     with pytest.raises(ValueError, match="workers: -1 is not"):
         Monitor(metric(), workers=-1, outbox="outbox.db")
@@ -132,6 +134,8 @@ def test_a_judge_with_an_async_half_alone_is_warned_of() -> None:
         def generate(self, request: LLMRequest, /) -> LLMReply:
             return LLMReply('{"ids": [1]}')
 
-    with pytest.warns(UserWarning, match="Async has only an async half: a monitor drives it on an event loop of its own"):
+    with pytest.warns(
+        UserWarning, match="Async has only an async half: a monitor drives it on an event loop of its own"
+    ):
         live(ContextRelevancy(llm=Async()))
     live(ContextRelevancy(llm=Both()))
