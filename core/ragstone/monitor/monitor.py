@@ -168,7 +168,7 @@ class Monitor:
 
     def judging(self, workers: int) -> "Monitor":
         """Return this monitor, or where it leaves judging to others (`workers=0`) one like it that judges itself."""
-        return self if self._settings.workers else Monitor(**{**self._options, "workers": workers})
+        return self if self._settings.workers else _with_options({**self._options, "workers": workers})
 
     @property
     def outbox(self) -> Path | None:

@@ -19,7 +19,7 @@ from pydantic import Field, TypeAdapter
 from ragstone.judge import LLMReply
 from ragstone.outcome import Outcome, Score, Unscored, Usage, Verdict
 from ragstone.pace import step
-from ragstone.plain import clean_integer, clean_key, clean_real, clean_text, to_json, to_plain
+from ragstone.plain import clean_integer, clean_key, clean_real, clean_text, is_list, to_json, to_plain
 from ragstone.sample import Sample
 
 _Place = Annotated[int, Field(ge=0, lt=1 << 62)]
@@ -173,7 +173,7 @@ def to_row(record: Record) -> dict[str, str | float | int | None]:
 
 
 def _json_cell(value: object) -> str:
-    if isinstance(value, tuple):  # of verdicts: ten thousand in one piece would hold up the app's threads
+    if is_list(value):  # of verdicts: ten thousand in one piece would hold up the app's threads
         return f"[{','.join(map(_json_cell, value))}]"
     if not isinstance(value, Sample):  # whose metadata may be of any kind
         with suppress(ValueError):  # half a surrogate pair
