@@ -335,10 +335,10 @@ def database_sink(name: str, option: str = "", *, new: bool = False) -> "Databas
 
 
 @contextmanager
-def opened_outbox(name: str | Path) -> Generator[Outbox, None, None]:
-    """Open an outbox that is there, and close it."""
+def opened_outbox(name: str | Path, *, make: bool = False) -> Generator[Outbox, None, None]:
+    """Open an outbox that is there, or one that is to be made, and close it."""
     path = Path(name)
-    if not path.is_file():
+    if not (path.is_file() or (make and not path.exists())):
         what = "is a folder" if path.is_dir() else "there is no such file"
         raise NotThere(f"--outbox {path}: {what}; name the file that the app's monitor has as outbox=")
     try:
