@@ -59,12 +59,7 @@ def clean_key(text: str) -> str:
 
 
 def seconds_of(text: str) -> float | None:
-    """Return the seconds of a time such as "30m", "24h" or "7d"; None for any other text.
-
-    Example:
-        >>> seconds_of("24h"), seconds_of("tomorrow")
-        (86400.0, None)
-    """
+    """Return the seconds of a time such as "30m", "24h" or "7d"; None for any other text."""
     match = _TIME.fullmatch(text.strip())
     return None if match is None else float(match[1]) * _UNITS[match[2]]
 

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice, takewhile
 
 from ragstone.errors import describe
 from ragstone.monitor.counters import Counters, SinkStats
@@ -140,7 +141,10 @@ class Delivery:
                 time.sleep(max(0.0, wrote_at + _SECONDS_BETWEEN_BATCHES - time.monotonic()))
             with self._changed:
                 stopping, health, self._health = self._stopping, self._health, None
-                batch = [self._items.popleft() for _ in range(min(size, len(self._items)))]
+                alike = takewhile(lambda item: type(item.record) is type(self._items[0].record), self._items)
+                batch = list(islice(alike, size))
+                for _ in batch:
+                    self._items.popleft()
                 self._in_hand = len(batch)
             if health is not None:
                 self._try(partial(self.sink.health, health))

@@ -349,16 +349,13 @@ class OutboxPipeline(Pipeline):
                 self.queue.put(task)
             else:
                 self.counters.settle("dropped", "outbox_failed", len(task.todo))
-        self._deliver_feedback()
+        self.deliver([self._feedback.popleft() for _ in range(len(self._feedback))])
         for _ in range(len(self._finished)):
             task = self._finished.popleft()
             self.deliver(task.records)
             task.records = []
             if task.saved and len(self._finished) < MOST_WAITING:
                 self._finished.append(task)  # its row goes when the file can be written again
-
-    def _deliver_feedback(self) -> None:
-        self.deliver([self._feedback.popleft() for _ in range(len(self._feedback))])
 
     def put_away(self, left: list[Task]) -> None:
         """Write what waits, and leave the tasks to whoever comes next.
@@ -377,7 +374,7 @@ class OutboxPipeline(Pipeline):
                 self._turn_lock.release()
         if not written:
             super().put_away([*left, *self._arrivals.drain()])
-            self._deliver_feedback()
+            self.deliver([self._feedback.popleft() for _ in range(len(self._feedback))])
             while self._finished:
                 self.deliver(self._finished.popleft().records)
 

@@ -155,17 +155,10 @@ class DatabaseSink(Sink):
         return {str(sample_id) for sample_id, own, sample in found if own is not None or facts_in(sample)[2] == user}
 
     def forget(self, *, before: float | None = None, ids: Collection[str] = ()) -> dict[str, int]:
-        """Remove outcomes and feedback, and see to it that their texts are in no file of the database any more.
+        """Remove what is from before a time (seconds since 1970, UTC) or of these samples; return how much, by table.
 
-        What a process has in hand of samples that are named by their ids is not written any more. A PostgreSQL
-        server writes over what was removed by and by.
-
-        Args:
-            before: Remove what is from before, in seconds since 1970 (UTC).
-            ids: Remove what is of these samples.
-
-        Returns:
-            How many rows were removed, by table.
+        A SQLite file has nothing of its texts then, a server writes over them by and by. What a process has in hand of
+        samples that are named by their ids is not written any more.
 
         Raises:
             SinkError: As for `write`, or another process still reads the file; then call it again.

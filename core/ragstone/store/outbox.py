@@ -308,13 +308,9 @@ class Outbox:
         return Contents(samples, elsewhere, unreadable, metrics, dict(records.fetchall()))
 
     def forget(self, *, before: float | None = None, ids: Collection[str] = (), user: str = "") -> dict[str, list[str]]:
-        """Remove what is from before a time, of these samples, or of a user, outside a transaction.
+        """Remove, outside a transaction, what is from before a time, of these samples, or a user's; return ids by table.
 
-        What processes have in hand of samples that are not there any more does not come back. Afterwards the file has
-        nothing of their texts.
-
-        Returns:
-            By table, the samples' ids.
+        The file has nothing of its texts then, and what processes have in hand of these samples does not come back.
 
         Raises:
             OutboxError: Another process still reads the file; call it again.
