@@ -308,7 +308,7 @@ class Outbox:
         return Contents(samples, elsewhere, unreadable, metrics, dict(records.fetchall()))
 
     def forget(self, *, before: float | None = None, ids: Collection[str] = (), user: str = "") -> dict[str, list[str]]:
-        """Remove, outside a transaction, what is from before a time, of these samples, or a user's; return ids by table.
+        """Remove, outside a transaction, what is from before a time, of samples, or a user's; return ids by table.
 
         The file has nothing of its texts then, and what processes have in hand of these samples does not come back.
 
