@@ -149,8 +149,10 @@ def test_it_survives_a_kill() -> None:
 
 
 def test_what_a_process_wrote_that_delivers_nothing_goes_to_all_sinks_of_another() -> None:
-    with closing(Outbox(live(outbox=OUTBOX).outbox)) as outbox, outbox.transaction():  # type: ignore[arg-type]
-        outbox.say(Feedback(sample_id="s1", value="thumbs_up", at=1.0))
+    with live(sinks=Said("its own"), outbox=OUTBOX, workers=0) as writer:
+        writer.feedback("s1", "up")
+        assert writer.flush(PATIENCE)
+    with closing(Outbox(writer.outbox)) as outbox, outbox.transaction():  # type: ignore[arg-type]
         outbox.say(Feedback(sample_id="s1", value="thumbs_down", comment="\ud83d", at=2.0))
         assert sum(outbox.contents().records.values()) == 2
     sinks = Said("a"), Said("b")

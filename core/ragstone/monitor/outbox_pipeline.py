@@ -72,10 +72,10 @@ class OutboxPipeline(Pipeline):
 
     def forget(self, before: float) -> None:
         """Remove what is from before a time, in the file and wherever a sink keeps it."""
+        super().forget(before)
         with self._turn_lock:
             if self._outbox is not None:
                 self._outbox.forget(before=before)
-        super().forget(before)
 
     def feedback(self, feedback: Feedback) -> None:
         """Let what a person said wait to be written."""
@@ -149,8 +149,10 @@ class OutboxPipeline(Pipeline):
         """Return whether anything waits to be written that can be written."""
         if len(self._arrivals) or self._unwritten:
             return True
-        waits = self._finished or self._rows or self._feedback or len(self._unsampled)
-        return bool(waits) and time.monotonic() >= self._use_at
+        return bool(self._finished or self._rows or self._says()) and time.monotonic() >= self._use_at
+
+    def _says(self) -> int:
+        return len(self._feedback) + len(self._unsampled)
 
     # --- turns ------------------------------------------------------------------------------------------------
 
@@ -392,10 +394,7 @@ class OutboxPipeline(Pipeline):
 
     def _write_the_rest(self, left: list[Task]) -> bool:
         """Write all that waits and is left; False when it could not be written."""
-        later = self._feedback, self._unsampled
-        while (
-            len(self._arrivals) or self._unwritten or self._finished or self._rows or any(len(each) for each in later)
-        ):
+        while len(self._arrivals) or self._unwritten or self._finished or self._rows or self._says():
             if not self._write(leave=True):
                 return False
 
