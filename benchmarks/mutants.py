@@ -284,7 +284,11 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("pace_close", "for evaluation in ended:\n            evaluation.pace.give_up()", "pass"),
     ],
     ("core/ragstone/monitor/outbox_pipeline.py", "monitor/test_taking_only.py"): [
-        ("taking_room", "if not self._settings.workers:\n            return 0, 0", "if False:\n            return 0, 0"),
+        (
+            "taking_room",
+            "if not self._settings.workers:\n            return 0, 0",
+            "if False:\n            return 0, 0",
+        ),
         ("taking_waits", "return  # what cannot be written waits until it can", "pass"),
         ("taking_bound", "_BATCH - len(self._unwritten)", "_BATCH"),
     ],
