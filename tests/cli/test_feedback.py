@@ -71,10 +71,7 @@ def test_the_worker_delivers_what_an_app_left(run: Run, server: Any, tmp_path: P
             opened.say(Feedback(sample_id=name, value="thumbs_down", comment="No.", at=1.0))
     db = tmp_path / "r.db"
     done = run("worker", "--outbox", outbox, "--db", db, "--llm", server.url)
-    assert (done.exit_code, done.stdout) == (
-        1,
-        "scored 0, unscored 1 (missing_input 1), left 0\n",
-    ) or done.exit_code == 0
+    assert done.stdout.endswith("left 0\n"), done.output
     assert set(open_results(db).feedback()) == {"a", "kept"}
     assert contents(db, "SELECT sample_id, chosen_by FROM outcomes") == [("kept", "feedback")]
     assert contents(outbox, "SELECT 1 FROM records") == contents(outbox, "SELECT 1 FROM samples") == []

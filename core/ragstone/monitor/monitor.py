@@ -344,11 +344,13 @@ def _by_key(name: str, items: T | Sequence[T], kind: type[Any], key: Callable[[T
 
 def _seconds(name: str, text: str | None, *, possible: bool = True) -> float | None:
     _check_type(name, text, (str, type(None)), 'a time such as "90d"')
-    if text is not None and not (seconds := seconds_of(text)):
-        raise ValueError(f"{name}: {text!r} is no time; write 30m, 24h or 90d")
-    if text is not None and not possible:
+    if text is None:
+        return None
+    if not possible:
         raise ValueError(f'{name}: needs a file to keep samples in (outbox="PATH"), and their ids (keep=)')
-    return None if text is None else seconds
+    if not (seconds := seconds_of(text)):
+        raise ValueError(f"{name}: {text!r} is no time; write 30m, 24h or 90d")
+    return seconds
 
 
 def _metric_key(metric: Metric) -> tuple[str, str]:
