@@ -3,26 +3,35 @@
 import heapq
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ragstone.outcome import Score, Suspicion, UnscoredReason, Usage
 from ragstone.registry import metric_class, metric_names
-from ragstone.reporting.statistics import DAY, NOISE_REACH, Histogram, Mean, Noise, Timeline, noise_error
+from ragstone.reporting.statistics import DAY, NOISE_REACH, Estimate, Histogram, Mean, Noise, Timeline, noise_error
 
 if TYPE_CHECKING:
     from ragstone.metrics.base import Metric
+    from ragstone.store.base import Feedback
     from ragstone.store.record import Record
 
 _LATEST = 253_402_300_799  # the end of the year 9999
 _LEAST_RATE = 1e-9  # no sample rate is lower; 1 / it is still a finite weight
 _WORST = 10
 _FLAGGED = 20
+_VALUES = 10_000
 
 Key = tuple[str, str, str]
 """Metric, version, judge: what may be averaged together."""
+Facet = Literal["feedback", "run_name", "tags", "user_id", "thread_id"]
+"""What means may be told apart by."""
+FACETS: tuple[Facet, ...] = (
+    "feedback",
+    "run_name",
+    "tags",
+)  # always told apart; the others have a value for each person
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,8 +217,7 @@ class MetricSummary:
         if worst is None:
             return
         passed = [score.passed for score in scores if score.passed is not None]
-        rate = records[0].rate
-        weight = 1 / rate if _LEAST_RATE <= rate <= 1 else 1.0
+        weight = weight_of(records[0])
         self.scored += len(scores)
         self._values.add(worst.value, weight)
         self.spread.add(worst.value, weight)
@@ -286,6 +294,56 @@ class MetricSummary:
         return [worst for *_, worst in sorted(self._worst, reverse=True) if worst.value != best]
 
 
+class Slices:
+    """Means by what outcomes say of their runs, and by feedback, in memory that does not grow with their values.
+
+    Args:
+        facets: What to tell apart.
+        feedback: What people said of answers, by the sample's id.
+
+    Attributes:
+        feedback: The same.
+        means: By facet, metric and value. The value "" stands for none.
+        apart: As for `means`, how many rows were scored because of their feedback. They enter no mean.
+        further: How many rows had values that came after 10,000 others. They are in none of these.
+    """
+
+    def __init__(self, facets: Iterable[Facet], feedback: "Mapping[str, Feedback]") -> None:
+        self.feedback = feedback
+        self.means: dict[Facet, dict[Key, dict[str, Mean]]] = {facet: {} for facet in facets}
+        self.apart: Counter[tuple[Facet, Key, str]] = Counter()
+        self.further: Counter[tuple[Facet, Key]] = Counter()
+
+    def add(self, row: Worst) -> None:
+        """Count what one metric gave for a row."""
+        record, key = row.record, key_of(row.record)
+        for facet, by_key in self.means.items():
+            means = by_key.setdefault(key, {})
+            for value in self._values(facet, record):
+                if value not in means and len(means) >= _VALUES:
+                    self.further[facet, key] += 1
+                    continue
+                mean = means.setdefault(value, Mean())
+                if record.chosen_by == "feedback":
+                    self.apart[facet, key, value] += 1
+                else:
+                    mean.add(row.value, weight_of(record))
+
+    def _values(self, facet: Facet, record: "Record") -> Iterable[str]:
+        if facet == "tags":
+            return dict.fromkeys(record.tags or ("",))
+        if facet == "feedback":
+            said = self.feedback.get(record.sample_id)
+            return ("" if said is None else said.value,)
+        return (getattr(record, facet) or "",)
+
+    def worst_first(self, facet: Facet, info: MetricInfo) -> dict[str, Estimate | None]:
+        """Return one metric's means by value, the worst first; None where no row enters the mean."""
+        means = self.means[facet].get(info.key, {})
+        order = sorted(means, key=lambda value: (info.sign * (means[value].mean or 0.0), value))
+        return {value: means[value].estimate(info.bounds) for value in order}
+
+
 class Aggregates:
     """All outcomes by metric, version and judge; metrics that are not named are added as their outcomes come.
 
@@ -294,13 +352,20 @@ class Aggregates:
         costs: What judging cost, by when it was done.
         flagged: How many rows hold what looks like an attack on the judge.
         flags: The first such passages, each with where it was seen.
+        slices: Means by what outcomes say of their runs, and by feedback.
     """
 
-    def __init__(self, metrics: "Iterable[Metric | MetricInfo]" = ()) -> None:
+    def __init__(
+        self,
+        metrics: "Iterable[Metric | MetricInfo]" = (),
+        facets: Iterable[Facet] = FACETS,
+        feedback: "Mapping[str, Feedback] | None" = None,
+    ) -> None:
         self.rows = 0
         self.costs: Timeline[Cost] = Timeline(Cost, DAY)
         self.flagged = 0
         self.flags: list[tuple[Suspicion, Record]] = []
+        self.slices = Slices(facets, feedback or {})
         self._by_key = {info.key: MetricSummary(info) for info in map(MetricInfo.of, metrics)}
 
     def add(self, records: "Sequence[Record]") -> None:
@@ -315,6 +380,8 @@ class Aggregates:
             if key not in self._by_key:
                 self._by_key[key] = MetricSummary(MetricInfo.from_record(of_metric[0]))
             self._by_key[key].add(of_metric)
+            if (row := Worst.of(of_metric, self._by_key[key].info)) is not None:
+                self.slices.add(row)
         self.flagged += bool(flags)
         self.flags += list(flags.items())[: _FLAGGED - len(self.flags)]
 
@@ -345,6 +412,11 @@ def full_name(info: MetricInfo, among: Iterable[MetricInfo]) -> str:
     if sum(other.name == info.name for other in among) < 2:
         return info.name
     return f"{info.name} (version {info.version}, judge {info.judge or 'unknown'})"
+
+
+def weight_of(record: "Record") -> float:
+    """Return how many samples of the traffic a record stands for: 1 / the chance with which it was chosen."""
+    return 1 / record.rate if _LEAST_RATE <= record.rate <= 1 else 1.0
 
 
 def known_time(at: float) -> float | None:
