@@ -26,12 +26,7 @@ _VALUES = 10_000
 Key = tuple[str, str, str]
 """Metric, version, judge: what may be averaged together."""
 Facet = Literal["feedback", "run_name", "tags", "user_id", "thread_id"]
-"""What means may be told apart by."""
-FACETS: tuple[Facet, ...] = (
-    "feedback",
-    "run_name",
-    "tags",
-)  # always told apart; the others have a value for each person
+FACETS: tuple[Facet, ...] = ("feedback", "run_name", "tags")  # the others have a value for each person
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,56 +289,6 @@ class MetricSummary:
         return [worst for *_, worst in sorted(self._worst, reverse=True) if worst.value != best]
 
 
-class Slices:
-    """Means by what outcomes say of their runs, and by feedback, in memory that does not grow with their values.
-
-    Args:
-        facets: What to tell apart.
-        feedback: What people said of answers, by the sample's id.
-
-    Attributes:
-        feedback: The same.
-        means: By facet, metric and value. The value "" stands for none.
-        apart: As for `means`, how many rows were scored because of their feedback. They enter no mean.
-        further: How many rows had values that came after 10,000 others. They are in none of these.
-    """
-
-    def __init__(self, facets: Iterable[Facet], feedback: "Mapping[str, Feedback]") -> None:
-        self.feedback = feedback
-        self.means: dict[Facet, dict[Key, dict[str, Mean]]] = {facet: {} for facet in facets}
-        self.apart: Counter[tuple[Facet, Key, str]] = Counter()
-        self.further: Counter[tuple[Facet, Key]] = Counter()
-
-    def add(self, row: Worst) -> None:
-        """Count what one metric gave for a row."""
-        record, key = row.record, key_of(row.record)
-        for facet, by_key in self.means.items():
-            means = by_key.setdefault(key, {})
-            for value in self._values(facet, record):
-                if value not in means and len(means) >= _VALUES:
-                    self.further[facet, key] += 1
-                    continue
-                mean = means.setdefault(value, Mean())
-                if record.chosen_by == "feedback":
-                    self.apart[facet, key, value] += 1
-                else:
-                    mean.add(row.value, weight_of(record))
-
-    def _values(self, facet: Facet, record: "Record") -> Iterable[str]:
-        if facet == "tags":
-            return dict.fromkeys(record.tags or ("",))
-        if facet == "feedback":
-            said = self.feedback.get(record.sample_id)
-            return ("" if said is None else said.value,)
-        return (getattr(record, facet) or "",)
-
-    def worst_first(self, facet: Facet, info: MetricInfo) -> dict[str, Estimate | None]:
-        """Return one metric's means by value, the worst first; None where no row enters the mean."""
-        means = self.means[facet].get(info.key, {})
-        order = sorted(means, key=lambda value: (info.sign * (means[value].mean or 0.0), value))
-        return {value: means[value].estimate(info.bounds) for value in order}
-
-
 class Aggregates:
     """All outcomes by metric, version and judge; metrics that are not named are added as their outcomes come.
 
@@ -352,20 +297,24 @@ class Aggregates:
         costs: What judging cost, by when it was done.
         flagged: How many rows hold what looks like an attack on the judge.
         flags: The first such passages, each with where it was seen.
-        slices: Means by what outcomes say of their runs, and by feedback.
+        feedback: What people said of answers, by the sample's id.
+        slices: Means by facet, metric and value ("" stands for none), of the first 10,000 values of each.
+        apart: How many scores there are only because of feedback, by what it says. They enter no mean.
     """
 
     def __init__(
         self,
         metrics: "Iterable[Metric | MetricInfo]" = (),
-        facets: Iterable[Facet] = FACETS,
         feedback: "Mapping[str, Feedback] | None" = None,
+        facets: Iterable[Facet] = FACETS,
     ) -> None:
+        self.feedback = feedback or {}
+        self.slices: dict[Facet, dict[Key, dict[str, Mean]]] = {facet: {} for facet in facets}
+        self.apart: Counter[str] = Counter()
         self.rows = 0
         self.costs: Timeline[Cost] = Timeline(Cost, DAY)
         self.flagged = 0
         self.flags: list[tuple[Suspicion, Record]] = []
-        self.slices = Slices(facets, feedback or {})
         self._by_key = {info.key: MetricSummary(info) for info in map(MetricInfo.of, metrics)}
 
     def add(self, records: "Sequence[Record]") -> None:
@@ -380,10 +329,29 @@ class Aggregates:
             if key not in self._by_key:
                 self._by_key[key] = MetricSummary(MetricInfo.from_record(of_metric[0]))
             self._by_key[key].add(of_metric)
-            if (row := Worst.of(of_metric, self._by_key[key].info)) is not None:
-                self.slices.add(row)
+            if row := Worst.of(of_metric, self._by_key[key].info):
+                self._slice(row, key)
         self.flagged += bool(flags)
         self.flags += list(flags.items())[: _FLAGGED - len(self.flags)]
+
+    def _slice(self, row: Worst, key: Key) -> None:
+        record, said = row.record, self.feedback.get(row.record.sample_id)
+        word = "" if said is None else said.value
+        if record.chosen_by == "feedback":
+            self.apart[word] += 1
+            return
+        for facet, by_key in self.slices.items():
+            own = word if facet == "feedback" else getattr(record, facet)
+            means = by_key.setdefault(key, {})
+            for value in dict.fromkeys(own or ("",)) if facet == "tags" else (own or "",):
+                if value in means or len(means) < _VALUES:
+                    means.setdefault(value, Mean()).add(row.value, weight_of(record))
+
+    def by(self, facet: Facet, info: MetricInfo) -> dict[str, Estimate]:
+        """Return a metric's means by a facet's values, the worst first."""
+        means = self.slices[facet].get(info.key, {})
+        found = {value: each for value, mean in means.items() if (each := mean.estimate(info.bounds))}
+        return dict(sorted(found.items(), key=lambda item: (info.sign * item[1].mean, item[0])))
 
     def __iter__(self) -> Iterator[MetricSummary]:
         return iter(self._by_key.values())
@@ -415,7 +383,7 @@ def full_name(info: MetricInfo, among: Iterable[MetricInfo]) -> str:
 
 
 def weight_of(record: "Record") -> float:
-    """Return how many samples of the traffic a record stands for: 1 / the chance with which it was chosen."""
+    """Return how many samples of the traffic a record stands for: 1 / the chance that it was chosen."""
     return 1 / record.rate if _LEAST_RATE <= record.rate <= 1 else 1.0
 
 

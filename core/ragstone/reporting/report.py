@@ -56,7 +56,6 @@ class Report(Shown):
         name: What to call it.
         notes: What else is to be said of the run, in sentences.
         since: Samples submitted before are left out, in seconds since 1970 (UTC).
-        by: What the page tells apart beside feedback, run names and tags.
 
     Attributes:
         name: What it is called; "" without a name.
@@ -84,7 +83,6 @@ class Report(Shown):
         name: str = "",
         notes: Iterable[str] = (),
         since: float | None = None,
-        by: Iterable[Facet] = (),
     ) -> None:
         self._results = results
         self._infos = tuple(map(MetricInfo.of, metrics))
@@ -94,7 +92,6 @@ class Report(Shown):
         self._notes = tuple(notes)
         self.gave_up: tuple[str, ...] = ()
         self.since = since
-        self._facets = tuple(dict.fromkeys((*FACETS, *by)))
 
     @classmethod
     def of(
@@ -119,7 +116,7 @@ class Report(Shown):
         return cls(MemoryResults(records, samples), metrics, bad_rows=bad_rows, name=name)
 
     @classmethod
-    def load(cls, source: Source, *, since: Since = None, by: Iterable[Facet] = ()) -> "Report":
+    def load(cls, source: Source, *, since: Since = None) -> "Report":
         """Return the report of a results file or of a monitor's database.
 
         The records stay where they are, and are read from there when they are asked for: a file must stay as it is. A
@@ -132,7 +129,6 @@ class Report(Shown):
                 URL of its `SQLSink`.
             since: Leave out samples submitted before: "30m", "24h" or "7d" ago, a timedelta ago, or a date and time
                 (ISO 8601 or a datetime; UTC where it names no zone). None: all.
-            by: What the page tells apart beside feedback, run names and tags: "user_id", "thread_id".
 
         Raises:
             ResultsError: There is nothing of ours, it cannot be read, or a newer ragstone wrote it.
@@ -140,7 +136,7 @@ class Report(Shown):
             OSError: The file cannot be read.
             ValueError: `since` is no time.
         """
-        report = open_report(source, since, by)
+        report = open_report(source, since)
         report.aggregates()  # a source that holds no results is refused here
         return report
 
@@ -184,38 +180,29 @@ class Report(Shown):
         """Return all outcomes added up. The source is read once for that."""
         return self._aggregates or self.read(lambda _records: None)
 
-    def read(self, on_row: Callable[[Sequence[Record]], object]) -> Aggregates:
+    def read(self, on_row: Callable[[Sequence[Record]], object], facets: Iterable[Facet] = FACETS) -> Aggregates:
         """Call a function with each row's records, and return all outcomes added up: one reading for both."""
-        aggregates = Aggregates(self._infos, self._facets, self._results.feedback())
+        aggregates = Aggregates(self._infos, self._results.feedback(), facets)
         for records in by_row(self.results()):
             aggregates.add(records)
             on_row(records)
         self._aggregates = aggregates
         return aggregates
 
-    def by(self, facet: Facet) -> dict[str, dict[str, Estimate | None]]:
-        """Return each metric's means by what the outcomes say of their runs, or by feedback; the worst value first.
-
-        Of 10,000 values and more, those that come first are told apart. Outcomes that were scored because of their
-        feedback enter no mean: None stands where there are no others.
+    def by(self, facet: Facet) -> dict[str, dict[str, Estimate]]:
+        """Return each metric's means by what outcomes say of their runs, or by feedback. A later page shows them too.
 
         Args:
             facet: "run_name", "tags", "user_id", "thread_id" or "feedback". A row with two tags counts for both.
 
         Returns:
-            By the metric's name, as in `summary`, then by value; "" stands for none.
-
-        Example:
-            >>> from ragstone import Score
-            >>> scores = [Score(metric="demo", value=value, reason="", version="1") for value in (1.0, 0.5, 0.0)]
-            >>> records = [Record(f"q{i}", score, row=i, tags=("old",)[: i % 2]) for i, score in enumerate(scores)]
-            >>> [(tag, each.n, each.mean) for tag, each in Report.of(records).by("tags")["demo"].items()]
-            [('', 2, 0.5), ('old', 1, 0.5)]
+            By the metric's name, as in `summary`, then by value, the worst first; "" stands for none. Of more than
+            10,000 values, only the first ones are told apart. What was scored only because of feedback enters no mean.
         """
         aggregates = self.aggregates()
-        if facet not in self._facets:
-            aggregates = Report(self._results, self._infos, since=self.since, by=[facet]).aggregates()
-        return {name: aggregates.slices.worst_first(facet, each.info) for name, each in aggregates.named().items()}
+        if facet not in aggregates.slices:
+            aggregates = self.read(lambda _records: None, (*aggregates.slices, facet))
+        return {name: aggregates.by(facet, each.info) for name, each in aggregates.named().items()}
 
     def to_pandas(self) -> Any:  # noqa: ANN401 - a pandas.DataFrame; pandas is no dependency
         """Return a pandas DataFrame: a row for each sample, metric and draw. What is missing is NA, never NaN.
@@ -305,7 +292,7 @@ class Report(Shown):
             yield f"{count(len(self.bad_rows), 'row')} held no sample; the first, line {bad.line}: {bad.problem}"
 
 
-def open_report(source: Source, since: Since = None, by: Iterable[Facet] = ()) -> Report:
+def open_report(source: Source, since: Since = None) -> Report:
     """Return the report that `Report.load` does, before its records are read."""
     begin = seconds_since(since, now=time.time())
     results = open_results(source)
@@ -314,7 +301,7 @@ def open_report(source: Source, since: Since = None, by: Iterable[Facet] = ()) -
         bad_rows = _BAD_ROWS.validate_python(results.info.get("bad_rows", ()))
     except ValidationError:
         raise ResultsError(f"{source}: its first line was changed; it says nothing of its metrics") from None
-    return Report(results, metrics, bad_rows=bad_rows, name=results.name, since=begin, by=by)
+    return Report(results, metrics, bad_rows=bad_rows, name=results.name, since=begin)
 
 
 def report_page(source: Source, since: Since = None) -> str:
