@@ -148,7 +148,7 @@ class OpenTelemetrySink(Sink):
                     timestamp=max(0, int(clean_real(record.scored_at) * 1e9)),
                     context=context,
                     severity_number=severity,
-                    attributes=labels | attributes,  # clean: an exporter drops the one that it cannot encode
+                    attributes={**labels, **attributes},  # clean: an exporter drops the one that it cannot encode
                     event_name=EVENT,
                 )
             )
