@@ -3,7 +3,6 @@
 import json
 import os
 from collections.abc import Sequence
-from functools import cache
 from typing import TYPE_CHECKING, Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
@@ -29,12 +28,20 @@ class LangSmithFeedbackSink(Sink):
 
     def __init__(self, client: "Client | None" = None, project: str | None = None) -> None:
         self._given = client, project
+        self._opened: dict[int, tuple[Any, UUID]] = {}
+
+    def __reduce__(self) -> "tuple[type[LangSmithFeedbackSink], tuple[Client | None, str | None]]":
+        return type(self), self._given
 
     def write(self, records: Sequence[Record]) -> None:
         """Send each outcome, and wait until LangSmith has taken it. It raises what the client raises."""
-        from langsmith.utils import LangSmithConflictError
+        from langsmith import Client, utils
 
-        client, session_id = _connected(os.getpid(), *self._given)
+        if (process := os.getpid()) not in self._opened:  # a forked child needs a connection of its own
+            client = self._given[0] or Client(auto_batch_tracing=False)
+            project = client.read_project(project_name=self._given[1] or utils.get_tracer_project())
+            self._opened = {process: (client, project.id)}
+        client, session_id = self._opened[process]
         for record in records:
             try:
                 run_id = UUID(record.run_id or "")
@@ -43,19 +50,10 @@ class LangSmithFeedbackSink(Sink):
             outcome, feedback_id = record.outcome, uuid5(NAMESPACE_URL, json.dumps(record.key))
             score = outcome.value if isinstance(outcome, Score) else None
             said = outcome.reason if isinstance(outcome, Score) else f"{outcome.reason}: {outcome.detail}"
-            found = {"score": score, "comment": clean_text(said) or None}
+            found: dict[str, Any] = {"score": score, "comment": clean_text(said) or None}
             source = {"version": outcome.version, "judge": record.judge}
-            about = {"source_info": source, "session_id": session_id, "stop_after_attempt": 3}
+            about: dict[str, Any] = {"source_info": source, "session_id": session_id, "stop_after_attempt": 3}
             try:
                 client.create_feedback(run_id, outcome.metric, feedback_id=feedback_id, **found, **about)
-            except LangSmithConflictError:  # it is there already
+            except utils.LangSmithConflictError:  # it is there already
                 client.update_feedback(feedback_id, **found)
-
-
-@cache
-def _connected(_process: int, client: Any, project: str | None) -> tuple[Any, UUID]:  # noqa: ANN401
-    """Return a client that sends at once, and its project's id; a forked child needs a connection of its own."""
-    from langsmith import Client, utils
-
-    client = client or Client(auto_batch_tracing=False)
-    return client, client.read_project(project_name=project or utils.get_tracer_project()).id
