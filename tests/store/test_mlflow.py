@@ -1,6 +1,7 @@
 """Outcomes as MLflow's feedback: its real client against its real server, where MLflow is installed."""
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -33,7 +34,12 @@ def mlflow(tmp_path_factory: pytest.TempPathFactory) -> Any:
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     with (folder / "log").open("wb") as log:
         server = subprocess.Popen(
-            command, cwd=folder, env=environ | {"MLFLOW_DISABLE_TELEMETRY": "true"}, stdout=log, stderr=log
+            command,
+            cwd=folder,
+            env=environ | {"MLFLOW_DISABLE_TELEMETRY": "true"},
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
         )
         try:
             _wait(url, server, folder / "log")
@@ -43,7 +49,7 @@ def mlflow(tmp_path_factory: pytest.TempPathFactory) -> Any:
             mlflow.set_experiment("rag")
             yield mlflow
         finally:
-            server.terminate()
+            os.killpg(server.pid, signal.SIGKILL)  # it has processes of its own
             server.wait(30)
 
 
