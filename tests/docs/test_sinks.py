@@ -27,7 +27,7 @@ def recipe(title):
 
 @pytest.fixture
 def server(monkeypatch):
-    said = {"data": [{"id": "1"}], "id": "1"}
+    said = {"data": [{"id": "1"}], "accepted": 1, "rejected": 0, "errors": []}
     with HTTPServer(lambda _: (200, json.dumps(said).encode())) as server:
         monkeypatch.setenv("PHOENIX_COLLECTOR_ENDPOINT", server.url)
         monkeypatch.setenv("LANGFUSE_BASE_URL", server.url)
@@ -75,7 +75,7 @@ def test_langfuse(server):
     first, again = server.requests
     assert (first.method, first.path) == ("POST", "/api/public/scores")
     assert base64.b64decode(first.headers["authorization"].removeprefix("Basic ")) == b"pk:sk"
-    sent = json.loads(first.body)
+    (sent,) = json.loads(first.body)
     assert first.body == again.body
     about = {"version": "1", "judge": "j", "sample_id": "a"}
     assert sent == {
@@ -84,16 +84,17 @@ def test_langfuse(server):
     }  # fmt: skip
     langfuse = pytest.importorskip("langfuse", reason="the vendor's client: pip install langfuse")
     client = langfuse.Langfuse(public_key="pk", secret_key="sk", base_url=server.url, tracing_enabled=False)
-    client.api.scores.create(
+    request = langfuse.api.CreateScoreRequest(
         id=sent["id"], trace_id=trace_id, name="demo", value=0.5, data_type="NUMERIC", comment="1 of 2.", metadata=about
     )
+    client.api.scores.create(request=[request])
     theirs = server.requests[-1]
     assert (theirs.method, theirs.path, theirs.headers["authorization"]) == (
         first.method,
         first.path,
         first.headers["authorization"],
     )
-    assert json.loads(theirs.body) == sent
+    assert json.loads(theirs.body) == [sent]
 
 
 @pytest.mark.parametrize("title", ["Phoenix", "Langfuse"])
