@@ -47,7 +47,7 @@ def rows(request: pytest.FixtureRequest, make: Callable[[str], Case]) -> Callabl
     case.sink.health(
         Health(process="web", at=NOON, started_at=NOON, counts={"accepted": 9, "pending": 2}, longest_queue=7)
     )
-    assert Report.load(case.source).summary()["demo"].total == len(given)
+    assert Report.load(case.source).aggregates().cost.outcomes == len(given)
 
     def run(title: str) -> list[tuple[Any, ...]]:
         (panel,) = [each for each in board(dialect)["panels"] if each["title"].startswith(title)]
