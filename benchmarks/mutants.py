@@ -269,8 +269,32 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
     ],
     ("core/ragstone/monitor/counters.py", "monitor/test_accounting.py monitor/test_submit.py monitor/test_kill.py"): [
         ("accounting_pending", "return self._accepted - sum(self._by_status.values())", "return 0"),
-        ("accounting_remaining", "self.pending() + spooled + self._cut", "self.pending() + spooled"),
+        ("accounting_remaining", "self.pending() + self._cut + (spooled", "self.pending() + (spooled"),
         ("accounting_cut", 'self.settle("dropped", "closed", evaluations)', 'self.settle("dropped", "closed", 1)'),
+    ],
+    ("core/ragstone/pace.py", "monitor/test_pace.py"): [
+        ("pace_alone", "self._computing.acquire()", "self._computing.acquire(blocking=False)"),
+        ("pace_over", "if self.over:\n            raise", "if not self:\n            raise"),
+        ("pace_given_up", "self.over = True\n        self.__exit__()", "self.over = True"),
+        ("pace_overlap", "if match.start() >= end:", "if match.start() > end:"),
+        ("pace_piece", "begin = max(begin, end)", "begin = end"),
+    ],
+    ("core/ragstone/monitor/worker.py", "monitor/test_pace.py"): [
+        ("pace_timeout", "evaluation.pace.give_up()\n            self._alive", "self._alive"),
+        ("pace_close", "for evaluation in ended:\n            evaluation.pace.give_up()", "pass"),
+    ],
+    ("core/ragstone/monitor/outbox_pipeline.py", "monitor/test_taking_only.py"): [
+        (
+            "taking_room",
+            "if not self._settings.workers:\n            return 0, 0",
+            "if False:\n            return 0, 0",
+        ),
+        ("taking_waits", "return  # what cannot be written waits until it can", "pass"),
+        ("taking_bound", "_BATCH - len(self._unwritten)", "_BATCH"),
+    ],
+    ("core/ragstone/monitor/pipeline.py", "monitor/test_taking_only.py"): [
+        ("taking_loop", "if _runs_a_loop():", "if not _runs_a_loop:"),
+        ("taking_sinks", "if judges else ()", "if True else ()"),
     ],
     ("core/ragstone/monitor/pipeline.py", "monitor/test_submit.py"): [
         ("recent_older", "if key in self._older or key in self._newer:", "if key in self._newer:"),
@@ -279,7 +303,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("sampling_rate", "drawn[salt] < choice.rate", "drawn[salt] > choice.rate"),
         ("sampling_weight", "choice._replace(rate=1.0, by=name)", "choice._replace(by=name)"),
         ("sampling_correlated", "self._seed if self._correlated else ", "self._seed if not self._correlated else "),
-        ("sampling_feedback", "return feedback is False or ", "return "),
+        ("sampling_feedback", "if feedback is False or feedback < 0", "if feedback < 0"),
         ("sampling_uniform", '"big") / 2**64', '"big") / 2**63'),
     ],
     ("core/ragstone/monitor/redaction.py", "monitor/test_redaction.py"): [
@@ -288,8 +312,8 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("scrub_reply", 'hide = outcome.reason == "judge_unparseable"', 'hide = outcome.reason == "timeout"'),
     ],
     ("core/ragstone/store/record.py", "monitor/test_redaction.py"): [
-        ("scrub_reason", 'fields["reason"] = ""', 'fields["reason"] += ""'),
-        ("scrub_evidence", '(verdict, *verdict["evidence"])', "(verdict,)"),
+        ("scrub_reason", 'update={"reason": "", "verdicts"', 'update={"verdicts"'),
+        ("scrub_evidence", 'each.model_copy(update={"text": ""})', "each"),
     ],
     ("core/ragstone/monitor/delivery.py", "monitor/test_delivery.py"): [
         ("delivery_strikes", "_STRIKES = 3", "_STRIKES = 1"),
@@ -304,6 +328,32 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
     ],
     ("core/ragstone/store/database.py", "store/test_database.py store/test_contract.py"): [
         ("database_upsert", "DO UPDATE SET {changes}", "DO NOTHING"),
+    ],
+    ("core/ragstone/monitor/sampling.py", "monitor/test_feedback.py"): [
+        ("feedback_kept", "] or self._kept", "]"),
+        ("feedback_thumbs", "else feedback\n    if not", "else word\n    if not"),
+    ],
+    ("core/ragstone/store/outbox.py", "monitor/test_feedback.py monitor/test_forget.py store/test_forget.py"): [
+        ("outbox_kept_claimed", "attempts >= 0 AND kept IS NULL AND (not_before", "attempts >= 0 AND (not_before"),
+        ("outbox_feedback_kept", "self._connection.execute(choose, (sample_id,)).rowcount == 1", "False"),
+        ("outbox_put_off_forgotten", "if self._is_forgotten(left.sample_id, left.submitted_at):", "if False:"),
+        ("outbox_keep_forgotten", "if self._is_forgotten(record.sample_id, record.submitted_at):", "if False:"),
+    ],
+    ("core/ragstone/store/forgotten.py", "store/test_forget.py"): [
+        ("forgotten_late", "if not noted or row[at] > noted", "if True or row[at] > noted"),
+        (
+            "forgotten_for_ever",
+            'row[at] > noted.get(_name(row["sample_id"]), -1.0)',
+            '_name(row["sample_id"]) not in noted',
+        ),
+        ("forgotten_user", 'sample.get("metadata", {}).get("user_id")', "None"),
+    ],
+    ("core/ragstone/store/connection.py", "store/test_forget.py"): [
+        ("vacuum_rewrite", 'self._connection().execute("VACUUM")', "pass"),
+        ("vacuum_log", "wal_checkpoint(TRUNCATE)", "wal_checkpoint(PASSIVE)"),
+    ],
+    ("core/ragstone/reporting/aggregates.py", "reporting/test_by_feedback.py"): [
+        ("report_by_feedback", "if records[0].chosen_by == FEEDBACK:", "if not records:"),
     ],
     ("core/ragstone/store/database.py", "store/test_database.py"): [
         ("ledger_bound", "amount > entry.limit", "amount >= entry.limit"),

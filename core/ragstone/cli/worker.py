@@ -2,7 +2,6 @@
 
 import shlex
 import signal
-import sqlite3
 import sys
 import threading
 import time
@@ -19,9 +18,11 @@ from ragstone.cli.options import (
     NotThere,
     check_apart,
     database_file,
+    database_sink,
     import_from_here,
     local_file,
     make_metrics,
+    opened_outbox,
     parse_settings,
     scoring_options,
 )
@@ -64,7 +65,13 @@ _MOST_WAITING = 100  # samples taken at once: several workers on one outbox shar
     help="Where outcomes go: a SQLite file, or a database's URL (extra ragstone[sql]).",
 )
 @click.option("--store-text", is_flag=True, help="Keep the samples' texts in the database, too.")
-@click.option("--workers", type=click.IntRange(1), default=4, show_default=True, help="Evaluations at a time.")
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    default=4,
+    show_default=True,
+    help="Evaluations at a time. A --monitor says that itself, unless it has workers=0.",
+)
 @click.pass_context
 def worker(ctx: click.Context, /, outbox: str, monitor: str | None, follow: bool, **options: Any) -> None:  # noqa: ANN401
     """Score what a monitor left in its outbox when its process ended.
@@ -82,16 +89,18 @@ def worker(ctx: click.Context, /, outbox: str, monitor: str | None, follow: bool
       130  interrupted; what was in hand was finished
     """  # noqa: D301 - click's mark for lines that stay as they are
     path = Path(outbox)
-    left = _contents(path)
+    left = _contents(path, make=follow and monitor is not None)
     if not (left.samples or left.records or follow):
         click.echo(f"{outbox}: nothing in it")
         return
     if monitor is not None:
+        imported = _imported(monitor, path)
+        its_monitor = imported.judging(options["workers"])
+        of_monitor = options.keys() if its_monitor is imported else options.keys() - {"workers"}
         for option in ctx.command.params:
             chosen = ctx.get_parameter_source(str(option.name)) is click.core.ParameterSource.COMMANDLINE
-            if chosen and option.name in options:
+            if chosen and option.name in of_monitor:
                 raise click.UsageError(f"{option.opts[0]}: --monitor says that already; leave one of them out")
-        its_monitor = _imported(monitor, path)
     else:
         its_monitor = _made(path, left, follow=follow, **options)
     ended = _work(its_monitor, None if follow else left.waiting(), follow=follow)
@@ -114,21 +123,11 @@ def worker(ctx: click.Context, /, outbox: str, monitor: str | None, follow: bool
     ctx.exit(int(bool(wrong) and not (follow and ended == "terminated")))
 
 
-def _contents(path: Path) -> "Contents":
-    """Return what an outbox holds; rows of processes that are no more are freed."""
-    from ragstone.store.outbox import Outbox, OutboxError  # loads sqlite3
-
-    if not path.is_file():
-        what = "is a folder" if path.is_dir() else "there is no such file"
-        raise NotThere(f"--outbox {path}: {what}; name the file that the app's monitor has as outbox=")
-    try:
-        with closing(Outbox(path.absolute())) as outbox, outbox.transaction():
-            outbox.adopt()
-            return outbox.contents()
-    except OutboxError as error:
-        raise NotThere(f"--outbox {error}") from None
-    except (sqlite3.Error, OSError) as error:
-        raise NotThere(f"--outbox {path}: cannot be used: {error}") from error
+def _contents(path: Path, *, make: bool = False) -> "Contents":
+    """Return what an outbox holds, an empty one if it is to be made; rows of processes that are no more are freed."""
+    with opened_outbox(path, make=make) as outbox, outbox.transaction():
+        outbox.adopt()
+        return outbox.contents()
 
 
 def _imported(spec: str, path: Path) -> Monitor:
@@ -200,12 +199,7 @@ class _Nothing(ContextRelevancy):
 
 def _sink(db: str, waiting: Mapping[str, int]) -> "Sink":
     """Return the sink; its database was opened once, before a judge is paid for what it would not take."""
-    from ragstone.sinks import SQLiteSink, SQLSink
-
-    try:
-        sink = SQLSink(db) if "://" in db else SQLiteSink(db)
-    except ValueError as error:
-        raise click.UsageError(f"--db {db}: {error}") from None
+    sink = database_sink(db, "--db ", new=True)
     try:
         with closing(sink):
             sink.ledger().spend([Entry("opening", int(time.time()), 1, 0)])  # beyond its limit: nothing is entered

@@ -2,23 +2,32 @@
 
 import math
 import os
+import time
+import warnings
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, cast, get_args
+from typing import Any, Literal, TypeVar, cast, get_args
 
 from ragstone.limits.budget import Budget
 from ragstone.metrics.base import Metric, check_count, check_flag, check_number, check_option
 from ragstone.monitor.counters import FlushResult, Stats
 from ragstone.monitor.pipeline import Pipeline
-from ragstone.monitor.redaction import Redact
-from ragstone.monitor.sampling import Predicate, Sampling, check_function
+from ragstone.monitor.redaction import Redact, RedactionFailed, snapshot
+from ragstone.monitor.sampling import Predicate, Sampling, check_function, thumb
 from ragstone.monitor.trace import Fact
 from ragstone.monitor.worker import Settings, WhenFull
+from ragstone.plain import seconds_of
 from ragstone.sample import Sample
-from ragstone.store.base import Sink
+from ragstone.store.base import Feedback, Sink
 from ragstone.text import _pysbd
+
+_ASYNC_ONLY = (
+    "{} has only an async half: a monitor drives it on an event loop of its own. If your app awaits the same client, "
+    "give the monitor one that it shares with nobody, or define the sync half"
+)
+_SECONDS_TO_CLOSE, _SECONDS_TO_CLOSE_OUTBOX = 20.0, 5.0
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -43,7 +52,8 @@ class Monitor:
             sample larger than that is dropped. With "spool", as much again may be on its way to the outbox.
         when_full: What gives way when that much waits: "drop_newest"; "drop_oldest"; "spool": the sample goes to the
             outbox only, to be scored when there is room; "block": `submit` waits.
-        workers: Threads that judge; each has one evaluation in hand.
+        workers: Threads that judge; each has one evaluation in hand. 0, with an outbox: this process only takes samples
+            and writes them down, and `ragstone worker` judges and delivers.
         budget: What judging may cost; shared by all processes whose first sink with an account is on one database.
         redact: Called with every text of a chosen sample but its id, on the app's thread; what it returns is queued,
             judged and stored in its place. A sample for which it raises is dropped.
@@ -60,6 +70,10 @@ class Monitor:
         keep: What outcomes say of the run that they belong to, with or without texts: any of "id", "run_id",
             "run_name", "tags", "user_id" and "thread_id". Without "id", a random one takes its place.
         timeout: Seconds that one evaluation may take; then it is `Unscored("timeout")` and its thread is given up.
+        keep_unsampled: How long samples that sampling left out, redacted like all, are kept in the outbox, such as
+            "7d". One that `feedback` comes on is then scored by all metrics, and its outcomes enter no mean.
+        keep_unsampled_bytes: The most that they may have together; beyond that, the oldest are removed.
+        retain: How long outcomes, feedback and what is in the outbox are kept, such as "90d"; looked at once a day.
 
     Raises:
         ValueError: An option has an impossible value; the message names it.
@@ -97,10 +111,17 @@ class Monitor:
         store_text: bool = False,
         keep: Collection[Fact] = get_args(Fact),
         timeout: float = 300.0,
+        keep_unsampled: str | None = None,
+        keep_unsampled_bytes: int = 100_000_000,
+        retain: str | None = None,
     ) -> None:
         self._options = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
-        for name, number in (("max_queue", max_queue), ("max_queue_bytes", max_queue_bytes), ("workers", workers)):
-            check_count(name, number)
+        for name in ("max_queue", "max_queue_bytes", "keep_unsampled_bytes"):
+            check_count(name, self._options[name])
+        if workers != 0:
+            check_count("workers", workers)
+        elif outbox is None:
+            raise ValueError('workers: is 0, and no other process can judge without a file: outbox="PATH"')
         for name, flag in (("correlated", correlated), ("store_text", store_text)):
             check_flag(name, flag)
         check_option("when_full", when_full, ("drop_newest", "drop_oldest", "spool", "block"))
@@ -122,7 +143,15 @@ class Monitor:
         self._settings = Settings(
             metrics=by_key,
             sinks=list(by_name.values()),
-            sampling=Sampling(list(by_key.values()), sample_rate, where, always, str(seed), correlated=correlated),
+            sampling=Sampling(
+                list(by_key.values()),
+                sample_rate,
+                where,
+                always,
+                str(seed),
+                correlated=correlated,
+                keep_unsampled=keep_unsampled is not None,
+            ),
             max_queue=max_queue,
             max_queue_bytes=max_queue_bytes,
             when_full=when_full,
@@ -132,6 +161,9 @@ class Monitor:
             store_text=store_text,
             keep=frozenset(keep),
             timeout=timeout,
+            keep_unsampled=_seconds("keep_unsampled", keep_unsampled, possible=outbox is not None and "id" in keep),
+            keep_unsampled_bytes=keep_unsampled_bytes,
+            retain=_seconds("retain", retain),
         )
         self._outbox = _outbox_path(outbox)
         self._pipelines: dict[int, Pipeline] = {}
@@ -142,6 +174,9 @@ class Monitor:
             self._new_pipeline = partial(OutboxPipeline, self._settings, self._outbox)
         elif when_full == "spool":
             raise ValueError('when_full="spool" needs a file to spool to: outbox="PATH"')
+        for judge in {judge for metric in by_key.values() for judge in (metric.judge, metric.judge_embedder)}:
+            if getattr(judge, "async_only", False):
+                warnings.warn(_ASYNC_ONLY.format(type(judge).__name__), stacklevel=2)
         _pysbd.load()  # imported late, in a thread of ours, a fork meanwhile would leave it half-imported
 
     @property
@@ -150,6 +185,10 @@ class Monitor:
         pid = os.getpid()
         pipeline = self._pipelines.get(pid)
         return pipeline if pipeline is not None else self._pipelines.setdefault(pid, self._new_pipeline())
+
+    def judging(self, workers: int) -> "Monitor":
+        """Return this monitor, or where it leaves judging to others (`workers=0`) one like it that judges itself."""
+        return self if self._settings.workers else _with_options({**self._options, "workers": workers})
 
     @property
     def outbox(self) -> Path | None:
@@ -165,6 +204,30 @@ class Monitor:
             self._pipeline.submit(sample)
         except Exception as error:  # never the app's trouble
             self.failed("submit", error)
+
+    def feedback(self, sample_id: str, value: str | float, comment: str | None = None) -> None:
+        """Take what a person said of an answer, to be kept beside its outcomes. Returns at once; raises nothing.
+
+        Args:
+            sample_id: The sample's id.
+            value: "up", True or 1 becomes "thumbs_up"; "down", False or -1 "thumbs_down"; another word stays as it is.
+            comment: What the person wrote; redacted, and kept only with `store_text`.
+        """
+        try:
+            if "id" not in self._settings.keep:
+                raise ValueError('feedback: keep= leaves out "id", by which the sample would be known')
+            said = Feedback(sample_id=sample_id, value=cast("str", thumb(value)), comment=comment, at=time.time())
+            self._pipeline.feedback(said.model_copy(update={"comment": self._kept(comment)}))
+        except Exception as error:  # never the app's trouble
+            self.failed("feedback", error)
+
+    def _kept(self, comment: str | None) -> str | None:
+        try:
+            kept = snapshot(Sample(response=comment), "", self._settings.redact)
+            return kept.response if self._settings.store_text else None
+        except RedactionFailed as error:
+            self.failed("redact", error)
+            return None
 
     def skip(self, reason: str) -> None:
         """Count a run of the app that gave no sample, for handlers; `stats().skipped` has it by reason."""
@@ -182,12 +245,17 @@ class Monitor:
         """
         return self._pipeline.flush(timeout, put_off=put_off)
 
-    def close(self, timeout: float | None = 30.0) -> FlushResult:
+    def close(self, timeout: float | Literal["auto"] | None = "auto") -> FlushResult:
         """Take no more samples, score what waits until `timeout` seconds have passed, and close the sinks.
 
         What is left then stays in the outbox, or is counted as dropped: the result says how much, and is truthy if
         there is none. A second call closes nothing and says the same.
+
+        Args:
+            timeout: Seconds; "auto": 5 with an outbox, which loses nothing, and 20 without; None: no limit.
         """
+        if timeout == "auto":
+            timeout = _SECONDS_TO_CLOSE if self._outbox is None else _SECONDS_TO_CLOSE_OUTBOX
         return self._pipeline.close(timeout)
 
     def pause(self) -> None:
@@ -203,10 +271,16 @@ class Monitor:
         return self._pipeline.stats()
 
     @asynccontextmanager
-    async def lifespan(self, app: object = None) -> AsyncGenerator[None, None]:
+    async def lifespan(
+        self, app: object = None, *, timeout: float | Literal["auto"] | None = "auto"
+    ) -> AsyncGenerator[None, None]:
         """Close the monitor when a web app ends: `FastAPI(lifespan=monitor.lifespan)`, or within a lifespan of yours.
 
         At the app's start, what an earlier process left in the outbox is taken up.
+
+        Args:
+            app: What a server hands over; not used.
+            timeout: As for `close`. A server's own limit should be some seconds longer.
 
         Example:
             >>> import asyncio
@@ -225,7 +299,7 @@ class Monitor:
         try:
             yield
         finally:
-            await asyncio.to_thread(self.close)
+            await asyncio.to_thread(self.close, timeout)
 
     def __enter__(self) -> "Monitor":
         self._pipeline.take_up()
@@ -266,6 +340,17 @@ def _by_key(name: str, items: T | Sequence[T], kind: type[Any], key: Callable[[T
             raise ValueError(f"{name}: two are called {key(item)!r}; their outcomes could not be distinguished")
         by_key[key(item)] = item
     return by_key
+
+
+def _seconds(name: str, text: str | None, *, possible: bool = True) -> float | None:
+    _check_type(name, text, (str, type(None)), 'a time such as "90d"')
+    if text is None:
+        return None
+    if not possible:
+        raise ValueError(f'{name}: needs a file to keep samples in (outbox="PATH"), and their ids (keep=)')
+    if not (seconds := seconds_of(text)):
+        raise ValueError(f"{name}: {text!r} is no time; write 30m, 24h or 90d")
+    return seconds
 
 
 def _metric_key(metric: Metric) -> tuple[str, str]:

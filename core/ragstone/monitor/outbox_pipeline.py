@@ -12,6 +12,7 @@ from ragstone.monitor.counters import FlushResult
 from ragstone.monitor.delivery import MOST_WAITING, Item
 from ragstone.monitor.pipeline import Pipeline
 from ragstone.monitor.worker import Settings, Task, TaskQueue
+from ragstone.store.base import Feedback
 from ragstone.store.outbox import Outbox
 from ragstone.store.pending import Pending
 from ragstone.store.record import Record
@@ -41,10 +42,12 @@ class OutboxPipeline(Pipeline):
         self._turn_lock = threading.Lock()
         self._outbox: Outbox | None = None
         self._gone = False
-        self._use_at = self._look_at = self._adopt_at = -1.0
+        self._use_at = self._look_at = self._adopt_at = self._limit_at = -1.0
         self._arrivals = TaskQueue()
         self._unwritten: list[Task] = []  # arrivals on their way into the file
         self._unwritten_bytes = 0
+        self._unsampled = TaskQueue()
+        self._feedback: deque[Feedback] = deque()
         self._finished: deque[Task] = deque()
         self._rows: deque[int] = deque()  # of outcomes that were delivered
         self._empty_polls = 0  # how often nothing was left to be taken up, or the file could not be looked into
@@ -60,6 +63,26 @@ class OutboxPipeline(Pipeline):
     def put(self, task: Task) -> None:
         """Let a new task wait to be written."""
         self._arrivals.put(task)
+        self.wake()
+
+    def keep(self, task: Task) -> None:
+        """Keep a sample that sampling left out, unless too much waits to be written."""
+        if self._unsampled.bytes + task.size <= self._settings.max_queue_bytes and len(self._unsampled) < _UNWRITTEN:
+            self._unsampled.put(task)
+
+    def forget(self, before: float) -> None:
+        """Remove what is from before a time, in the file and wherever a sink keeps it."""
+        super().forget(before)
+        with self._turn_lock:
+            if self._outbox is not None:
+                self._outbox.forget(before=before)
+
+    def feedback(self, feedback: Feedback) -> None:
+        """Let what a person said wait to be written."""
+        if self.closed or len(self._feedback) >= _UNWRITTEN:
+            raise RuntimeError("the monitor is closed, or too much waits to be written")
+        self.start()
+        self._feedback.append(feedback)
         self.wake()
 
     def waiting(self) -> int:
@@ -115,6 +138,8 @@ class OutboxPipeline(Pipeline):
         if not super().idle():
             self._enough_polls = 0
             return False
+        if not self._settings.workers:
+            return not self._busy()
         self._enough_polls = self._enough_polls or self._empty_polls + 2  # the first may have begun before
         self._hurry = True
         self.wake()
@@ -124,7 +149,10 @@ class OutboxPipeline(Pipeline):
         """Return whether anything waits to be written that can be written."""
         if len(self._arrivals) or self._unwritten:
             return True
-        return bool(self._finished or self._rows) and time.monotonic() >= self._use_at
+        return bool(self._finished or self._rows or self._says()) and time.monotonic() >= self._use_at
+
+    def _says(self) -> int:
+        return len(self._feedback) + len(self._unsampled)
 
     # --- turns ------------------------------------------------------------------------------------------------
 
@@ -134,7 +162,10 @@ class OutboxPipeline(Pipeline):
             if self._gone:
                 return
             hurry, self._hurry = self._hurry, False
-            if not self._write():
+            written = self._write()
+            if not self._settings.workers:
+                return  # what cannot be written waits until it can
+            if not written:
                 self._go_on_without()
             elif hurry or time.monotonic() >= self._look_at:
                 self._look()
@@ -164,13 +195,17 @@ class OutboxPipeline(Pipeline):
             delivery.behind = True
 
     def _room(self) -> tuple[int, int]:
-        """Return how many more tasks, and bytes, may wait in memory."""
+        """Return how many more tasks, and bytes, may wait in memory to be judged."""
+        if not self._settings.workers:
+            return 0, 0
         return self._settings.max_queue - len(self.queue), self._settings.max_queue_bytes - self.queue.bytes
 
     def _write(self, *, leave: bool = False) -> bool:
         """Write a batch, and unless all is left to others keep in memory what there is room for; False on failure."""
+        if not self._write_feedback():
+            return False
         self._unwritten_bytes += self._arrivals.bytes  # counted twice for a moment, rather than not at all
-        self._unwritten += self._arrivals.drain(_BATCH)
+        self._unwritten += self._arrivals.drain(_BATCH - len(self._unwritten))
         self._unwritten_bytes = sum(task.size for task in self._unwritten)
         done = [self._finished[place] for place in range(min(_BATCH, len(self._finished)))]
         rows = [self._rows[place] for place in range(min(_BATCH, len(self._rows)))]
@@ -192,6 +227,29 @@ class OutboxPipeline(Pipeline):
             self._finished.popleft()
         for _ in rows:
             self._rows.popleft()
+        return True
+
+    def _write_feedback(self) -> bool:
+        """Write what people said, after the samples that are kept for that; False on failure."""
+        kept, said = self._unsampled.drain(_BATCH), list(self._feedback)
+        limit = self._settings.keep_unsampled if time.monotonic() >= self._limit_at else None
+        if not (kept or said or limit):
+            return True
+
+        def write(outbox: Outbox) -> bool:
+            for task in kept:
+                outbox.keep_unsampled(task)
+            for each in said:
+                outbox.say(each)
+            if limit is not None:
+                outbox.limit_unsampled(time.time() - limit, self._settings.keep_unsampled_bytes)
+                self._limit_at = time.monotonic() + _SECONDS_BETWEEN_LOOKS
+            return True
+
+        if not self._transact(write):
+            return False
+        for _ in said:
+            self._feedback.popleft()
         return True
 
     def _write_batch(
@@ -233,11 +291,13 @@ class OutboxPipeline(Pipeline):
         most = max(0, min(free, _BATCH)) if free_bytes > 0 else 0
         first_too = not len(self.queue)
 
-        def look(outbox: Outbox) -> tuple[list[tuple[Pending, bool]], dict[str, list[tuple[int, Record]]]]:
+        def look(outbox: Outbox) -> tuple[list[tuple[Pending, bool]], dict[str, list[tuple[int, Record | Feedback]]]]:
             if now >= self._adopt_at:
                 self._adopt_at = now + _SECONDS_BETWEEN_ADOPTIONS
                 if outbox.adopt():
                     self._fall_behind()
+            if outbox.share_feedback(list(self.deliveries)):
+                self._fall_behind()
             claimed = outbox.claim(
                 most,
                 sorted(self._versions),
@@ -291,6 +351,7 @@ class OutboxPipeline(Pipeline):
                 self.queue.put(task)
             else:
                 self.counters.settle("dropped", "outbox_failed", len(task.todo))
+        self.deliver([self._feedback.popleft() for _ in range(len(self._feedback))])
         for _ in range(len(self._finished)):
             task = self._finished.popleft()
             self.deliver(task.records)
@@ -299,7 +360,7 @@ class OutboxPipeline(Pipeline):
                 self._finished.append(task)  # its row goes when the file can be written again
 
     def put_away(self, left: list[Task]) -> None:
-        """Write what waits, leave the tasks to whoever comes next, let go of the file.
+        """Write what waits, and leave the tasks to whoever comes next.
 
         It waits some seconds for a turn under way, which may queue further tasks; after them, nothing is written.
         """
@@ -312,18 +373,28 @@ class OutboxPipeline(Pipeline):
                 written = self._write_the_rest(left)
                 left, self._unwritten = [*left, *self._unwritten], []
             finally:
-                if self._outbox is not None:
-                    self._outbox.close()
-                    self._outbox = None
                 self._turn_lock.release()
         if not written:
             super().put_away([*left, *self._arrivals.drain()])
+            self.deliver([self._feedback.popleft() for _ in range(len(self._feedback))])
             while self._finished:
                 self.deliver(self._finished.popleft().records)
 
+    def let_go(self) -> None:
+        """Forget what the sinks took at the very end, and let go of the file."""
+        if self._turn_lock.acquire(timeout=_SECONDS_FOR_LAST_TURN):
+            try:
+                if rows := list(self._rows):
+                    self._transact(lambda outbox: outbox.delivered(rows))
+                if self._outbox is not None:
+                    self._outbox.close()
+                    self._outbox = None
+            finally:
+                self._turn_lock.release()
+
     def _write_the_rest(self, left: list[Task]) -> bool:
         """Write all that waits and is left; False when it could not be written."""
-        while len(self._arrivals) or self._unwritten or self._finished or self._rows:
+        while len(self._arrivals) or self._unwritten or self._finished or self._rows or self._says():
             if not self._write(leave=True):
                 return False
 

@@ -3,6 +3,7 @@
 import atexit
 import os
 import secrets
+import sys
 import threading
 import time
 import weakref
@@ -12,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 from queue import Empty, SimpleQueue
+from typing import Any
 
 from ragstone.limits.budget import Account, MemoryLedger
 from ragstone.monitor.counters import STATUSES, Counters, FlushResult, Stats, Status
@@ -20,7 +22,8 @@ from ragstone.monitor.redaction import RedactionFailed, snapshot
 from ragstone.monitor.trace import own_id
 from ragstone.monitor.worker import Settings, Task, TaskQueue, Workers
 from ragstone.sample import Sample
-from ragstone.store.base import Health, Sink
+from ragstone.store.base import Feedback, Health, Sink
+from ragstone.store.pending import FEEDBACK
 from ragstone.store.record import Record
 
 LOOK = 0.01
@@ -28,6 +31,7 @@ _TICK = 0.25
 _SECONDS_BETWEEN_REPORTS = 60.0
 _JOIN_TIMEOUT = 1.0
 _SECONDS_FOR_LAST_CALL = 1.0
+_SECONDS_BETWEEN_REMOVALS = 86_400.0
 _LONG_ID = 64
 
 
@@ -105,6 +109,17 @@ class Pipeline:
         """Let a new task wait."""
         self.queue.put(task)
 
+    def keep(self, task: Task) -> None:
+        """Keep a sample that sampling left out."""
+
+    def forget(self, before: float) -> None:
+        """Remove what is from before a time, wherever it is kept."""
+        for sink in self._settings.sinks:
+            try:
+                sink.forget(before=before)
+            except Exception as error:  # noqa: PERF203 - one sink's trouble is not the next one's
+                self.counters.failed(f"retain in {sink.name}", error)
+
     def waiting(self) -> int:
         """Return how many samples wait."""
         return len(self.queue)
@@ -138,6 +153,9 @@ class Pipeline:
         for task in left:
             self.leave(task)
 
+    def let_go(self) -> None:
+        """Let go of what is open, once the sinks are closed."""
+
     def leave(self, task: Task) -> None:
         """Hand on what came of a task and count the rest as cut off by the end."""
         self.deliver(task.records)
@@ -155,8 +173,9 @@ class Pipeline:
             sample_id = self._id(sample)
             place, reason = "where", "where_failed"
             chosen = settings.sampling.choose(sample, sample_id)
-            self.counters.settle("not_sampled", "not_chosen", open_ - len(chosen))
-            open_ = len(chosen)
+            now = [choice for choice in chosen if choice.by != FEEDBACK]
+            self.counters.settle("not_sampled", "not_chosen", open_ - len(now))
+            open_ = len(now)
             if not chosen:
                 return
             place, reason = "snapshot", "no_snapshot"
@@ -165,7 +184,8 @@ class Pipeline:
             kept = snapshot(sample, sample_id, settings.redact)
             place, reason = "submit", "not_started"
             self.start()
-            self._enqueue(Task(kept, sample_id, time.time(), chosen, self._origin()))
+            take = self._enqueue if now else self.keep
+            take(Task(kept, sample_id, time.time(), chosen, self._origin()))
         except _NotTaken as why:
             self.counters.settle(why.status, why.reason, open_)
         except RedactionFailed as error:
@@ -177,6 +197,13 @@ class Pipeline:
         except BaseException:  # Ctrl-C while we wait for room
             self.counters.settle("dropped", "interrupted", open_)
             raise
+
+    def feedback(self, feedback: Feedback) -> None:
+        """Let what a person said wait for the sinks; RuntimeError when the monitor is closed."""
+        if self.closed:
+            raise RuntimeError("the monitor is closed")
+        self.start()
+        self.deliver([feedback])
 
     def failed(self, place: str, error: BaseException) -> None:
         """Count an exception in code that saw what is not redacted yet; its text is not kept then."""
@@ -236,6 +263,8 @@ class Pipeline:
         while self._settings.when_full == "block" and not self.closed:
             if not self.is_full(task):
                 return True
+            if _runs_a_loop():
+                raise _NotTaken("would_block_loop")
             time.sleep(LOOK)
         return False
 
@@ -246,8 +275,8 @@ class Pipeline:
         while task.settled:
             self.counters.settle(*task.settled.pop())
 
-    def deliver(self, records: Sequence[Record]) -> None:
-        """Hand outcomes that no outbox has to every sink."""
+    def deliver(self, records: Sequence[Record | Feedback]) -> None:
+        """Hand outcomes and feedback that no outbox has to every sink."""
         for delivery in self.deliveries.values():
             delivery.put([Item(None, record) for record in records])
 
@@ -258,13 +287,14 @@ class Pipeline:
         if self._started_at is not None or not self._starting.acquire(blocking=False):
             return  # they run, or another thread is at it
         try:
-            if self._settings.budget is not None and self.workers.account is None:
+            judges = self._settings.workers > 0  # else another process judges and delivers
+            if judges and self._settings.budget is not None and self.workers.account is None:
                 ledgers = (sink.ledger() for sink in self._settings.sinks)
                 ledger = next(filter(None, ledgers), None) or MemoryLedger()
                 self.workers.account = Account(self._settings.budget, ledger)
             if self.workers.account is not None:
                 self.workers.account.failed = partial(self.counters.failed, "budget")
-            for delivery in self.deliveries.values():
+            for delivery in self.deliveries.values() if judges else ():
                 delivery.start()
             self.workers.start()
             start_thread(self._maintain, "ragstone-monitor")
@@ -281,6 +311,7 @@ class Pipeline:
     def _maintain(self) -> None:
         """Take turns, look for judges that hang, and report; on a thread of its own."""
         reported = time.monotonic()
+        retain, remove_at = self._settings.retain, -1.0
         while not self.ended.is_set():
             try:
                 self.turn()
@@ -288,6 +319,9 @@ class Pipeline:
                 if time.monotonic() - reported >= _SECONDS_BETWEEN_REPORTS:
                     reported = time.monotonic()
                     self._report()
+                if retain is not None and self._settings.workers and time.monotonic() >= remove_at:
+                    remove_at = time.monotonic() + _SECONDS_BETWEEN_REMOVALS
+                    self.forget(time.time() - retain)
             except Exception as error:
                 self.counters.failed("monitor", error)
             with suppress(Empty):
@@ -307,7 +341,9 @@ class Pipeline:
 
     def _left(self) -> FlushResult:
         undelivered = sum(delivery.undelivered() for delivery in self.deliveries.values())
-        return FlushResult(remaining=self.counters.remaining(), undelivered=undelivered)
+        return FlushResult(
+            remaining=self.counters.remaining(judges=self._settings.workers > 0), undelivered=undelivered
+        )
 
     def close(self, timeout: float | None) -> FlushResult:
         """Take nothing more, do what is left while there is time, and put away the rest."""
@@ -348,6 +384,7 @@ class Pipeline:
         until = time.monotonic() + timeout + _SECONDS_FOR_LAST_CALL
         for delivery in self.deliveries.values():
             delivery.join(max(0.0, until - time.monotonic()))
+        self.let_go()
         self.counters.log()
 
     # --- counters ---------------------------------------------------------------------------------------------
@@ -372,6 +409,12 @@ class Pipeline:
         ledger = 0 if account is None else min(stats.pending, len(account.waiting))
         reasons = {**stats.reasons, "pending": {"ledger": ledger}} if ledger else stats.reasons
         return replace(stats, in_hand=len(self.workers.evaluations), queued_bytes=self.waiting_bytes(), reasons=reasons)
+
+
+def _runs_a_loop() -> bool:
+    """Whether this thread runs an event loop, which waiting here would stop for everybody."""
+    asyncio: Any = sys.modules.get("asyncio")  # not loaded: none runs
+    return asyncio is not None and asyncio._get_running_loop() is not None  # noqa: SLF001 - the one that does not raise
 
 
 def _at_exit(reference: "weakref.ref[Pipeline]") -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from ragstone.outcome import Score, Suspicion, UnscoredReason, Usage
 from ragstone.registry import metric_class, metric_names
 from ragstone.reporting.statistics import DAY, NOISE_REACH, Estimate, Histogram, Mean, Noise, Timeline, noise_error
+from ragstone.store.pending import FEEDBACK
 
 if TYPE_CHECKING:
     from ragstone.metrics.base import Metric
@@ -160,6 +161,7 @@ class MetricSummary:
         rows: Rows with a score: those that the mean is of.
         scored: Outcomes that are a `Score`: as many as `rows`, where each row is scored once.
         failures: How many are unscored, by reason. They enter no mean.
+        by_feedback: Outcomes of samples that a person's later feedback chose; only their cost is counted elsewhere.
         cost: What all outcomes cost.
         spread: How the rows' scores spread.
         over_time: Their mean over time.
@@ -179,7 +181,7 @@ class MetricSummary:
     def __init__(self, info: MetricInfo) -> None:
         self.info = info
         self.cost = Cost()
-        self.scored = 0
+        self.scored = self.by_feedback = 0
         self.failures: Counter[UnscoredReason] = Counter()
         self.spread = Histogram()
         self.over_time: Timeline[Mean] = Timeline(Mean)
@@ -193,6 +195,11 @@ class MetricSummary:
 
     def add(self, records: "Sequence[Record]") -> None:
         """Count the draws of one row."""
+        if records[0].chosen_by == FEEDBACK:
+            self.by_feedback += len(records)
+            for record in records:
+                self.cost.add(record.outcome.usage)
+            return
         at = known_time(records[0].submitted_at)
         if at is not None:
             self.first = at if self.first is None else min(self.first, at)
@@ -232,8 +239,8 @@ class MetricSummary:
 
     @property
     def total(self) -> int:
-        """How many outcomes there are."""
-        return self.cost.outcomes
+        """How many outcomes there are, but for `by_feedback`."""
+        return self.cost.outcomes - self.by_feedback
 
     @property
     def rows(self) -> int:
@@ -337,7 +344,7 @@ class Aggregates:
     def _slice(self, row: Worst, key: Key) -> None:
         record, said = row.record, self.feedback.get(row.record.sample_id)
         word = "" if said is None else said.value
-        if record.chosen_by == "feedback":
+        if record.chosen_by == FEEDBACK:
             self.apart[word] += 1
             return
         for facet, by_key in self.slices.items():

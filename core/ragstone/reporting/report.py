@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter, ValidationError
 
 from ragstone.outcome import Usage
+from ragstone.plain import seconds_of
 from ragstone.reporting.aggregates import FACETS, Aggregates, Facet, MetricInfo, MetricSummary, by_row
 from ragstone.reporting.export import to_frame, to_rows, write_csv, write_parquet
 from ragstone.reporting.html.page import report_html
@@ -40,8 +41,6 @@ Source = str | os.PathLike[str]
 Since = str | datetime | timedelta | None
 _METRICS = TypeAdapter(tuple[MetricInfo, ...])
 _BAD_ROWS = TypeAdapter(tuple[BadLine, ...])
-_UNITS = {"m": 60, "h": 3_600, "d": 86_400}
-_AGO = re.compile(r"(\d{1,9})([mhd])")
 
 
 class Report(Shown):
@@ -319,8 +318,8 @@ def seconds_since(since: Since, *, now: float) -> float | None:
     if isinstance(since, timedelta):
         return now - since.total_seconds()
     if isinstance(since, str):
-        if ago := _AGO.fullmatch(since.strip()):
-            return now - int(ago[1]) * _UNITS[ago[2]]
+        if (ago := seconds_of(since)) is not None:
+            return now - ago
         try:  # Python 3.10 does not know the Z of UTC
             since = datetime.fromisoformat(re.sub("[zZ]$", "+00:00", since.strip()))
         except ValueError:

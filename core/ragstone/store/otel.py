@@ -8,6 +8,7 @@ from ragstone._version import __version__
 from ragstone.outcome import Score
 from ragstone.plain import clean_real, clean_text
 from ragstone.store.base import Sink
+from ragstone.store.pending import FEEDBACK
 
 if TYPE_CHECKING:
     from opentelemetry._logs import LoggerProvider
@@ -135,7 +136,8 @@ class OpenTelemetrySink(Sink):
             if isinstance(outcome, Score):
                 if outcome.passed is not None:
                     labels[SCORE_LABEL] = PASSED if outcome.passed else FAILED
-                self._histogram.record(outcome.value, labels, context)
+                if record.chosen_by != FEEDBACK:  # which enters no mean
+                    self._histogram.record(outcome.value, labels, context)
                 severity, explanation = SeverityNumber.INFO, outcome.reason
                 attributes[SCORE_VALUE] = outcome.value
             else:
