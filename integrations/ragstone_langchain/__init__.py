@@ -12,15 +12,24 @@ if TYPE_CHECKING:
     from ragstone_langchain.embedder import LangChainEmbedder
     from ragstone_langchain.evaluator import RagEvaluator
     from ragstone_langchain.handler import MonitorHandler
+    from ragstone_langchain.langsmith import LangSmithFeedbackSink
     from ragstone_langchain.llm import LangChainLLM
     from ragstone_langchain.middleware import MonitorMiddleware
 
-__all__ = ["LangChainEmbedder", "LangChainLLM", "MonitorHandler", "MonitorMiddleware", "RagEvaluator"]
+__all__ = [
+    "LangChainEmbedder",
+    "LangChainLLM",
+    "LangSmithFeedbackSink",
+    "MonitorHandler",
+    "MonitorMiddleware",
+    "RagEvaluator",
+]
 
 if not TYPE_CHECKING:  # else a checker would take any name for one that there is
     _MODULES = {
         "LangChainEmbedder": "embedder",
         "LangChainLLM": "llm",
+        "LangSmithFeedbackSink": "langsmith",
         "MonitorHandler": "handler",
         "MonitorMiddleware": "middleware",
         "RagEvaluator": "evaluator",

@@ -13,9 +13,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from ragstone.outcome import Usage
 from ragstone.plain import seconds_of
-from ragstone.reporting.aggregates import Aggregates, MetricInfo, MetricSummary, by_row
+from ragstone.reporting.aggregates import FACETS, Aggregates, Facet, MetricInfo, MetricSummary, by_row
 from ragstone.reporting.export import to_frame, to_rows, write_csv, write_parquet
 from ragstone.reporting.html.page import report_html
+from ragstone.reporting.statistics import Estimate
 from ragstone.reporting.tables import (
     COSTS,
     DASH,
@@ -178,14 +179,29 @@ class Report(Shown):
         """Return all outcomes added up. The source is read once for that."""
         return self._aggregates or self.read(lambda _records: None)
 
-    def read(self, on_row: Callable[[Sequence[Record]], object]) -> Aggregates:
+    def read(self, on_row: Callable[[Sequence[Record]], object], facets: Iterable[Facet] = FACETS) -> Aggregates:
         """Call a function with each row's records, and return all outcomes added up: one reading for both."""
-        aggregates = Aggregates(self._infos)
+        aggregates = Aggregates(self._infos, self._results.feedback(), facets)
         for records in by_row(self.results()):
             aggregates.add(records)
             on_row(records)
         self._aggregates = aggregates
         return aggregates
+
+    def by(self, facet: Facet) -> dict[str, dict[str, Estimate]]:
+        """Return each metric's means by what outcomes say of their runs, or by feedback. A later page shows them too.
+
+        Args:
+            facet: "run_name", "tags", "user_id", "thread_id" or "feedback". A row with two tags counts for both.
+
+        Returns:
+            By the metric's name, as in `summary`, then by value, the worst first; "" stands for none. Of more than
+            10,000 values, only the first ones are told apart. What was scored only because of feedback enters no mean.
+        """
+        aggregates = self.aggregates()
+        if facet not in aggregates.slices:
+            aggregates = self.read(lambda _records: None, (*aggregates.slices, facet))
+        return {name: aggregates.by(facet, each.info) for name, each in aggregates.named().items()}
 
     def to_pandas(self) -> Any:  # noqa: ANN401 - a pandas.DataFrame; pandas is no dependency
         """Return a pandas DataFrame: a row for each sample, metric and draw. What is missing is NA, never NaN.
