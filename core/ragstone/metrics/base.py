@@ -12,6 +12,7 @@ from ragstone.judging.flow import Answering, Flow, arun, ask, run
 from ragstone.judging.injection import suspected
 from ragstone.judging.prompt import DATA_NOTICE, digest, fence, filled, tokens
 from ragstone.judging.reply import Answer, BadReply, Schema, bare_json, one_of, parse
+from ragstone.metrics.history import standalone
 from ragstone.outcome import Outcome, Score, Unscored, UnscoredReason, Verdict
 from ragstone.registry import RegistryError, is_embedded, make_embedder, make_llm
 from ragstone.sample import Sample, SampleField
@@ -69,6 +70,8 @@ class Metric(ABC):
         calibrated_items: The items, beside the score, whose probabilities the metric lets a calibration map.
         has_expected: Whether `_flow` hands `_score` an expected value too, without which scoring is always "count".
         auto_expects: Whether scoring="auto" may take it: not where counting agrees better with people.
+        follows_history: Whether `user_input` is a question. Where a conversation goes before it, `_flow` is given it as
+            one that stands alone: the judge is asked for that by the instructions of the step "question".
 
     Example:
         >>> from ragstone.testing import FakeLLM
@@ -92,6 +95,7 @@ class Metric(ABC):
     calibrated_items: ClassVar[tuple[CalibratedItem, ...]] = ()
     has_expected: ClassVar[bool] = False
     auto_expects: ClassVar[bool] = True
+    follows_history: ClassVar[bool] = False
 
     llm: LLM | str
     threshold: float | None = None
@@ -235,16 +239,22 @@ class Metric(ABC):
                 "shorten its texts or raise the limit",
             )
         outcome: Outcome
+        follows = self.follows_history and bool(sample.history)
         try:
             for name in self.required_fields:
                 self._require(sample, name)
-            flow = cast("object", self._flow(sample))
+            asked = sample
+            if follows:
+                self._fits(sample, *(name for name in self.required_fields if name != "retrieved_contexts"))
+                asked = yield from standalone(self, sample)
+            flow = cast("object", self._flow(asked))
             if not isinstance(flow, Generator):
                 raise TypeError(f"{type(self).__name__}._flow must be a generator: it asks by `yield from ask(...)`")
-            outcome = yield from cast("Flow[Score]", flow)
+            score = yield from cast("Flow[Score]", flow)
+            outcome = _taken_as(score, asked.user_input or "") if follows else score
         except CannotScore as cannot:
             outcome = self._unscored(cannot.reason, cannot.detail)
-        signs = suspected(sample, self.required_fields)  # at the end: what is called off does not pay for it
+        signs = suspected(sample, (*self.required_fields, *(("history",) if follows else ())))  # at the end: what is called off does not pay for it
         return outcome.model_copy(update={"suspected": signs}) if signs else outcome
 
     @abstractmethod
@@ -450,6 +460,13 @@ class Metric(ABC):
 
     def _unscored(self, reason: UnscoredReason, detail: str) -> Unscored:
         return Unscored(metric=self.name, reason=reason, detail=detail, version=self.version)
+
+
+def _taken_as(score: Score, question: str) -> Score:
+    """Return a score that says as what a question was taken that follows a conversation."""
+    taken = Verdict(id="0", kind="asked", text=question, verdict="taken_as")
+    reason = f"{score.reason} The question was taken as: {question}"
+    return score.model_copy(update={"reason": reason, "verdicts": (*score.verdicts, taken)})
 
 
 def _visible(text: str) -> bool:
