@@ -15,7 +15,7 @@ from ragstone.judging.reply import Answer, BadReply, Schema, bare_json, one_of, 
 from ragstone.metrics.history import standalone
 from ragstone.outcome import Outcome, Score, Unscored, UnscoredReason, Verdict
 from ragstone.registry import RegistryError, is_embedded, make_embedder, make_llm
-from ragstone.sample import Sample, SampleField
+from ragstone.sample import Sample, SampleField, TextField
 
 if TYPE_CHECKING:
     from ragstone.labels.calibration import Calibration
@@ -254,7 +254,8 @@ class Metric(ABC):
             outcome = _taken_as(score, asked.user_input or "") if follows else score
         except CannotScore as cannot:
             outcome = self._unscored(cannot.reason, cannot.detail)
-        signs = suspected(sample, (*self.required_fields, *(("history",) if follows else ())))  # at the end: what is called off does not pay for it
+        texts: tuple[TextField, ...] = (*self.required_fields, "history") if follows else tuple(self.required_fields)
+        signs = suspected(sample, texts)  # at the end: what is called off does not pay for it
         return outcome.model_copy(update={"suspected": signs}) if signs else outcome
 
     @abstractmethod

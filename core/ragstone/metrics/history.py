@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from ragstone.metrics.base import Metric
 
 QUESTION = (
-    "The user's question follows a conversation. Rewrite the question so that it can be understood without the "
-    "conversation: put in what its words refer to, and add nothing else. Do not answer it. A question that can be "
-    "understood on its own stays as it is. Write in the language of the question.{language}"
+    "Given the conversation and the follow-up question, say in a few words what the follow-up question is about, then "
+    "rephrase it to be a standalone question that names this, in its original language.{language}"
 )
+_TASK = "Rephrase the follow-up question to be a standalone question."
+_REPLY = record(topic=TEXT, standalone_question=TEXT)
 _CHARACTERS = 3_000  # of a conversation that a judge is shown
 _HEAD, _TAIL = 600, 200  # characters of a longer turn
 _CUT = " [...] "
@@ -52,17 +53,17 @@ def standalone(metric: "Metric", sample: Sample) -> Flow[Sample]:
     """
     question = sample.user_input or ""
     language = write_in(question, "\n".join(turn.content for turn in sample.history if turn.role == "user"))
-    schema = record(question=TEXT)
+    form = bare_json(_REPLY, {"topic": "TOPIC", "standalone_question": "QUESTION"})
     request = metric.request(
         "question",
-        {"conversation": last_turns(sample.history), "question": question},
-        bare_json(schema, {"question": "QUESTION"}),
-        schema,
+        {"conversation": last_turns(sample.history), "follow_up_question": question},
+        form if metric.asks_one_by_one else f"{_TASK} {form}",
+        _REPLY,
         fill={"language": language},
     )
 
     def read(reply: LLMReply) -> str:
-        text: str = parse(reply.text, schema)["question"]
+        text: str = parse(reply.text, _REPLY)["standalone_question"]
         if not text.strip():
             raise BadReply("the question is blank")
         return text
