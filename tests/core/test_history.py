@@ -12,6 +12,7 @@ from ragstone import (
     ResponseCompleteness,
     ResponseRelevancy,
     Sample,
+    Score,
     Unscored,
     evaluate,
 )
@@ -116,16 +117,16 @@ def test_only_the_last_turns_are_shown_and_what_is_cut_says_so():
 def test_the_outcome_says_as_what_the_question_was_taken(asking):
     for metric in metrics(told, asking):
         outcome = metric.score(SAMPLE)
-        taken = [verdict.text for verdict in outcome.verdicts if verdict.kind == "asked"]
-        follows = isinstance(metric, FOLLOWING)
-        assert taken == [MEANT] * follows
-        assert outcome.reason.endswith(f" The question was taken as: {MEANT}") == follows
-        assert MEANT not in repr(without_texts(outcome)).replace(repr(FIELDS), "")
+        taken = [verdict.text for verdict in getattr(outcome, "verdicts", ()) if verdict.kind == "asked"]
+        assert taken == [MEANT] * isinstance(metric, FOLLOWING)
+        if taken:
+            assert outcome.reason.endswith(f" The question was taken as: {MEANT}")
+            assert MEANT not in repr(without_texts(outcome))
 
 
 def test_response_relevancy_is_close_to_what_is_meant():
     meant = FakeLLM(
-        lambda r: {"questions": [{"question": MEANT, "noncommittal": False}]} if "s" == step(r)[-1] else told(r)
+        lambda r: {"questions": [{"question": MEANT, "noncommittal": False}]} if step(r) == "questions" else told(r)
     )
     metric = ResponseRelevancy(llm=meant, embedder=FakeEmbedder(), strictness=1)
     assert metric.score(SAMPLE).value == pytest.approx(1.0)
@@ -159,7 +160,8 @@ def test_its_instructions_can_be_replaced_and_a_metric_of_ones_own_may_follow_hi
         name = "short"
 
     metric = Short(llm=FakeLLM(told), instructions={"question": "Say it in full."})
-    assert asked(metric, SAMPLE)[0].system.startswith("Say it in full.")
+    (first,) = next(metric.flow(SAMPLE))
+    assert first.system.startswith("Say it in full.")
 
 
 def test_attacks_in_the_history_are_noted_where_it_is_shown():
@@ -195,7 +197,7 @@ def test_a_run_asks_once_for_all_metrics_and_keeps_the_outcomes_of_other_histori
     other = SAMPLE.model_copy(update={"history": SAMPLE.history[:1]})
     report = evaluate([SAMPLE, other, SAMPLE], [*rag, Faithfulness(llm=llm)], progress=False)
     assert [request.task for request in llm.requests].count("history.question") == 2
-    assert sum(result.outcome.status == "scored" for result in report.results()) == 12
+    assert sum(isinstance(result.outcome, Score) for result in report.results()) == 12
     assert sample_key(Sample(**FIELDS, history=[])) == sample_key(Sample(**FIELDS))
     assert len({sample_key(each) for each in (SAMPLE, other, Sample(**FIELDS))}) == 3
 
