@@ -35,16 +35,6 @@ def _contexts(value: object) -> object:
     return tuple(cast("Iterable[object]", value))
 
 
-def _turns(value: object) -> object:
-    wanted = "a list of turns, oldest first, each with a role (user or assistant) and its content"
-    if isinstance(value, (str, bytes, Mapping, Set)) or not isinstance(value, Iterable):
-        raise ValueError(f"is {type(value).__name__}; pass {wanted}")
-    turns = tuple(cast("Iterable[object]", value))
-    if odd := next((type(turn).__name__ for turn in turns if not isinstance(turn, (Turn, Mapping))), None):
-        raise ValueError(f"holds {odd}; pass {wanted}")
-    return turns
-
-
 _Text = Annotated[str, BeforeValidator(_text)]
 _ROLES = {"human": "user", "ai": "assistant"}
 
@@ -107,7 +97,7 @@ class Sample(BaseModel):
     retrieved_contexts: Annotated[Sequence[_Text], BeforeValidator(_contexts)] = ()
     response: _Text | None = None
     id: _Text | None = None
-    history: Annotated[tuple[Turn, ...], BeforeValidator(_turns)] = ()
+    history: tuple[Turn, ...] = ()
     metadata: dict[str, Any] = Field(default_factory=dict[str, Any])
 
     @model_validator(mode="before")
@@ -129,7 +119,7 @@ class Sample(BaseModel):
 
     def characters(self) -> int:
         """Return the length of all texts together."""
-        turns = self.texts("history")
+        turns = (turn.content for turn in self.history)
         return sum(map(len, (self.user_input or "", *self.retrieved_contexts, self.response or "", *turns)))
 
 

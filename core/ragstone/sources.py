@@ -12,7 +12,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
@@ -46,7 +46,7 @@ _PYTHON_LIST = re.compile(r"\[\s*['\"].*['\"]\s*,?\s*\]", re.DOTALL)
 _LISTED = 20
 _LONGEST_CELL = 2**31 - 1
 _NO_SAMPLE = {"id", "history"}  # alone
-_SILENT_ROLES = ("system", "developer", "tool", "function")  # turns that no side of the conversation saw
+_SILENT = ("system", "developer", "tool", "function")  # roles of turns that the user did not see
 _CHUNK = 1_000  # rows of a table that are Python objects at a time
 
 Source = Iterable[object] | AsyncIterable[object] | str | PathLike[str]
@@ -275,18 +275,12 @@ def _contexts(text: str) -> object:
 def _history(value: object) -> object:
     """Return the turns that a value holds, which may be JSON text, without those of the system and of tools."""
     if isinstance(value, str):
-        try:
+        with suppress(ValueError, RecursionError):  # what is no JSON is refused as text
             value = json.loads(value)
-        except (ValueError, RecursionError):
-            raise ValueError(
-                'history: is text that is not JSON; write a list such as [{"role": "user", "content": "Why?"}] with '
-                "json.dumps, or give the column another name"
-            ) from None
-    if callable(listed := getattr(value, "tolist", None)):  # of numpy, as pandas reads Parquet
-        value = listed()
-    if not is_list(value):
-        return value
-    return [turn for turn in value if not (is_mapping(turn) and turn.get("role") in _SILENT_ROLES)]
+    turns: object = getattr(value, "tolist", lambda: value)()  # numpy's, as pandas reads Parquet
+    if not is_list(turns) or not all(map(is_mapping, turns)):
+        raise ValueError('history: write a list such as [{"role": "user", "content": "Why?"}], or its JSON as text')
+    return [turn for turn in turns if is_mapping(turn) and turn.get("role") not in _SILENT]
 
 
 def _id(value: object, form: Form) -> object:

@@ -248,11 +248,10 @@ def test_history_by_another_name_and_without_turns_of_system_and_tools():
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        ("user: Why?", "history: is text that is not JSON; write a list such as"),
-        ('{"role": "user", "content": "Why?"}', "history: is dict; pass a list of turns, oldest first"),
-        (3, "history: is int; pass a list of turns"),
-        (["Why?"], "history: holds str; pass a list of turns, oldest first, each with a role (user or assistant)"),
-        ([["Why?", "So."]], "history: holds list; pass a list of turns"),
+        *(
+            (bad, 'history: write a list such as [{"role": "user", "content": "Why?"}], or its JSON as text')
+            for bad in ("user: Why?", "", '{"role": "user", "content": "Why?"}', 3, TURNS[0], ["Why?"], [["Why?", "So."]])
+        ),
         ([{"role": "bot", "content": "Why?"}], "history[0][role]: Input should be 'user' or 'assistant'"),
         ([*TURNS, {"role": "user", "content": 3}], "history[2][content]: is int, not text (str)"),
         ([{"content": "Why?"}], "history[0][role]: Field required"),

@@ -133,14 +133,14 @@ def test_response_relevancy_is_close_to_what_is_meant():
     assert metric.score(Sample(**FIELDS)).value < 0.9
 
 
-def test_a_reply_that_names_no_question_is_asked_for_once_more():
-    replies = iter([{"topic": "Emma", "standalone_question": " "}, {"topic": "Emma", "standalone_question": MEANT}])
-    llm = FakeLLM(lambda r: next(replies) if step(r) == "question" else truth(r))
-    assert ResponseCompleteness(llm=llm).score(SAMPLE).value == 0.0 + 1.0
-    assert "the question is blank" in llm.requests[1].user
-    never = ResponseCompleteness(llm=FakeLLM(lambda request: {"topic": "", "standalone_question": ""})).score(SAMPLE)
+def test_a_reply_that_cannot_be_read_is_asked_for_once_more_and_a_blank_one_keeps_the_users_words():
+    llm = FakeLLM(lambda r: "When?" if step(r) == "question" and "previous" not in r.user else told(r))
+    assert ResponseCompleteness(llm=llm).score(SAMPLE).reason.endswith(MEANT)
+    never = ResponseCompleteness(llm=FakeLLM(lambda request: "When?")).score(SAMPLE)
     assert isinstance(never, Unscored)
     assert (never.reason, "history.question" in never.detail) == ("judge_unparseable", True)
+    blank = FakeLLM(lambda r: {"topic": "", "standalone_question": " "} if step(r) == "question" else truth(r))
+    assert ResponseCompleteness(llm=blank).score(SAMPLE).reason.endswith("The question was taken as: And when?")
 
 
 def test_it_is_written_in_the_language_of_the_question_or_of_the_turns():

@@ -22,17 +22,15 @@ def explain(ctx: click.Context, results: str, sample_id: str | None, metric: str
     names = () if metric is None else GROUPS.get(metric, (metric,))
     if metric is not None and is_entry_point(metric):
         names = (metric_class(metric).name,)
-    first_row = last_row = None
+    first_row: int | None = None
     shown = False
     file = open_results(results)
     for result in file.records():
         first_row = result.row if first_row is None else first_row
         wanted = result.row == first_row if sample_id is None else result.sample_id == sample_id
+        for turn in result.sample.history if wanted and result.sample else ():  # the first record of a row has it
+            click.echo(f"{turn.role}: {printable(turn.content, 100)}")
         if wanted and (metric is None or result.outcome.metric in names):
-            if result.row != last_row and result.sample is not None:
-                for turn in result.sample.history:
-                    click.echo(f"{turn.role}: {printable(turn.content, 100)}")
-            last_row = result.row
             shown = True
             for line in evidence_lines(result.sample_id, result.outcome):
                 click.echo(line)

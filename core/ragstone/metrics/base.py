@@ -70,8 +70,8 @@ class Metric(ABC):
         calibrated_items: The items, beside the score, whose probabilities the metric lets a calibration map.
         has_expected: Whether `_flow` hands `_score` an expected value too, without which scoring is always "count".
         auto_expects: Whether scoring="auto" may take it: not where counting agrees better with people.
-        follows_history: Whether `user_input` is a question. Where a conversation goes before it, `_flow` is given it as
-            one that stands alone: the judge is asked for that by the instructions of the step "question".
+        follows_history: Whether `_flow` is given a question that follows a conversation as one that stands alone, which
+            the judge is asked for in the step "question": `prompts` has `ragstone.metrics.history.FOLLOW_UP` then.
 
     Example:
         >>> from ragstone.testing import FakeLLM
@@ -243,15 +243,10 @@ class Metric(ABC):
         try:
             for name in self.required_fields:
                 self._require(sample, name)
-            asked = sample
-            if follows:
-                self._fits(sample, *(name for name in self.required_fields if name != "retrieved_contexts"))
-                asked = yield from standalone(self, sample)
-            flow = cast("object", self._flow(asked))
+            flow = cast("object", self._follow(sample) if follows else self._flow(sample))
             if not isinstance(flow, Generator):
                 raise TypeError(f"{type(self).__name__}._flow must be a generator: it asks by `yield from ask(...)`")
-            score = yield from cast("Flow[Score]", flow)
-            outcome = _taken_as(score, asked.user_input or "") if follows else score
+            outcome = yield from cast("Flow[Score]", flow)
         except CannotScore as cannot:
             outcome = self._unscored(cannot.reason, cannot.detail)
         texts: tuple[TextField, ...] = (*self.required_fields, "history") if follows else tuple(self.required_fields)
@@ -261,6 +256,15 @@ class Metric(ABC):
     @abstractmethod
     def _flow(self, sample: Sample) -> Flow[Score]:
         """Run the algorithm on a sample whose required fields hold something. May raise `CannotScore`."""
+
+    def _follow(self, sample: Sample) -> Flow[Score]:
+        """Run the algorithm on the question as it stands alone, and say which that is."""
+        self._fits(sample, *(name for name in self.required_fields if name != "retrieved_contexts"))
+        question = yield from standalone(self, sample)
+        score = yield from self._flow(sample.model_copy(update={"user_input": question}))
+        taken = Verdict(id="0", kind="asked", text=question, verdict="taken_as")
+        reason = f"{score.reason} The question was taken as: {question}"
+        return score.model_copy(update={"reason": reason, "verdicts": (*score.verdicts, taken)})
 
     def _require(self, sample: Sample, field: SampleField) -> None:
         texts = sample.texts(field)
@@ -461,13 +465,6 @@ class Metric(ABC):
 
     def _unscored(self, reason: UnscoredReason, detail: str) -> Unscored:
         return Unscored(metric=self.name, reason=reason, detail=detail, version=self.version)
-
-
-def _taken_as(score: Score, question: str) -> Score:
-    """Return a score that says as what a question was taken that follows a conversation."""
-    taken = Verdict(id="0", kind="asked", text=question, verdict="taken_as")
-    reason = f"{score.reason} The question was taken as: {question}"
-    return score.model_copy(update={"reason": reason, "verdicts": (*score.verdicts, taken)})
 
 
 def _visible(text: str) -> bool:

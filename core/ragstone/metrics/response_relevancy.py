@@ -10,7 +10,7 @@ from ragstone.judging.prompt import write_in
 from ragstone.judging.reply import FLAG, TEXT, Answer, BadReply, listing, record
 from ragstone.metrics.base import CalibratedItem, Metric, check_count, check_option
 from ragstone.metrics.fitted import NONCOMMITTAL
-from ragstone.metrics.history import QUESTION
+from ragstone.metrics.history import FOLLOW_UP
 from ragstone.metrics.items import ask_word, cosines_to_first, log_odds
 from ragstone.outcome import Score, Verdict
 from ragstone.sample import Sample, SampleField
@@ -132,12 +132,7 @@ class ResponseRelevancy(Metric):
     version: ClassVar[str] = "5"
     has_expected: ClassVar[bool] = True
     follows_history: ClassVar[bool] = True
-    prompts: ClassVar[Mapping[str, str]] = {
-        "question": QUESTION,
-        "questions": _INSTRUCTIONS,
-        "open": _OPEN,
-        "refused": _REFUSED,
-    }
+    prompts: ClassVar[Mapping[str, str]] = FOLLOW_UP | {"questions": _INSTRUCTIONS, "open": _OPEN, "refused": _REFUSED}
     bounds: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs_embedder: ClassVar[bool] = True
     calibrated_items: ClassVar[tuple[CalibratedItem, ...]] = ("noncommittal",)
