@@ -259,7 +259,8 @@ class Metric(ABC):
 
     def _follow(self, sample: Sample) -> Flow[Score]:
         """Run the algorithm on the question as it stands alone, and say which that is."""
-        self._fits(sample, *(name for name in self.required_fields if name != "retrieved_contexts"))
+        whole: list[SampleField] = [field for field in self.required_fields if field != "retrieved_contexts"]
+        self._fits(sample, *whole)
         question = yield from standalone(self, sample)
         score = yield from self._flow(sample.model_copy(update={"user_input": question}))
         taken = Verdict(id="0", kind="asked", text=question, verdict="taken_as")
