@@ -250,7 +250,15 @@ def test_history_by_another_name_and_without_turns_of_system_and_tools():
     [
         *(
             (bad, 'history: write a list such as [{"role": "user", "content": "Why?"}], or its JSON as text')
-            for bad in ("user: Why?", "", '{"role": "user", "content": "Why?"}', 3, TURNS[0], ["Why?"], [["Why?", "So."]])
+            for bad in (
+                "user: Why?",
+                "",
+                '{"role": "user", "content": "Why?"}',
+                3,
+                TURNS[0],
+                ["Why?"],
+                [["Why?", "So."]],
+            )
         ),
         ([{"role": "bot", "content": "Why?"}], "history[0][role]: Input should be 'user' or 'assistant'"),
         ([*TURNS, {"role": "user", "content": 3}], "history[2][content]: is int, not text (str)"),
