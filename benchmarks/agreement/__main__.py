@@ -46,6 +46,7 @@ _AHEAD = 4  # rows for each call in flight, so that few slots are idle while a p
 @click.option("--name", default=OURS, show_default=True, help="Of the scores: two names make two columns.")
 @click.option("--row-timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
               help="For a row and metric; what takes longer has no score. Peers have the same.")  # fmt: skip
+@click.option("--without-history", is_flag=True, help="Leave out what goes before a row's question.")
 @click.option("--threads", type=click.IntRange(1), help="Of the embedded judge; by default its own.")
 @click.option("--max-concurrency", "calls", type=click.IntRange(1), default=8, show_default=True,
               help="Calls in flight to a judge that is not in this process.")  # fmt: skip
@@ -61,6 +62,7 @@ def _score(
     calibrations: Sequence[str],
     name: str,
     row_timeout: float | None,
+    without_history: bool,
     threads: int | None,
     calls: int,
 ) -> None:
@@ -78,6 +80,7 @@ def _score(
         metrics=metrics,
         repeat=repeat,
         row_timeout=row_timeout,
+        history=not without_history,
         calls=1 if local else calls,
         at_once=1 if local else _AHEAD * calls,
         options={metric: each for metric, each in options.items() if each},

@@ -126,6 +126,7 @@ class RunInfo(_Record):
         options: The metrics' options that are not the default.
         repeat: Draws of each row.
         row_timeout: Seconds for a row and metric; what takes longer has no score. None: any.
+        history: Whether the rows' conversations were there.
         python: Version of Python, and the machine.
         date: Of the last run, as year-month-day.
     """
@@ -135,6 +136,7 @@ class RunInfo(_Record):
     options: Mapping[str, Mapping[str, Any]]
     repeat: int
     row_timeout: float | None = None
+    history: bool = True
     ragstone: str
     python: str
     date: str
@@ -197,7 +199,7 @@ def keep_run(path: Path, system: str, info: RunInfo) -> None:
         old, new = runs[system].model_dump(mode="json"), info.model_dump(mode="json")
         if old["embedder"] is None or new["embedder"] is None:
             old["embedder"] = new["embedder"] = old["embedder"] or new["embedder"]
-        for name in ("judge", "embedder", "options", "repeat", "row_timeout"):
+        for name in ("judge", "embedder", "options", "repeat", "row_timeout", "history"):
             if old[name] != new[name]:
                 raise DataError(
                     f"{path}: the scores of {system!r} were made with {name} {old[name]!r}, not {new[name]!r}; "

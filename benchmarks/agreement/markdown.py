@@ -52,6 +52,7 @@ def _heading(name: str, info: RunInfo) -> str:
         info.python,
         *([f"{info.repeat} draws of each row"] if info.repeat > 1 else []),
         *([f"{info.row_timeout:g} s for a row at most"] if info.row_timeout else []),
+        *([] if info.history else ["without the rows' history"]),
         *(
             f"{metric}: {', '.join(f'{option}={value}' for option, value in options.items())}"
             for metric, options in info.options.items()

@@ -89,6 +89,7 @@ class _Line(BaseModel):
     pair_id: str | None = None
     doc_id: str | None = None
     human: dict[str, Any] = {}
+    history: list[Any] = []
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -113,7 +114,8 @@ class _Line(BaseModel):
         if self.source is not None and self.retrieved_contexts is not None:
             raise ValueError("source: stands beside retrieved_contexts; a row has one of them")
         contexts = self.retrieved_contexts or ([] if self.source is None else [self.source])
-        return Sample(user_input=self.user_input, retrieved_contexts=contexts, response=self.response, id=self.id)
+        texts: dict[str, Any] = {"user_input": self.user_input, "response": self.response, "history": self.history}
+        return Sample(**texts, retrieved_contexts=contexts, id=self.id)
 
     @property
     def group(self) -> str | None:

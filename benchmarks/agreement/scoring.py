@@ -40,6 +40,7 @@ class Settings:
         calls: To the judge in flight at most.
         at_once: Rows that are scored at the same time. Of one, a row's seconds are its own.
         row_timeout: Seconds for a row and metric; what takes longer has no score.
+        history: Whether samples keep their history.
         options: Of the metrics, by name and option.
     """
 
@@ -49,6 +50,7 @@ class Settings:
     calls: int = 1
     at_once: int = 1
     row_timeout: float | None = None
+    history: bool = True
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
 
     def wanted(self, rows: Sequence[Row]) -> list[str]:
@@ -159,6 +161,7 @@ def _run_info(settings: Settings, llm: LLM, embedder: Embedder | None) -> RunInf
         options=options,
         repeat=settings.repeat,
         row_timeout=settings.row_timeout,
+        history=settings.history,
         ragstone=ragstone.__version__,
         python=f"Python {platform.python_version()}, {platform.system()} {platform.machine()}",
         date=datetime.now(timezone.utc).date().isoformat(),
@@ -171,7 +174,7 @@ def _scored(rows: Sequence[Row], metric: Metric, journal: Journal, settings: Set
         for first in range(0, len(rows), settings.at_once):
             part = rows[first : first + settings.at_once]
             report = evaluate(
-                [row.sample for row in part],
+                [row.sample if settings.history else row.sample.model_copy(update={"history": ()}) for row in part],
                 [metric],
                 repeat=settings.repeat,
                 max_concurrency=settings.calls,

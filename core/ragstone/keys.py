@@ -30,7 +30,8 @@ def sample_key(sample: Sample) -> str:
     # None given and no contexts are two things: the one is "empty_input", the other "missing_input".
     has_contexts = "retrieved_contexts" in sample.model_fields_set or bool(sample.retrieved_contexts)
     contexts = list(sample.retrieved_contexts) if has_contexts else None
-    return _digest("sample-1", [sample.user_input, contexts, sample.response])
+    turns = [[turn.role, turn.content] for turn in sample.history]
+    return _digest("sample-1", [sample.user_input, contexts, sample.response, *([turns] if turns else [])])
 
 
 def metric_key(metric: "Metric") -> str:

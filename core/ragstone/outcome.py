@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ragstone.sample import SampleField
+from ragstone.sample import SampleField, TextField
 
 UnscoredReason = Literal[
     "missing_input",
@@ -79,7 +79,7 @@ class Suspicion(_Frozen):
 
     Attributes:
         field: The sample's field that it is in.
-        chunk: Index into `retrieved_contexts`, from 0; None for the other fields.
+        chunk: Index into `retrieved_contexts` or `history`, from 0; None for the other fields.
         start: Its first character within that text, from 0.
         end: One past its last character.
         kind: What it looks like. "order": an order to the judge ("ignore previous instructions"); "verdict": a reply
@@ -93,7 +93,7 @@ class Suspicion(_Frozen):
         True
     """
 
-    field: SampleField
+    field: TextField
     chunk: int | None = None
     start: int
     end: int

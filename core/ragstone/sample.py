@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 SampleField = Literal["user_input", "retrieved_contexts", "response"]
+TextField = SampleField | Literal["history"]
 _LISTS = ("retrieved_contexts", "history")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -107,8 +108,10 @@ class Sample(BaseModel):
         fields = cast("Mapping[str, object]", values)
         return {name: value for name, value in fields.items() if value is not None or name not in _LISTS}
 
-    def texts(self, field: SampleField) -> tuple[str, ...]:
-        """Return the texts of a field: one for each context, one for the others, none where it is absent."""
+    def texts(self, field: TextField) -> tuple[str, ...]:
+        """Return the texts of a field: one for each context or turn, one for the others, none where it is absent."""
+        if field == "history":
+            return tuple(turn.content for turn in self.history)
         if field == "retrieved_contexts":
             return tuple(self.retrieved_contexts)
         value = self.user_input if field == "user_input" else self.response

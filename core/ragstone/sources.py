@@ -12,7 +12,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
@@ -38,12 +38,15 @@ _KNOWN_NAMES: Mapping[str, tuple[str, ...]] = {
     "retrieved_contexts": ("retrieved_contexts", "contexts", "retrieval_context"),
     "response": ("response", "answer", "actual_output"),
     "id": ("id",),
+    "history": ("history", "chat_history", "conversation_history"),
 }
 SAMPLE_FIELDS = tuple(_KNOWN_NAMES)
 _NAMING = "fields={'response': KEY, ...}"
 _PYTHON_LIST = re.compile(r"\[\s*['\"].*['\"]\s*,?\s*\]", re.DOTALL)
 _LISTED = 20
 _LONGEST_CELL = 2**31 - 1
+_NO_SAMPLE = {"id", "history"}  # alone
+_SILENT = ("system", "developer", "tool", "function")  # roles of turns that the user did not see
 _CHUNK = 1_000  # rows of a table that are Python objects at a time
 
 Source = Iterable[object] | AsyncIterable[object] | str | PathLike[str]
@@ -177,7 +180,7 @@ class RowReader:
             if name not in names:
                 raise SourceError(f"{table}: {field}: there is no column {name!r}; {there}")
         columns = [name for known in self._names.values() for name in known if name in names]
-        if not set(columns).difference(self._names["id"]):
+        if not set(columns).difference(*(self._names[field] for field in _NO_SAMPLE)):
             way_out = "name them with fields={'response': COLUMN, ...}"
             raise SourceError(f"{table}: no column holds a field of a sample; {there}: {way_out}")
         if twice := [name for name in columns if Counter(names)[name] > 1]:
@@ -225,7 +228,7 @@ class RowReader:
                 if value is not None:
                     values[field] = self._value(field, value, form)
                     break
-        if not values.keys() - {"id"}:
+        if not values.keys() - _NO_SAMPLE:
             if form == "table":
                 raise ValueError("every cell is empty that could hold a field of a sample")
             raise ValueError(
@@ -237,6 +240,8 @@ class RowReader:
     def _value(self, field: str, value: object, form: Form) -> object:
         if field == "id":
             return _id(value, form)
+        if field == "history":
+            return _history(value)
         if field == "retrieved_contexts" and isinstance(value, str):
             if form == "table":
                 return _contexts(value)
@@ -265,6 +270,17 @@ def _contexts(text: str) -> object:
                     "retrieved_contexts: is a Python list that was written as text; write it as JSON (json.dumps)"
                 ) from None
     return [text]
+
+
+def _history(value: object) -> object:
+    """Return the turns that a value holds, which may be JSON text, without those of the system and of tools."""
+    if isinstance(value, str):
+        with suppress(ValueError, RecursionError):  # what is no JSON is refused as text
+            value = json.loads(value)
+    turns: object = getattr(value, "tolist", lambda: value)()  # numpy's, as pandas reads Parquet
+    if not is_list(turns) or not all(map(is_mapping, turns)):
+        raise ValueError('history: write a list such as [{"role": "user", "content": "Why?"}], or its JSON as text')
+    return [turn for turn in turns if is_mapping(turn) and turn.get("role") not in _SILENT]
 
 
 def _id(value: object, form: Form) -> object:

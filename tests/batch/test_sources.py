@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import gzip
+import io
 import json
 import os
 import threading
@@ -211,6 +212,69 @@ def test_a_list_that_is_no_json_of_texts_is_not_shown_to_the_judge(tmp_path, cel
     with path.open("w", newline="") as file:
         csv.writer(file).writerows([["contexts", "answer"], [cell, "A."]])
     assert said in problem(*read(path))
+
+
+TURNS = [{"role": "human", "content": "Who wrote Emma?"}, {"role": "assistant", "content": "Jane Austen."}]
+SAID = (("user", "Who wrote Emma?"), ("assistant", "Jane Austen."))
+
+
+def history(row):
+    assert isinstance(row, Row), row
+    return tuple((turn.role, turn.content) for turn in row.sample.history)
+
+
+@pytest.mark.parametrize("name", ["history", "chat_history", "conversation_history"])
+def test_history_from_every_kind_of_source(tmp_path, name):
+    row = {"question": "And when?", "answer": "In 1815.", name: TURNS}
+    cells = io.StringIO()
+    csv.writer(cells).writerows([list(row), ["And when?", "In 1815.", json.dumps(TURNS)], ["Why?", "So.", ""]])
+    content = {"a.jsonl": json.dumps(row), "a.json": json.dumps([row]), "a.csv": cells.getvalue()}
+    paths = [written(tmp_path, file, body) for file, body in content.items()]
+    pandas, pq = pytest.importorskip("pandas"), pytest.importorskip("pyarrow.parquet")
+    pq.write_table(pytest.importorskip("pyarrow").Table.from_pylist([row]), tmp_path / "a.parquet")
+    read_back = pandas.read_parquet(tmp_path / "a.parquet")
+    for source in ([row], *paths, tmp_path / "a.parquet", read_back, pandas.DataFrame([row])):
+        assert history(read(source)[0]) == SAID, source
+    assert history(read(tmp_path / "a.csv")[1]) == ()
+
+
+def test_history_by_another_name_and_without_turns_of_system_and_tools():
+    turns = [{"role": "system", "content": "Be kind."}, *TURNS, {"role": "tool", "content": "{}"}]
+    (row,) = read([WHOLE | {"history": "not this", "before": np.array(turns)}], {"history": "before"})
+    assert history(row) == SAID
+    assert history(*read([WHOLE | {"history": None}])) == history(*read([WHOLE | {"history": []}])) == ()
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        *(
+            (bad, 'history: write a list such as [{"role": "user", "content": "Why?"}], or its JSON as text')
+            for bad in (
+                "user: Why?",
+                "",
+                '{"role": "user", "content": "Why?"}',
+                3,
+                TURNS[0],
+                ["Why?"],
+                [["Why?", "So."]],
+            )
+        ),
+        ([{"role": "bot", "content": "Why?"}], "history[0][role]: Input should be 'user' or 'assistant'"),
+        ([*TURNS, {"role": "user", "content": 3}], "history[2][content]: is int, not text (str)"),
+        ([{"content": "Why?"}], "history[0][role]: Field required"),
+    ],
+)
+def test_what_is_no_history_is_said_by_name(tmp_path, value, said):
+    row = {"response": "A.", "history": value}
+    for source in ([row], written(tmp_path, "a.jsonl", json.dumps(row))):
+        assert said in problem(*read(source))
+
+
+def test_history_alone_is_no_sample(tmp_path):
+    assert "none of a sample's fields" in problem(*read([{"history": TURNS}]))
+    with pytest.raises(SourceError, match="no column holds a field of a sample"):
+        read(written(tmp_path, "a.csv", "history,id\n[],1\n"))
 
 
 def test_cells_stay_text_and_empty_ones_are_absent(tmp_path):

@@ -39,6 +39,18 @@ def test_the_first_sample_by_default_or_one_by_id_and_metric(run, results, tmp_p
     assert run("explain", tmp_path / "report.json").stdout == done.stdout
 
 
+def test_history_is_printed_above_the_scores_of_its_sample(run, score, rows, tmp_path):
+    turns = [{"role": "user", "content": "Who\x1b[2J wrote it?"}, {"role": "assistant", "content": "She."}]
+    out = tmp_path / "out.jsonl"
+    score(rows({**row(1), "before": turns}), "--out", out, "--field", "history=before")
+    lines = run("explain", out).stdout.splitlines()
+    assert lines[:2] == ["user: Who\ufffd[2J wrote it?", "assistant: She."]
+    assert sum(line.startswith("user: ") for line in lines) == 1
+    assert any("The question was taken as: " in line for line in lines)
+    score(rows({**row(1), "before": turns}), "--out", out, "--field", "history=before", "--no-texts")
+    assert "She." not in run("explain", out).stdout + out.read_text()
+
+
 def test_the_last_line_of_a_killed_run_hides_nothing(run, results):
     with results.open("ab") as out:
         out.write(results.read_bytes()[:100])

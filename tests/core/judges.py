@@ -151,6 +151,7 @@ def _answered(request: LLMRequest, data: dict[str, str]) -> Any:
 
 
 _ANSWERS = {
+    "history.question": lambda request, data: {"topic": "It", "standalone_question": data["follow_up_question"]},
     "summarization_score.questions": _items,
     "summarization_score.answers": _answers("summary"),
     "summarization_score.answer": _answers("summary"),

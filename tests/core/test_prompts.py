@@ -33,6 +33,12 @@ PINNED = {
     "faithfulness": ("3", "882c0847b48487f7"),
     "context_relevancy": ("5", "562de502e0f0f87e"),
 }
+# The same, of a question that follows a conversation: with what it is asked as.
+PINNED_WITH_HISTORY = {
+    "response_relevancy": ("5", "f64a01a76bcb8082"),
+    "response_completeness": ("3", "f314bb051ee7a5f8"),
+    "context_relevancy": ("5", "d6719828e47959e6"),
+}
 
 SAMPLE = Sample(
     user_input="Emma is a novel. Jane Austen wrote it. Who wrote Emma?",
@@ -97,6 +103,13 @@ def test_a_changed_prompt_has_a_changed_version(metric):
         f"the prompts of {metric.__name__} are not those of its version {version!r}. Meant? Raise its `version` "
         f'(unless you just did) and put this into PINNED of {__file__}:\n    "{metric.name}": ("VERSION", "{found}"),'
     )
+
+
+@pytest.mark.parametrize("metric", [cls for cls in OPTIONS if cls.follows_history], ids=lambda metric: metric.__name__)
+def test_so_has_a_changed_prompt_on_history(metric):
+    history = [{"role": "user", "content": "What is Emma?"}, {"role": "assistant", "content": "A novel."}]
+    found = (metric.version, digest(metric, SAMPLE.model_copy(update={"history": Sample(history=history).history})))
+    assert found == PINNED_WITH_HISTORY[metric.name]
 
 
 def test_no_option_is_forgotten():

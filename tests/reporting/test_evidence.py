@@ -35,6 +35,16 @@ def test_only_what_lowered_the_score_is_shown_and_marked():
         assert words in html
 
 
+def test_history_stands_folded_above_the_question_as_text():
+    turns = [{"role": "user", "content": "Is <b>it</b> red?"}, {"role": "assistant", "content": "It is."}]
+    html = shown(claim(), sample=Sample(user_input="And big?", history=turns * 15))
+    folded = html[html.index("<details", 1) : html.index("And big?")]
+    assert "history (the last 20 turns)" in folded
+    assert folded.count("Is &lt;b&gt;it&lt;/b&gt; red?") == 10
+    assert "<b>it" not in html
+    assert "history" not in shown(claim(), sample=Sample(user_input="And big?"))
+
+
 def test_where_no_verdict_is_marked_all_are_shown_and_nothing_is_claimed():
     html = shown(claim((0, 5), lowers=False), sample=Sample(retrieved_contexts=["It is red."]))
     assert "No single verdict is known to have lowered it." in html

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragstone.metrics.response_relevancy import write_in
+from ragstone.judging.prompt import write_in
 from ragstone.text.naming import language_name
 
 TEXTS = {

@@ -6,6 +6,7 @@ from ragstone.cli.options import metric_class
 from ragstone.cli.output import evidence_lines
 from ragstone.registry import GROUPS, is_entry_point
 from ragstone.store.results import open_results
+from ragstone.text.plain import printable
 
 
 @click.command(short_help="Print why a sample scored as it did.")
@@ -27,6 +28,8 @@ def explain(ctx: click.Context, results: str, sample_id: str | None, metric: str
     for result in file.records():
         first_row = result.row if first_row is None else first_row
         wanted = result.row == first_row if sample_id is None else result.sample_id == sample_id
+        for turn in result.sample.history if wanted and result.sample else ():  # the first record of a row has it
+            click.echo(f"{turn.role}: {printable(turn.content, 100)}")
         if wanted and (metric is None or result.outcome.metric in names):
             shown = True
             for line in evidence_lines(result.sample_id, result.outcome):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from ragstone.outcome import Suspicion, SuspicionKind
 from ragstone.pace import search
-from ragstone.sample import Sample, SampleField
+from ragstone.sample import Sample, TextField
 
 MOST = 20
 """Flags of one sample: a text made of nothing but attacks must not make its outcome as large as itself."""
@@ -116,7 +116,7 @@ _BIDI, _RIGHT_TO_LEFT = (
 )
 
 
-def suspected(sample: Sample, fields: Sequence[SampleField]) -> tuple[Suspicion, ...]:
+def suspected(sample: Sample, fields: Sequence[TextField]) -> tuple[Suspicion, ...]:
     """Return what in the fields looks like an attack on the judge: the first of each kind in each text, at most 20.
 
     Example:
@@ -130,7 +130,7 @@ def suspected(sample: Sample, fields: Sequence[SampleField]) -> tuple[Suspicion,
             spans = _spans(text)
             if field == "response" and _says_nothing(text):
                 spans.setdefault("filler", (0, len(text)))
-            chunk = i if field == "retrieved_contexts" else None
+            chunk = i if field in ("retrieved_contexts", "history") else None
             flags += (Suspicion(field=field, chunk=chunk, start=a, end=b, kind=kind) for kind, (a, b) in spans.items())
             if len(flags) >= MOST:
                 return tuple(flags[:MOST])

@@ -12,9 +12,10 @@ from ragstone.judging.flow import Answering, Flow, arun, ask, run
 from ragstone.judging.injection import suspected
 from ragstone.judging.prompt import DATA_NOTICE, digest, fence, filled, tokens
 from ragstone.judging.reply import Answer, BadReply, Schema, bare_json, one_of, parse
+from ragstone.metrics.history import standalone
 from ragstone.outcome import Outcome, Score, Unscored, UnscoredReason, Verdict
 from ragstone.registry import RegistryError, is_embedded, make_embedder, make_llm
-from ragstone.sample import Sample, SampleField
+from ragstone.sample import Sample, SampleField, TextField
 
 if TYPE_CHECKING:
     from ragstone.labels.calibration import Calibration
@@ -69,6 +70,8 @@ class Metric(ABC):
         calibrated_items: The items, beside the score, whose probabilities the metric lets a calibration map.
         has_expected: Whether `_flow` hands `_score` an expected value too, without which scoring is always "count".
         auto_expects: Whether scoring="auto" may take it: not where counting agrees better with people.
+        follows_history: Whether `_flow` is given a question that follows a conversation as one that stands alone, which
+            the judge is asked for in the step "question": `prompts` has `ragstone.metrics.history.FOLLOW_UP` then.
 
     Example:
         >>> from ragstone.testing import FakeLLM
@@ -92,6 +95,7 @@ class Metric(ABC):
     calibrated_items: ClassVar[tuple[CalibratedItem, ...]] = ()
     has_expected: ClassVar[bool] = False
     auto_expects: ClassVar[bool] = True
+    follows_history: ClassVar[bool] = False
 
     llm: LLM | str
     threshold: float | None = None
@@ -235,21 +239,33 @@ class Metric(ABC):
                 "shorten its texts or raise the limit",
             )
         outcome: Outcome
+        follows = self.follows_history and bool(sample.history)
         try:
             for name in self.required_fields:
                 self._require(sample, name)
-            flow = cast("object", self._flow(sample))
+            flow = cast("object", self._follow(sample) if follows else self._flow(sample))
             if not isinstance(flow, Generator):
                 raise TypeError(f"{type(self).__name__}._flow must be a generator: it asks by `yield from ask(...)`")
             outcome = yield from cast("Flow[Score]", flow)
         except CannotScore as cannot:
             outcome = self._unscored(cannot.reason, cannot.detail)
-        signs = suspected(sample, self.required_fields)  # at the end: what is called off does not pay for it
+        texts: tuple[TextField, ...] = (*self.required_fields, "history") if follows else tuple(self.required_fields)
+        signs = suspected(sample, texts)  # at the end: what is called off does not pay for it
         return outcome.model_copy(update={"suspected": signs}) if signs else outcome
 
     @abstractmethod
     def _flow(self, sample: Sample) -> Flow[Score]:
         """Run the algorithm on a sample whose required fields hold something. May raise `CannotScore`."""
+
+    def _follow(self, sample: Sample) -> Flow[Score]:
+        """Run the algorithm on the question as it stands alone, and say which that is."""
+        whole: list[SampleField] = [field for field in self.required_fields if field != "retrieved_contexts"]
+        self._fits(sample, *whole)
+        question = yield from standalone(self, sample)
+        score = yield from self._flow(sample.model_copy(update={"user_input": question}))
+        taken = Verdict(id="0", kind="asked", text=question, verdict="taken_as")
+        reason = f"{score.reason} The question was taken as: {question}"
+        return score.model_copy(update={"reason": reason, "verdicts": (*score.verdicts, taken)})
 
     def _require(self, sample: Sample, field: SampleField) -> None:
         texts = sample.texts(field)

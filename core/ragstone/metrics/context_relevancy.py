@@ -12,6 +12,7 @@ from ragstone.judging.prompt import one_line, tokens
 from ragstone.judging.reply import Answer, BadReply, listing, record, whole
 from ragstone.metrics.base import CalibratedItem, check_option
 from ragstone.metrics.fitted import SENTENCES
+from ragstone.metrics.history import FOLLOW_UP
 from ragstone.metrics.items import (
     SplittingMetric,
     ask_alone,
@@ -126,7 +127,8 @@ class ContextRelevancy(SplittingMetric):
     version: ClassVar[str] = "5"
     has_expected: ClassVar[bool] = True
     auto_expects: ClassVar[bool] = False
-    prompts: ClassVar[Mapping[str, str]] = {
+    follows_history: ClassVar[bool] = True
+    prompts: ClassVar[Mapping[str, str]] = FOLLOW_UP | {
         "sentences": _CHOOSE,
         "sentence": _SENTENCE,
         "passage": _PASSAGE,

@@ -8,6 +8,7 @@ from ragstone.judging.flow import Flow, each
 from ragstone.judging.reply import TEXT, Answer, distinct, listing, record
 from ragstone.metrics.base import Metric
 from ragstone.metrics.fitted import ANSWERED
+from ragstone.metrics.history import FOLLOW_UP
 from ragstone.metrics.items import ask_closed, ask_word, by_map, expected_share, verdicts_of
 from ragstone.outcome import Score
 from ragstone.sample import Sample, SampleField
@@ -62,7 +63,8 @@ class ResponseCompleteness(Metric):
     name: ClassVar[str] = "response_completeness"
     version: ClassVar[str] = "3"
     has_expected: ClassVar[bool] = True
-    prompts: ClassVar[Mapping[str, str]] = {"parts": _PARTS, "answered": _ANSWERED, "part": _HAS_ANSWER}
+    follows_history: ClassVar[bool] = True
+    prompts: ClassVar[Mapping[str, str]] = FOLLOW_UP | {"parts": _PARTS, "answered": _ANSWERED, "part": _HAS_ANSWER}
 
     @property
     def required_fields(self) -> Sequence[SampleField]:

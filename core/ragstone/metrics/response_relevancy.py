@@ -6,13 +6,14 @@ from typing import Any, ClassVar, Literal
 
 from ragstone.judge import Embedder
 from ragstone.judging.flow import Flow, both, each, embed
+from ragstone.judging.prompt import write_in
 from ragstone.judging.reply import FLAG, TEXT, Answer, BadReply, listing, record
 from ragstone.metrics.base import CalibratedItem, Metric, check_count, check_option
 from ragstone.metrics.fitted import NONCOMMITTAL
+from ragstone.metrics.history import FOLLOW_UP
 from ragstone.metrics.items import ask_word, cosines_to_first, log_odds
 from ragstone.outcome import Score, Verdict
 from ragstone.sample import Sample, SampleField
-from ragstone.text.naming import language_name
 
 NoncommittalRule = Literal["all", "any", "majority", "off"]
 
@@ -34,20 +35,6 @@ _REFUSED = (
 _REFUSED_WORDS = ("answered", "refused")
 _HEAD, _TAIL, _SPARED = 240, 100, 20  # characters
 _SAME = 1e-6  # closer to 1 than this, a cosine lowers nothing
-
-
-def write_in(*texts: str) -> str:
-    """Return the sentence that names the language of the first text that is plainly in one, behind a space.
-
-    A small judge that is told "in its language" writes English all the same; one that is told "in German" does not.
-    Nothing for English, which needs no saying, and where no text says what it is in.
-
-    Example:
-        >>> write_in("Das Museum ist am Sonntag auf."), write_in("The museum is open."), write_in("1962")
-        (' Write in German.', '', '')
-    """
-    name = next((name for text in texts if (name := language_name(text))), "English")
-    return "" if name == "English" else f" Write in {name}."
 
 
 def ends(text: str) -> str:
@@ -144,7 +131,8 @@ class ResponseRelevancy(Metric):
     name: ClassVar[str] = "response_relevancy"
     version: ClassVar[str] = "5"
     has_expected: ClassVar[bool] = True
-    prompts: ClassVar[Mapping[str, str]] = {"questions": _INSTRUCTIONS, "open": _OPEN, "refused": _REFUSED}
+    follows_history: ClassVar[bool] = True
+    prompts: ClassVar[Mapping[str, str]] = FOLLOW_UP | {"questions": _INSTRUCTIONS, "open": _OPEN, "refused": _REFUSED}
     bounds: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs_embedder: ClassVar[bool] = True
     calibrated_items: ClassVar[tuple[CalibratedItem, ...]] = ("noncommittal",)

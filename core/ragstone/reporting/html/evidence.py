@@ -4,15 +4,15 @@ from collections.abc import Iterator, Sequence
 
 from ragstone.outcome import Evidence, Score, Suspicion, Verdict
 from ragstone.reporting.aggregates import Worst, known_time
-from ragstone.reporting.html.markup import Html, cut, foreign, soft, tag, together
-from ragstone.reporting.tables import moment, number, place
-from ragstone.sample import Sample, SampleField
+from ragstone.reporting.html.markup import Html, cut, folded, foreign, soft, tag, together
+from ragstone.reporting.tables import count, moment, number, place
+from ragstone.sample import Sample, SampleField, TextField
 from ragstone.store.base import Feedback
 
 _ITEMS = 8
 _ITEM_TEXT = 400
 _TEXT = 4_000
-_CONTEXTS = 20
+_CONTEXTS = _TURNS = 20
 _ID = 200
 _FIELDS: tuple[SampleField, ...] = ("user_input", "retrieved_contexts", "response")
 
@@ -72,9 +72,12 @@ def _item(verdict: Verdict) -> Html:
 
 def passages(sample: Sample, marked: Sequence[Evidence | Suspicion]) -> Iterator[Html]:
     """Yield the texts of a sample, cut to their beginnings, with some places in them marked."""
-    spans: dict[tuple[SampleField, int | None], list[Span]] = {}
+    spans: dict[tuple[TextField, int | None], list[Span]] = {}
     for part in marked:
         spans.setdefault((part.field, part.chunk), []).append((part.start, part.end))
+    if sample.history:
+        turns = [_passage(turn.role, turn.content, ()) for turn in sample.history[-_TURNS:]]
+        yield folded(f"history (the last {count(len(turns), 'turn')})", together(turns))
     for field in _FIELDS:
         for i, text in enumerate(sample.texts(field)[:_CONTEXTS]):
             chunk = i if field == "retrieved_contexts" else None
