@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from ragstone_langchain.handler import MonitorHandler
     from ragstone_langchain.llm import LangChainLLM
     from ragstone_langchain.middleware import MonitorMiddleware
+    from ragstone_langchain.recorder import contexts
 
-__all__ = ["LangChainEmbedder", "LangChainLLM", "MonitorHandler", "MonitorMiddleware", "RagEvaluator"]
+__all__ = ["LangChainEmbedder", "LangChainLLM", "MonitorHandler", "MonitorMiddleware", "RagEvaluator", "contexts"]
 
 if not TYPE_CHECKING:  # else a checker would take any name for one that there is
     _MODULES = {
@@ -24,6 +25,7 @@ if not TYPE_CHECKING:  # else a checker would take any name for one that there i
         "MonitorHandler": "handler",
         "MonitorMiddleware": "middleware",
         "RagEvaluator": "evaluator",
+        "contexts": "recorder",
     }
 
     def __getattr__(name: str) -> object:

@@ -119,11 +119,6 @@ class MonitorHandler(BaseCallbackHandler):
         installed.callback(_configure_hooks.remove, hook)
         return installed
 
-    def follows(self, run_id: UUID) -> bool:
-        """Say whether a run is part of a sample that is still open."""
-        run = self._recorder.runs.get(run_id.int, ended=True)
-        return run is not None and run.root.sample is not None
-
     # LangChain's events, by its names for them; of what comes with each, what is not read here is not named.
 
     def on_chain_start(
@@ -163,6 +158,10 @@ class MonitorHandler(BaseCallbackHandler):
     def on_tool_end(self, output: object, *, run_id: UUID, **event: object) -> None:
         """End a tool, and keep the texts of the Documents that it returned."""
         safely(self.monitor, self._recorder.end_tool, run_id, output, event.get("name"))
+
+    def on_llm_new_token(self, *_: object, run_id: UUID, **event: object) -> None:
+        """Note the last piece that a model streams."""
+        safely(self.monitor, self._recorder.hear, run_id, event.get("chunk"))
 
     def on_llm_end(self, *_: object, run_id: UUID, **_event: object) -> None:
         """End a model."""

@@ -197,7 +197,10 @@ CHOSEN = AlignmentCoverage(llm=judge(), source="retrieved_contexts")
 # What is handed over (inputs, outputs, contexts), how it is read, and what is said.
 REFUSED = [
     (None, ANSWER, DOCUMENTS, {}, "user_input: is not in inputs (None) or outputs (str)"),
-    ({"text": FIRST, "n": 1}, ANSWER, DOCUMENTS, {}, "user_input: is not in inputs (dict with 'text', 'n')"),
+    ({"a": FIRST, "b": SECOND}, ANSWER, DOCUMENTS, {}, "user_input: is not in inputs (dict with 'a', 'b')"),
+    ({"lang": "en", "n": 2}, ANSWER, DOCUMENTS, {}, "user_input: is not in inputs (dict with 'lang', 'n')"),
+    (QUESTION, {"html": ANSWER, "draft": ANSWER}, DOCUMENTS, {}, "response: is not in outputs (dict with"),
+    (QUESTION, {"prompt": QUESTION, "n": 1}, DOCUMENTS, {}, "response: is not in outputs (dict with"),
     (None, QuestionState(QUESTION), DOCUMENTS, {}, "response: is not in outputs (Questi"),
     (None, searched()[:-1], DOCUMENTS, {}, "response: is not in outputs (list)"),
     (None, agent_messages()[:-1], DOCUMENTS, {}, "response: is not in outputs (list)"),
