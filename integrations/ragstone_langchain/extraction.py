@@ -52,6 +52,9 @@ FIELD_NAMES: Mapping[SampleField, tuple[str, ...]] = {
 }
 """The keys under which LangChain's chains, tutorials and evaluators keep each field; the first that is there counts."""
 
+_OTHERS = {
+    field: {name for each in FIELD_NAMES if each != field for name in FIELD_NAMES[each]} for field in FIELD_NAMES
+}
 _QUESTION_TOO = ("prompt", "request", "topic", "message", "text", "content")  # in inputs, where no other name is
 _STRUCTURED = ("structured_response", "parsed")  # where agents and `with_structured_output(include_raw=True)` put it
 _ORIGINAL_NAMES = ("text", "document", "source", "article", "original")  # of what a summariser is to sum up
@@ -300,8 +303,8 @@ def _text_in(
     field: TextField,
     value: object,
     where: str,
-    own: bool,  # noqa: FBT001 - they are handed on
-    lone: bool,  # noqa: FBT001
+    own: bool,
+    lone: bool,
     names: Sequence[str],
     depth: int,
 ) -> str | None:
@@ -321,31 +324,36 @@ def _text_in(
         if own:
             raise Unreadable(f"{where} is {kind(value)}, not text")
         return None
-    inside = {name: True for name in names if name in entries}
-    others = {name for each, them in FIELD_NAMES.items() if each != field for name in them}
-    if len(entries) == 1 and not inside:
-        ((name, only),) = entries.items()
-        # A number, say, under an unknown name is nothing; under a name of the field's own it is a mistake.
-        if isinstance(only, str) or read_messages(only) or entries_of(only) is not None:
-            inside[name] = own and lone and name not in others and name not in _NOT_ALONE
-    elif own and lone and not inside:
-        texts = [
-            name for name, item in entries.items() if (item.strip() if isinstance(item, str) else read_message(item))
-        ]
-        inside = dict.fromkeys(set(texts) - others - _BESIDE, True)
-        if len(inside) > 1:
-            inside.clear()
-    for name, meant in inside.items():
+    for name, meant in _leading(field, value, entries, own=own, lone=lone, names=names).items():
         text = _text_in(field, entries[name], f"{where}[{name!r}]", meant, lone, names, depth + 1)
         if text is not None:
             return text
     text = in_messages(read_messages(entries.get("messages"), named=True))
     if field == "response" and (text is None or text.lstrip()[:1] in ("{", "[")):  # its own text may be it as JSON
         made = next((entries[name] for name in _STRUCTURED if name in entries), None)
-        if made is None and own and lone and not (is_mapping(value) or others & entries.keys()):
+        if made is None and own and lone and not (is_mapping(value) or _OTHERS[field] & entries.keys()):
             made = value  # a pydantic model or a dataclass that is no state
         return text if made is None else _as_read(made)
     return text
+
+
+def _leading(
+    field: TextField, value: object, entries: Mapping[str, object], *, own: bool, lone: bool, names: Sequence[str]
+) -> dict[str, bool]:
+    """Return the names under which a field may stand, and whether what stands there is meant to be it."""
+    inside = dict.fromkeys((name for name in names if name in entries), True)
+    if len(entries) == 1 and not inside:
+        ((name, only),) = entries.items()
+        # A number, say, under an unknown name is nothing; under a name of the field's own it is a mistake.
+        if isinstance(only, str) or read_messages(only) or entries_of(only) is not None:
+            return {name: own and lone and name not in _OTHERS[field] | _NOT_ALONE}
+    elif own and lone and not inside and (field == "user_input" or is_mapping(value)):
+        said = {
+            name for name, item in entries.items() if read_message(item) or (isinstance(item, str) and item.strip())
+        }
+        texts = said - _OTHERS[field] - _BESIDE
+        return dict.fromkeys(texts, True) if len(texts) == 1 else {}
+    return inside
 
 
 def _as_read(answer: object) -> str:
@@ -404,13 +412,12 @@ def named_contexts(value: object, where: str) -> list[str]:
 
 def readable_texts(value: object, where: str) -> tuple[list[str], Unreadable | None]:
     """Return what can be read of what someone said are contexts, and what was wrong with the first of the rest."""
-    one_by_one = is_list(value) and not is_document(value)
-    read = [_attempt(context_text, item, f"{where}[{i}]") for i, item in enumerate(value if one_by_one else ())]
-    if not one_by_one:
+    if not is_list(value) or is_document(value):
         whole = _attempt(named_contexts, value, where)
-        read = [whole] if isinstance(whole, Unreadable) else [*whole]
-    problems = [each for each in read if isinstance(each, Unreadable)]
-    return [text for text in read if isinstance(text, str)], problems[0] if problems else None
+        return ([], whole) if isinstance(whole, Unreadable) else (whole, None)
+    read = [_attempt(context_text, item, f"{where}[{i}]") for i, item in enumerate(value)]
+    problem = next((each for each in read if isinstance(each, Unreadable)), None)
+    return [text for text in read if isinstance(text, str)], problem
 
 
 def retrieved_texts(retrieved: Sequence[object]) -> list[str]:

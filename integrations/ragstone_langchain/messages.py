@@ -209,7 +209,7 @@ def earlier_turns(value: object, question: str | None, *, asked: bool = False) -
     return ()
 
 
-def _conversation(value: object, memory: bool) -> Sequence[Message]:  # noqa: FBT001
+def _conversation(value: object, memory: bool) -> Sequence[Message]:
     """Return all messages of a conversation; of a memory also those that are pairs of texts, or one text with names."""
     if isinstance(value, str) and memory:
         _, *parts = _SPEAKER.split(value)

@@ -79,7 +79,7 @@ class MonitorMiddleware(AgentMiddleware[AgentState[Any], Any]):
             inputs=outputs,
             configurable=config.get("configurable"),
         )
-        run.enter_block()
+        run.enter_block(own_run)
         sample = live_sample(run, outputs, self._retriever_tools)
         if sample is None:
             self.monitor.skip("nothing_found")

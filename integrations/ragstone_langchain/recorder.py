@@ -79,8 +79,11 @@ class LiveRun(OpenSample):
     configurable: Mapping[str, object] | None = None
     last: str | None = None
 
-    def enter_block(self) -> None:
+    def enter_block(self, within: UUID | None) -> None:
         """Take the id that the app gives a sample that begins now, and the contexts that it has named for it."""
+        if twins := _followed(within):  # another monitor has taken them for its sample of the run
+            self.own_id, self.trace, self.block = twins[0][2].own_id, twins[0][2].trace, twins[0][2].block
+            return
         tagged = [tag.partition(":")[2] for tag in self.tags if tag.startswith(f"{TRACE_KEY}:")]
         self.own_id = own_id({TRACE_KEY: tagged[0], **self.metadata} if tagged else self.metadata)
         self.trace = current_trace()
@@ -189,84 +192,85 @@ class Recorder:
         self, monitor: "Monitor", extract: Extract | None, where: Where | None, retriever_tools: frozenset[str]
     ) -> None:
         self.monitor = monitor
-        self._extract = extract
+        self.extract = extract
         self._where = where
-        self._retriever_tools = retriever_tools
+        self.retriever_tools = retriever_tools
         self.runs = tree_of(monitor)
 
     def __reduce__(self) -> tuple[object, ...]:  # without what is open
-        return type(self), (self.monitor, self._extract, self._where, self._retriever_tools)
+        return type(self), (self.monitor, self.extract, self._where, self.retriever_tools)
 
     def begin(self, kind: Kind, run_id: UUID, event: Mapping[str, Any], name: str = "", inputs: object = None) -> None:
         """Follow a run that starts."""
         runs, key = self.runs, run_id.int  # Python hashes numbers faster than ids
         tags = event.get("tags")
-        parent_id = event.get("parent_run_id")
-        above = _run_in_context() if parent_id is None else parent_id  # what `RunnableWithFallbacks` runs is told none
-        parent = None if above is None else runs.get(above.int, ended=above is parent_id)
+        parent = self._parent(event.get("parent_run_id"))
         within = None if parent is None or parent.root.over else parent
         known = runs.get(key)
         sample: LiveRun | None = None
-        transparent = False
+        transparent = kind in ("step", "tool")
         as_what: str = kind
         if known is not None and known.kind != "excluded":
             return  # the handler was given twice, or two of one monitor
         if tags and JUDGE_TAG in tags:
-            within, as_what = None, ""
+            within, as_what, transparent = None, "", False
         elif parent is not None and not self._stands_alone(parent, kind, inputs):
+            transparent = False
             if within is None:
                 as_what = ""  # what is still started below a sample that has ended is part of none
-            elif parent.root.sample is not None:
-                _learn(parent.root.sample, inputs)
+            _learn(parent.root.sample, inputs)
         elif kind == "chain":
             run = LiveRun(run_id=run_id, name=name, tags=tuple(tags or ()), metadata=dict(event.get("metadata") or {}))
-            try:
-                transparent = self._where is not None and not self._where(name, run.tags, run.metadata)
-            except Exception as error:
-                self.monitor.failed("langchain", error)
-                self.monitor.skip("where_failed")
+            excluded = self._is_excluded(run)
+            if excluded:
+                as_what, transparent = "excluded", True
+            elif parent is not None:
+                _top(parent).kind = "around"
+            if excluded is None:
                 within, as_what = None, ""  # lest the function be asked, and fail, for each run below
-            else:
-                if transparent:
-                    as_what = "excluded"
-                else:
-                    runs.end(key)  # where another handler of the monitor has said no
-                    within, sample = None, self._sample(run, inputs)
-            if not transparent and parent is not None:
-                *_, top = parent.lineage()
-                top.kind = "around"
+            elif not excluded:
+                runs.end(key)  # where another handler of the monitor has said no
+                within, sample = None, self._sample(run, inputs)
         elif kind in ("model", "retriever"):
             # The chains in it, such as one that words a query, are no samples either.
             within, as_what = None, kind if parent is None else ""
-        else:
-            transparent = True
         for _ in runs.start(key, within, kind=as_what, sample=sample, transparent=transparent):
             self.monitor.skip("never_ended")
+
+    def _parent(self, run_id: UUID | None) -> Run[LiveRun] | None:
+        parent = None if run_id is None else self.runs.get(run_id.int, ended=True)
+        # What `RunnableWithFallbacks` runs is told no parent, and what runs in a traced function LangSmith's.
+        if parent is None and (run_id := _run_in_context()) is not None:
+            parent = self.runs.get(run_id.int)
+        return parent
+
+    def _is_excluded(self, run: LiveRun) -> bool | None:
+        try:
+            return self._where is not None and not self._where(run.name, run.tags, run.metadata)
+        except Exception as error:
+            self.monitor.failed("langchain", error)
+            self.monitor.skip("where_failed")
+            return None
 
     def _stands_alone(self, parent: Run[LiveRun], kind: Kind, inputs: object) -> bool:
         """Say whether a run is no part of the sample around it; as `chain.map()` is around one for each input."""
         root = parent.root
-        each = None if root.sample is None or kind != "chain" else root.sample.inputs
+        each = root.sample.inputs if kind == "chain" and root.sample is not None and parent.parent is None else None
         if is_list(each) and not read_messages(each) and any(item is inputs for item in each):
             if root.sample is not None and root.sample.trace is not None:  # the first of them takes the block's id
                 root.sample.trace.samples -= 1
                 root.sample.trace.contexts += root.sample.block
             root.transparent, root.sample = True, None
-            *_, top = parent.lineage()
-            top.kind = "excluded"
+            parent.kind = "excluded"
         return root.transparent
 
     def _sample(self, run: LiveRun, inputs: object) -> LiveRun:
         run.recorder = self
         _hear_of_traced_retrievers()
-        twins = [twin for _, topmost, twin in _followed(run.run_id) if topmost.parent is None]
-        if twins:  # another monitor's
-            run.own_id, run.trace, run.block = twins[0].own_id, twins[0].trace, twins[0].block
-        else:
-            run.enter_block()
+        run.enter_block(run.run_id)
         if not _is_placeholder(inputs):
             run.inputs = inputs
-            if self._extract is None:
+            if self.extract is None:
                 run.question = if_readable(find_question, inputs, None, lone=False)
         return run
 
@@ -327,12 +331,12 @@ class Recorder:
         if streamed is not None:
             run.inputs, run.question = streamed, None
         began = run.recorder or self  # its options count
-        if began._extract is None:
-            sample = live_sample(run, outputs, began._retriever_tools, error)
+        if began.extract is None:
+            sample = live_sample(run, outputs, began.retriever_tools, error)
         else:
             found = tuple(_contexts(run, None, None, ()))
             try:
-                sample = to_sample(began._extract(run.inputs, outputs, found), "extract")
+                sample = to_sample(began.extract(run.inputs, outputs, found), "extract")
             except Exception:
                 self.monitor.skip("extract_failed")
                 raise
@@ -341,8 +345,8 @@ class Recorder:
                 name = sample.id or run.own_id or str(run.run_id)
                 sample = sample.model_copy(update={"id": name, "metadata": metadata})
         if sample is None:
-            self.monitor.skip("nothing_found" if began._extract is None else "declined")
-        elif began._extract is None and error is None and sample.user_input is None and sample.response is None:
+            self.monitor.skip("nothing_found" if began.extract is None else "declined")
+        elif began.extract is None and error is None and sample.user_input is None and sample.response is None:
             self.monitor.skip("no_question")
         else:
             self.monitor.submit(sample)
@@ -366,7 +370,7 @@ class Recorder:
         if texts:
             self.runs.discard(run, "search")
             self._collect_search(run, texts)
-        elif name in (sample.recorder or self)._retriever_tools and not any(
+        elif name in (sample.recorder or self).retriever_tools and not any(
             texts for _, texts in sample.items("search", run)
         ):
             text = tool_text(output)
@@ -395,8 +399,10 @@ class Recorder:
                 raise problem
 
 
-def _learn(run: LiveRun, inputs: object) -> None:
+def _learn(run: LiveRun | None, inputs: object) -> None:
     """Take from a run inside what the topmost one was not told: the memory that was loaded, and who asks."""
+    if run is None:
+        return
     if not run.history and not isinstance(inputs, str) and run.question is not None:
         run.history = earlier_turns(inputs, run.question)
     if run.configurable is None:
@@ -464,6 +470,11 @@ def _id_text(value: object) -> str:
     if isinstance(value, UUID):
         return str(value)
     raise TypeError
+
+
+def _top(run: Run[LiveRun]) -> Run[LiveRun]:
+    *_, top = run.lineage()
+    return top
 
 
 def _in_retriever(run: Run[LiveRun]) -> bool:
