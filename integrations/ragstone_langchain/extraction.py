@@ -52,9 +52,7 @@ FIELD_NAMES: Mapping[SampleField, tuple[str, ...]] = {
 }
 """The keys under which LangChain's chains, tutorials and evaluators keep each field; the first that is there counts."""
 
-_OTHERS = {
-    field: {name for each in FIELD_NAMES if each != field for name in FIELD_NAMES[each]} for field in FIELD_NAMES
-}
+_OTHERS = {field: {name for other in FIELDS if other != field for name in FIELD_NAMES[other]} for field in FIELDS}
 _QUESTION_TOO = ("prompt", "request", "topic", "message", "text", "content")  # in inputs, where no other name is
 _STRUCTURED = ("structured_response", "parsed")  # where agents and `with_structured_output(include_raw=True)` put it
 _ORIGINAL_NAMES = ("text", "document", "source", "article", "original")  # of what a summariser is to sum up
@@ -300,13 +298,7 @@ def find_text(
 
 
 def _text_in(
-    field: TextField,
-    value: object,
-    where: str,
-    own: bool,
-    lone: bool,
-    names: Sequence[str],
-    depth: int,
+    field: TextField, value: object, where: str, own: bool, lone: bool, names: Sequence[str], depth: int
 ) -> str | None:
     if value is None or depth > _DEPTH:
         return None
@@ -348,12 +340,13 @@ def _leading(
         if isinstance(only, str) or read_messages(only) or entries_of(only) is not None:
             return {name: own and lone and name not in _OTHERS[field] | _NOT_ALONE}
     elif own and lone and not inside and (field == "user_input" or is_mapping(value)):
-        said = {
-            name for name, item in entries.items() if read_message(item) or (isinstance(item, str) and item.strip())
-        }
-        texts = said - _OTHERS[field] - _BESIDE
+        texts = [name for name in entries.keys() - _OTHERS[field] - _BESIDE if _says(entries[name])]
         return dict.fromkeys(texts, True) if len(texts) == 1 else {}
     return inside
+
+
+def _says(value: object) -> bool:
+    return bool(value.strip()) if isinstance(value, str) else read_message(value) is not None
 
 
 def _as_read(answer: object) -> str:

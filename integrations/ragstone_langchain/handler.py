@@ -1,6 +1,6 @@
 """The callback handler that hands what a live chain was asked, found and answered to a monitor."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,7 @@ from langchain_core.callbacks.base import BaseCallbackHandler
 
 from ragstone.metrics.base import check_members
 from ragstone_langchain.messages import kind, tool_names
-from ragstone_langchain.recorder import Extract, Kind, Recorder, Where
+from ragstone_langchain.recorder import Extract, Kind, Recorder, Where, safely
 
 if TYPE_CHECKING:
     from ragstone.monitor import Monitor
@@ -19,14 +19,6 @@ if TYPE_CHECKING:
 def check_monitor(monitor: object) -> None:
     """Refuse what lacks a monitor's methods for handlers by a TypeError."""
     check_members("monitor", monitor, ("submit", "skip", "failed"), "pass a ragstone.monitor.Monitor([...])")
-
-
-def safely(monitor: "Monitor", step: Callable[..., None], *args: object) -> None:
-    """Take a step; its error is counted by the monitor and never reaches the app."""
-    try:
-        step(*args)
-    except Exception as error:
-        monitor.failed("langchain", error)
 
 
 class MonitorHandler(BaseCallbackHandler):

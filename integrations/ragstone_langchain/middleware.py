@@ -11,9 +11,9 @@ try:
 except ImportError as error:
     raise ImportError("MonitorMiddleware needs langchain 1.x: pip install langchain") from error
 
-from ragstone_langchain.handler import check_monitor, safely
+from ragstone_langchain.handler import check_monitor
 from ragstone_langchain.messages import tool_names
-from ragstone_langchain.recorder import LiveRun, live_sample, tree_of
+from ragstone_langchain.recorder import LiveRun, live_sample, safely, tree_of
 
 if TYPE_CHECKING:
     from langgraph.runtime import Runtime

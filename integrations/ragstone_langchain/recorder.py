@@ -53,9 +53,19 @@ _ERROR_LENGTH = 200  # characters of an error's message
 _RUN_FACTS = ("name", "tags", "error", "run_id")  # under these the sample's metadata says what the run was
 _WHO = ("user_id", "thread_id", "session_id", "conversation_id")  # of the config's `configurable`
 # By its kind, what a topmost run is counted as that is no sample, and has none inside.
-_ALONE = {"excluded": "excluded", "model": "only_model", "retriever": "only_retrieval"}
-_ALONE |= dict.fromkeys(("step", "tool"), "only_step")
+_ALONE = {
+    **{"excluded": "excluded", "model": "only_model", "retriever": "only_retrieval"},
+    **{"step": "only_step", "tool": "only_step"},
+}
 D = TypeVar("D")
+
+
+def safely(monitor: "Monitor", step: Callable[..., None], *args: object) -> None:
+    """Take a step; its error is counted by the monitor and never reaches the app."""
+    try:
+        step(*args)
+    except Exception as error:
+        monitor.failed("langchain", error)
 
 
 @dataclass(slots=True, eq=False)
@@ -63,7 +73,7 @@ class LiveRun(OpenSample):
     """What is known of a run that will be a sample; its inputs are None where it is streamed, until its end.
 
     `recorder` began it, `own_id` is the id that the app gives it, `trace` the block that it began in and `block` the
-    contexts that were named there before. `history` was loaded inside of it. `last` is the last text of its model.
+    contexts that were named there before. `history` was loaded inside of it. `last` is the last piece of a stream.
     """
 
     run_id: UUID = field(kw_only=True)
@@ -77,7 +87,7 @@ class LiveRun(OpenSample):
     block: list[str] = field(default_factory=list[str])
     history: tuple[Turn, ...] = ()
     configurable: Mapping[str, object] | None = None
-    last: str | None = None
+    last: str = ""
 
     def enter_block(self, within: UUID | None) -> None:
         """Take the id that the app gives a sample that begins now, and the contexts that it has named for it."""
@@ -127,16 +137,22 @@ def contexts(docs: D) -> D:
         ['Emma is a novel by Jane Austen.']
     """
     with suppress(Exception):
-        texts, problem = readable_texts(docs, "contexts(docs)")
         followed = _followed(_run_in_context())
         for tree, run, sample in followed:
-            if problem is None or texts:
-                tree.collect(run, "event", texts)
-            if problem is not None and sample.recorder is not None:
-                sample.recorder.monitor.failed("langchain", problem)
+            if sample.recorder is not None:
+                safely(sample.recorder.monitor, _collect_named, tree, run, docs, "contexts(docs)")
         if not followed and (trace := current_trace()) is not None:
-            trace.contexts += texts
+            trace.contexts += readable_texts(docs, "contexts(docs)")[0]
     return docs
+
+
+def _collect_named(tree: RunTree[LiveRun], run: Run[LiveRun], data: object, where: str) -> None:
+    """Keep what can be read of contexts; raise `Unreadable` if that is not all."""
+    texts, problem = readable_texts(data, where)
+    if texts or problem is None:
+        tree.collect(run, "event", texts)
+    if problem is not None:
+        raise problem
 
 
 def _in_context(key: Literal["callbacks", "configurable"]) -> Any:  # noqa: ANN401 - as LangChain has it
@@ -156,15 +172,13 @@ def _hear_of_traced_retrievers() -> None:
 
     Only LangSmith's own class is wrapped, and only where the app has loaded it.
     """
-    run_trees = sys.modules.get("langsmith.run_trees")
-    traced: Any = getattr(run_trees, "RunTree", None)
+    traced: Any = getattr(sys.modules.get("langsmith.run_trees"), "RunTree", None)
     if traced is None or hasattr(traced.end, "__wrapped__"):
         return
-    end = traced.end
 
-    @functools.wraps(end)
+    @functools.wraps(traced.end)
     def end_and_tell(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - as it comes
-        end(self, *args, **kwargs)
+        end_and_tell.__wrapped__(self, *args, **kwargs)
         with suppress(Exception):
             if self.run_type == "retriever" and not self.error and "ls_method" in self.metadata:
                 _collect_traced(retrieved_texts([self.outputs]))
@@ -174,14 +188,12 @@ def _hear_of_traced_retrievers() -> None:
 
 def _collect_traced(texts: Sequence[str]) -> None:
     for tree, run, sample in _followed(_run_in_context()):
-        if _in_retriever(run) or run.kind == "retriever":
-            continue
         if set(texts) <= {text for _, found in sample.items("search", run) for text in found}:
             tree.discard(run, "search")  # it has chosen from what retrievers in it found
         key = uuid4().int
         tree.start(key, run, kind="retriever")
         search, _ = tree.end(key)
-        if search is not None:
+        if search is not None and not _in_retriever(search):
             tree.collect(search, "search", texts)
 
 
@@ -282,26 +294,27 @@ class Recorder:
 
     def end_chain(self, run_id: UUID, outputs: object, streamed: object) -> None:
         """Close a chain that ended well; `streamed` are the inputs that came piece by piece."""
+        root = self.runs.get(run_id.int)
+        open_ = [] if root is None else [inner.kind for key in [*root.root.open] if (inner := self.runs.get(key))]
         run, sample = self._ended(run_id)
         if sample is None:
             self._collect_passed(run, outputs)
-        elif sample.unfinished and sample.last is None:
+        elif sample.unfinished and ("model" in open_ or "model that has ended" not in open_):
             self.monitor.skip("abandoned")
         elif sample.interrupted or waits_for_tools(outputs, "thread_id" in sample.metadata):
             self.monitor.skip("interrupted")
         else:
             if sample.unfinished:  # closed at the last piece, which is the one that LangChain leaves out
-                outputs = (if_readable(find_text, "response", outputs, "outputs") or "") + (sample.last or "")
+                outputs = (if_readable(find_text, "response", outputs, "outputs") or "") + sample.last
             sample.leave_out_failed()
             self._submit(sample, streamed, outputs)
 
     def hear(self, run_id: UUID, chunk: object) -> None:
         """Note the last piece that a model says."""
         message: Any = getattr(chunk, "message", None)
-        if getattr(message, "chunk_position", None) == "last":
-            run = self.runs.get(run_id.int)
-            if run is not None and run.root.sample is not None:
-                run.root.sample.last = text_of(message)
+        last = getattr(message, "chunk_position", None) == "last"
+        if last and (run := self.runs.get(run_id.int)) is not None and run.root.sample is not None:
+            run.kind, run.root.sample.last = "model that has ended", text_of(message)
 
     def _collect_passed(self, run: Run[LiveRun] | None, outputs: object) -> None:
         sample = run.root.sample if run is not None and not isinstance(outputs, str) else None
@@ -370,9 +383,7 @@ class Recorder:
         if texts:
             self.runs.discard(run, "search")
             self._collect_search(run, texts)
-        elif name in (sample.recorder or self).retriever_tools and not any(
-            texts for _, texts in sample.items("search", run)
-        ):
+        elif name in (sample.recorder or self).retriever_tools and not any(t for _, t in sample.items("search", run)):
             text = tool_text(output)
             self._collect_search(run, () if text is None else (text,))
 
@@ -392,11 +403,7 @@ class Recorder:
         """Take the contexts that the app names by its event."""
         run = self.runs.get(run_id.int, ended=True) if event == CONTEXTS_EVENT else None
         if run is not None and run.root.sample is not None:
-            texts, problem = readable_texts(data, CONTEXTS_EVENT)
-            if problem is None or texts:
-                self.runs.collect(run, "event", texts)
-            if problem is not None:
-                raise problem
+            _collect_named(self.runs, run, data, CONTEXTS_EVENT)
 
 
 def _learn(run: LiveRun | None, inputs: object) -> None:
