@@ -54,8 +54,10 @@ _RUN_FACTS = ("name", "tags", "error", "run_id")  # under these the sample's met
 _WHO = ("user_id", "thread_id", "session_id", "conversation_id")  # of the config's `configurable`
 # By its kind, what a topmost run is counted as that is no sample, and has none inside.
 _ALONE = {
-    **{"excluded": "excluded", "model": "only_model", "retriever": "only_retrieval"},
-    **{"step": "only_step", "tool": "only_step"},
+    **dict.fromkeys(("step", "tool"), "only_step"),
+    "excluded": "excluded",
+    "model": "only_model",
+    "retriever": "only_retrieval",
 }
 D = TypeVar("D")
 
@@ -268,7 +270,8 @@ class Recorder:
         """Say whether a run is no part of the sample around it; as `chain.map()` is around one for each input."""
         root = parent.root
         each = root.sample.inputs if kind == "chain" and root.sample is not None and parent.parent is None else None
-        if is_list(each) and not read_messages(each) and any(item is inputs for item in each):
+        named_so = root.sample is not None and root.sample.name.startswith("RunnableEach<")
+        if is_list(each) and any(item is inputs for item in each) and (named_so or not read_messages(each)):
             if root.sample is not None and root.sample.trace is not None:  # the first of them takes the block's id
                 root.sample.trace.samples -= 1
                 root.sample.trace.contexts += root.sample.block
@@ -294,12 +297,11 @@ class Recorder:
 
     def end_chain(self, run_id: UUID, outputs: object, streamed: object) -> None:
         """Close a chain that ended well; `streamed` are the inputs that came piece by piece."""
-        root = self.runs.get(run_id.int)
-        open_ = [] if root is None else [inner.kind for key in [*root.root.open] if (inner := self.runs.get(key))]
+        kinds = self._open_kinds(run_id)
         run, sample = self._ended(run_id)
         if sample is None:
             self._collect_passed(run, outputs)
-        elif sample.unfinished and ("model" in open_ or "model that has ended" not in open_):
+        elif sample.unfinished and ("model" in kinds or "model at its end" not in kinds):
             self.monitor.skip("abandoned")
         elif sample.interrupted or waits_for_tools(outputs, "thread_id" in sample.metadata):
             self.monitor.skip("interrupted")
@@ -309,12 +311,17 @@ class Recorder:
             sample.leave_out_failed()
             self._submit(sample, streamed, outputs)
 
+    def _open_kinds(self, root: UUID) -> list[str]:
+        run = self.runs.get(root.int)
+        keys = () if run is None or run.parent is not None else (*run.root.open,)
+        return [inner.kind for key in keys if (inner := self.runs.get(key)) is not None]
+
     def hear(self, run_id: UUID, chunk: object) -> None:
         """Note the last piece that a model says."""
         message: Any = getattr(chunk, "message", None)
         last = getattr(message, "chunk_position", None) == "last"
         if last and (run := self.runs.get(run_id.int)) is not None and run.root.sample is not None:
-            run.kind, run.root.sample.last = "model that has ended", text_of(message)
+            run.kind, run.root.sample.last = "model at its end", text_of(message)
 
     def _collect_passed(self, run: Run[LiveRun] | None, outputs: object) -> None:
         sample = run.root.sample if run is not None and not isinstance(outputs, str) else None
