@@ -340,13 +340,10 @@ def _leading(
         if isinstance(only, str) or read_messages(only) or entries_of(only) is not None:
             return {name: own and lone and name not in _OTHERS[field] | _NOT_ALONE}
     elif own and lone and not inside and (field == "user_input" or is_mapping(value)):
-        texts = [name for name in entries.keys() - _OTHERS[field] - _BESIDE if _says(entries[name])]
+        texts = entries.keys() - _OTHERS[field] - _BESIDE
+        texts = {name for name in texts if isinstance(entries[name], str) or read_message(entries[name])}
         return dict.fromkeys(texts, True) if len(texts) == 1 else {}
     return inside
-
-
-def _says(value: object) -> bool:
-    return bool(value.strip()) if isinstance(value, str) else read_message(value) is not None
 
 
 def _as_read(answer: object) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from langchain_core.documents import Document
 from pydantic import BaseModel
 
+from ragstone.judging.reply import find_thoughts
 from ragstone.plain import as_dict, as_list, is_list, is_mapping
 from ragstone.sample import Turn
 
@@ -34,11 +35,6 @@ _TOOL_BLOCKS = ("tool_use", "tool_call", "function_call")
 _PARTS = ("role", "type", "content", "tool_calls", "name", "tool_call_id", "artifact", "status")
 _MOST_KEYS = 12  # of a mapping that a message lists
 _GOES_ON = ".,;:!?)]}%'\"\u2019\u201d\u3002\uff0c"  # before these a block of text begins no new paragraph
-_THOUGHTS = re.compile(
-    r"(?<!`)(?:<(think|thinking|reasoning)>.*?</\1>|\[THINK\].*?\[/THINK\])\s*"
-    r"|\A(?:(?!<think|`).)*</think(?:ing)?>\s*",  # those that the chat template has opened, unseen
-    re.DOTALL,
-)
 _MEMORIES = ("chat_history", "history", "conversation_history", "message_history", "past_messages", "memory")
 _SPEAKER = re.compile(r"^(human|user|ai|assistant): ?", re.MULTILINE | re.IGNORECASE)
 
@@ -121,8 +117,9 @@ def _goes_on(last: str, first: str) -> bool:
 
 
 def without_thoughts(text: str) -> str:
-    """Return what a model said without what it thought in the same text."""
-    return _THOUGHTS.sub("", text) if "</" in text or "[/" in text else text
+    """Return what a model said without what it thought in the same text; a text that quotes a mark stays whole."""
+    thoughts = None if "`</" in text else find_thoughts(text)
+    return text if thoughts is None else "".join([*thoughts[1], text[thoughts[0] :].lstrip()])
 
 
 def _type(block: object) -> object:

@@ -145,7 +145,9 @@ SAID = {
     "a citation": ([{"type": "text", "text": "It is blue"}, {"type": "text", "text": ". So."}], "It is blue. So."),
     "a cut word": ([{"type": "text", "text": "Fir"}, {"type": "text", "text": "st."}], "First."),
     "thoughts": ([{"type": "reasoning", "reasoning": "Hm."}, BLOCK, {"type": "thinking", "thinking": "x"}], "First."),
+    "in the middle": ("Well. <think>Hm.</think> First.", "Well. First."),
     "inline": ("<think>Hm.\nSo?</think>\n\nFirst.", "First."),
+    "Mistral's": ("[THINK]Hm.[/THINK]First.", "First."),
     "opened unseen": ("Hm, so?</think>\n\nFirst.", "First."),
     "a tag in words": ("Write `<think>` and `</think>`.", "Write `<think>` and `</think>`."),
 }
