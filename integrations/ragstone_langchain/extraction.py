@@ -341,7 +341,7 @@ def _leading(
             return {name: own and lone and name not in _OTHERS[field] | _NOT_ALONE}
     elif own and lone and not inside and (field == "user_input" or is_mapping(value)):
         texts = entries.keys() - _OTHERS[field] - _BESIDE
-        texts = {name for name in texts if isinstance(entries[name], str) or read_message(entries[name])}
+        texts = {name for name in texts if read_message(x := entries[name]) or (isinstance(x, str) and x.strip())}
         return dict.fromkeys(texts, True) if len(texts) == 1 else {}
     return inside
 
