@@ -22,13 +22,15 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from common import QUESTION, SOURCE, SUMMARY
 
 from ragstone import ContextRelevancy, LLMReply, LLMRequest, Metric, Monitor, ResponseRelevancy, Sample
 from ragstone.sinks import SQLiteSink
 from ragstone.testing import FakeEmbedder
+
+Way = Literal["memory", "outbox", "taking only"]
 
 REPLIES = {
     "context_relevancy.sentences": {"ids": [1, 2]},
@@ -73,18 +75,23 @@ def sample(i: int) -> Sample:
     )
 
 
-def monitored(metric: Metric, folder: str, *, outbox: bool) -> Monitor:
+def monitored(metric: Metric, folder: str, way: Way) -> Monitor:
     place = Path(folder)
-    return Monitor(metric, sinks=SQLiteSink(place / "ragstone.db"), outbox=place / "outbox.db" if outbox else None)
+    return Monitor(
+        metric,
+        sinks=SQLiteSink(place / "ragstone.db"),
+        outbox=None if way == "memory" else place / "outbox.db",
+        workers=0 if way == "taking only" else 4,
+    )
 
 
-def submits(metric: Metric | None, per_second: int, seconds: float, *, outbox: bool) -> tuple[list[float], str]:
+def submits(metric: Metric | None, per_second: int, seconds: float, way: Way) -> tuple[list[float], str]:
     """Return how long each `submit` took, in µs, at a steady pace; without a metric: what the clock itself takes."""
     n = int(per_second * seconds)
     samples = [sample(i) for i in range(n)]
     took: list[float] = []
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        monitor = None if metric is None else monitored(metric, folder, outbox=outbox)
+        monitor = None if metric is None else monitored(metric, folder, way)
         if monitor is not None:
             stack.callback(monitor.close, 0.0)
             monitor.submit(Sample(id="first"))  # starts the threads
@@ -125,14 +132,14 @@ async def requests(monitor: Monitor | None, names: Sequence[int], at_once: int) 
     return took
 
 
-def app(metric: Metric, n: int, turns: int, at_once: int, *, outbox: bool) -> dict[str, list[float]]:
+def app(metric: Metric, n: int, turns: int, at_once: int, way: Way) -> dict[str, list[float]]:
     """Return what requests took without a monitor, without once more, and with one, by turns."""
     found: dict[str, list[float]] = {"without": [], "without, again": [], "with": []}
     for turn in range(turns + 1):
         for number, name in enumerate(found):
             names = range((3 * turn + number) * n, (3 * turn + number + 1) * n)
             with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-                monitor = monitored(metric, folder, outbox=outbox) if name == "with" else None
+                monitor = monitored(metric, folder, way) if name == "with" else None
                 if monitor is not None:
                     stack.callback(monitor.close, 0.0)
                     monitor.submit(sample(-1))
@@ -153,30 +160,34 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10.0, help="of submitting")
     parser.add_argument("--judge", type=float, default=0.005, help="seconds that the judge takes")
     parser.add_argument("--slow-judge", type=float, default=1.0, help="the same, for the second half of the requests")
-    parser.add_argument("--outbox", action="store_true", help="with one for the requests, too")
     parser.add_argument("--requests", type=int, default=1_000, help="per turn")
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--at-once", type=int, default=200, help="requests")
+    parser.add_argument("--only", choices=get_args(Way), help="one way for the requests")
     args = parser.parse_args()
     logging.getLogger("ragstone").setLevel(logging.ERROR)  # what is left at the end of a run is dropped, and said so
 
     print(f"Python {platform.python_version()}, {platform.machine()}, {platform.system()}\n")
     print(f"| `submit` at {args.per_second:,}/s for {args.seconds:g} s, µs | p50 | p99 | p99.9 | max | |")
     print("|---|---|---|---|---|---|")
-    runs: list[tuple[str, Metric | None, bool]] = [("nothing but the clock", None, False)]
-    for metric in metrics(args.judge):
-        runs += [(metric.name, metric, False), (f"{metric.name}, outbox", metric, True)]
-    for name, chosen, outbox in runs:
-        took, said = submits(chosen, args.per_second, args.seconds, outbox=outbox)
+    ways = get_args(Way)
+    runs: list[tuple[str, Metric | None, Way]] = [("nothing but the clock", None, "memory")]
+    runs += [(f"{metric.name}, {way}", metric, way) for metric in metrics(args.judge) for way in ways]
+    for name, chosen, way in runs:
+        took, said = submits(chosen, args.per_second, args.seconds, way)
         figures = " | ".join(f"{share(took, part):.1f}" for part in (0.5, 0.99, 0.999, 1.0))
         print(f"| {name} | {figures} | {said} |", flush=True)
 
     print(f"\n| requests of 200 ms, about {args.at_once} at once, ms | p50 | p99 |")
     print("|---|---|---|")
-    for seconds in (args.judge, args.slow_judge):
-        for metric in metrics(seconds):
-            for name, took in app(metric, args.requests, args.turns, args.at_once, outbox=args.outbox).items():
-                what = f"judge of {seconds:g} s, {metric.name}: {name}"
+    quick, slow = metrics(args.judge), metrics(args.slow_judge)
+    rows: list[tuple[str, Metric, Way]] = [(f"judge of {args.judge:g} s", metric, "memory") for metric in quick]
+    rows += [(f"judge of {args.slow_judge:g} s", metric, "memory") for metric in slow]
+    rows += [("another process judges", metric, "taking only") for metric in quick]
+    for judge, metric, way in rows:
+        if args.only in (None, way):
+            for name, took in app(metric, args.requests, args.turns, args.at_once, way).items():
+                what = f"{judge}, {metric.name}: {name}"
                 print(f"| {what} | {share(took, 0.5):.2f} | {share(took, 0.99):.2f} |", flush=True)
 
 

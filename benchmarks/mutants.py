@@ -269,8 +269,32 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
     ],
     ("core/ragstone/monitor/counters.py", "monitor/test_accounting.py monitor/test_submit.py monitor/test_kill.py"): [
         ("accounting_pending", "return self._accepted - sum(self._by_status.values())", "return 0"),
-        ("accounting_remaining", "self.pending() + spooled + self._cut", "self.pending() + spooled"),
+        ("accounting_remaining", "self.pending() + self._cut + (spooled", "self.pending() + (spooled"),
         ("accounting_cut", 'self.settle("dropped", "closed", evaluations)', 'self.settle("dropped", "closed", 1)'),
+    ],
+    ("core/ragstone/pace.py", "monitor/test_pace.py"): [
+        ("pace_alone", "self._computing.acquire()", "self._computing.acquire(blocking=False)"),
+        ("pace_over", "if self.over:\n            raise", "if not self:\n            raise"),
+        ("pace_given_up", "self.over = True\n        self.__exit__()", "self.over = True"),
+        ("pace_overlap", "if match.start() >= end:", "if match.start() > end:"),
+        ("pace_piece", "begin = max(begin, end)", "begin = end"),
+    ],
+    ("core/ragstone/monitor/worker.py", "monitor/test_pace.py"): [
+        ("pace_timeout", "evaluation.pace.give_up()\n            self._alive", "self._alive"),
+        ("pace_close", "for evaluation in ended:\n            evaluation.pace.give_up()", "pass"),
+    ],
+    ("core/ragstone/monitor/outbox_pipeline.py", "monitor/test_taking_only.py"): [
+        (
+            "taking_room",
+            "if not self._settings.workers:\n            return 0, 0",
+            "if False:\n            return 0, 0",
+        ),
+        ("taking_waits", "return  # what cannot be written waits until it can", "pass"),
+        ("taking_bound", "_BATCH - len(self._unwritten)", "_BATCH"),
+    ],
+    ("core/ragstone/monitor/pipeline.py", "monitor/test_taking_only.py"): [
+        ("taking_loop", "if _runs_a_loop():", "if not _runs_a_loop:"),
+        ("taking_sinks", "if judges else ()", "if True else ()"),
     ],
     ("core/ragstone/monitor/pipeline.py", "monitor/test_submit.py"): [
         ("recent_older", "if key in self._older or key in self._newer:", "if key in self._newer:"),
@@ -288,8 +312,8 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("scrub_reply", 'hide = outcome.reason == "judge_unparseable"', 'hide = outcome.reason == "timeout"'),
     ],
     ("core/ragstone/store/record.py", "monitor/test_redaction.py"): [
-        ("scrub_reason", 'fields["reason"] = ""', 'fields["reason"] += ""'),
-        ("scrub_evidence", '(verdict, *verdict["evidence"])', "(verdict,)"),
+        ("scrub_reason", 'update={"reason": "", "verdicts"', 'update={"verdicts"'),
+        ("scrub_evidence", 'each.model_copy(update={"text": ""})', "each"),
     ],
     ("core/ragstone/monitor/delivery.py", "monitor/test_delivery.py"): [
         ("delivery_strikes", "_STRIKES = 3", "_STRIKES = 1"),

@@ -190,6 +190,12 @@ class _OneHalf:
     def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in vars(self).items() if name != "_OneHalf__bridge"}  # threads stay here
 
+    @property
+    def async_only(self) -> bool:
+        """Whether the sync half drives the async one, on an event loop of its own."""
+        base = next(kind for kind in type(self).__mro__ if "_halves" in vars(kind))
+        return getattr(type(self), self._halves[0]) is getattr(base, self._halves[0])
+
     def _bridge(self) -> "Bridge":
         from ragstone.bridge import Bridge  # asyncio and threads are loaded when first used
 

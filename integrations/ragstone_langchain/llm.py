@@ -251,7 +251,7 @@ def _tool_calls(message: BaseMessage) -> list[str]:
     """Return the arguments of each tool call as JSON, as the model wrote them where they are not whole."""
     if not isinstance(message, AIMessage):
         return []
-    invalid = [call.get("args") or "" for call in message.invalid_tool_calls]
+    invalid = [str(as_dict(call).get("args") or "") for call in message.invalid_tool_calls]
     if was_cut_off(_why_it_ended(message)):  # streamed arguments have been completed then
         return invalid or ["" for _ in message.tool_calls]
     calls = [json.dumps(call["args"], ensure_ascii=False) for call in message.tool_calls] + invalid

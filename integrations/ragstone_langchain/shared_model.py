@@ -61,6 +61,15 @@ class SharedModel(Generic[M]):
         return secrets_in(self._shared)
 
     @property
+    def async_only(self) -> bool:
+        """Whether the object has an async half alone, as far as it shows without a call."""
+        return any(
+            (hasattr(layer, "afunc") and not hasattr(layer, "func"))  # a RunnableLambda
+            or any(_refuses(getattr(type(layer), half, None)) for half in ("_generate", "_call", "embed_documents"))
+            for layer in _layers(self._shared)
+        )
+
+    @property
     def identity(self) -> dict[str, object]:
         """What makes this judge or embedder, for journals: the settings of all layers of its object, without keys."""
         follow = (Runnable, Embeddings, type(self._shared))
@@ -134,6 +143,11 @@ class SharedModel(Generic[M]):
 def _check_timeout(timeout: object) -> None:
     if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or timeout <= 0):
         raise ValueError(f"timeout: {timeout!r} is not a number of seconds above 0")
+
+
+def _refuses(half: object) -> bool:
+    """Whether a method does nothing but raise NotImplementedError, by the names in its code."""
+    return getattr(getattr(half, "__code__", None), "co_names", None) == ("NotImplementedError",)
 
 
 def _says_it_lacks(error: Exception) -> bool:

@@ -46,6 +46,7 @@ def slow_judge(request):
 metrics = [ContextRelevancy(llm=FakeLLM(judge)), Mine(llm=FakeLLM(judge))]
 monitor = Monitor(metrics, sinks=SQLiteSink("mine.db"), outbox="outbox.db")
 slow = Pausing(ContextRelevancy(llm=FakeLLM(slow_judge)), sinks=SQLiteSink("mine.db"), outbox="outbox.db")
+taking = Monitor(metrics[0], sinks=SQLiteSink("mine.db"), outbox="outbox.db", workers=0)
 no_outbox = Monitor(metrics)
 other_outbox = Monitor(metrics, outbox="other.db")
 def make():
@@ -225,9 +226,20 @@ def test_the_apps_own_monitor(run):
     assert not Path("ragstone.db").exists()
 
 
+def test_the_monitor_of_an_app_that_only_takes(start):
+    """The worker may be there first; it makes the file, and judges by as many threads as it is told."""
+    command = start("--monitor", "their_app:taking", "--workers", "2", "--follow")
+    soon(lambda: Path("outbox.db").exists())
+    left(9)
+    soon(lambda: len(rows("mine.db")) == 9)
+    command.send_signal(signal.SIGTERM)
+    assert command.communicate(timeout=60)[0] == b"scored 9, unscored 0, left 0\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
+        ("--monitor their_app:monitor --workers 2", "--workers: --monitor says that already"),
         ("--monitor their_app:no_outbox", "it has none; --outbox names "),
         ("--monitor their_app:other_outbox", "its outbox is "),
         ("--monitor their_app:monitor --db x.db", "--db: --monitor says that already"),

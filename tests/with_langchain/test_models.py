@@ -5,6 +5,7 @@ import copy
 import json
 import pickle
 import threading
+import warnings
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from langchain_core.runnables import RunnableLambda
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from pydantic import Field
 
-from ragstone import LLM, Embedder, LLMRequest, ResponseRelevancy, Sample
+from ragstone import LLM, ContextRelevancy, Embedder, LLMRequest, Monitor, ResponseRelevancy, Sample
 from ragstone.keys import judge_key
 from ragstone.testing import EmbedderContract, FakeEmbedder, FakeLLM, LLMContract
 from ragstone_langchain import LangChainEmbedder, LangChainLLM
@@ -44,6 +45,24 @@ class TestEachHalf(LLMContract):
 
     def llm(self) -> LLM:
         return self.made
+
+
+@pytest.mark.parametrize(
+    ("model", "alone"),
+    [
+        (AsyncChat(script=Script(lambda _: "yes")), True),
+        (AsyncChat(script=Script(lambda _: "yes")).with_retry(), True),
+        (PlainChat(script=Script(lambda _: "yes")), False),
+        (RunnableLambda(asyncio.sleep), True),
+        (RunnableLambda(str), False),
+        (RunnableLambda(str, asyncio.sleep), False),
+    ],
+)
+def test_a_monitor_warns_of_a_model_with_an_async_half_alone(model: Any, alone: bool) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        Monitor(ContextRelevancy(llm=LangChainLLM(model)))
+    assert [str(each.message).startswith("LangChainLLM has only an async half") for each in caught] == [True] * alone
 
 
 def counted(request):

@@ -64,7 +64,13 @@ _MOST_WAITING = 100  # samples taken at once: several workers on one outbox shar
     help="Where outcomes go: a SQLite file, or a database's URL (extra ragstone[sql]).",
 )
 @click.option("--store-text", is_flag=True, help="Keep the samples' texts in the database, too.")
-@click.option("--workers", type=click.IntRange(1), default=4, show_default=True, help="Evaluations at a time.")
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    default=4,
+    show_default=True,
+    help="Evaluations at a time. A --monitor says that itself, unless it has workers=0.",
+)
 @click.pass_context
 def worker(ctx: click.Context, /, outbox: str, monitor: str | None, follow: bool, **options: Any) -> None:  # noqa: ANN401
     """Score what a monitor left in its outbox when its process ended.
@@ -82,16 +88,18 @@ def worker(ctx: click.Context, /, outbox: str, monitor: str | None, follow: bool
       130  interrupted; what was in hand was finished
     """  # noqa: D301 - click's mark for lines that stay as they are
     path = Path(outbox)
-    left = _contents(path)
+    left = _contents(path, make=follow and monitor is not None)
     if not (left.samples or left.records or follow):
         click.echo(f"{outbox}: nothing in it")
         return
     if monitor is not None:
+        imported = _imported(monitor, path)
+        its_monitor = imported.judging(options["workers"])
+        of_monitor = options.keys() if its_monitor is imported else options.keys() - {"workers"}
         for option in ctx.command.params:
             chosen = ctx.get_parameter_source(str(option.name)) is click.core.ParameterSource.COMMANDLINE
-            if chosen and option.name in options:
+            if chosen and option.name in of_monitor:
                 raise click.UsageError(f"{option.opts[0]}: --monitor says that already; leave one of them out")
-        its_monitor = _imported(monitor, path)
     else:
         its_monitor = _made(path, left, follow=follow, **options)
     ended = _work(its_monitor, None if follow else left.waiting(), follow=follow)
@@ -114,11 +122,11 @@ def worker(ctx: click.Context, /, outbox: str, monitor: str | None, follow: bool
     ctx.exit(int(bool(wrong) and not (follow and ended == "terminated")))
 
 
-def _contents(path: Path) -> "Contents":
-    """Return what an outbox holds; rows of processes that are no more are freed."""
+def _contents(path: Path, *, make: bool = False) -> "Contents":
+    """Return what an outbox holds, an empty one if it is to be made; rows of processes that are no more are freed."""
     from ragstone.store.outbox import Outbox, OutboxError  # loads sqlite3
 
-    if not path.is_file():
+    if not (path.is_file() or (make and not path.exists())):
         what = "is a folder" if path.is_dir() else "there is no such file"
         raise NotThere(f"--outbox {path}: {what}; name the file that the app's monitor has as outbox=")
     try:

@@ -211,11 +211,11 @@ class Counters:
         with self._lock:
             return self._accepted - sum(self._by_status.values())
 
-    def remaining(self) -> int:
-        """Return how many have no outcome: pending, put into the outbox by this process, or cut off by closing."""
+    def remaining(self, *, judges: bool) -> int:
+        """Return how many have no outcome: pending, cut off by closing, or left in the outbox by one that judges."""
         with self._lock:
             spooled = sum(n for (status, _), n in self._by_status.items() if status == "spooled")
-            return self.pending() + spooled + self._cut
+            return self.pending() + self._cut + (spooled if judges else 0)
 
     def stats(self, sinks: Mapping[str, SinkStats]) -> Stats:
         """Return all counters of one moment."""

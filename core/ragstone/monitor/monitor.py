@@ -2,11 +2,12 @@
 
 import math
 import os
+import warnings
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, cast, get_args
+from typing import Any, Literal, TypeVar, cast, get_args
 
 from ragstone.limits.budget import Budget
 from ragstone.metrics.base import Metric, check_count, check_flag, check_number, check_option
@@ -19,6 +20,12 @@ from ragstone.monitor.worker import Settings, WhenFull
 from ragstone.sample import Sample
 from ragstone.store.base import Sink
 from ragstone.text import _pysbd
+
+_ASYNC_ONLY = (
+    "{} has only an async half: a monitor drives it on an event loop of its own. If your app awaits the same client, "
+    "give the monitor one that it shares with nobody, or define the sync half"
+)
+_SECONDS_TO_CLOSE, _SECONDS_TO_CLOSE_OUTBOX = 20.0, 5.0
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -43,7 +50,8 @@ class Monitor:
             sample larger than that is dropped. With "spool", as much again may be on its way to the outbox.
         when_full: What gives way when that much waits: "drop_newest"; "drop_oldest"; "spool": the sample goes to the
             outbox only, to be scored when there is room; "block": `submit` waits.
-        workers: Threads that judge; each has one evaluation in hand.
+        workers: Threads that judge; each has one evaluation in hand. 0, with an outbox: this process only takes samples
+            and writes them down, and `ragstone worker` judges and delivers.
         budget: What judging may cost; shared by all processes whose first sink with an account is on one database.
         redact: Called with every text of a chosen sample but its id, on the app's thread; what it returns is queued,
             judged and stored in its place. A sample for which it raises is dropped.
@@ -99,8 +107,12 @@ class Monitor:
         timeout: float = 300.0,
     ) -> None:
         self._options = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
-        for name, number in (("max_queue", max_queue), ("max_queue_bytes", max_queue_bytes), ("workers", workers)):
+        for name, number in (("max_queue", max_queue), ("max_queue_bytes", max_queue_bytes)):
             check_count(name, number)
+        if workers != 0:
+            check_count("workers", workers)
+        elif outbox is None:
+            raise ValueError('workers: is 0, and no other process can judge without a file: outbox="PATH"')
         for name, flag in (("correlated", correlated), ("store_text", store_text)):
             check_flag(name, flag)
         check_option("when_full", when_full, ("drop_newest", "drop_oldest", "spool", "block"))
@@ -142,6 +154,9 @@ class Monitor:
             self._new_pipeline = partial(OutboxPipeline, self._settings, self._outbox)
         elif when_full == "spool":
             raise ValueError('when_full="spool" needs a file to spool to: outbox="PATH"')
+        for judge in {judge for metric in by_key.values() for judge in (metric.judge, metric.judge_embedder)}:
+            if getattr(judge, "async_only", False):
+                warnings.warn(_ASYNC_ONLY.format(type(judge).__name__), stacklevel=2)
         _pysbd.load()  # imported late, in a thread of ours, a fork meanwhile would leave it half-imported
 
     @property
@@ -150,6 +165,10 @@ class Monitor:
         pid = os.getpid()
         pipeline = self._pipelines.get(pid)
         return pipeline if pipeline is not None else self._pipelines.setdefault(pid, self._new_pipeline())
+
+    def judging(self, workers: int) -> "Monitor":
+        """Return this monitor, or where it leaves judging to others (`workers=0`) one like it that judges itself."""
+        return self if self._settings.workers else _with_options({**self._options, "workers": workers})
 
     @property
     def outbox(self) -> Path | None:
@@ -182,12 +201,17 @@ class Monitor:
         """
         return self._pipeline.flush(timeout, put_off=put_off)
 
-    def close(self, timeout: float | None = 30.0) -> FlushResult:
+    def close(self, timeout: float | Literal["auto"] | None = "auto") -> FlushResult:
         """Take no more samples, score what waits until `timeout` seconds have passed, and close the sinks.
 
         What is left then stays in the outbox, or is counted as dropped: the result says how much, and is truthy if
         there is none. A second call closes nothing and says the same.
+
+        Args:
+            timeout: Seconds; "auto": 5 with an outbox, which loses nothing, and 20 without; None: no limit.
         """
+        if timeout == "auto":
+            timeout = _SECONDS_TO_CLOSE if self._outbox is None else _SECONDS_TO_CLOSE_OUTBOX
         return self._pipeline.close(timeout)
 
     def pause(self) -> None:
@@ -203,10 +227,16 @@ class Monitor:
         return self._pipeline.stats()
 
     @asynccontextmanager
-    async def lifespan(self, app: object = None) -> AsyncGenerator[None, None]:
+    async def lifespan(
+        self, app: object = None, *, timeout: float | Literal["auto"] | None = "auto"
+    ) -> AsyncGenerator[None, None]:
         """Close the monitor when a web app ends: `FastAPI(lifespan=monitor.lifespan)`, or within a lifespan of yours.
 
         At the app's start, what an earlier process left in the outbox is taken up.
+
+        Args:
+            app: What a server hands over; not used.
+            timeout: As for `close`. A server's own limit should be some seconds longer.
 
         Example:
             >>> import asyncio
@@ -225,7 +255,7 @@ class Monitor:
         try:
             yield
         finally:
-            await asyncio.to_thread(self.close)
+            await asyncio.to_thread(self.close, timeout)
 
     def __enter__(self) -> "Monitor":
         self._pipeline.take_up()

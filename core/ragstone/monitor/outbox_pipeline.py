@@ -115,6 +115,8 @@ class OutboxPipeline(Pipeline):
         if not super().idle():
             self._enough_polls = 0
             return False
+        if not self._settings.workers:
+            return not self._busy()
         self._enough_polls = self._enough_polls or self._empty_polls + 2  # the first may have begun before
         self._hurry = True
         self.wake()
@@ -134,7 +136,10 @@ class OutboxPipeline(Pipeline):
             if self._gone:
                 return
             hurry, self._hurry = self._hurry, False
-            if not self._write():
+            written = self._write()
+            if not self._settings.workers:
+                return  # what cannot be written waits until it can
+            if not written:
                 self._go_on_without()
             elif hurry or time.monotonic() >= self._look_at:
                 self._look()
@@ -164,13 +169,15 @@ class OutboxPipeline(Pipeline):
             delivery.behind = True
 
     def _room(self) -> tuple[int, int]:
-        """Return how many more tasks, and bytes, may wait in memory."""
+        """Return how many more tasks, and bytes, may wait in memory to be judged."""
+        if not self._settings.workers:
+            return 0, 0
         return self._settings.max_queue - len(self.queue), self._settings.max_queue_bytes - self.queue.bytes
 
     def _write(self, *, leave: bool = False) -> bool:
         """Write a batch, and unless all is left to others keep in memory what there is room for; False on failure."""
         self._unwritten_bytes += self._arrivals.bytes  # counted twice for a moment, rather than not at all
-        self._unwritten += self._arrivals.drain(_BATCH)
+        self._unwritten += self._arrivals.drain(_BATCH - len(self._unwritten))
         self._unwritten_bytes = sum(task.size for task in self._unwritten)
         done = [self._finished[place] for place in range(min(_BATCH, len(self._finished)))]
         rows = [self._rows[place] for place in range(min(_BATCH, len(self._rows)))]
@@ -299,7 +306,7 @@ class OutboxPipeline(Pipeline):
                 self._finished.append(task)  # its row goes when the file can be written again
 
     def put_away(self, left: list[Task]) -> None:
-        """Write what waits, leave the tasks to whoever comes next, let go of the file.
+        """Write what waits, and leave the tasks to whoever comes next.
 
         It waits some seconds for a turn under way, which may queue further tasks; after them, nothing is written.
         """
@@ -312,14 +319,23 @@ class OutboxPipeline(Pipeline):
                 written = self._write_the_rest(left)
                 left, self._unwritten = [*left, *self._unwritten], []
             finally:
-                if self._outbox is not None:
-                    self._outbox.close()
-                    self._outbox = None
                 self._turn_lock.release()
         if not written:
             super().put_away([*left, *self._arrivals.drain()])
             while self._finished:
                 self.deliver(self._finished.popleft().records)
+
+    def let_go(self) -> None:
+        """Forget what the sinks took at the very end, and let go of the file."""
+        if self._turn_lock.acquire(timeout=_SECONDS_FOR_LAST_TURN):
+            try:
+                if rows := list(self._rows):
+                    self._transact(lambda outbox: outbox.delivered(rows))
+                if self._outbox is not None:
+                    self._outbox.close()
+                    self._outbox = None
+            finally:
+                self._turn_lock.release()
 
     def _write_the_rest(self, left: list[Task]) -> bool:
         """Write all that waits and is left; False when it could not be written."""

@@ -3,6 +3,7 @@
 import atexit
 import os
 import secrets
+import sys
 import threading
 import time
 import weakref
@@ -12,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 from queue import Empty, SimpleQueue
+from typing import Any
 
 from ragstone.limits.budget import Account, MemoryLedger
 from ragstone.monitor.counters import STATUSES, Counters, FlushResult, Stats, Status
@@ -138,6 +140,9 @@ class Pipeline:
         for task in left:
             self.leave(task)
 
+    def let_go(self) -> None:
+        """Let go of what is open, once the sinks are closed."""
+
     def leave(self, task: Task) -> None:
         """Hand on what came of a task and count the rest as cut off by the end."""
         self.deliver(task.records)
@@ -236,6 +241,8 @@ class Pipeline:
         while self._settings.when_full == "block" and not self.closed:
             if not self.is_full(task):
                 return True
+            if _runs_a_loop():
+                raise _NotTaken("would_block_loop")
             time.sleep(LOOK)
         return False
 
@@ -258,13 +265,14 @@ class Pipeline:
         if self._started_at is not None or not self._starting.acquire(blocking=False):
             return  # they run, or another thread is at it
         try:
-            if self._settings.budget is not None and self.workers.account is None:
+            judges = self._settings.workers > 0  # else another process judges and delivers
+            if judges and self._settings.budget is not None and self.workers.account is None:
                 ledgers = (sink.ledger() for sink in self._settings.sinks)
                 ledger = next(filter(None, ledgers), None) or MemoryLedger()
                 self.workers.account = Account(self._settings.budget, ledger)
             if self.workers.account is not None:
                 self.workers.account.failed = partial(self.counters.failed, "budget")
-            for delivery in self.deliveries.values():
+            for delivery in self.deliveries.values() if judges else ():
                 delivery.start()
             self.workers.start()
             start_thread(self._maintain, "ragstone-monitor")
@@ -307,7 +315,9 @@ class Pipeline:
 
     def _left(self) -> FlushResult:
         undelivered = sum(delivery.undelivered() for delivery in self.deliveries.values())
-        return FlushResult(remaining=self.counters.remaining(), undelivered=undelivered)
+        return FlushResult(
+            remaining=self.counters.remaining(judges=self._settings.workers > 0), undelivered=undelivered
+        )
 
     def close(self, timeout: float | None) -> FlushResult:
         """Take nothing more, do what is left while there is time, and put away the rest."""
@@ -348,6 +358,7 @@ class Pipeline:
         until = time.monotonic() + timeout + _SECONDS_FOR_LAST_CALL
         for delivery in self.deliveries.values():
             delivery.join(max(0.0, until - time.monotonic()))
+        self.let_go()
         self.counters.log()
 
     # --- counters ---------------------------------------------------------------------------------------------
@@ -372,6 +383,12 @@ class Pipeline:
         ledger = 0 if account is None else min(stats.pending, len(account.waiting))
         reasons = {**stats.reasons, "pending": {"ledger": ledger}} if ledger else stats.reasons
         return replace(stats, in_hand=len(self.workers.evaluations), queued_bytes=self.waiting_bytes(), reasons=reasons)
+
+
+def _runs_a_loop() -> bool:
+    """Whether this thread runs an event loop, which waiting here would stop for everybody."""
+    asyncio: Any = sys.modules.get("asyncio")  # not loaded: none runs
+    return asyncio is not None and asyncio._get_running_loop() is not None  # noqa: SLF001 - the one that does not raise
 
 
 def _at_exit(reference: "weakref.ref[Pipeline]") -> None:

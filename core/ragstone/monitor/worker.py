@@ -19,6 +19,7 @@ from ragstone.monitor.redaction import Redact, storable
 from ragstone.monitor.sampling import Sampling
 from ragstone.monitor.trace import facts_of
 from ragstone.outcome import Outcome, Score
+from ragstone.pace import Pace, current
 from ragstone.plain import is_list, is_mapping
 from ragstone.store.base import Sink
 from ragstone.store.pending import Choice, Pending
@@ -130,10 +131,11 @@ class TaskQueue:
 class _Evaluation:
     """A sample that a thread scores by one metric."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, computing: threading.Lock) -> None:
         self.task = task
         self.choice = task.todo[0]
         self.started = time.monotonic()
+        self.pace = Pace(computing)
         self.meter: Meter | BudgetMeter = Meter()
 
 
@@ -161,6 +163,7 @@ class Workers:
         self._done = done
         self._late = late
         self._stopped = threading.Event()
+        self._computing = threading.Lock()  # held by the one thread that splits texts and builds prompts
         self._alive = 0  # threads that take tasks
         self._hanging: set[_Evaluation] = set()
         self.allowed = threading.Event()  # cleared by a pause: no further task is taken
@@ -188,6 +191,7 @@ class Workers:
             if not self._ends(evaluation):
                 self._hanging.discard(evaluation)
                 continue
+            evaluation.pace.give_up()
             self._alive -= 1
             error = CannotScore("timeout", f"the judge did not answer within {timeout:g} s (the monitor's timeout)")
             outcome = unscored(self._metric(evaluation.choice), error, Meter())
@@ -209,7 +213,10 @@ class Workers:
         self.allowed.set()
         if self.account is not None:
             self.account.closed.set()
-        return [evaluation.task for evaluation in self.evaluations.copy() if self._ends(evaluation)]
+        ended = [evaluation for evaluation in self.evaluations.copy() if self._ends(evaluation)]
+        for evaluation in ended:
+            evaluation.pace.give_up()
+        return [evaluation.task for evaluation in ended]
 
     def _run(self) -> None:
         while True:
@@ -228,7 +235,8 @@ class Workers:
         """Do all that is left to do in a task; False when it took so long that the task was given to others."""
         meter = Meter()
         while task.todo and not self._stopped.is_set():
-            evaluation = _Evaluation(task)
+            evaluation = _Evaluation(task, self._computing)
+            current.set(evaluation.pace)
             self.evaluations.add(evaluation)
             if self._stopped.is_set() and self._ends(evaluation):  # since `stop` looked at what is being made
                 break
@@ -239,7 +247,8 @@ class Workers:
                 self._hanging.discard(evaluation)  # another thread may be started, where too many hung
                 self._settle(meter)
                 return False
-            self._note(task, evaluation.choice, outcome, meter)
+            with evaluation.pace:
+                self._note(task, evaluation.choice, outcome, meter)
         self.unsettled.add(meter)  # before the hand-over: afterwards nothing waits for it
         try:
             self._hand_on(task)

@@ -17,8 +17,9 @@ import pydantic_core
 from pydantic import Field, TypeAdapter
 
 from ragstone.judge import LLMReply
-from ragstone.outcome import Outcome, Score, Unscored, Usage
-from ragstone.plain import clean_integer, clean_key, clean_real, clean_text, to_json, to_plain
+from ragstone.outcome import Outcome, Score, Unscored, Usage, Verdict
+from ragstone.pace import step
+from ragstone.plain import clean_integer, clean_key, clean_real, clean_text, is_list, to_json, to_plain
 from ragstone.sample import Sample
 
 _Place = Annotated[int, Field(ge=0, lt=1 << 62)]
@@ -172,6 +173,8 @@ def to_row(record: Record) -> dict[str, str | float | int | None]:
 
 
 def _json_cell(value: object) -> str:
+    if is_list(value):  # of verdicts: ten thousand in one piece would hold up the app's threads
+        return f"[{','.join(map(_json_cell, value))}]"
     if not isinstance(value, Sample):  # whose metadata may be of any kind
         with suppress(ValueError):  # half a surrogate pair
             return pydantic_core.to_json(value).decode()
@@ -271,12 +274,12 @@ def without_texts(outcome: Outcome) -> Outcome:
     if isinstance(outcome, Unscored):
         quotes = outcome.reason == "judge_unparseable"
         return outcome.model_copy(update={"detail": "the judge's reply could not be read"}) if quotes else outcome
-    fields = outcome.model_dump()
-    fields["reason"] = ""
-    for verdict in fields["verdicts"]:
-        for part in (verdict, *verdict["evidence"]):
-            part["text"] = ""
-    return Score.model_validate(fields)
+    verdicts: list[Verdict] = []
+    for verdict in outcome.verdicts:
+        step()  # there may be ten thousand
+        evidence = tuple([each.model_copy(update={"text": ""}) for each in verdict.evidence])
+        verdicts.append(verdict.model_copy(update={"text": "", "evidence": evidence}))
+    return outcome.model_copy(update={"reason": "", "verdicts": tuple(verdicts)})
 
 
 def sample_fields(sample: Sample, *, texts: bool = True) -> dict[str, object]:

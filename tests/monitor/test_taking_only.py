@@ -1,0 +1,141 @@
+"""`workers=0`: the app's process takes samples and writes them down, and another one judges and delivers."""
+
+import asyncio
+import threading
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from ragstone import BaseLLM, ContextRelevancy, LLMReply, LLMRequest, Monitor
+from ragstone.testing import FakeLLM
+
+from ..support.waiting import soon  # noqa: TID252
+from .kit import PATIENCE, Held, Kept, adds_up, live, metric, ours, sample, submit, yes
+
+
+def test_it_judges_nothing_and_opens_no_sink_and_another_does(tmp_path: Path) -> None:
+    llm = FakeLLM(yes)
+    taking = live(
+        ContextRelevancy(llm=llm), sinks=(sink := Kept()), workers=0, outbox=tmp_path / "outbox.db", store_text=True
+    )
+    submit(taking, range(20))
+    assert taking.flush(PATIENCE)
+    stats = taking.stats()
+    assert (stats.spooled, stats.pending, stats.reasons) == (20, 0, {"spooled": {"outbox": 20}})
+    assert {thread.name for thread in ours(taking)} == {"ragstone-monitor"}
+    assert taking.close(), "what it wrote down is what it was to do"
+    assert (llm.requests, sink.records, sink.closed) == ([], {}, 0)
+
+    assert taking.judging(2) is not taking
+    with taking.judging(2) as judging:
+        assert judging.judging(3) is judging
+        assert judging.flush(PATIENCE)
+    assert sink.ids == {f"s{i}" for i in range(20)}
+    assert judging.stats().scored == 20
+
+
+def test_two_processes_side_by_side(tmp_path: Path) -> None:
+    taking = live(sinks=(sink := Kept()), workers=0, outbox=tmp_path / "outbox.db")
+    judging = taking.judging(2)
+    with judging, taking:
+        for i in range(30):
+            taking.submit(sample(i))
+            if i == 15:
+                soon(lambda: len(sink.records) > 3)  # while the other goes on taking
+    assert sink.ids == {f"s{i}" for i in range(30)}
+    assert adds_up(taking.stats())
+
+
+def test_what_cannot_be_written_waits_and_is_bounded(tmp_path: Path) -> None:
+    path = tmp_path / "outbox.db"
+    path.write_text("something else, so that SQLite refuses it. " * 100)
+    taking = live(workers=0, outbox=path, max_queue=50)
+    submit(taking, range(700))
+    soon(lambda: taking.stats().errors.get("outbox"))
+    submit(taking, range(700, 2_000))
+    stats = taking.stats()
+    assert set(stats.reasons) == {"dropped"}
+    assert set(stats.reasons["dropped"]) == {"queue_full"}
+    assert stats.pending >= 50
+    path.unlink()
+    assert taking.flush(PATIENCE)
+    assert taking.stats().spooled == stats.pending
+    assert taking.close()
+    assert adds_up(taking.stats())
+
+
+def test_it_needs_an_outbox() -> None:
+    with pytest.raises(
+        ValueError, match=r'workers: is 0, and no other process can judge without a file: outbox="PATH"'
+    ):
+        Monitor(metric(), workers=0)
+    with pytest.raises(ValueError, match="workers: -1 is not"):
+        Monitor(metric(), workers=-1, outbox="outbox.db")
+
+
+# --- an app with an event loop
+
+
+def test_blocking_stops_no_event_loop() -> None:
+    held = Held()
+    monitor = live(metric(held), sinks=(sink := Kept()), workers=1, max_queue=2, when_full="block")
+
+    async def app() -> None:
+        for i in range(10):  # this would never return
+            monitor.submit(sample(i))
+
+    asyncio.run(app())
+    dropped = monitor.stats().reasons["dropped"]
+    assert set(dropped) == {"would_block_loop"}
+    assert dropped["would_block_loop"] in (7, 8)
+    thread = threading.Thread(target=partial(submit, monitor, range(10, 13)))  # without a loop it waits
+    thread.start()
+    held.let_go()
+    thread.join(PATIENCE)
+    assert monitor.close(PATIENCE)
+    assert {"s10", "s11", "s12"} <= sink.ids
+
+
+@pytest.mark.parametrize("outbox", [None, "outbox.db"])
+def test_a_lifespan_ends_in_its_time(outbox: str | None, tmp_path: Path) -> None:
+    held = Held()
+    monitor = live(metric(held), outbox=outbox and tmp_path / outbox)
+
+    async def serve() -> None:
+        async with monitor.lifespan(timeout=0.2):
+            submit(monitor, range(5))
+
+    asyncio.run(serve())  # the judge answers after it only
+    held.let_go()
+    assert monitor.close().remaining == 5
+    assert set(monitor.stats().reasons) == ({"dropped"} if outbox is None else {"spooled"})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("outbox", [None, "outbox.db"])
+def test_closing_has_a_limit_by_default(outbox: str | None, tmp_path: Path) -> None:
+    held = Held()
+    monitor = live(metric(held), outbox=outbox and tmp_path / outbox)
+    monitor.submit(sample(0))
+    soon(lambda: held.asked)
+    assert monitor.close().remaining == 1
+    held.let_go()
+
+
+def test_a_judge_with_an_async_half_alone_is_warned_of() -> None:
+    class Async(BaseLLM):
+        model = "async"
+
+        async def agenerate(self, request: LLMRequest, /) -> LLMReply:
+            return LLMReply('{"ids": [1]}')
+
+    class Both(Async):
+        def generate(self, request: LLMRequest, /) -> LLMReply:
+            return LLMReply('{"ids": [1]}')
+
+    with pytest.warns(
+        UserWarning, match="Async has only an async half: a monitor drives it on an event loop of its own"
+    ):
+        live(ContextRelevancy(llm=Async()))
+    live(ContextRelevancy(llm=Both()))
