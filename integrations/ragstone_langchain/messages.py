@@ -35,7 +35,8 @@ _TOOL_BLOCKS = ("tool_use", "tool_call", "function_call")
 _PARTS = ("role", "type", "content", "tool_calls", "name", "tool_call_id", "artifact", "status")
 _MOST_KEYS = 12  # of a mapping that a message lists
 _GOES_ON = ".,;:!?)]}%'\"\u2019\u201d\u3002\uff0c"  # before these a block of text begins no new paragraph
-_MEMORIES = ("chat_history", "history", "conversation_history", "message_history", "past_messages", "memory")
+_LONGEST = 100  # messages of a conversation that are read for its history
+MEMORIES = ("chat_history", "history", "conversation_history", "message_history", "past_messages", "memory")
 _SPEAKER = re.compile(r"^(human|user|ai|assistant): ?", re.MULTILINE | re.IGNORECASE)
 
 
@@ -118,7 +119,8 @@ def _goes_on(last: str, first: str) -> bool:
 
 def without_thoughts(text: str) -> str:
     """Return what a model said without what it thought in the same text; a text that quotes a mark stays whole."""
-    thoughts = None if "`</" in text else find_thoughts(text)
+    marked = "</" in text or "[/" in text or "<|" in text
+    thoughts = find_thoughts(text) if marked and "`</" not in text else None
     return text if thoughts is None else "".join([*thoughts[1], text[thoughts[0] :].lstrip()])
 
 
@@ -192,9 +194,9 @@ def earlier_turns(value: object, question: str | None, *, asked: bool = False) -
 
     With `asked` the value is what came with the question, so that all of a conversation without it is earlier.
     """
-    entries = entries_of(value)
+    entries = None if value is None or isinstance(value, str) else entries_of(value)
     for name, inside in ({"messages": value} if entries is None else entries).items():
-        memory = name in _MEMORIES
+        memory = name in MEMORIES
         said = _conversation(inside, memory)
         same = [i for i, message in enumerate(said) if message.role == "human" and message.text == question]
         end = len(said) if memory or (asked and name == "messages") else 0
@@ -213,7 +215,7 @@ def _conversation(value: object, memory: bool) -> Sequence[Message]:
         pairs = zip(parts[::2], parts[1::2], strict=True)
         return [Message(_ROLES[name.lower()], text.strip()) for name, text in pairs]
     said: list[Message] = []
-    for item in value if is_list(value) else ():
+    for item in value[-_LONGEST:] if is_list(value) else ():
         if (message := read_message(item)) is not None:
             said.append(message)
         elif memory and is_list(item) and [type(part) for part in item] == [str, str]:

@@ -31,7 +31,15 @@ from ragstone_langchain.extraction import (
     tool_text,
     waits_for_tools,
 )
-from ragstone_langchain.messages import JUDGE_TAG, earlier_turns, once_each, read_messages, text_of, tool_texts
+from ragstone_langchain.messages import (
+    JUDGE_TAG,
+    MEMORIES,
+    earlier_turns,
+    once_each,
+    read_messages,
+    text_of,
+    tool_texts,
+)
 
 if TYPE_CHECKING:
     from ragstone.monitor import Monitor
@@ -53,12 +61,7 @@ _ERROR_LENGTH = 200  # characters of an error's message
 _RUN_FACTS = ("name", "tags", "error", "run_id")  # under these the sample's metadata says what the run was
 _WHO = ("user_id", "thread_id", "session_id", "conversation_id")  # of the config's `configurable`
 # By its kind, what a topmost run is counted as that is no sample, and has none inside.
-_ALONE = {
-    **dict.fromkeys(("step", "tool"), "only_step"),
-    "excluded": "excluded",
-    "model": "only_model",
-    "retriever": "only_retrieval",
-}
+_ALONE = {"model": "only_model", "retriever": "only_retrieval", "step": "only_step", "tool": "only_step"}
 D = TypeVar("D")
 
 
@@ -291,8 +294,8 @@ class Recorder:
 
     def _ended(self, run_id: UUID) -> tuple[Run[LiveRun] | None, LiveRun | None]:
         run, sample = self.runs.end(run_id.int)
-        if run is not None and run.parent is None and run.kind in _ALONE:
-            self.monitor.skip(_ALONE[run.kind])
+        if run is not None and run.parent is None and (run.kind in _ALONE or run.kind == "excluded"):
+            self.monitor.skip(_ALONE.get(run.kind, run.kind))
         return run, sample
 
     def end_chain(self, run_id: UUID, outputs: object, streamed: object) -> None:
@@ -417,7 +420,7 @@ def _learn(run: LiveRun | None, inputs: object) -> None:
     """Take from a run inside what the topmost one was not told: the memory that was loaded, and who asks."""
     if run is None:
         return
-    if not run.history and not isinstance(inputs, str) and run.question is not None:
+    if not run.history and (is_list(inputs) or (is_mapping(inputs) and any(map(inputs.__contains__, MEMORIES)))):
         run.history = earlier_turns(inputs, run.question)
     if run.configurable is None:
         run.configurable = _in_context("configurable")
