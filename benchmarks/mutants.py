@@ -303,7 +303,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("sampling_rate", "drawn[salt] < choice.rate", "drawn[salt] > choice.rate"),
         ("sampling_weight", "choice._replace(rate=1.0, by=name)", "choice._replace(by=name)"),
         ("sampling_correlated", "self._seed if self._correlated else ", "self._seed if not self._correlated else "),
-        ("sampling_feedback", "return feedback is False or ", "return "),
+        ("sampling_feedback", "if feedback is False or feedback < 0", "if feedback < 0"),
         ("sampling_uniform", '"big") / 2**64', '"big") / 2**63'),
     ],
     ("core/ragstone/monitor/redaction.py", "monitor/test_redaction.py"): [
@@ -328,6 +328,32 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
     ],
     ("core/ragstone/store/database.py", "store/test_database.py store/test_contract.py"): [
         ("database_upsert", "DO UPDATE SET {changes}", "DO NOTHING"),
+    ],
+    ("core/ragstone/monitor/sampling.py", "monitor/test_feedback.py"): [
+        ("feedback_kept", "] or self._kept", "]"),
+        ("feedback_thumbs", "else feedback\n    if not", "else word\n    if not"),
+    ],
+    ("core/ragstone/store/outbox.py", "monitor/test_feedback.py monitor/test_forget.py store/test_forget.py"): [
+        ("outbox_kept_claimed", "attempts >= 0 AND kept IS NULL AND (not_before", "attempts >= 0 AND (not_before"),
+        ("outbox_feedback_kept", "self._connection.execute(choose, (sample_id,)).rowcount == 1", "False"),
+        ("outbox_put_off_forgotten", "if self._is_forgotten(left.sample_id, left.submitted_at):", "if False:"),
+        ("outbox_keep_forgotten", "if self._is_forgotten(record.sample_id, record.submitted_at):", "if False:"),
+    ],
+    ("core/ragstone/store/forgotten.py", "store/test_forget.py"): [
+        ("forgotten_late", "if not noted or row[at] > noted", "if True or row[at] > noted"),
+        (
+            "forgotten_for_ever",
+            'row[at] > noted.get(_name(row["sample_id"]), -1.0)',
+            '_name(row["sample_id"]) not in noted',
+        ),
+        ("forgotten_user", 'sample.get("metadata", {}).get("user_id")', "None"),
+    ],
+    ("core/ragstone/store/connection.py", "store/test_forget.py"): [
+        ("vacuum_rewrite", 'self._connection().execute("VACUUM")', "pass"),
+        ("vacuum_log", "wal_checkpoint(TRUNCATE)", "wal_checkpoint(PASSIVE)"),
+    ],
+    ("core/ragstone/reporting/aggregates.py", "reporting/test_by_feedback.py"): [
+        ("report_by_feedback", "if records[0].chosen_by == FEEDBACK:", "if not records:"),
     ],
     ("core/ragstone/store/database.py", "store/test_database.py"): [
         ("ledger_bound", "amount > entry.limit", "amount >= entry.limit"),

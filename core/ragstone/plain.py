@@ -24,6 +24,8 @@ KEY_LENGTH = 200
 """The most characters of a text that is part of a key: PostgreSQL's index holds some 2,700 bytes for all parts."""
 
 _REFUSED = re.compile("[\x00\ud800-\udfff]|\\\\(?=u(?:0000|005c|d[89a-f][0-9a-f]{2}))")
+_TIME = re.compile(r"([0-9]{1,9})([mhd])")
+_UNITS = {"m": 60, "h": 3_600, "d": 86_400}
 _LARGEST_INTEGER = 2**63 - 1
 _LARGEST_REAL = 1.7976931348623157e308
 _DIGITS = 4_000  # Python writes no integer of more than 4,300 decimal digits
@@ -54,6 +56,12 @@ def clean_key(text: str) -> str:
         return cleaned
     digest = blake2b(cleaned.encode(), digest_size=16).hexdigest()
     return f"{cleaned[: KEY_LENGTH - 1 - len(digest)]}~{digest}"
+
+
+def seconds_of(text: str) -> float | None:
+    """Return the seconds of a time such as "30m", "24h" or "7d"; None for any other text."""
+    match = _TIME.fullmatch(text.strip())
+    return None if match is None else float(match[1]) * _UNITS[match[2]]
 
 
 def clean_integer(value: int) -> int:

@@ -3,6 +3,7 @@
 from ragstone.store.base import CallableSink, Feedback, Health, Sink
 from ragstone.store.database import SQLiteSink, SQLSink
 from ragstone.store.jsonl import JSONLSink
+from ragstone.store.mlflow import MLflowSink
 from ragstone.store.otel import OpenTelemetrySink
 from ragstone.store.record import Record
 
@@ -11,6 +12,7 @@ __all__ = [
     "Feedback",
     "Health",
     "JSONLSink",
+    "MLflowSink",
     "OpenTelemetrySink",
     "Record",
     "SQLSink",

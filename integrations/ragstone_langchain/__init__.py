@@ -12,16 +12,26 @@ if TYPE_CHECKING:
     from ragstone_langchain.embedder import LangChainEmbedder
     from ragstone_langchain.evaluator import RagEvaluator
     from ragstone_langchain.handler import MonitorHandler
+    from ragstone_langchain.langsmith import LangSmithFeedbackSink
     from ragstone_langchain.llm import LangChainLLM
     from ragstone_langchain.middleware import MonitorMiddleware
     from ragstone_langchain.recorder import contexts
 
-__all__ = ["LangChainEmbedder", "LangChainLLM", "MonitorHandler", "MonitorMiddleware", "RagEvaluator", "contexts"]
+__all__ = [
+    "LangChainEmbedder",
+    "LangChainLLM",
+    "LangSmithFeedbackSink",
+    "MonitorHandler",
+    "MonitorMiddleware",
+    "RagEvaluator",
+    "contexts",
+]
 
 if not TYPE_CHECKING:  # else a checker would take any name for one that there is
     _MODULES = {
         "LangChainEmbedder": "embedder",
         "LangChainLLM": "llm",
+        "LangSmithFeedbackSink": "langsmith",
         "MonitorHandler": "handler",
         "MonitorMiddleware": "middleware",
         "RagEvaluator": "evaluator",

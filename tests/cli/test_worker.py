@@ -271,7 +271,7 @@ def test_what_is_no_outbox(run):
     assert "garbage.db: is no outbox, or a damaged one" in wrong("garbage.db")
     left(1)
     change("outbox.db", "PRAGMA user_version = 9")
-    assert "was made by a newer ragstone (outbox version 9, this one knows 1)" in wrong("outbox.db")
+    assert "was made by a newer ragstone (outbox version 9, this one knows 2)" in wrong("outbox.db")
 
 
 def test_samples_in_another_processs_hands_and_some_that_cannot_be_read(worker):

@@ -218,8 +218,8 @@ def test_a_spoiled_record_is_left_and_the_others_go_on(outbox, path):
         (lambda path: path.write_bytes(b"no database"), "is no outbox, or a damaged one .*name another file"),
         (lambda path: change(path, "CREATE TABLE samples (id TEXT)"), "is another program's database; name a file"),
         (
-            lambda path: (Outbox(path).close(), change(path, "PRAGMA user_version = 2")),
-            r"made by a newer ragstone \(outbox version 2, this one knows 1\); upgrade",
+            lambda path: (Outbox(path).close(), change(path, "PRAGMA user_version = 3")),
+            r"made by a newer ragstone \(outbox version 3, this one knows 2\); upgrade",
         ),
     ],
     ids=["garbage", "foreign", "newer"],

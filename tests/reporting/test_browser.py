@@ -8,7 +8,7 @@ import pytest
 from ragstone import Sample, Score, Verdict
 from ragstone.outcome import Suspicion
 from ragstone.reporting import Report, compare, report_page
-from ragstone.sinks import Record
+from ragstone.sinks import Feedback, Record, SQLiteSink
 
 from .browser import Browser, find_chromium
 from .data import NOON, database, health, records
@@ -54,11 +54,17 @@ def hostile(tmp_path_factory):
             given.append(
                 Record(
                     sample_id=ATTACK + str(j), outcome=score, judge=ATTACK, submitted_at=NOON + j, scored_at=NOON,
-                    sample=sample,
+                    sample=sample, run_name=ATTACK + str(j), tags=(ATTACK, str(j)),
                 )
             )  # fmt: skip
     counters = health(process=ATTACK).model_copy(update={"reasons": {ATTACK: {ATTACK: 3}}})
-    return report_page(database(tmp_path_factory.mktemp("hostile") / "a.db", given, counters))
+    path = database(tmp_path_factory.mktemp("hostile") / "a.db", given, counters)
+    sink = SQLiteSink(path)
+    sink.feedback([Feedback(sample_id=ATTACK + "0", value=ATTACK, comment=ATTACK, at=NOON)])
+    sink.close()
+    page = report_page(path)
+    assert all(f"By {facet}" in page for facet in ("feedback", "run name", "tag"))
+    return page
 
 
 @pytest.fixture(scope="module")

@@ -73,6 +73,18 @@ def test_the_event_of_a_lack(telemetry: Telemetry) -> None:
     assert "gen_ai.evaluation.explanation" not in without_detail.attributes
 
 
+def test_what_it_says_of_the_run(telemetry: Telemetry) -> None:
+    telemetry.sink.write([score(run_id="r", run_name="rag", tags=("a", "\ud800"), user_id="u", thread_id="t")])
+    (event,) = telemetry.events()
+    assert {name: event.attributes[name] for name in semconv.FACTS.values()} == {
+        "ragstone.run.id": "r",
+        "ragstone.run.name": "rag",
+        "ragstone.run.tags": ("a", "\\ud800"),
+        "user.id": "u",
+        "gen_ai.conversation.id": "t",
+    }
+
+
 def test_labels(telemetry: Telemetry) -> None:
     record = score()
     outcomes = [record.outcome.model_copy(update={"passed": passed}) for passed in (True, False, None)]

@@ -46,7 +46,7 @@ def run(program: str, *hidden: str) -> "subprocess.CompletedProcess[str]":
 
 
 def test_what_is_loaded_later() -> None:
-    program = "from ragstone_langchain import MonitorHandler, RagEvaluator; import json, sys, threading\n"
+    program = "from ragstone_langchain import LangSmithFeedbackSink, MonitorHandler, RagEvaluator; import json, sys, threading\n"
     done = run(program + "print(json.dumps(list(sys.modules)))")
     assert (done.stderr, done.returncode) == ("", 0)
     assert LATER & set(json.loads(done.stdout)) == set()

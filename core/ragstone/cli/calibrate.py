@@ -1,6 +1,7 @@
 """`ragstone calibrate`: labelled samples in, what the judge's probabilities mean by these labels out."""
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from ragstone.cli.options import (
     NotThere,
     check_apart,
     check_writable,
+    database_file,
     embedder_option,
     field_option,
     llm_option,
@@ -29,11 +31,18 @@ if TYPE_CHECKING:
     from ragstone.labels.fit import FitResult
     from ragstone.labels.label_rows import Labels
 
+_BIAS = "who presses a thumb chose to, so that labels from thumbs do not stand for all traffic"
 _LABELS = ("labels", "relevant", "noncommittal", "score", "sentences")
 
 
 @click.command(short_help="Fit a judge's probabilities to your labels.")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False))
+@click.argument("file", type=click.Path(exists=True, dir_okay=False), required=False)
+@click.option(
+    "--from-db",
+    metavar="DB",
+    help="In place of FILE: a monitor's database with texts; thumbs up label a score 1, down 0. Needs --biased.",
+)
+@click.option("--biased", is_flag=True, help="Take thumbs for labels, although they chose themselves.")
 @metric_option("What the labels are for.", "name", required=True)
 @llm_option
 @embedder_option
@@ -80,7 +89,9 @@ _LABELS = ("labels", "relevant", "noncommittal", "score", "sentences")
     help="Keep the judge's answers in this file as they come; the same command goes on from there.",
 )
 def calibrate(
-    file: str,
+    file: str | None,
+    from_db: str | None,
+    biased: bool,
     name: str,
     llm: str,
     embedder: str | None,
@@ -108,23 +119,30 @@ def calibrate(
       2    a line or an option cannot be used, or the labels are too few
     """  # noqa: D301 - click's mark for lines that stay as they are
     from ragstone.labels.fit import load_sklearn
-    from ragstone.labels.label_rows import read_labels
+    from ragstone.labels.label_rows import read_labels, thumb_lines
     from ragstone.labels.make import make
 
+    if (file is None) == (from_db is None):
+        raise click.UsageError("give FILE or --from-db DB, one of them")
+    if from_db is not None and not biased:
+        raise click.UsageError(f"--from-db: {_BIAS}; --biased takes them all the same")
+    source = file or database_file(from_db or "")
     check_apart(
         [("--out", out), ("--journal", journal)],
-        [("the input FILE", file), ("--llm", local_file(llm)), ("--embedder", local_file(embedder))],
+        [("the input FILE", source), ("--llm", local_file(llm)), ("--embedder", local_file(embedder))],
     )
     check_writable("--out", out)
     load_sklearn("linear_model")  # before a judge is loaded for nothing
     (metric,) = make_metrics(parse_settings(settings, (name,)), llm=llm, embedder=embedder, concurrency=concurrency)
-    with Path(file).open("rb") as lines:
+    with nullcontext(thumb_lines(from_db)) if from_db is not None else Path(file or "").open("rb") as lines:
         keys = parse_keys("--field", "NAME", fields, SAMPLE_FIELDS), parse_keys("--map", "NAME", maps, _LABELS)
         labels = read_labels(lines, metric, *keys)
     calibration, fit, unscored = make(metric, labels, max_concurrency=concurrency, journal=journal, **how)
     _show(calibration, fit, labels, how["width"])  # before it is saved: it was paid for, whatever becomes of the file
     for reason, count in unscored.items():
         click.echo(f"unscored, left out: {count} {printable(reason, 160)}", err=True)
+    if from_db is not None:
+        click.echo(f"Warning: {_BIAS}", err=True)
     try:
         calibration.save(out)
     except OSError as error:

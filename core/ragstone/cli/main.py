@@ -15,6 +15,8 @@ from ragstone.cli.compare import compare
 from ragstone.cli.demo import demo
 from ragstone.cli.doctor import doctor
 from ragstone.cli.explain import explain
+from ragstone.cli.feedback import feedback
+from ragstone.cli.forget import forget
 from ragstone.cli.models import models
 from ragstone.cli.options import NotThere
 from ragstone.cli.output import discard, open_standard_streams
@@ -26,6 +28,7 @@ from ragstone.errors import without_keys
 from ragstone.keys import NoKeyError
 from ragstone.labels import CalibrationError
 from ragstone.reporting import NotComparableError, ResultsError
+from ragstone.store.base import SinkError
 from ragstone.store.journal import JournalError
 from ragstone.text.plain import printable
 
@@ -46,7 +49,7 @@ class _Commands(click.Group):
             raise
         except (JournalError, NoKeyError) as error:
             raise _told(f"--journal {error}") from error
-        except (CalibrationError, ResultsError, NotComparableError, ImportError) as error:
+        except (CalibrationError, ResultsError, NotComparableError, SinkError, ImportError) as error:
             raise _told(str(error)) from error
         except KeyboardInterrupt:
             ctx.exit(_SIGINT_STATUS)
@@ -74,7 +77,7 @@ def cli() -> None:
     """Score what a RAG app really answers, with evidence."""
 
 
-for command in (calibrate, compare, demo, doctor, explain, models, pull, report, score, worker):
+for command in (calibrate, compare, demo, doctor, explain, feedback, forget, models, pull, report, score, worker):
     cli.add_command(command)
 
 

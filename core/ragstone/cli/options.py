@@ -3,12 +3,13 @@
 import json
 import math
 import os
+import sqlite3
 import stat
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,6 +20,10 @@ from ragstone.judge import LLM, Embedder
 from ragstone.labels import Calibration
 from ragstone.metrics.base import Metric
 from ragstone.sources import SAMPLE_FIELDS
+from ragstone.store.outbox import Outbox, OutboxError
+
+if TYPE_CHECKING:
+    from ragstone.store.database import DatabaseSink
 
 JUDGE_HELP = (
     "The judge: local (the embedded model), local:PATH (another GGUF file), local:hf:OWNER/REPO/FILE.gguf (one that "
@@ -314,3 +319,32 @@ def database_file(name: str) -> str | None:
     if not url:
         return name
     return rest.partition("?")[0].removeprefix("/") or None if scheme.startswith("sqlite") else None
+
+
+def database_sink(name: str, option: str = "", *, new: bool = False) -> "DatabaseSink":
+    """Return the sink of a database that is named by its path or its URL; its file must be there unless `new`."""
+    from ragstone.sinks import SQLiteSink, SQLSink
+
+    path = database_file(name)
+    if path is not None and not (new or Path(path).is_file()):
+        raise NotThere(f"{name}: no such file; name the database of a Monitor's SQLiteSink or SQLSink")
+    try:
+        return SQLSink(name) if "://" in name else SQLiteSink(name)
+    except ValueError as error:
+        raise click.UsageError(f"{option}{name}: {error}") from None
+
+
+@contextmanager
+def opened_outbox(name: str | Path, *, make: bool = False) -> Generator[Outbox, None, None]:
+    """Open an outbox that is there, or one that is to be made, and close it."""
+    path = Path(name)
+    if not (path.is_file() or (make and not path.exists())):
+        what = "is a folder" if path.is_dir() else "there is no such file"
+        raise NotThere(f"--outbox {path}: {what}; name the file that the app's monitor has as outbox=")
+    try:
+        with closing(Outbox(path.absolute())) as outbox:
+            yield outbox
+    except OutboxError as error:
+        raise NotThere(f"--outbox {error}") from None
+    except (sqlite3.Error, OSError) as error:
+        raise NotThere(f"--outbox {path}: cannot be used: {error}") from error

@@ -1,10 +1,15 @@
 """`ragstone report`: a results database in, one page out."""
 
+from typing import get_args
+
 import click
 
 from ragstone.cli.options import check_apart, database_file
 from ragstone.cli.output import write_page
 from ragstone.reporting import Report, ResultsError
+from ragstone.reporting.aggregates import Facet
+from ragstone.reporting.tables import INTERVAL, slice_cells
+from ragstone.text.plain import printable, text_table
 
 
 @click.command(short_help="Make a page of what was scored.")
@@ -14,6 +19,7 @@ from ragstone.reporting import Report, ResultsError
     metavar="TIME",
     help="Leave out samples submitted before: 30m, 24h or 7d ago, or a date and time (ISO 8601, UTC).",
 )
+@click.option("--by", type=click.Choice(get_args(Facet)), multiple=True, help="Print and show the means by this, too.")
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, allow_dash=True),
@@ -21,7 +27,7 @@ from ragstone.reporting import Report, ResultsError
     show_default=True,
     help="Where the page goes (- : stdout). A file that is there is replaced.",
 )
-def report(source: str, since: str | None, out: str) -> None:
+def report(source: str, since: str | None, by: tuple[Facet, ...], out: str) -> None:
     """Make a page of what was scored.
 
     SOURCE is a file that `ragstone score --out` wrote, the file of a monitor's SQLiteSink, or the URL of its SQLSink,
@@ -42,9 +48,14 @@ def report(source: str, since: str | None, out: str) -> None:
         raise
     except ValueError as error:
         raise click.UsageError(f"--{error}") from None
+    slices = [(facet, name, slice_cells(means)) for facet in by for name, means in page.by(facet).items()]
     write_page("--out", out, page.html())
     outcomes = page.aggregates().cost.outcomes
     what = f"{outcomes:,} outcomes of {', '.join(dict.fromkeys(info.name for info in page.metrics))}"
     if not outcomes:
         what = "0 outcomes; nothing was scored yet" if page.since is None else "0 outcomes since then"
     click.echo(f"{out}: {what}", err=out == "-")
+    for facet, name, cells in slices:
+        rows = [[printable(cell, 80) for cell in row] for row in cells]
+        lines = text_table((facet, "n", "mean", INTERVAL), rows)
+        click.echo("\n".join([f"\n{printable(name, 200)}", *lines]), err=out == "-")

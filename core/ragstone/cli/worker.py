@@ -2,7 +2,6 @@
 
 import shlex
 import signal
-import sqlite3
 import sys
 import threading
 import time
@@ -19,9 +18,11 @@ from ragstone.cli.options import (
     NotThere,
     check_apart,
     database_file,
+    database_sink,
     import_from_here,
     local_file,
     make_metrics,
+    opened_outbox,
     parse_settings,
     scoring_options,
 )
@@ -124,19 +125,9 @@ def worker(ctx: click.Context, /, outbox: str, monitor: str | None, follow: bool
 
 def _contents(path: Path, *, make: bool = False) -> "Contents":
     """Return what an outbox holds, an empty one if it is to be made; rows of processes that are no more are freed."""
-    from ragstone.store.outbox import Outbox, OutboxError  # loads sqlite3
-
-    if not (path.is_file() or (make and not path.exists())):
-        what = "is a folder" if path.is_dir() else "there is no such file"
-        raise NotThere(f"--outbox {path}: {what}; name the file that the app's monitor has as outbox=")
-    try:
-        with closing(Outbox(path.absolute())) as outbox, outbox.transaction():
-            outbox.adopt()
-            return outbox.contents()
-    except OutboxError as error:
-        raise NotThere(f"--outbox {error}") from None
-    except (sqlite3.Error, OSError) as error:
-        raise NotThere(f"--outbox {path}: cannot be used: {error}") from error
+    with opened_outbox(path, make=make) as outbox, outbox.transaction():
+        outbox.adopt()
+        return outbox.contents()
 
 
 def _imported(spec: str, path: Path) -> Monitor:
@@ -208,12 +199,7 @@ class _Nothing(ContextRelevancy):
 
 def _sink(db: str, waiting: Mapping[str, int]) -> "Sink":
     """Return the sink; its database was opened once, before a judge is paid for what it would not take."""
-    from ragstone.sinks import SQLiteSink, SQLSink
-
-    try:
-        sink = SQLSink(db) if "://" in db else SQLiteSink(db)
-    except ValueError as error:
-        raise click.UsageError(f"--db {db}: {error}") from None
+    sink = database_sink(db, "--db ", new=True)
     try:
         with closing(sink):
             sink.ledger().spend([Entry("opening", int(time.time()), 1, 0)])  # beyond its limit: nothing is entered

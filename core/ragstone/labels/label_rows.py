@@ -14,9 +14,11 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 from ragstone.labels.calibration import CalibrationError
 from ragstone.metrics.base import CalibratedItem, Metric
 from ragstone.metrics.items import sentences_of
-from ragstone.plain import as_dict
+from ragstone.plain import as_dict, to_json
 from ragstone.sample import BadLine, Sample, SampleField, first_problem
 from ragstone.sources import RowReader, parse_line
+from ragstone.store.record import sample_fields
+from ragstone.store.results import open_results
 from ragstone.text import Splitter, split_sentences
 
 LABELS: Mapping[str, CalibratedItem] = {
@@ -28,6 +30,7 @@ LABELS: Mapping[str, CalibratedItem] = {
 """The keys that hold labels, and what they are of."""
 
 _SHOWN = 20
+_THUMBS = {"thumbs_up": 1, "thumbs_down": 0}
 
 Piece = tuple[str, int, int]
 
@@ -165,6 +168,27 @@ def read_labels(
         more = [f"and {len(bad) - _SHOWN} more"] if len(bad) > _SHOWN else []
         raise CalibrationError("\n".join([f"{len(bad)} line(s) cannot be used:", *shown, *more]))
     return Labels(item, tuple(samples), splitter if splitter.texts else None, skipped)
+
+
+def thumb_lines(source: str) -> list[bytes]:
+    """Return the samples of a monitor's database that have a thumb, as labelled lines: up is a score of 1, down of 0.
+
+    Raises:
+        CalibrationError: There is none whose texts are stored.
+        ResultsError: The database cannot be read.
+    """
+    results, lines = open_results(source), dict[str, bytes]()
+    said = {sample_id: _THUMBS[each.value] for sample_id, each in results.feedback().items() if each.value in _THUMBS}
+    for record in results.records():
+        sample = results.sample(record) if record.sample_id in said.keys() - lines.keys() else None
+        if sample is not None:
+            lines[record.sample_id] = to_json({**sample_fields(sample), "score": said[record.sample_id]}).encode()
+    if not lines:
+        raise CalibrationError(
+            f"{source}: of {len(said):,} samples with a thumb, none has its texts here; they are kept from now on with "
+            "Monitor(store_text=True)"
+        )
+    return list(lines.values())
 
 
 @contextmanager

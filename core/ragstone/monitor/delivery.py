@@ -7,10 +7,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice, takewhile
 
 from ragstone.errors import describe
 from ragstone.monitor.counters import Counters, SinkStats
-from ragstone.store.base import Health, Sink
+from ragstone.store.base import Feedback, Health, Sink
 from ragstone.store.record import Record
 
 MOST_WAITING = 10_000
@@ -22,17 +23,17 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.1, 30.0
 
 @dataclass(slots=True, eq=False)
 class Item:
-    """An outcome for a sink.
+    """An outcome for a sink, or feedback.
 
     Attributes:
         row: Its row in the outbox; None without one.
-        record: The outcome.
+        record: The outcome, or what a person said of one.
         strikes: How often the sink refused it alone and had taken others since the last time.
         written: How many outcomes the sink had taken when it last refused this one alone.
     """
 
     row: int | None
-    record: Record
+    record: Record | Feedback
     strikes: int = 0
     written: int = -1
 
@@ -140,12 +141,15 @@ class Delivery:
                 time.sleep(max(0.0, wrote_at + _SECONDS_BETWEEN_BATCHES - time.monotonic()))
             with self._changed:
                 stopping, health, self._health = self._stopping, self._health, None
-                batch = [self._items.popleft() for _ in range(min(size, len(self._items)))]
+                alike = takewhile(lambda item: type(item.record) is type(self._items[0].record), self._items)
+                batch = list(islice(alike, size))
+                for _ in batch:
+                    self._items.popleft()
                 self._in_hand = len(batch)
             if health is not None:
                 self._try(partial(self.sink.health, health))
             wrote_at = time.monotonic()
-            if batch and self._try(partial(self.sink.write, [item.record for item in batch])):
+            if batch and self._try(partial(self._hand_over, batch)):
                 self._took(batch)
                 size, wait, failures = min(2 * size, _BATCH), _FIRST_WAIT, 0
             elif batch:
@@ -170,6 +174,12 @@ class Delivery:
             self._counters.failed(f"sink {self.sink.name}", error)
             return False
         return True
+
+    def _hand_over(self, batch: Sequence[Item]) -> None:
+        if records := [item.record for item in batch if isinstance(item.record, Record)]:
+            self.sink.write(records)
+        if feedback := [item.record for item in batch if isinstance(item.record, Feedback)]:
+            self.sink.feedback(feedback)
 
     def _took(self, batch: Sequence[Item]) -> None:
         rows = [item.row for item in batch if item.row is not None]

@@ -2,6 +2,7 @@
 
 import math
 import os
+import time
 import warnings
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -13,12 +14,13 @@ from ragstone.limits.budget import Budget
 from ragstone.metrics.base import Metric, check_count, check_flag, check_number, check_option
 from ragstone.monitor.counters import FlushResult, Stats
 from ragstone.monitor.pipeline import Pipeline
-from ragstone.monitor.redaction import Redact
-from ragstone.monitor.sampling import Predicate, Sampling, check_function
+from ragstone.monitor.redaction import Redact, RedactionFailed, snapshot
+from ragstone.monitor.sampling import Predicate, Sampling, check_function, thumb
 from ragstone.monitor.trace import Fact
 from ragstone.monitor.worker import Settings, WhenFull
+from ragstone.plain import seconds_of
 from ragstone.sample import Sample
-from ragstone.store.base import Sink
+from ragstone.store.base import Feedback, Sink
 from ragstone.text import _pysbd
 
 _ASYNC_ONLY = (
@@ -68,6 +70,10 @@ class Monitor:
         keep: What outcomes say of the run that they belong to, with or without texts: any of "id", "run_id",
             "run_name", "tags", "user_id" and "thread_id". Without "id", a random one takes its place.
         timeout: Seconds that one evaluation may take; then it is `Unscored("timeout")` and its thread is given up.
+        keep_unsampled: How long samples that sampling left out, redacted like all, are kept in the outbox, such as
+            "7d". One that `feedback` comes on is then scored by all metrics, and its outcomes enter no mean.
+        keep_unsampled_bytes: The most that they may have together; beyond that, the oldest are removed.
+        retain: How long outcomes, feedback and what is in the outbox are kept, such as "90d"; looked at once a day.
 
     Raises:
         ValueError: An option has an impossible value; the message names it.
@@ -105,10 +111,13 @@ class Monitor:
         store_text: bool = False,
         keep: Collection[Fact] = get_args(Fact),
         timeout: float = 300.0,
+        keep_unsampled: str | None = None,
+        keep_unsampled_bytes: int = 100_000_000,
+        retain: str | None = None,
     ) -> None:
         self._options = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
-        for name, number in (("max_queue", max_queue), ("max_queue_bytes", max_queue_bytes)):
-            check_count(name, number)
+        for name in ("max_queue", "max_queue_bytes", "keep_unsampled_bytes"):
+            check_count(name, self._options[name])
         if workers != 0:
             check_count("workers", workers)
         elif outbox is None:
@@ -134,7 +143,15 @@ class Monitor:
         self._settings = Settings(
             metrics=by_key,
             sinks=list(by_name.values()),
-            sampling=Sampling(list(by_key.values()), sample_rate, where, always, str(seed), correlated=correlated),
+            sampling=Sampling(
+                list(by_key.values()),
+                sample_rate,
+                where,
+                always,
+                str(seed),
+                correlated=correlated,
+                keep_unsampled=keep_unsampled is not None,
+            ),
             max_queue=max_queue,
             max_queue_bytes=max_queue_bytes,
             when_full=when_full,
@@ -144,6 +161,9 @@ class Monitor:
             store_text=store_text,
             keep=frozenset(keep),
             timeout=timeout,
+            keep_unsampled=_seconds("keep_unsampled", keep_unsampled, possible=outbox is not None and "id" in keep),
+            keep_unsampled_bytes=keep_unsampled_bytes,
+            retain=_seconds("retain", retain),
         )
         self._outbox = _outbox_path(outbox)
         self._pipelines: dict[int, Pipeline] = {}
@@ -184,6 +204,30 @@ class Monitor:
             self._pipeline.submit(sample)
         except Exception as error:  # never the app's trouble
             self.failed("submit", error)
+
+    def feedback(self, sample_id: str, value: str | float, comment: str | None = None) -> None:
+        """Take what a person said of an answer, to be kept beside its outcomes. Returns at once; raises nothing.
+
+        Args:
+            sample_id: The sample's id.
+            value: "up", True or 1 becomes "thumbs_up"; "down", False or -1 "thumbs_down"; another word stays as it is.
+            comment: What the person wrote; redacted, and kept only with `store_text`.
+        """
+        try:
+            if "id" not in self._settings.keep:
+                raise ValueError('feedback: keep= leaves out "id", by which the sample would be known')
+            said = Feedback(sample_id=sample_id, value=cast("str", thumb(value)), comment=comment, at=time.time())
+            self._pipeline.feedback(said.model_copy(update={"comment": self._kept(comment)}))
+        except Exception as error:  # never the app's trouble
+            self.failed("feedback", error)
+
+    def _kept(self, comment: str | None) -> str | None:
+        try:
+            kept = snapshot(Sample(response=comment), "", self._settings.redact)
+            return kept.response if self._settings.store_text else None
+        except RedactionFailed as error:
+            self.failed("redact", error)
+            return None
 
     def skip(self, reason: str) -> None:
         """Count a run of the app that gave no sample, for handlers; `stats().skipped` has it by reason."""
@@ -296,6 +340,17 @@ def _by_key(name: str, items: T | Sequence[T], kind: type[Any], key: Callable[[T
             raise ValueError(f"{name}: two are called {key(item)!r}; their outcomes could not be distinguished")
         by_key[key(item)] = item
     return by_key
+
+
+def _seconds(name: str, text: str | None, *, possible: bool = True) -> float | None:
+    _check_type(name, text, (str, type(None)), 'a time such as "90d"')
+    if text is None:
+        return None
+    if not possible:
+        raise ValueError(f'{name}: needs a file to keep samples in (outbox="PATH"), and their ids (keep=)')
+    if not (seconds := seconds_of(text)):
+        raise ValueError(f"{name}: {text!r} is no time; write 30m, 24h or 90d")
+    return seconds
 
 
 def _metric_key(metric: Metric) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from ragstone.monitor.counters import FlushResult
 from ragstone.monitor.delivery import MOST_WAITING, Item
 from ragstone.monitor.pipeline import Pipeline
 from ragstone.monitor.worker import Settings, Task, TaskQueue
+from ragstone.store.base import Feedback
 from ragstone.store.outbox import Outbox
 from ragstone.store.pending import Pending
 from ragstone.store.record import Record
@@ -41,10 +42,12 @@ class OutboxPipeline(Pipeline):
         self._turn_lock = threading.Lock()
         self._outbox: Outbox | None = None
         self._gone = False
-        self._use_at = self._look_at = self._adopt_at = -1.0
+        self._use_at = self._look_at = self._adopt_at = self._limit_at = -1.0
         self._arrivals = TaskQueue()
         self._unwritten: list[Task] = []  # arrivals on their way into the file
         self._unwritten_bytes = 0
+        self._unsampled = TaskQueue()
+        self._feedback: deque[Feedback] = deque()
         self._finished: deque[Task] = deque()
         self._rows: deque[int] = deque()  # of outcomes that were delivered
         self._empty_polls = 0  # how often nothing was left to be taken up, or the file could not be looked into
@@ -60,6 +63,26 @@ class OutboxPipeline(Pipeline):
     def put(self, task: Task) -> None:
         """Let a new task wait to be written."""
         self._arrivals.put(task)
+        self.wake()
+
+    def keep(self, task: Task) -> None:
+        """Keep a sample that sampling left out, unless too much waits to be written."""
+        if self._unsampled.bytes + task.size <= self._settings.max_queue_bytes and len(self._unsampled) < _UNWRITTEN:
+            self._unsampled.put(task)
+
+    def forget(self, before: float) -> None:
+        """Remove what is from before a time, in the file and wherever a sink keeps it."""
+        super().forget(before)
+        with self._turn_lock:
+            if self._outbox is not None:
+                self._outbox.forget(before=before)
+
+    def feedback(self, feedback: Feedback) -> None:
+        """Let what a person said wait to be written."""
+        if self.closed or len(self._feedback) >= _UNWRITTEN:
+            raise RuntimeError("the monitor is closed, or too much waits to be written")
+        self.start()
+        self._feedback.append(feedback)
         self.wake()
 
     def waiting(self) -> int:
@@ -126,7 +149,10 @@ class OutboxPipeline(Pipeline):
         """Return whether anything waits to be written that can be written."""
         if len(self._arrivals) or self._unwritten:
             return True
-        return bool(self._finished or self._rows) and time.monotonic() >= self._use_at
+        return bool(self._finished or self._rows or self._says()) and time.monotonic() >= self._use_at
+
+    def _says(self) -> int:
+        return len(self._feedback) + len(self._unsampled)
 
     # --- turns ------------------------------------------------------------------------------------------------
 
@@ -176,6 +202,8 @@ class OutboxPipeline(Pipeline):
 
     def _write(self, *, leave: bool = False) -> bool:
         """Write a batch, and unless all is left to others keep in memory what there is room for; False on failure."""
+        if not self._write_feedback():
+            return False
         self._unwritten_bytes += self._arrivals.bytes  # counted twice for a moment, rather than not at all
         self._unwritten += self._arrivals.drain(_BATCH - len(self._unwritten))
         self._unwritten_bytes = sum(task.size for task in self._unwritten)
@@ -199,6 +227,29 @@ class OutboxPipeline(Pipeline):
             self._finished.popleft()
         for _ in rows:
             self._rows.popleft()
+        return True
+
+    def _write_feedback(self) -> bool:
+        """Write what people said, after the samples that are kept for that; False on failure."""
+        kept, said = self._unsampled.drain(_BATCH), list(self._feedback)
+        limit = self._settings.keep_unsampled if time.monotonic() >= self._limit_at else None
+        if not (kept or said or limit):
+            return True
+
+        def write(outbox: Outbox) -> bool:
+            for task in kept:
+                outbox.keep_unsampled(task)
+            for each in said:
+                outbox.say(each)
+            if limit is not None:
+                outbox.limit_unsampled(time.time() - limit, self._settings.keep_unsampled_bytes)
+                self._limit_at = time.monotonic() + _SECONDS_BETWEEN_LOOKS
+            return True
+
+        if not self._transact(write):
+            return False
+        for _ in said:
+            self._feedback.popleft()
         return True
 
     def _write_batch(
@@ -240,11 +291,13 @@ class OutboxPipeline(Pipeline):
         most = max(0, min(free, _BATCH)) if free_bytes > 0 else 0
         first_too = not len(self.queue)
 
-        def look(outbox: Outbox) -> tuple[list[tuple[Pending, bool]], dict[str, list[tuple[int, Record]]]]:
+        def look(outbox: Outbox) -> tuple[list[tuple[Pending, bool]], dict[str, list[tuple[int, Record | Feedback]]]]:
             if now >= self._adopt_at:
                 self._adopt_at = now + _SECONDS_BETWEEN_ADOPTIONS
                 if outbox.adopt():
                     self._fall_behind()
+            if outbox.share_feedback(list(self.deliveries)):
+                self._fall_behind()
             claimed = outbox.claim(
                 most,
                 sorted(self._versions),
@@ -298,6 +351,7 @@ class OutboxPipeline(Pipeline):
                 self.queue.put(task)
             else:
                 self.counters.settle("dropped", "outbox_failed", len(task.todo))
+        self.deliver([self._feedback.popleft() for _ in range(len(self._feedback))])
         for _ in range(len(self._finished)):
             task = self._finished.popleft()
             self.deliver(task.records)
@@ -322,6 +376,7 @@ class OutboxPipeline(Pipeline):
                 self._turn_lock.release()
         if not written:
             super().put_away([*left, *self._arrivals.drain()])
+            self.deliver([self._feedback.popleft() for _ in range(len(self._feedback))])
             while self._finished:
                 self.deliver(self._finished.popleft().records)
 
@@ -339,7 +394,7 @@ class OutboxPipeline(Pipeline):
 
     def _write_the_rest(self, left: list[Task]) -> bool:
         """Write all that waits and is left; False when it could not be written."""
-        while len(self._arrivals) or self._unwritten or self._finished or self._rows:
+        while len(self._arrivals) or self._unwritten or self._finished or self._rows or self._says():
             if not self._write(leave=True):
                 return False
 

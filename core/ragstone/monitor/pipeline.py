@@ -22,7 +22,8 @@ from ragstone.monitor.redaction import RedactionFailed, snapshot
 from ragstone.monitor.trace import own_id
 from ragstone.monitor.worker import Settings, Task, TaskQueue, Workers
 from ragstone.sample import Sample
-from ragstone.store.base import Health, Sink
+from ragstone.store.base import Feedback, Health, Sink
+from ragstone.store.pending import FEEDBACK
 from ragstone.store.record import Record
 
 LOOK = 0.01
@@ -30,6 +31,7 @@ _TICK = 0.25
 _SECONDS_BETWEEN_REPORTS = 60.0
 _JOIN_TIMEOUT = 1.0
 _SECONDS_FOR_LAST_CALL = 1.0
+_SECONDS_BETWEEN_REMOVALS = 86_400.0
 _LONG_ID = 64
 
 
@@ -107,6 +109,17 @@ class Pipeline:
         """Let a new task wait."""
         self.queue.put(task)
 
+    def keep(self, task: Task) -> None:
+        """Keep a sample that sampling left out."""
+
+    def forget(self, before: float) -> None:
+        """Remove what is from before a time, wherever it is kept."""
+        for sink in self._settings.sinks:
+            try:
+                sink.forget(before=before)
+            except Exception as error:  # noqa: PERF203 - one sink's trouble is not the next one's
+                self.counters.failed(f"retain in {sink.name}", error)
+
     def waiting(self) -> int:
         """Return how many samples wait."""
         return len(self.queue)
@@ -160,8 +173,9 @@ class Pipeline:
             sample_id = self._id(sample)
             place, reason = "where", "where_failed"
             chosen = settings.sampling.choose(sample, sample_id)
-            self.counters.settle("not_sampled", "not_chosen", open_ - len(chosen))
-            open_ = len(chosen)
+            now = [choice for choice in chosen if choice.by != FEEDBACK]
+            self.counters.settle("not_sampled", "not_chosen", open_ - len(now))
+            open_ = len(now)
             if not chosen:
                 return
             place, reason = "snapshot", "no_snapshot"
@@ -170,7 +184,8 @@ class Pipeline:
             kept = snapshot(sample, sample_id, settings.redact)
             place, reason = "submit", "not_started"
             self.start()
-            self._enqueue(Task(kept, sample_id, time.time(), chosen, self._origin()))
+            take = self._enqueue if now else self.keep
+            take(Task(kept, sample_id, time.time(), chosen, self._origin()))
         except _NotTaken as why:
             self.counters.settle(why.status, why.reason, open_)
         except RedactionFailed as error:
@@ -182,6 +197,13 @@ class Pipeline:
         except BaseException:  # Ctrl-C while we wait for room
             self.counters.settle("dropped", "interrupted", open_)
             raise
+
+    def feedback(self, feedback: Feedback) -> None:
+        """Let what a person said wait for the sinks; RuntimeError when the monitor is closed."""
+        if self.closed:
+            raise RuntimeError("the monitor is closed")
+        self.start()
+        self.deliver([feedback])
 
     def failed(self, place: str, error: BaseException) -> None:
         """Count an exception in code that saw what is not redacted yet; its text is not kept then."""
@@ -253,8 +275,8 @@ class Pipeline:
         while task.settled:
             self.counters.settle(*task.settled.pop())
 
-    def deliver(self, records: Sequence[Record]) -> None:
-        """Hand outcomes that no outbox has to every sink."""
+    def deliver(self, records: Sequence[Record | Feedback]) -> None:
+        """Hand outcomes and feedback that no outbox has to every sink."""
         for delivery in self.deliveries.values():
             delivery.put([Item(None, record) for record in records])
 
@@ -289,6 +311,7 @@ class Pipeline:
     def _maintain(self) -> None:
         """Take turns, look for judges that hang, and report; on a thread of its own."""
         reported = time.monotonic()
+        retain, remove_at = self._settings.retain, -1.0
         while not self.ended.is_set():
             try:
                 self.turn()
@@ -296,6 +319,9 @@ class Pipeline:
                 if time.monotonic() - reported >= _SECONDS_BETWEEN_REPORTS:
                     reported = time.monotonic()
                     self._report()
+                if retain is not None and self._settings.workers and time.monotonic() >= remove_at:
+                    remove_at = time.monotonic() + _SECONDS_BETWEEN_REMOVALS
+                    self.forget(time.time() - retain)
             except Exception as error:
                 self.counters.failed("monitor", error)
             with suppress(Empty):

@@ -6,11 +6,12 @@ from hashlib import blake2b
 
 from ragstone.metrics.base import Metric, check_number
 from ragstone.sample import Sample
-from ragstone.store.pending import Choice
+from ragstone.store.pending import FEEDBACK, Choice
 
 Predicate = Callable[[Sample], object]
 
 _THUMBS_DOWN = frozenset({"thumbs_down", "thumbs-down", "down", "negative", "dislike", "bad", "-1", "👎"})
+_THUMBS_UP = frozenset({"thumbs_up", "thumbs-up", "up", "positive", "like", "good", "1", "+1", "👍"})
 
 
 class Sampling:
@@ -39,6 +40,7 @@ class Sampling:
         seed: str = "",
         *,
         correlated: bool = True,
+        keep_unsampled: bool = False,
     ) -> None:
         names = {metric.name for metric in metrics}
         check_function("where", where)
@@ -49,13 +51,15 @@ class Sampling:
         for value in rates.values():
             check_number("sample_rate", value, 0.0, 1.0)
         self._choices = [Choice(m.name, m.version, float(rates.get(m.name, 1.0)), "rate") for m in metrics]
+        # Of what sampling leaves out and is kept: to be scored when feedback on it comes.
+        self._kept = [each._replace(rate=1.0, by=FEEDBACK) for each in self._choices] if keep_unsampled else []
         self._where = where
         self._rules = [_rule(rule) for rule in rules]
         self._seed = seed
         self._correlated = correlated
 
     def choose(self, sample: Sample, sample_id: str) -> list[Choice]:
-        """Return the metrics that are to score the sample.
+        """Return the metrics that are to score the sample, now or (`by` says so) when feedback on it comes.
 
         Raises:
             Exception: Whatever `where` or a rule of the user's raises.
@@ -66,7 +70,7 @@ class Sampling:
             if applies(sample):
                 return [choice._replace(rate=1.0, by=name) for choice in self._choices]
         drawn: dict[str, float] = {}
-        return [choice for choice in self._choices if self._draw(choice, sample_id, drawn)]
+        return [choice for choice in self._choices if self._draw(choice, sample_id, drawn)] or self._kept
 
     def _draw(self, choice: Choice, sample_id: str, drawn: dict[str, float]) -> bool:
         if choice.rate in (0.0, 1.0):
@@ -90,21 +94,25 @@ def check_function(name: str, function: object) -> None:
 def _rule(rule: str | Predicate) -> tuple[str, Predicate]:
     if callable(rule):
         check_function("always", rule)
-        return str(getattr(rule, "__name__", type(rule).__name__)), rule
+        name = str(getattr(rule, "__name__", type(rule).__name__))
+        return (f"{name}()" if name == FEEDBACK else name), rule
     if rule not in _RULES:
         raise ValueError(f"always: {rule!r} is no rule; there are {', '.join(_RULES)}, or a function of the sample")
     return rule, _RULES[rule]
 
 
-def _thumbs_down(sample: Sample) -> bool:
-    feedback = sample.metadata.get("feedback")
+def thumb(feedback: object) -> object:
+    """Return "thumbs_up" or "thumbs_down" for the words, flags and numbers that mean it, and all else as it is."""
     if isinstance(feedback, str):
-        return feedback.strip().lower() in _THUMBS_DOWN
-    return feedback is False or (isinstance(feedback, (int, float)) and not isinstance(feedback, bool) and feedback < 0)
+        word = feedback.strip().lower()
+        return "thumbs_down" if word in _THUMBS_DOWN else "thumbs_up" if word in _THUMBS_UP else feedback
+    if not isinstance(feedback, (int, float)):
+        return feedback
+    return "thumbs_down" if feedback is False or feedback < 0 else "thumbs_up" if feedback > 0 else feedback
 
 
 _RULES: Mapping[str, Predicate] = {
     "error": lambda sample: sample.metadata.get("error"),
-    "thumbs_down": _thumbs_down,
+    "thumbs_down": lambda sample: thumb(sample.metadata.get("feedback")) == "thumbs_down",
     "empty_retrieval": lambda sample: not any(context.strip() for context in sample.retrieved_contexts),
 }

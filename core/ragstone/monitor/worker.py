@@ -49,6 +49,9 @@ class Settings:
     store_text: bool
     keep: frozenset[str]
     timeout: float
+    keep_unsampled: float | None
+    keep_unsampled_bytes: int
+    retain: float | None
 
 
 @dataclass(slots=True)

@@ -3,26 +3,31 @@
 import heapq
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ragstone.outcome import Score, Suspicion, UnscoredReason, Usage
 from ragstone.registry import metric_class, metric_names
-from ragstone.reporting.statistics import DAY, NOISE_REACH, Histogram, Mean, Noise, Timeline, noise_error
+from ragstone.reporting.statistics import DAY, NOISE_REACH, Estimate, Histogram, Mean, Noise, Timeline, noise_error
+from ragstone.store.pending import FEEDBACK
 
 if TYPE_CHECKING:
     from ragstone.metrics.base import Metric
+    from ragstone.store.base import Feedback
     from ragstone.store.record import Record
 
 _LATEST = 253_402_300_799  # the end of the year 9999
 _LEAST_RATE = 1e-9  # no sample rate is lower; 1 / it is still a finite weight
 _WORST = 10
 _FLAGGED = 20
+_VALUES = 10_000
 
 Key = tuple[str, str, str]
 """Metric, version, judge: what may be averaged together."""
+Facet = Literal["feedback", "run_name", "tags", "user_id", "thread_id"]
+FACETS: tuple[Facet, ...] = ("feedback", "run_name", "tags")  # the others have a value for each person
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +161,7 @@ class MetricSummary:
         rows: Rows with a score: those that the mean is of.
         scored: Outcomes that are a `Score`: as many as `rows`, where each row is scored once.
         failures: How many are unscored, by reason. They enter no mean.
+        by_feedback: Outcomes of samples that a person's later feedback chose; only their cost is counted elsewhere.
         cost: What all outcomes cost.
         spread: How the rows' scores spread.
         over_time: Their mean over time.
@@ -175,7 +181,7 @@ class MetricSummary:
     def __init__(self, info: MetricInfo) -> None:
         self.info = info
         self.cost = Cost()
-        self.scored = 0
+        self.scored = self.by_feedback = 0
         self.failures: Counter[UnscoredReason] = Counter()
         self.spread = Histogram()
         self.over_time: Timeline[Mean] = Timeline(Mean)
@@ -189,6 +195,11 @@ class MetricSummary:
 
     def add(self, records: "Sequence[Record]") -> None:
         """Count the draws of one row."""
+        if records[0].chosen_by == FEEDBACK:
+            self.by_feedback += len(records)
+            for record in records:
+                self.cost.add(record.outcome.usage)
+            return
         at = known_time(records[0].submitted_at)
         if at is not None:
             self.first = at if self.first is None else min(self.first, at)
@@ -208,8 +219,7 @@ class MetricSummary:
         if worst is None:
             return
         passed = [score.passed for score in scores if score.passed is not None]
-        rate = records[0].rate
-        weight = 1 / rate if _LEAST_RATE <= rate <= 1 else 1.0
+        weight = weight_of(records[0])
         self.scored += len(scores)
         self._values.add(worst.value, weight)
         self.spread.add(worst.value, weight)
@@ -229,8 +239,8 @@ class MetricSummary:
 
     @property
     def total(self) -> int:
-        """How many outcomes there are."""
-        return self.cost.outcomes
+        """How many outcomes there are, but for `by_feedback`."""
+        return self.cost.outcomes - self.by_feedback
 
     @property
     def rows(self) -> int:
@@ -294,9 +304,20 @@ class Aggregates:
         costs: What judging cost, by when it was done.
         flagged: How many rows hold what looks like an attack on the judge.
         flags: The first such passages, each with where it was seen.
+        feedback: What people said of answers, by the sample's id.
+        slices: Means by facet, metric and value ("" stands for none), of the first 10,000 values of each.
+        apart: How many scores there are only because of feedback, by what it says. They enter no mean.
     """
 
-    def __init__(self, metrics: "Iterable[Metric | MetricInfo]" = ()) -> None:
+    def __init__(
+        self,
+        metrics: "Iterable[Metric | MetricInfo]" = (),
+        feedback: "Mapping[str, Feedback] | None" = None,
+        facets: Iterable[Facet] = FACETS,
+    ) -> None:
+        self.feedback = feedback or {}
+        self.slices: dict[Facet, dict[Key, dict[str, Mean]]] = {facet: {} for facet in facets}
+        self.apart: Counter[str] = Counter()
         self.rows = 0
         self.costs: Timeline[Cost] = Timeline(Cost, DAY)
         self.flagged = 0
@@ -315,8 +336,29 @@ class Aggregates:
             if key not in self._by_key:
                 self._by_key[key] = MetricSummary(MetricInfo.from_record(of_metric[0]))
             self._by_key[key].add(of_metric)
+            if row := Worst.of(of_metric, self._by_key[key].info):
+                self._slice(row, key)
         self.flagged += bool(flags)
         self.flags += list(flags.items())[: _FLAGGED - len(self.flags)]
+
+    def _slice(self, row: Worst, key: Key) -> None:
+        record, said = row.record, self.feedback.get(row.record.sample_id)
+        word = "" if said is None else said.value
+        if record.chosen_by == FEEDBACK:
+            self.apart[word] += 1
+            return
+        for facet, by_key in self.slices.items():
+            own = word if facet == "feedback" else getattr(record, facet)
+            means = by_key.setdefault(key, {})
+            for value in dict.fromkeys(own or ("",)) if facet == "tags" else (own or "",):
+                if value in means or len(means) < _VALUES:
+                    means.setdefault(value, Mean()).add(row.value, weight_of(record))
+
+    def by(self, facet: Facet, info: MetricInfo) -> dict[str, Estimate]:
+        """Return a metric's means by a facet's values, the worst first."""
+        means = self.slices[facet].get(info.key, {})
+        found = {value: each for value, mean in means.items() if (each := mean.estimate(info.bounds))}
+        return dict(sorted(found.items(), key=lambda item: (info.sign * item[1].mean, item[0])))
 
     def __iter__(self) -> Iterator[MetricSummary]:
         return iter(self._by_key.values())
@@ -345,6 +387,11 @@ def full_name(info: MetricInfo, among: Iterable[MetricInfo]) -> str:
     if sum(other.name == info.name for other in among) < 2:
         return info.name
     return f"{info.name} (version {info.version}, judge {info.judge or 'unknown'})"
+
+
+def weight_of(record: "Record") -> float:
+    """Return how many samples of the traffic a record stands for: 1 / the chance that it was chosen."""
+    return 1 / record.rate if _LEAST_RATE <= record.rate <= 1 else 1.0
 
 
 def known_time(at: float) -> float | None:

@@ -23,6 +23,7 @@ from ragstone.reporting.statistics import (
     sign_test_p,
 )
 from ragstone.reporting.tables import DASH, INTERVAL, Shown, count, interval, number
+from ragstone.store.pending import FEEDBACK
 from ragstone.store.record import Record
 
 _MOVED = 10
@@ -313,7 +314,7 @@ class _Scores:
         sample_id = records[0].sample_id
         place = sample_id, self.times[sample_id]
         self.times[sample_id] += 1
-        for key, of_metric in by_metric(records).items():
+        for key, of_metric in by_metric(record for record in records if record.chosen_by != FEEDBACK).items():
             values = [record.outcome.value for record in of_metric if isinstance(record.outcome, Score)]
             mean = math.fsum(values) / len(values) if values else None
             self.rows.setdefault(key, {})[place] = _Cell(records[0].row, mean, len(values))

@@ -21,6 +21,7 @@ Cell = str | int | float | bool | None
 _TEXT, _COUNT, _REAL, _FLAG = ("string", "string"), ("Int64", "int64"), ("Float64", "float64"), ("boolean", "bool_")
 COLUMNS: Mapping[str, tuple[str, str]] = {
     "row": _COUNT, "sample_id": _TEXT, "metric": _TEXT, "version": _TEXT, "judge": _TEXT, "draw": _COUNT,
+    "chosen_by": _TEXT,
     "value": _REAL, "passed": _FLAG, "unscored": _TEXT, "reason": _TEXT, "breakdown": _TEXT, "verdicts": _TEXT,
     "llm_calls": _COUNT, "embed_calls": _COUNT, "input_tokens": _COUNT, "output_tokens": _COUNT, "seconds": _REAL,
     "user_input": _TEXT, "retrieved_contexts": _TEXT, "response": _TEXT,
@@ -28,7 +29,7 @@ COLUMNS: Mapping[str, tuple[str, str]] = {
 # As a formula, also behind space, and in the full-width forms that spreadsheets in East Asian languages take.
 _RUN_BY_SPREADSHEETS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _OBEYED_BY_SPREADSHEETS = ("\t", "\r", "\n")
-_OF_RECORD = ("row", "sample_id", "judge", "draw")
+_OF_RECORD = ("row", "sample_id", "judge", "draw", "chosen_by")
 _PAGE = 5_000
 
 

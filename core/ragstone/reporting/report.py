@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter, ValidationError
 
 from ragstone.outcome import Usage
-from ragstone.reporting.aggregates import Aggregates, MetricInfo, MetricSummary, by_row
+from ragstone.plain import seconds_of
+from ragstone.reporting.aggregates import FACETS, Aggregates, Facet, MetricInfo, MetricSummary, by_row
 from ragstone.reporting.export import to_frame, to_rows, write_csv, write_parquet
 from ragstone.reporting.html.page import report_html
+from ragstone.reporting.statistics import Estimate
 from ragstone.reporting.tables import (
     COSTS,
     DASH,
@@ -39,8 +41,6 @@ Source = str | os.PathLike[str]
 Since = str | datetime | timedelta | None
 _METRICS = TypeAdapter(tuple[MetricInfo, ...])
 _BAD_ROWS = TypeAdapter(tuple[BadLine, ...])
-_UNITS = {"m": 60, "h": 3_600, "d": 86_400}
-_AGO = re.compile(r"(\d{1,9})([mhd])")
 
 
 class Report(Shown):
@@ -179,14 +179,29 @@ class Report(Shown):
         """Return all outcomes added up. The source is read once for that."""
         return self._aggregates or self.read(lambda _records: None)
 
-    def read(self, on_row: Callable[[Sequence[Record]], object]) -> Aggregates:
+    def read(self, on_row: Callable[[Sequence[Record]], object], facets: Iterable[Facet] = FACETS) -> Aggregates:
         """Call a function with each row's records, and return all outcomes added up: one reading for both."""
-        aggregates = Aggregates(self._infos)
+        aggregates = Aggregates(self._infos, self._results.feedback(), facets)
         for records in by_row(self.results()):
             aggregates.add(records)
             on_row(records)
         self._aggregates = aggregates
         return aggregates
+
+    def by(self, facet: Facet) -> dict[str, dict[str, Estimate]]:
+        """Return each metric's means by what outcomes say of their runs, or by feedback. A later page shows them too.
+
+        Args:
+            facet: "run_name", "tags", "user_id", "thread_id" or "feedback". A row with two tags counts for both.
+
+        Returns:
+            By the metric's name, as in `summary`, then by value, the worst first; "" stands for none. Of more than
+            10,000 values, only the first ones are told apart. What was scored only because of feedback enters no mean.
+        """
+        aggregates = self.aggregates()
+        if facet not in aggregates.slices:
+            aggregates = self.read(lambda _records: None, (*aggregates.slices, facet))
+        return {name: aggregates.by(facet, each.info) for name, each in aggregates.named().items()}
 
     def to_pandas(self) -> Any:  # noqa: ANN401 - a pandas.DataFrame; pandas is no dependency
         """Return a pandas DataFrame: a row for each sample, metric and draw. What is missing is NA, never NaN.
@@ -303,8 +318,8 @@ def seconds_since(since: Since, *, now: float) -> float | None:
     if isinstance(since, timedelta):
         return now - since.total_seconds()
     if isinstance(since, str):
-        if ago := _AGO.fullmatch(since.strip()):
-            return now - int(ago[1]) * _UNITS[ago[2]]
+        if (ago := seconds_of(since)) is not None:
+            return now - ago
         try:  # Python 3.10 does not know the Z of UTC
             since = datetime.fromisoformat(re.sub("[zZ]$", "+00:00", since.strip()))
         except ValueError:

@@ -2,7 +2,7 @@
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from ragstone.text.plain import printable, text_table
 if TYPE_CHECKING:
     from ragstone.outcome import Evidence, Suspicion, Verdict
     from ragstone.reporting.aggregates import Cost
+    from ragstone.reporting.statistics import Estimate
 
 DASH = "\u2013"  # between the ends of a range
 INTERVAL = "95 % interval"
@@ -68,6 +69,12 @@ def cost_cells(cost: "Cost") -> tuple[str, ...]:
         reported = cost.sums[name]
         calls.append(f"{reported:,}" if not cost.unknown[name] else f"at least {reported:,}" if reported else "unknown")
     return tuple(calls)
+
+
+def slice_cells(means: "Mapping[str, Estimate]", most: int = 20) -> list[tuple[str, str, str, str]]:
+    """Return the value, n, mean and interval of the first ones, and how many more there are."""
+    cells = [(value or "none", f"{e.n:,}", number(e.mean), interval(e.low, e.high)) for value, e in means.items()]
+    return cells[:most] + ([(f"and {len(cells) - most:,} more", "", "", "")] if len(cells) > most else [])
 
 
 class Shown(ABC):

@@ -2,7 +2,7 @@
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -60,9 +60,9 @@ class Feedback(BaseModel):
 class Sink(ABC):
     """Where outcomes go. Subclass it, define `write`, and hand it to a `Monitor`.
 
-    A monitor calls `write`, `health` and `close` from one thread of the sink's own, never from the app's, and calls
-    `write` again with the same records after it raised. A sink opens nothing before the first call, and is opened
-    anew in a forked process.
+    A monitor calls `write`, `feedback`, `health` and `close` from one thread of the sink's own, never from the app's,
+    and calls `write` again with the same records after it raised. A sink opens nothing before the first call, and is
+    opened anew in a forked process.
 
     Attributes:
         name: What tells it from the monitor's other sinks, in `stats()` and in the outbox.
@@ -87,6 +87,13 @@ class Sink(ABC):
         Raises:
             Exception: It could not be kept; it will be handed over again.
         """
+
+    def forget(self, *, before: float | None = None, ids: Collection[str] = ()) -> Mapping[str, int]:  # noqa: ARG002
+        """Remove what is from before a time or of these samples; return what, and how much. Most sinks cannot.
+
+        Called on another thread of the monitor's, with `retain`.
+        """
+        return {}
 
     def origin(self) -> Mapping[str, str] | None:
         """Say what the sink must know of where a sample is submitted. Called on the app's thread: be quick."""

@@ -130,6 +130,8 @@ class SqliteFile(ForkSafe[sqlite3.Connection]):
         explain: Whether SQLite's errors become the kind's own.
     """
 
+    before_deleting = "PRAGMA secure_delete = ON"
+
     def __init__(self, path: Path, kind: Kind, patience: float, *, explain: bool = True) -> None:
         super().__init__()
         self.path = path
@@ -158,6 +160,15 @@ class SqliteFile(ForkSafe[sqlite3.Connection]):
             except sqlite3.Error:
                 self.let_go()  # the next try starts afresh; where the disk is full, this gives back the log's part
                 raise
+
+    def vacuum(self, *, rewrite: bool = True) -> None:
+        """See to it that nothing that was deleted stands in the log, or with `rewrite` in the file."""
+        with self._explained(), self.alone():
+            if rewrite:
+                self._connection().execute("VACUUM")
+            ((busy, *_),) = self._connection().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        if busy:
+            raise self._kind.error(f"{self.path}: is being read, and its log holds what was removed; try again")
 
     def shut(self, opened: sqlite3.Connection) -> None:
         """Close the connection."""

@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -9,6 +10,7 @@ from urllib.parse import unquote
 from ragstone.plain import clean_integer, clean_key, clean_real, clean_text, to_json
 from ragstone.store.base import Feedback, Health, Sink, SinkError
 from ragstone.store.connection import Kind, SqliteFile
+from ragstone.store.forgotten import TABLE, facts_in, not_forgotten, note
 from ragstone.store.record import COLUMNS, to_row
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ _TABLES = (
     "reasons TEXT, longest_queue BIGINT)",
     "CREATE TABLE spending (name TEXT NOT NULL, starts_at BIGINT NOT NULL, amount DOUBLE PRECISION NOT NULL, "
     "PRIMARY KEY (name, starts_at))",
+    TABLE,
 )
 RESULTS = Kind(noun="results database", mark=0x72616752, version=2, tables=_TABLES, error=SinkError)  # "ragR"
 
@@ -53,6 +56,9 @@ _SPEND = """
 INSERT INTO spending (name, starts_at, amount) VALUES (:name, :starts_at, :amount)
 ON CONFLICT (name, starts_at) DO UPDATE SET amount = spending.amount + excluded.amount
 """
+_OF_USER = (
+    "SELECT sample_id, user_id, sample FROM outcomes WHERE user_id = :user OR (user_id IS NULL AND sample LIKE :key)"
+)
 _SPENT = "SELECT amount FROM spending WHERE name = :name AND starts_at = :starts_at"
 _KEPT = 2 * 86_400  # seconds after its start that a window is remembered
 
@@ -95,7 +101,8 @@ class DatabaseSink(Sink):
             # In one order, so that no two processes wait for each other.
             rows = sorted(map(to_row, records), key=lambda row: [str(row[name]) for name in _KEY])
             with self._database.transaction() as connection:
-                connection.executemany(_WRITE, rows)
+                if rows := not_forgotten(connection, rows, "submitted_at"):
+                    connection.executemany(_WRITE, rows)
 
     def health(self, health: Health) -> None:
         """Keep a process's counters in place of its earlier ones.
@@ -131,7 +138,45 @@ class DatabaseSink(Sink):
         ]
         if rows:
             with self._database.transaction() as connection:
-                connection.executemany(_WRITE_FEEDBACK, rows)
+                if rows := not_forgotten(connection, rows, "at"):
+                    connection.executemany(_WRITE_FEEDBACK, rows)
+
+    def has(self, sample_id: str) -> bool:
+        """Return whether an outcome of a sample is there."""
+        query = "SELECT 1 FROM outcomes WHERE sample_id = :sample_id LIMIT 1"
+        with self._database.transaction() as connection:
+            return bool(connection.execute(query, {"sample_id": clean_key(sample_id)}).fetchall())
+
+    def samples_of(self, user: str) -> set[str]:
+        """Return the ids of a user's samples, also where `keep` left the user out and the sample is stored."""
+        with self._database.transaction() as connection:
+            rows = connection.execute(_OF_USER, {"user": clean_text(user), "key": '%"user_id"%'}).fetchall()
+        found = map(tuple, rows)
+        return {str(sample_id) for sample_id, own, sample in found if own is not None or facts_in(sample)[2] == user}
+
+    def forget(self, *, before: float | None = None, ids: Collection[str] = ()) -> dict[str, int]:
+        """Remove what is from before a time (seconds since 1970, UTC) or of these samples; return how much, by table.
+
+        A SQLite file has nothing of its texts then, a server writes over them by and by. What a process has in hand of
+        samples that are named by their ids is not written any more.
+
+        Raises:
+            SinkError: As for `write`, or another process still reads the file; then call it again.
+        """
+        removed: dict[str, int] = {}
+        rows = [{"sample_id": clean_key(each)} for each in sorted(ids)]
+        with self._database.transaction() as connection:
+            connection.execute(self._database.before_deleting)
+            note(connection, ids)
+            for table, at in (("outcomes", "submitted_at"), ("feedback", "at")):
+                delete = f"DELETE FROM {table} WHERE"  # noqa: S608 - names of ours
+                removed[table] = sum(
+                    connection.execute(f"{delete} sample_id = :sample_id", row).rowcount for row in rows
+                )
+                if before is not None:
+                    removed[table] += connection.execute(f"{delete} {at} < :before", {"before": before}).rowcount
+        self._database.vacuum(rewrite=bool(ids) or any(removed.values()))
+        return removed
 
     def ledger(self) -> "DatabaseLedger":
         """Return the account that all processes on this database share."""

@@ -8,6 +8,7 @@ from ragstone._version import __version__
 from ragstone.outcome import Score
 from ragstone.plain import clean_real, clean_text
 from ragstone.store.base import Sink
+from ragstone.store.pending import FEEDBACK
 
 if TYPE_CHECKING:
     from opentelemetry._logs import LoggerProvider
@@ -33,6 +34,10 @@ SAMPLE_ID = "ragstone.sample.id"
 JUDGE = "ragstone.judge.model"
 RATE = "ragstone.sampling.rate"  # the probability with which the sample was chosen
 CHOSEN_BY = "ragstone.sampling.chosen_by"  # "rate", or a rule's name
+FACTS = {  # of the run; the conventional names where there are any
+    "run_id": "ragstone.run.id", "run_name": "ragstone.run.name", "tags": "ragstone.run.tags",
+    "user_id": "user.id", "thread_id": "gen_ai.conversation.id",
+}  # fmt: skip
 
 _OLDEST = (1, 37)  # an earlier SDK hands the API's log records to exporters that cannot read them
 _SCOPE = "ragstone"
@@ -118,17 +123,21 @@ class OpenTelemetrySink(Sink):
         for record in records:
             outcome, context = record.outcome, _context(record.origin)
             labels: dict[str, str | float] = {NAME: clean_text(outcome.metric)}
-            attributes: dict[str, str | float] = {
+            attributes: dict[str, str | float | list[str]] = {
                 EVALUATOR_VERSION: clean_text(outcome.version),
                 SAMPLE_ID: clean_text(record.sample_id),
                 JUDGE: clean_text(record.judge),
                 RATE: clean_real(record.rate),
                 CHOSEN_BY: clean_text(record.chosen_by),
             }
+            for fact, name in FACTS.items():
+                if value := getattr(record, fact):
+                    attributes[name] = list(map(clean_text, value)) if fact == "tags" else clean_text(value)
             if isinstance(outcome, Score):
                 if outcome.passed is not None:
                     labels[SCORE_LABEL] = PASSED if outcome.passed else FAILED
-                self._histogram.record(outcome.value, labels, context)
+                if record.chosen_by != FEEDBACK:  # which enters no mean
+                    self._histogram.record(outcome.value, labels, context)
                 severity, explanation = SeverityNumber.INFO, outcome.reason
                 attributes[SCORE_VALUE] = outcome.value
             else:
@@ -141,7 +150,7 @@ class OpenTelemetrySink(Sink):
                     timestamp=max(0, int(clean_real(record.scored_at) * 1e9)),
                     context=context,
                     severity_number=severity,
-                    attributes=labels | attributes,  # clean: an exporter drops the one that it cannot encode
+                    attributes={**labels, **attributes},  # clean: an exporter drops the one that it cannot encode
                     event_name=EVENT,
                 )
             )

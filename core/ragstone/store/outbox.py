@@ -1,20 +1,24 @@
 """The monitor's memory on disk: what is still to be judged, and what is still to be delivered.
 
-A SQLite file. A row of `samples` is a sample with the metrics that are to score it; a row of `records` an outcome that
-one sink has not taken yet. In one transaction a judged sample's row goes and its records come, so that a process may
-be killed at any moment and the next one goes on where it stopped.
+A SQLite file. A row of `samples` is a sample with the metrics that are to score it, or one that is `kept` in case
+feedback on it comes; a row of `records` an outcome, or what a person said of an answer, that one sink has not taken
+yet. In one transaction a judged sample's row goes and its records come, so that a process may be killed at any moment
+and the next one goes on where it stopped.
 """
 
 import json
 import math
 import sqlite3
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from ragstone.plain import clean_key, to_json
+from ragstone.store.base import Feedback
 from ragstone.store.connection import Kind, SqliteFile
+from ragstone.store.forgotten import TABLE, facts_in, not_forgotten, note
 from ragstone.store.lease import Lease
 from ragstone.store.pending import Pending
 from ragstone.store.record import Record, decode, encode
@@ -26,6 +30,7 @@ LONGEST_WAIT = 3_600.0
 
 _PATIENCE = 5.0
 _UNREADABLE = -1
+_ANY_SINK = "all sinks of whoever delivers"  # where what people said waits; a monitor that only writes knows no other
 
 
 class OutboxError(RuntimeError):
@@ -35,12 +40,14 @@ class OutboxError(RuntimeError):
 _KIND = Kind(
     noun="outbox",
     mark=0x7261674F,  # "ragO"
-    version=1,
+    version=2,
     tables=(
         """CREATE TABLE samples (
             seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, metrics TEXT NOT NULL, owner TEXT,
             left_by TEXT, attempts INTEGER NOT NULL DEFAULT 0, not_before REAL NOT NULL DEFAULT 0,
-            body TEXT NOT NULL)""",
+            kept INTEGER, body TEXT NOT NULL)""",
+        "CREATE INDEX samples_kept ON samples (not_before, kept) WHERE kept IS NOT NULL",
+        TABLE,
         "CREATE INDEX samples_by_owner ON samples (owner, not_before, seq)",
         """CREATE TABLE records (
             seq INTEGER PRIMARY KEY AUTOINCREMENT, sink TEXT NOT NULL, owner TEXT, body TEXT NOT NULL)""",
@@ -133,12 +140,39 @@ class Outbox:
         )
         return done.rowcount == 1
 
+    def keep_unsampled(self, pending: Pending) -> None:
+        """Keep a sample that is to be scored only if feedback on it comes; `kept` is its size."""
+        body = pending.to_json()
+        self._connection.execute(
+            "INSERT INTO samples (id, metrics, not_before, kept, body) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            (pending.sample_id, _metrics(pending), pending.submitted_at, len(body), body),
+        )
+
+    def limit_unsampled(self, before: float, most_bytes: int) -> None:
+        """Remove kept samples from before a time and, beyond so many bytes, the oldest."""
+        self._connection.execute("DELETE FROM samples WHERE kept IS NOT NULL AND not_before < ?", (before,))
+        ((size,),) = self._connection.execute("SELECT total(kept) FROM samples WHERE kept IS NOT NULL").fetchall()
+        if size > most_bytes:
+            self._connection.execute(
+                "DELETE FROM samples WHERE kept IS NOT NULL AND not_before <= (SELECT max(not_before) FROM (SELECT "
+                "not_before, sum(kept) OVER (ORDER BY not_before DESC) AS size FROM samples WHERE kept IS NOT NULL) "
+                "WHERE size > ?)",
+                (0.9 * most_bytes,),  # not again for every further sample
+            )
+
+    def choose_kept(self, sample_id: str) -> bool:
+        """Have a kept sample scored; return whether there is one of the id."""
+        choose = "UPDATE samples SET kept = NULL, not_before = 0 WHERE id = ? AND kept IS NOT NULL"
+        return self._connection.execute(choose, (sample_id,)).rowcount == 1
+
     def remove(self, sample_id: str) -> None:
         """Forget a sample of this process's that needs no more judging."""
         self._connection.execute("DELETE FROM samples WHERE id = ? AND owner = ?", (sample_id, self.owner.name))
 
     def put_off(self, left: Pending, wait: float) -> None:
         """Leave a sample for later: to whoever comes first when `wait` seconds have passed."""
+        if self._is_forgotten(left.sample_id, left.submitted_at):
+            return
         self._connection.execute(
             "INSERT INTO samples (id, metrics, left_by, attempts, not_before, body) VALUES (?, ?, ?, ?, ?, ?) "
             "ON CONFLICT (id) DO UPDATE SET body = excluded.body, metrics = excluded.metrics, owner = NULL, "
@@ -187,7 +221,7 @@ class Outbox:
         known = " OR ".join(["instr(metrics, ?)"] * len(names))
         cursor = self._connection.execute(
             "SELECT seq, id, body, attempts, left_by FROM samples "  # noqa: S608 - of question marks
-            "WHERE owner IS NULL AND attempts >= 0 AND (not_before <= ? OR (? AND left_by IS NOT ?)) "
+            "WHERE owner IS NULL AND attempts >= 0 AND kept IS NULL AND (not_before <= ? OR (? AND left_by IS NOT ?)) "
             f"AND ({known}) ORDER BY not_before, seq LIMIT ?",
             (time.time(), put_off_too, me, *names, most),
         )
@@ -206,27 +240,42 @@ class Outbox:
     # --- records ----------------------------------------------------------------------------------------------
 
     def keep(self, record: Record, sinks: Sequence[str]) -> list[tuple[str, int]]:
-        """Write an outcome down for each sink; return sink and row number."""
+        """Write an outcome down for each sink; return sink and row number. One of a forgotten sample is for none."""
+        if self._is_forgotten(record.sample_id, record.submitted_at):
+            return []
         body = encode(record)
         insert = "INSERT INTO records (sink, owner, body) VALUES (?, ?, ?)"
         return [
             (sink, self._connection.execute(insert, (sink, self.owner.name, body)).lastrowid or 0) for sink in sinks
         ]
 
+    def say(self, feedback: Feedback) -> None:
+        """Write down what a person said, and have the sample scored if it was kept for that."""
+        insert = "INSERT INTO records (sink, body) VALUES (?, ?)"
+        self._connection.execute(insert, (_ANY_SINK, to_json(feedback)))
+        self.choose_kept(feedback.sample_id)
+
+    def share_feedback(self, sinks: Sequence[str]) -> bool:
+        """Have what people said wait for each of these sinks; return whether there was any."""
+        share = "INSERT INTO records (sink, body) SELECT ?, body FROM records WHERE sink = ? ORDER BY seq"
+        self._connection.executemany(share, [(sink, _ANY_SINK) for sink in sinks])
+        return self._connection.execute("DELETE FROM records WHERE sink = ?", (_ANY_SINK,)).rowcount > 0
+
     def delivered(self, seqs: Sequence[int]) -> None:
         """Forget records that their sinks have taken."""
         self._connection.executemany("DELETE FROM records WHERE seq = ?", [(seq,) for seq in seqs])
 
-    def undelivered(self, sink: str, most: int) -> list[tuple[int, Record]]:
-        """Take records for a sink that no living process holds or that this one put aside, the oldest first."""
+    def undelivered(self, sink: str, most: int) -> list[tuple[int, Record | Feedback]]:
+        """Take what waits for a sink and no living process holds, or this one put aside, the oldest first."""
         rows = self._connection.execute(
             "SELECT seq, body FROM records WHERE sink = ? AND (owner IS NULL OR owner = ?) ORDER BY seq LIMIT ?",
             (sink, self.owner.name, most),
         ).fetchall()
-        records: list[tuple[int, Record]] = []
+        records: list[tuple[int, Record | Feedback]] = []
         for seq, body in rows:
             try:
-                record = decode(body)
+                values = json.loads(body) if body.startswith('{"sample_id"') else None
+                record = decode(body) if values is None else Feedback.model_validate(values)
             except ValueError:  # kept for whoever wants to look
                 self._connection.execute("UPDATE records SET sink = 'unreadable: ' || sink WHERE seq = ?", (seq,))
                 continue
@@ -241,12 +290,13 @@ class Outbox:
         run, me = self._connection.execute, {"me": self.owner.name}
         samples, elsewhere, unreadable = run(
             "SELECT count(*), coalesce(sum(owner IS NOT NULL AND owner != :me), 0), coalesce(sum(attempts < 0), 0) "
-            "FROM samples",
+            "FROM samples WHERE kept IS NULL",
             me,
         ).fetchone()
         metrics: dict[tuple[str, str], int] = {}
         for text, n in run(
             "SELECT metrics, count(*) FROM samples WHERE (owner IS NULL OR owner = :me) AND attempts >= 0 "
+            "AND kept IS NULL "
             "GROUP BY metrics ORDER BY metrics",
             me,
         ):
@@ -256,6 +306,31 @@ class Outbox:
             "SELECT sink, count(*) FROM records WHERE owner IS NULL OR owner = :me GROUP BY sink ORDER BY sink", me
         )
         return Contents(samples, elsewhere, unreadable, metrics, dict(records.fetchall()))
+
+    def forget(self, *, before: float | None = None, ids: Collection[str] = (), user: str = "") -> dict[str, list[str]]:
+        """Remove, outside a transaction, what is from before a time, of samples, or a user's; return ids by table.
+
+        The file has nothing of its texts then, and what processes have in hand of these samples does not come back.
+
+        Raises:
+            OutboxError: Another process still reads the file; call it again.
+            sqlite3.Error: It cannot be written, or others hold it for more than five seconds.
+        """
+        removed: dict[str, list[str]] = {}
+        with self.transaction():
+            self._connection.execute(SqliteFile.before_deleting)
+            for table in ("samples", "records"):
+                rows = self._connection.execute(f"SELECT seq, body FROM {table}")  # noqa: S608 - names of ours
+                of = [(seq, *facts_in(body)) for seq, body in rows]
+                of = [row for row in of if row[1] in ids or (user and row[3] == user) or row[2] < (before or 0.0)]
+                self._connection.executemany(f"DELETE FROM {table} WHERE seq = ?", [row[:1] for row in of])  # noqa: S608
+                removed[table] = [row[1] for row in of]
+            note(self._connection, {*ids, *removed["samples"], *removed["records"]})
+        self._file.vacuum()  # also of what was there and had been scored
+        return removed
+
+    def _is_forgotten(self, sample_id: str, at: float) -> bool:
+        return not not_forgotten(self._connection, [{"sample_id": clean_key(sample_id), "at": at}], "at")
 
     def close(self) -> None:
         """Let go of the file and of the process's name in it."""

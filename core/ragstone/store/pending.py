@@ -11,6 +11,9 @@ from ragstone.plain import to_json
 from ragstone.sample import Sample
 from ragstone.store.record import sample_fields
 
+FEEDBACK = "feedback"
+"""`by` of a sample that sampling left out and a person's feedback chose: its outcomes enter no mean."""
+
 
 class Choice(NamedTuple):
     """A metric that is to score a sample, and how it came to be chosen.
@@ -19,7 +22,7 @@ class Choice(NamedTuple):
         metric: The metric's name.
         version: The metric's version.
         rate: The probability with which a sample like this one is chosen.
-        by: "rate", or the name of the rule that chose it.
+        by: "rate", the name of the rule that chose it, or "feedback".
     """
 
     metric: str

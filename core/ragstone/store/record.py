@@ -58,7 +58,7 @@ class Record:
         submitted_at: When the app handed the sample over, in seconds since 1970 (UTC); 0.0 in a batch.
         scored_at: When the outcome was there, likewise.
         rate: The probability with which a sample like this one was chosen; 1.0 where a rule chose it.
-        chosen_by: "rate", or the rule that chose it.
+        chosen_by: "rate", the rule that chose it, or "feedback" that came later: then it enters no mean.
         origin: What a sink noted where the sample was submitted (`trace_id` and `span_id` of OpenTelemetry).
         sample: The sample, where it is kept with the record.
         run_id: The framework's own id of the run: LangChain's run id, the id of LlamaIndex' span.

@@ -41,6 +41,8 @@ class ServerDatabase(ForkSafe[sa.Engine]):
         kind: What it holds.
     """
 
+    before_deleting = "LOCK TABLE forgotten"  # waits for all who have looked into it and are about to write
+
     def __init__(self, url: sa.URL, kind: Kind) -> None:
         super().__init__()
         self._url = url
@@ -64,6 +66,13 @@ class ServerDatabase(ForkSafe[sa.Engine]):
             except (SQLAlchemyError, self._kind.error):
                 self.let_go()  # another may have dropped the tables, or another server may answer
                 raise
+
+    def vacuum(self, *, rewrite: bool = True) -> None:
+        """Let the room of what was deleted be written over, with `rewrite`."""
+        if not rewrite:
+            return
+        with _explained(self._url, self._kind.error), _engine(self._url, poolclass=NullPool).connect() as connection:
+            connection.execution_options(isolation_level="AUTOCOMMIT").execute(sa.text("VACUUM outcomes, feedback"))
 
     def shut(self, opened: sa.Engine) -> None:
         """Close the connection."""

@@ -7,6 +7,7 @@ from ragstone.reporting.aggregates import Worst, known_time
 from ragstone.reporting.html.markup import Html, cut, foreign, soft, tag, together
 from ragstone.reporting.tables import moment, number, place
 from ragstone.sample import Sample, SampleField
+from ragstone.store.base import Feedback
 
 _ITEMS = 8
 _ITEM_TEXT = 400
@@ -18,11 +19,13 @@ _FIELDS: tuple[SampleField, ...] = ("user_input", "retrieved_contexts", "respons
 Span = tuple[int, int]
 
 
-def low_score(worst: Worst, sample: Sample | None) -> Html:
-    """Return one of the worst scores, to be opened: its reason, what lowered it, and its texts."""
+def low_score(worst: Worst, sample: Sample | None, said: Feedback | None = None) -> Html:
+    """Return one of the worst scores, to be opened: its reason, feedback, what lowered it, and its texts."""
+    words = [said.value, cut(said.comment or "", _ITEM_TEXT) if sample else ""] if said else []
+    feedback = soft("Feedback: ", foreign(" ".join(words).strip())) if words else ""
     name = tag("span", foreign(worst.record.sample_id, _ID))
     head = tag("summary", tag("b", number(worst.value)), name, tag("span", foreign(reason(worst)), class_="soft"))
-    return tag("details", head, *evidence(worst, sample), class_="low")
+    return tag("details", head, feedback, *evidence(worst, sample), class_="low")
 
 
 def reason(worst: Worst) -> str:

@@ -25,6 +25,7 @@ from ragstone.reporting.tables import (
     number,
     percent,
     place,
+    slice_cells,
 )
 
 if TYPE_CHECKING:
@@ -59,6 +60,11 @@ _APART = (
 )
 _FLAGS = "These passages look like an attack on the judge. The scores are what the judge said all the same."
 
+_THUMBS = (
+    "Who gives feedback chooses to: these means are of those who did, and do not stand for the whole traffic. What was "
+    "scored only because of feedback enters no mean: "
+)
+
 _EXPLAINED = (
     "Differences are b - a, over the samples that have a score in both, each sample by the mean of its draws. The "
     "interval is the 95 % paired bootstrap interval. “p (permutation)” is how likely so great a mean difference were "
@@ -91,6 +97,7 @@ def report_html(report: "Report") -> str:
     ]
     for i, (title, summary) in enumerate(ordered.items()):
         parts.append(card(foreign(title, 200), _group(summary, f"group-{i}", report, period)))
+    parts += _slices(aggregates)
     if aggregates.flagged:
         parts.append(_flags(aggregates, report))
     if aggregates.cost.outcomes:
@@ -172,7 +179,22 @@ def _worst(summary: MetricSummary, report: "Report") -> list[Html]:
         return []
     heading = "Lowest scores" if summary.info.higher_is_better else "Highest scores (lower is better)"
     note = _MARKED if any(sample is not None for _, sample in rows) else _NO_TEXTS
-    return [tag("h3", heading), soft(note), *(low_score(*row) for row in rows)]
+    said = report.aggregates().feedback
+    return [tag("h3", heading), soft(note), *(low_score(*row, said.get(row[0].record.sample_id)) for row in rows)]
+
+
+def _slices(aggregates: Aggregates) -> Iterator[Html]:
+    """Yield means by run names, tags, feedback and what else was asked for, where there are two values or more."""
+    for facet, by_key in aggregates.slices.items():
+        if max(map(len, by_key.values()), default=0) < 2 and not (facet == "feedback" and aggregates.apart):
+            continue
+        title, tables = facet.removesuffix("s").replace("_", " "), list[Html]()
+        for name, each in aggregates.named().items():
+            rows = [(foreign(value, 80), *cells) for value, *cells in slice_cells(aggregates.by(facet, each.info))]
+            tables.append(html_table(cut(name, 200), (title, "n", "mean", INTERVAL), rows, numbers=3))
+        apart = ", ".join(f"{n:,} with {value or 'none'}" for value, n in aggregates.apart.most_common(_SHOWN))
+        note = [soft(_THUMBS, foreign(apart or "none"), ".")] if facet == "feedback" else []
+        yield card(f"By {title}", *note, tag("div", *tables, class_="charts"))
 
 
 def _flags(aggregates: Aggregates, report: "Report") -> Html:

@@ -1,0 +1,39 @@
+"""`ragstone forget`: removes outcomes, feedback and samples, and their texts from the files."""
+
+import time
+from contextlib import closing
+
+import click
+
+from ragstone.cli.options import database_sink, opened_outbox
+from ragstone.plain import seconds_of
+
+
+@click.command(short_help="Remove outcomes, feedback and samples with their texts.")
+@click.argument("db", metavar="DB")
+@click.option("--outbox", metavar="PATH", help="The monitor's outbox=, where samples wait or are kept.")
+@click.option("--older-than", metavar="TIME", help="What was submitted longer ago: 90d, 24h or 30m.")
+@click.option("--user", metavar="ID", help="What is of a user's samples, by the metadata's user_id.")
+@click.option("--id", "sample_id", metavar="ID", help="What is of one sample.")
+def forget(db: str, outbox: str | None, older_than: str | None, user: str | None, sample_id: str | None) -> None:
+    """Remove outcomes and feedback from DB, and from the outbox what waits or is kept, with all their texts.
+
+    DB is the file of a monitor's SQLiteSink, or the URL of its SQLSink. Name exactly one of --older-than, --user and
+    --id. Monitors may go on; what they have in hand of these samples is not kept either.
+    """
+    if sum(map(bool, (older_than, user, sample_id))) != 1:
+        raise click.UsageError("say what to forget: exactly one of --older-than, --user and --id")
+    age = seconds_of(older_than) if older_than else None
+    if older_than and age is None:
+        raise click.UsageError(f"--older-than {older_than}: is no time; write 90d, 24h or 30m")
+    before = None if age is None else time.time() - age
+    with closing(database_sink(db)) as sink:
+        ids = {sample_id} if sample_id else sink.samples_of(user) if user else set[str]()
+        if outbox is not None:
+            with opened_outbox(outbox) as opened:
+                gone = opened.forget(before=before, ids=ids, user=user or "")
+            ids.update(*gone.values())
+            n, waited = len(gone["samples"]), len(gone["records"])
+            click.echo(f"{outbox}: removed {n:,} samples, {waited:,} outcomes and feedback that waited")
+        removed = sink.forget(before=before, ids=ids)
+        click.echo(f"{sink.name}: removed {removed['outcomes']:,} outcomes, {removed['feedback']:,} feedback")

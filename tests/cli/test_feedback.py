@@ -1,0 +1,161 @@
+"""`ragstone feedback`, `ragstone forget`, and labels that are thumbs."""
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragstone import Sample, Score
+from ragstone.sinks import Feedback, Record, SQLiteSink
+from ragstone.store.outbox import Outbox
+from ragstone.store.pending import Choice, Pending
+from ragstone.store.results import open_results
+
+from .conftest import row
+
+Run = Callable[..., Any]
+
+
+def database(path: Path, records: Iterable[Record], thumbs: Iterable[tuple[str, str]] = ()) -> Path:
+    with closing(SQLiteSink(path)) as sink:
+        sink.write(list(records))
+        sink.feedback([Feedback(sample_id=name, value=value, at=float(at)) for at, (name, value) in enumerate(thumbs)])
+    return path
+
+
+def record(name: str, **more: Any) -> Record:
+    outcome = Score(metric="context_relevancy", value=0.5, reason="", version="1")
+    return Record(name, outcome, "j", **{"submitted_at": 1_000.0, **more})
+
+
+def contents(path: Path, query: str) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(path)) as reader:
+        return reader.execute(query).fetchall()
+
+
+@pytest.fixture
+def outbox(tmp_path: Path) -> Path:
+    """An outbox that keeps the sample "kept" in case feedback comes."""
+    path = tmp_path / "o.db"
+    with closing(Outbox(path)) as opened, opened.transaction():
+        choice = Choice("context_relevancy", "1", 1.0, "feedback")
+        sample = Sample(id="kept", metadata={"user_id": "ann"})
+        opened.keep_unsampled(Pending(sample, "kept", 1_000.0, [choice]))
+    return path
+
+
+def test_feedback(run: Run, tmp_path: Path, outbox: Path) -> None:
+    db = database(tmp_path / "r.db", [record("a")])
+    done = run("feedback", db, "a", "down", "--comment", "No.")
+    assert (done.exit_code, done.stdout, done.stderr) == (0, f"sqlite:{db}: kept thumbs_down\n", "")
+    done = run("feedback", f"sqlite:///{db}", "kept", "up", "--outbox", outbox)
+    assert done.exit_code == 0
+    assert done.stdout.endswith(f"{outbox}: the sample will be scored\n")
+    assert done.stderr == "Note: no outcome of sample 'kept' is there (yet)\n"
+    assert f"{outbox}: no sample of that id is kept" in run("feedback", db, "kept", "up", "--outbox", outbox).stdout
+    assert contents(outbox, "SELECT id, kept, not_before FROM samples") == [("kept", None, 0.0)]
+    said = open_results(db).feedback()
+    assert {name: (each.value, each.comment) for name, each in said.items()} == {
+        "a": ("thumbs_down", "No."),
+        "kept": ("thumbs_up", None),
+    }
+
+
+def test_the_worker_delivers_what_an_app_left(run: Run, server: Any, tmp_path: Path, outbox: Path) -> None:
+    with closing(Outbox(outbox)) as opened, opened.transaction():
+        for name in ("a", "kept"):
+            opened.say(Feedback(sample_id=name, value="thumbs_down", comment="No.", at=1.0))
+    db = tmp_path / "r.db"
+    done = run("worker", "--outbox", outbox, "--db", db, "--llm", server.url)
+    assert done.stdout.endswith("left 0\n"), done.output
+    assert set(open_results(db).feedback()) == {"a", "kept"}
+    assert contents(db, "SELECT sample_id, chosen_by FROM outcomes") == [("kept", "feedback")]
+    assert contents(outbox, "SELECT 1 FROM records") == contents(outbox, "SELECT 1 FROM samples") == []
+
+
+def test_forget(run: Run, tmp_path: Path, outbox: Path) -> None:
+    db = database(tmp_path / "r.db", [record("a", user_id="ann"), record("b"), record("c")], [("kept", "thumbs_up")])
+    done = run("forget", db, "--id", "b")
+    assert (done.exit_code, done.stdout) == (0, f"sqlite:{db}: removed 1 outcomes, 0 feedback\n")
+    done = run("forget", db, "--user", "ann", "--outbox", outbox)  # what was said of a sample that only the outbox has
+    assert done.stdout == (
+        f"{outbox}: removed 1 samples, 0 outcomes and feedback that waited\n"
+        f"sqlite:{db}: removed 1 outcomes, 1 feedback\n"
+    )
+    assert run("forget", db, "--user", "None").stdout.endswith("removed 0 outcomes, 0 feedback\n")
+    done = run("forget", db, "--older-than", "90d")
+    assert done.stdout == f"sqlite:{db}: removed 1 outcomes, 0 feedback\n"
+    assert contents(db, "SELECT * FROM outcomes") == contents(outbox, "SELECT * FROM samples") == []
+
+
+WRONG = [
+    ((), "exactly one of --older-than, --user and --id"),
+    (("--id", "a", "--user", "b"), "exactly one of --older-than, --user and --id"),
+    (("--user", ""), "exactly one of --older-than, --user and --id"),
+    (("--older-than", "a week"), "--older-than a week: is no time; write 90d, 24h or 30m"),
+    (("--id", "a", "--outbox", "no.db"), "--outbox no.db: there is no such file"),
+    (("--id", "a", "--outbox", "r.db"), "is another program's database"),
+]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"), WRONG, ids=lambda each: " ".join(each) if isinstance(each, tuple) else ""
+)
+def test_what_cannot_be_is_said_and_nothing_is_removed(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    db = database(tmp_path / "r.db", [record("a")])
+    done = run("forget", "r.db", *options)
+    assert done.exit_code == 2
+    assert message in " ".join(done.stderr.split())
+    assert len(contents(db, "SELECT * FROM outcomes")) == 1
+
+
+@pytest.mark.parametrize(
+    "command", [("feedback", "{}", "a", "up"), ("forget", "{}", "--id", "a")], ids=lambda each: each[0]
+)
+def test_no_database_is_made(run: Run, tmp_path: Path, command: tuple[str, ...]) -> None:
+    for name, message in (
+        (f"{tmp_path}/no.db", "no such file; name the database of a Monitor's"),
+        (f"{tmp_path}/text", "is no results database"),
+        ("mysql://me:secret@host/db", "name a database of PostgreSQL"),
+        ("postgresql://me:secret@127.0.0.1:1/db", "sql"),
+    ):
+        (tmp_path / "text").write_text("a text\n" * 100)
+        done = run(*(name if word == "{}" else word for word in command))
+        assert done.exit_code == 2, done.output
+        assert message in " ".join(done.stderr.split())
+        assert "secret" not in done.stderr.replace(name, "")
+    assert not (tmp_path / "no.db").exists()
+
+
+def test_thumbs_are_labels_only_for_those_who_say_that_they_know(run: Run, server: Any, tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    samples = [Sample(**row(i), id=f"s{i}") for i in range(12)]
+    records = [record(f"s{i}", sample=each) for i, each in enumerate(samples)]
+    thumbs = [(f"s{i}", ("thumbs_up", "thumbs_down")[i % 2]) for i in range(11)]
+    thumbs += [("s0", "thumbs_down"), ("s0", "thumbs_up"), ("s11", "too long"), ("other", "thumbs_up")]
+    db = database(tmp_path / "r.db", [*records, record("other")], thumbs)
+    out = tmp_path / "c.json"
+    command = ["calibrate", "--metric", "context_relevancy", "--llm", server.url, "--out", out]
+    refused = run(*command, "--from-db", db)
+    assert refused.exit_code == 2
+    assert "labels from thumbs do not stand for all traffic; --biased takes them" in " ".join(refused.stderr.split())
+    assert server.seen == []
+    for files in ([], [db, "--from-db", db]):
+        assert "give FILE or --from-db DB, one of them" in run(*command, *files, "--biased").stderr
+    done = run(*command, "--from-db", db, "--biased")
+    assert done.exit_code == 0, done.output
+    assert "labels: 11 (score) in 11 samples" in done.stdout
+    assert "Warning: who presses a thumb chose to" in done.stderr
+    assert json.loads(out.read_text())["calibration"]["item"] == "score"
+    textless = database(tmp_path / "t.db", [record("a")], [("a", "thumbs_up")])
+    done = run(*command, "--from-db", textless, "--biased")
+    assert done.exit_code == 2
+    assert "of 1 samples with a thumb, none has its texts here" in done.stderr
+    assert "Monitor(store_text=True)" in done.stderr
