@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ragstone_langchain.langsmith import LangSmithFeedbackSink
     from ragstone_langchain.llm import LangChainLLM
     from ragstone_langchain.middleware import MonitorMiddleware
+    from ragstone_langchain.recorder import contexts
 
 __all__ = [
     "LangChainEmbedder",
@@ -23,6 +24,7 @@ __all__ = [
     "MonitorHandler",
     "MonitorMiddleware",
     "RagEvaluator",
+    "contexts",
 ]
 
 if not TYPE_CHECKING:  # else a checker would take any name for one that there is
@@ -33,6 +35,7 @@ if not TYPE_CHECKING:  # else a checker would take any name for one that there i
         "MonitorHandler": "handler",
         "MonitorMiddleware": "middleware",
         "RagEvaluator": "evaluator",
+        "contexts": "recorder",
     }
 
     def __getattr__(name: str) -> object:

@@ -1,5 +1,6 @@
 """Question, contexts and answer in whatever LangChain's apps take and return, for evaluators and live runs alike."""
 
+import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -9,21 +10,25 @@ from pydantic import ValidationError
 
 from ragstone.errors import describe
 from ragstone.metrics import Metric
-from ragstone.plain import is_list, is_mapping
+from ragstone.plain import is_list, is_mapping, to_plain
 from ragstone.sample import Sample, SampleField
 from ragstone_langchain.messages import (
     Message,
     Unreadable,
     answer_in,
     are_documents,
+    context_text,
     context_texts,
+    earlier_turns,
     entries_of,
+    is_document,
     kind,
     once_each,
     question_in,
     read_message,
     read_messages,
     tool_texts,
+    without_thoughts,
 )
 
 FieldMapping = Mapping[str, str]
@@ -34,8 +39,11 @@ TextField = Literal["user_input", "response"]
 
 FIELDS: tuple[SampleField, ...] = get_args(SampleField)
 FIELD_NAMES: Mapping[SampleField, tuple[str, ...]] = {
-    "user_input": ("user_input", "question", "query", "input"),
-    "response": ("response", "answer", "output", "output_text", "result", "generation", "summary", "prediction"),
+    "user_input": ("user_input", "question", "query", "input", "user_query", "user_question"),
+    "response": (
+        *("response", "answer", "output", "output_text", "result", "generation", "summary", "prediction"),
+        *("final_answer", "final_response", "answer_text", "completion", "reply"),
+    ),
     # Not reference_contexts, which are what should have been retrieved.
     "retrieved_contexts": (
         *("retrieved_contexts", "contexts", "context", "documents", "docs"),
@@ -44,11 +52,18 @@ FIELD_NAMES: Mapping[SampleField, tuple[str, ...]] = {
 }
 """The keys under which LangChain's chains, tutorials and evaluators keep each field; the first that is there counts."""
 
+_OTHERS = {field: {name for other in FIELDS if other != field for name in FIELD_NAMES[other]} for field in FIELDS}
+_QUESTION_TOO = ("prompt", "request", "topic", "message", "text", "content")  # in inputs, where no other name is
+_STRUCTURED = ("structured_response", "parsed")  # where agents and `with_structured_output(include_raw=True)` put it
 _ORIGINAL_NAMES = ("text", "document", "source", "article", "original")  # of what a summariser is to sum up
 # What a mapping may hold beside the fields, and hold alone when something went wrong.
 _NOT_ALONE = {
     *("error", "errors", "status", "id", "run_id", "message_id", "thread_id", "session_id", "user_id", "language"),
     *("messages", "reference", "reference_contexts", "reference_outputs", "ground_truth"),
+}
+_BESIDE = _NOT_ALONE | {  # what is no field beside another text
+    *("lang", "locale", "model", "model_name", "name", "type", "source", "user", "tenant", "route", "intent"),
+    *("category", "label", "prompt", "request", "topic"),
 }
 _DEPTH = 4  # {"output": {"state": {"messages": ...}}} and one to spare
 _WAYS_OUT: Mapping[SampleField, str] = {
@@ -113,7 +128,10 @@ class Extraction:
                     f"{field}: {problems.get(field) or _absent(field, arguments)}; {_WAYS_OUT[field] % names}; "
                     f"or say where it is with fields={{{field!r}: KEY}}"
                 )
-        return Sample.model_validate(values)
+        question = values.get("user_input")
+        asked = question if isinstance(question, str) else None
+        history = earlier_turns(arguments.inputs, asked, asked=True) or earlier_turns(arguments.outputs, asked)
+        return Sample.model_validate({**values, **({"history": history} if history else {})})
 
     def _field(self, field: SampleField, arguments: Arguments, key: str | None) -> str | list[str] | None:
         originals = _ORIGINAL_NAMES if self.metric.source_field is not None else ()
@@ -134,7 +152,7 @@ class Extraction:
         if texts is None:
             names = (*FIELD_NAMES[field], *originals)
             texts = find_contexts(arguments.inputs, "inputs", names=names, tools=self.retriever_tools)
-        return texts
+        return texts and once_each(texts)
 
 
 def _fill_source(values: dict[SampleField, str | list[str]], source: SampleField | None) -> None:
@@ -225,15 +243,16 @@ def to_sample(result: object, option: str) -> Sample | None:
         ) from None
 
 
-def find_question(inputs: object, outputs: object, originals: Sequence[str] = ()) -> str | None:
+def find_question(inputs: object, outputs: object, originals: Sequence[str] = (), *, lone: bool = True) -> str | None:
     """Return the question: in the inputs by a usual name, else in the outputs, else the only text of the inputs."""
     own, *others = FIELD_NAMES["user_input"]
     names = (own, *originals, *others)
     problem: Unreadable | None = None
     for read in (
         partial(find_text, "user_input", inputs, "inputs", names=names, lone=False),
+        partial(find_text, "user_input", inputs, "inputs", names=(*names, *_QUESTION_TOO), lone=False),
         partial(find_text, "user_input", outputs, "outputs", own=False),
-        partial(find_text, "user_input", inputs, "inputs", names=names),
+        partial(find_text, "user_input", inputs, "inputs", names=names, lone=lone),
     ):
         text = _attempt(read)
         if isinstance(text, str):
@@ -266,17 +285,25 @@ def find_text(
     own: bool = True,
     lone: bool = True,
     names: Sequence[str] | None = None,
-    depth: int = 0,
 ) -> str | None:
     """Return the question or the answer in a value of any form; None where it is not there.
 
     With `own` the value as a whole is meant to be the field, so that a bare text is it, and anything that could not
-    hold it is Unreadable. With `lone` the only text of a mapping is the field, whatever its key.
+    hold it is Unreadable. With `lone` the only text of a mapping is the field, whatever its key, where no usual name
+    leads to another.
     """
+    names = FIELD_NAMES[field] if names is None else names
+    text = _text_in(field, value, where, own, False, names, 0)
+    return _text_in(field, value, where, own, True, names, 0) if text is None and lone else text
+
+
+def _text_in(
+    field: TextField, value: object, where: str, own: bool, lone: bool, names: Sequence[str], depth: int
+) -> str | None:
     if value is None or depth > _DEPTH:
         return None
     if isinstance(value, str):
-        return value if own else None
+        return None if not own else without_thoughts(value) if field == "response" else value
     if own and (message := read_message(value)) is not None:
         if field == "response" and not message.is_answer:
             raise Unreadable(f"{where} is a message that only calls tools, not an answer")
@@ -289,19 +316,42 @@ def find_text(
         if own:
             raise Unreadable(f"{where} is {kind(value)}, not text")
         return None
-    names = FIELD_NAMES[field] if names is None else names
-    inside = {name: True for name in names if name in entries}
+    for name, meant in _leading(field, value, entries, own=own, lone=lone, names=names).items():
+        text = _text_in(field, entries[name], f"{where}[{name!r}]", meant, lone, names, depth + 1)
+        if text is not None:
+            return text
+    text = in_messages(read_messages(entries.get("messages"), named=True))
+    if field == "response" and (text is None or text.lstrip()[:1] in ("{", "[")):  # its own text may be it as JSON
+        made = next((entries[name] for name in _STRUCTURED if name in entries), None)
+        if made is None and own and lone and not (is_mapping(value) or _OTHERS[field] & entries.keys()):
+            made = value  # a pydantic model or a dataclass that is no state
+        return text if made is None else _as_read(made)
+    return text
+
+
+def _leading(
+    field: TextField, value: object, entries: Mapping[str, object], *, own: bool, lone: bool, names: Sequence[str]
+) -> dict[str, bool]:
+    """Return the names under which a field may stand, and whether what stands there is meant to be it."""
+    inside = dict.fromkeys((name for name in names if name in entries), True)
     if len(entries) == 1 and not inside:
         ((name, only),) = entries.items()
         # A number, say, under an unknown name is nothing; under a name of the field's own it is a mistake.
         if isinstance(only, str) or read_messages(only) or entries_of(only) is not None:
-            other = any(name in others for each, others in FIELD_NAMES.items() if each != field)
-            inside[name] = own and lone and not other and name not in _NOT_ALONE
-    for name, meant in inside.items():
-        text = find_text(field, entries[name], f"{where}[{name!r}]", own=meant, lone=lone, names=names, depth=depth + 1)
-        if text is not None:
-            return text
-    return in_messages(read_messages(entries.get("messages"), named=True))
+            return {name: own and lone and name not in _OTHERS[field] | _NOT_ALONE}
+    elif own and lone and not inside and (field == "user_input" or is_mapping(value)):
+        texts = entries.keys() - _OTHERS[field] - _BESIDE
+        texts = {name for name in texts if read_message(x := entries[name]) or (isinstance(x, str) and x.strip())}
+        return dict.fromkeys(texts, True) if len(texts) == 1 else {}
+    return inside
+
+
+def _as_read(answer: object) -> str:
+    """Return what a person would read of a structured answer: its text where it is one, else all of it as JSON."""
+    entries = entries_of(answer)
+    lone = entries is not None and len(entries) == 1
+    text = if_readable(find_text, "response", entries if entries else answer, "", lone=lone)
+    return text or json.dumps(to_plain(answer), ensure_ascii=False)
 
 
 def find_contexts(
@@ -331,7 +381,7 @@ def find_contexts(
         if own:
             raise Unreadable(f"{where} is {kind(value)}, not texts or Documents")
         return None
-    for name in names:
+    for name in sorted(names, key=lambda name: isinstance(entries.get(name), str)):  # text may be what the prompt shows
         if name in entries:
             texts = find_contexts(entries[name], f"{where}[{name!r}]", own=True, names=names, depth=depth + 1)
             if texts is not None:
@@ -348,6 +398,16 @@ def named_contexts(value: object, where: str) -> list[str]:
     if texts is None:
         raise Unreadable(f"{where} is {kind(value)}, not texts or Documents")
     return texts
+
+
+def readable_texts(value: object, where: str) -> tuple[list[str], Unreadable | None]:
+    """Return what can be read of what someone said are contexts, and what was wrong with the first of the rest."""
+    if not is_list(value) or is_document(value):
+        whole = _attempt(named_contexts, value, where)
+        return ([], whole) if isinstance(whole, Unreadable) else (whole, None)
+    read = [_attempt(context_text, item, f"{where}[{i}]") for i, item in enumerate(value)]
+    problem = next((each for each in read if isinstance(each, Unreadable)), None)
+    return [text for text in read if isinstance(text, str)], problem
 
 
 def retrieved_texts(retrieved: Sequence[object]) -> list[str]:
@@ -375,17 +435,20 @@ def state_messages(state: object) -> Sequence[Message]:
     return read_messages(state.get("messages"), named=True) if is_mapping(state) else read_messages(state)
 
 
-def stated_contexts(outputs: object) -> Sequence[str]:
-    """Return the documents or the list of texts under a usual name; one text may be what the prompt was given."""
-    if is_mapping(outputs):
-        entries = outputs.items()
-        outputs = {name: value for name, value in entries if name != "messages" and not isinstance(value, str)}
-    return any_contexts(outputs)
+def stated_contexts(outputs: object) -> Sequence[str] | None:
+    """Return the documents or the list of texts under a usual name, if none, too; None where there is no such name.
+
+    One text under it may be what the prompt was given.
+    """
+    if (entries := entries_of(outputs)) is not None:
+        outputs = {name: value for name, value in entries.items() if name != "messages" and not isinstance(value, str)}
+    texts = if_readable(find_contexts, outputs, "")
+    return texts and once_each(texts)
 
 
 def any_contexts(value: object, tools: Collection[str] = ()) -> Sequence[str]:
     """Return the contexts that are anywhere in a run's inputs or outputs."""
-    return if_readable(find_contexts, value, "", tools=tools) or ()
+    return once_each(if_readable(find_contexts, value, "", tools=tools) or ())
 
 
 def documents_passed(outputs: object) -> Sequence[str]:

@@ -1,6 +1,6 @@
 """The callback handler that hands what a live chain was asked, found and answered to a monitor."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,7 @@ from langchain_core.callbacks.base import BaseCallbackHandler
 
 from ragstone.metrics.base import check_members
 from ragstone_langchain.messages import kind, tool_names
-from ragstone_langchain.recorder import Extract, Kind, Recorder, Where
+from ragstone_langchain.recorder import Extract, Kind, Recorder, Where, safely
 
 if TYPE_CHECKING:
     from ragstone.monitor import Monitor
@@ -19,14 +19,6 @@ if TYPE_CHECKING:
 def check_monitor(monitor: object) -> None:
     """Refuse what lacks a monitor's methods for handlers by a TypeError."""
     check_members("monitor", monitor, ("submit", "skip", "failed"), "pass a ragstone.monitor.Monitor([...])")
-
-
-def safely(monitor: "Monitor", step: Callable[..., None], *args: object) -> None:
-    """Take a step; its error is counted by the monitor and never reaches the app."""
-    try:
-        step(*args)
-    except Exception as error:
-        monitor.failed("langchain", error)
 
 
 class MonitorHandler(BaseCallbackHandler):
@@ -119,11 +111,6 @@ class MonitorHandler(BaseCallbackHandler):
         installed.callback(_configure_hooks.remove, hook)
         return installed
 
-    def follows(self, run_id: UUID) -> bool:
-        """Say whether a run is part of a sample that is still open."""
-        run = self._recorder.runs.get(run_id.int, ended=True)
-        return run is not None and run.root.sample is not None
-
     # LangChain's events, by its names for them; of what comes with each, what is not read here is not named.
 
     def on_chain_start(
@@ -163,6 +150,10 @@ class MonitorHandler(BaseCallbackHandler):
     def on_tool_end(self, output: object, *, run_id: UUID, **event: object) -> None:
         """End a tool, and keep the texts of the Documents that it returned."""
         safely(self.monitor, self._recorder.end_tool, run_id, output, event.get("name"))
+
+    def on_llm_new_token(self, *_: object, run_id: UUID, **event: object) -> None:
+        """Note the last piece that a model streams."""
+        safely(self.monitor, self._recorder.hear, run_id, event.get("chunk"))
 
     def on_llm_end(self, *_: object, run_id: UUID, **_event: object) -> None:
         """End a model."""

@@ -1,6 +1,7 @@
 """Messages, documents and states in every form in which LangChain, LangGraph and LangSmith pass them on."""
 
 import dataclasses
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -9,7 +10,9 @@ from typing import TYPE_CHECKING, Literal, cast
 from langchain_core.documents import Document
 from pydantic import BaseModel
 
+from ragstone.judging.reply import find_thoughts
 from ragstone.plain import as_dict, as_list, is_list, is_mapping
+from ragstone.sample import Turn
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -31,6 +34,10 @@ _ROLES: Mapping[object, Role] = {
 _TOOL_BLOCKS = ("tool_use", "tool_call", "function_call")
 _PARTS = ("role", "type", "content", "tool_calls", "name", "tool_call_id", "artifact", "status")
 _MOST_KEYS = 12  # of a mapping that a message lists
+_GOES_ON = ".,;:!?)]}%'\"\u2019\u201d\u3002\uff0c"  # before these a block of text begins no new paragraph
+_LONGEST = 100  # messages of a conversation that are read for its history
+MEMORIES = ("chat_history", "history", "conversation_history", "message_history", "past_messages", "memory")
+_SPEAKER = re.compile(r"^(human|user|ai|assistant): ?", re.MULTILINE | re.IGNORECASE)
 
 
 class Unreadable(ValueError):  # noqa: N818 - it becomes an Unscored
@@ -81,19 +88,40 @@ class Message:
 
 def text_of(message: "BaseMessage") -> str:
     """Return a message's text, of its text blocks alone; `message.text` was a method before langchain-core 1."""
-    return _text(cast("object", message.content)) or ""
+    return _text(cast("object", message.content), pieces=True) or ""
 
 
-def _text(content: object) -> str | None:
-    """Return the text of a message's content; None if it is no message's content."""
+def _text(content: object, *, pieces: bool = False) -> str | None:
+    """Return the text of a message's content, its blocks as paragraphs, or with `pieces` as parts of one text.
+
+    None if it is no message's content.
+    """
     if isinstance(content, str):
         return content
     if content is None:  # a chat API's message that only calls tools
         return ""
     if not is_list(content) or isinstance(content, tuple):
         return None
-    pieces = [as_dict(block).get("text") if _type(block) == "text" else block for block in content]
-    return "".join(piece for piece in pieces if isinstance(piece, str))
+    said = ""
+    for block in content:
+        text = as_dict(block).get("text") if _type(block) == "text" else block
+        if isinstance(text, str) and text:
+            one_text = pieces and "index" not in as_dict(block)  # LangChain has joined those of one index
+            said += text if not said or one_text or _goes_on(said[-1], text[0]) else f"\n\n{text}"
+    return said
+
+
+def _goes_on(last: str, first: str) -> bool:
+    """Say, by the characters at the seam, whether a block is the same paragraph as the one before, cut in two."""
+    within_words = last.isalnum() and not first.isupper() and first not in "#*-"
+    return last.isspace() or first.isspace() or first in _GOES_ON or within_words
+
+
+def without_thoughts(text: str) -> str:
+    """Return what a model said without what it thought in the same text; a text that quotes a mark stays whole."""
+    marked = "</" in text or "[/" in text or "<|" in text
+    thoughts = find_thoughts(text) if marked and "`</" not in text else None
+    return text if thoughts is None else "".join([*thoughts[1], text[thoughts[0] :].lstrip()])
 
 
 def _type(block: object) -> object:
@@ -122,13 +150,14 @@ def read_message(value: object) -> Message | None:
 
 def _from_parts(parts: Mapping[object, object]) -> Message | None:
     role = _role(parts.get("role")) or _role(parts.get("type"))
-    text = _text(parts["content"]) if role and "content" in parts else None
+    streamed = str(parts.get("type")).endswith("Chunk")
+    text = _text(parts["content"], pieces=streamed) if role and "content" in parts else None
     if role is None or text is None:
         return None
     calls = parts.get("tool_calls") or as_dict(parts.get("additional_kwargs")).get("tool_calls")
     return Message(
         role=role,
-        text=text,
+        text=without_thoughts(text) if role == "ai" else text,
         calls_tools=role == "ai" and bool(calls or any(_type(b) in _TOOL_BLOCKS for b in as_list(parts["content"]))),
         calls=as_list(calls),
         name=parts.get("name"),
@@ -158,6 +187,42 @@ def read_messages(value: object, *, named: bool = False) -> Sequence[Message]:
 
 def _read_item(value: object, named: bool) -> Message | None:
     return Message("human", value) if named and isinstance(value, str) else read_message(value)
+
+
+def earlier_turns(value: object, question: str | None, *, asked: bool = False) -> tuple[Turn, ...]:
+    """Return what was said before a question, oldest first: in a conversation, or in a state or memory that holds one.
+
+    With `asked` the value is what came with the question, so that all of a conversation without it is earlier.
+    """
+    entries = None if value is None or isinstance(value, str) else entries_of(value)
+    for name, inside in ({"messages": value} if entries is None else entries).items():
+        memory = name in MEMORIES
+        said = _conversation(inside, memory)
+        same = [i for i, message in enumerate(said) if message.role == "human" and message.text == question]
+        end = len(said) if memory or (asked and name == "messages") else 0
+        if same and (same[-1] == len(said) - 1 or not (asked and memory)):
+            end = same[-1]
+        spoken = (message for message in said[:end] if message.role in ("human", "ai") and message.text.strip())
+        if turns := tuple(Turn.model_validate({"role": m.role, "content": m.text}) for m in spoken):
+            return turns
+    return ()
+
+
+def _conversation(value: object, memory: bool) -> Sequence[Message]:
+    """Return all messages of a conversation; of a memory also those that are pairs of texts, or one text with names."""
+    if isinstance(value, str) and memory:
+        _, *parts = _SPEAKER.split(value)
+        pairs = zip(parts[::2], parts[1::2], strict=True)
+        return [Message(_ROLES[name.lower()], text.strip()) for name, text in pairs]
+    said: list[Message] = []
+    for item in value[-_LONGEST:] if is_list(value) else ():
+        if (message := read_message(item)) is not None:
+            said.append(message)
+        elif memory and is_list(item) and [type(part) for part in item] == [str, str]:
+            said += [Message("human", str(item[0])), Message("ai", str(item[1]))]
+        else:
+            return ()
+    return said
 
 
 def question_in(turn: Sequence[Message]) -> str | None:

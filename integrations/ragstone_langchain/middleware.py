@@ -4,7 +4,6 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
-from langchain_core.callbacks.base import BaseCallbackManager
 from langchain_core.runnables import RunnableConfig
 
 try:
@@ -12,9 +11,9 @@ try:
 except ImportError as error:
     raise ImportError("MonitorMiddleware needs langchain 1.x: pip install langchain") from error
 
-from ragstone_langchain.handler import MonitorHandler, check_monitor, safely
+from ragstone_langchain.handler import check_monitor
 from ragstone_langchain.messages import tool_names
-from ragstone_langchain.recorder import LiveRun, live_sample
+from ragstone_langchain.recorder import LiveRun, live_sample, safely, tree_of
 
 if TYPE_CHECKING:
     from langgraph.runtime import Runtime
@@ -60,32 +59,29 @@ class MonitorMiddleware(AgentMiddleware[AgentState[Any], Any]):
         return self.after_agent(state, runtime, config)
 
     def _submit(self, state: AgentState[Any], runtime: object, config: RunnableConfig) -> None:
-        callbacks = config.get("callbacks")
-        own_run: UUID | None = None
-        if isinstance(callbacks, BaseCallbackManager):
-            own_run = callbacks.parent_run_id
-            if own_run is not None and self._is_heard(callbacks, own_run):
-                return
+        own_run: UUID | None = getattr(config.get("callbacks"), "parent_run_id", None)
+        heard = None if own_run is None else tree_of(self.monitor).get(own_run.int)
+        if heard is not None:
+            if heard.root.sample is not None:
+                return  # a handler of the same monitor will submit it
+            *_, top = heard.lineage()
+            top.kind = "around"
         outputs = dict(state)
         metadata: Mapping[str, object] = config.get("metadata") or {}
+        # LangGraph 1.1 and later say what the agent's run is, where the app has named it.
+        run_id = getattr(getattr(runtime, "execution_info", None), "run_id", None)
         run = LiveRun(
-            run_id=own_run or uuid4(),
+            run_id=UUID(str(run_id)) if run_id else own_run or uuid4(),
             name=str(metadata.get("lc_agent_name") or "agent"),
             tags=tuple(config.get("tags") or ()),
             # What LangGraph adds is about the middleware's own step.
             metadata={name: value for name, value in metadata.items() if not name.startswith("langgraph_")},
             inputs=outputs,
+            configurable=config.get("configurable"),
         )
+        run.enter_block(own_run)
         sample = live_sample(run, outputs, self._retriever_tools)
         if sample is None:
             self.monitor.skip("nothing_found")
-            return
-        run_id = getattr(getattr(runtime, "execution_info", None), "run_id", None)  # LangGraph 1.1 and later
-        self.monitor.submit(sample if run_id is None else sample.model_copy(update={"id": str(run_id)}))
-
-    def _is_heard(self, callbacks: BaseCallbackManager, run_id: UUID) -> bool:
-        """Say whether a handler of the same monitor will submit this run."""
-        return any(
-            isinstance(handler, MonitorHandler) and handler.monitor is self.monitor and handler.follows(run_id)
-            for handler in callbacks.handlers
-        )
+        else:
+            self.monitor.submit(sample)

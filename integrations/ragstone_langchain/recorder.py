@@ -1,24 +1,29 @@
 """What the events of live runs come to: samples for the monitor, and counts of the runs that gave none."""
 
 import asyncio
+import functools
 import json
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
-from uuid import UUID
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from uuid import UUID, uuid4
+from weakref import WeakKeyDictionary
 
 from ragstone.errors import describe
 from ragstone.monitor.run_tree import MOST_COLLECTED, OpenSample, Run, RunTree
-from ragstone.plain import is_mapping
-from ragstone.sample import Sample
+from ragstone.monitor.trace import TRACE_KEY, Trace, current_trace, own_id
+from ragstone.plain import is_list, is_mapping
+from ragstone.sample import Sample, Turn
 from ragstone_langchain.extraction import (
     any_contexts,
     documents_passed,
     find_question,
     find_text,
     if_readable,
-    named_contexts,
+    readable_texts,
+    retrieved_texts,
     state_messages,
     stated_contexts,
     to_sample,
@@ -26,7 +31,15 @@ from ragstone_langchain.extraction import (
     tool_text,
     waits_for_tools,
 )
-from ragstone_langchain.messages import JUDGE_TAG, context_texts, once_each, tool_texts
+from ragstone_langchain.messages import (
+    JUDGE_TAG,
+    MEMORIES,
+    earlier_turns,
+    once_each,
+    read_messages,
+    text_of,
+    tool_texts,
+)
 
 if TYPE_CHECKING:
     from ragstone.monitor import Monitor
@@ -45,18 +58,148 @@ CONTEXTS_EVENT = "ragstone.contexts"
 
 _CANCELLED = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
 _ERROR_LENGTH = 200  # characters of an error's message
-_RUN_FACTS = ("name", "tags", "error")  # under these the sample's metadata says what the run was
+_RUN_FACTS = ("name", "tags", "error", "run_id")  # under these the sample's metadata says what the run was
+_WHO = ("user_id", "thread_id", "session_id", "conversation_id")  # of the config's `configurable`
+# By its kind, what a topmost run is counted as that is no sample, and has none inside.
+_ALONE = {"model": "only_model", "retriever": "only_retrieval", "step": "only_step", "tool": "only_step"}
+D = TypeVar("D")
+
+
+def safely(monitor: "Monitor", step: Callable[..., None], *args: object) -> None:
+    """Take a step; its error is counted by the monitor and never reaches the app."""
+    try:
+        step(*args)
+    except Exception as error:
+        monitor.failed("langchain", error)
 
 
 @dataclass(slots=True, eq=False)
 class LiveRun(OpenSample):
-    """What is known of a run that will be a sample; its inputs are None where it is streamed, until its end."""
+    """What is known of a run that will be a sample; its inputs are None where it is streamed, until its end.
+
+    `recorder` began it, `own_id` is the id that the app gives it, `trace` the block that it began in and `block` the
+    contexts that were named there before. `history` was loaded inside of it. `last` is the last piece of a stream.
+    """
 
     run_id: UUID = field(kw_only=True)
     name: str = ""
     tags: tuple[str, ...] = ()
     inputs: object = None
     interrupted: bool = False
+    recorder: "Recorder | None" = None
+    own_id: str | None = None
+    trace: Trace | None = None
+    block: list[str] = field(default_factory=list[str])
+    history: tuple[Turn, ...] = ()
+    configurable: Mapping[str, object] | None = None
+    last: str = ""
+
+    def enter_block(self, within: UUID | None) -> None:
+        """Take the id that the app gives a sample that begins now, and the contexts that it has named for it."""
+        if twins := _followed(within):  # another monitor has taken them for its sample of the run
+            self.own_id, self.trace, self.block = twins[0][2].own_id, twins[0][2].trace, twins[0][2].block
+            return
+        tagged = [tag.partition(":")[2] for tag in self.tags if tag.startswith(f"{TRACE_KEY}:")]
+        self.own_id = own_id({TRACE_KEY: tagged[0], **self.metadata} if tagged else self.metadata)
+        self.trace = current_trace()
+        if self.trace is not None:
+            self.block, self.trace.contexts[:] = [*self.trace.contexts], ()
+
+
+_TREES: WeakKeyDictionary[Any, RunTree[LiveRun]] = WeakKeyDictionary()
+
+
+def tree_of(monitor: "Monitor") -> RunTree[LiveRun]:
+    """Return the runs that are followed for a monitor; its handlers share them, so that each run counts once."""
+    return _TREES.setdefault(monitor, RunTree[LiveRun]())
+
+
+def _followed(run_id: UUID | None) -> list[tuple[RunTree[LiveRun], Run[LiveRun], LiveRun]]:
+    """Return a run as each monitor follows it that will have a sample of it."""
+    if run_id is None:
+        return []
+    trees = [_TREES.get(monitor) for reference in _TREES.keyrefs() if (monitor := reference()) is not None]
+    runs = [(tree, run) for tree in trees if tree and (run := tree.get(run_id.int)) is not None]
+    return [(tree, run, run.root.sample) for tree, run in runs if run.root.sample is not None]
+
+
+def contexts(docs: D) -> D:
+    """Name what the app has retrieved, wherever it did, for the sample of the run that the call is made in.
+
+        docs = contexts(vector_store.similarity_search(question))
+
+    Of the sample these are the contexts then, whatever else was retrieved; several calls add up. Outside of any run,
+    but in a `ragstone.trace_id` block, the next sample that begins there takes them. Anywhere else nothing happens.
+
+    Args:
+        docs: Documents, with scores or without, or texts: one, or a list of them.
+
+    Returns:
+        `docs` itself. Nothing is ever raised; what cannot be read is counted in `monitor.stats().errors`.
+
+    Example:
+        >>> contexts(["Emma is a novel by Jane Austen."])
+        ['Emma is a novel by Jane Austen.']
+    """
+    with suppress(Exception):
+        followed = _followed(_run_in_context())
+        for tree, run, sample in followed:
+            if sample.recorder is not None:
+                safely(sample.recorder.monitor, _collect_named, tree, run, docs, "contexts(docs)")
+        if not followed and (trace := current_trace()) is not None:
+            trace.contexts += readable_texts(docs, "contexts(docs)")[0]
+    return docs
+
+
+def _collect_named(tree: RunTree[LiveRun], run: Run[LiveRun], data: object, where: str) -> None:
+    """Keep what can be read of contexts; raise `Unreadable` if that is not all."""
+    texts, problem = readable_texts(data, where)
+    if texts or problem is None:
+        tree.collect(run, "event", texts)
+    if problem is not None:
+        raise problem
+
+
+def _in_context(key: Literal["callbacks", "configurable"]) -> Any:  # noqa: ANN401 - as LangChain has it
+    from langchain_core.runnables.config import var_child_runnable_config  # most of langchain-core's import time
+
+    return (var_child_runnable_config.get() or {}).get(key)
+
+
+def _run_in_context() -> UUID | None:
+    """Return the run that LangChain's context names."""
+    run_id = getattr(_in_context("callbacks"), "parent_run_id", None)
+    return run_id if isinstance(run_id, UUID) else None
+
+
+def _hear_of_traced_retrievers() -> None:
+    """From now on, hear of what functions return that LangSmith traces as retrievers; LangChain tells no handler.
+
+    Only LangSmith's own class is wrapped, and only where the app has loaded it.
+    """
+    traced: Any = getattr(sys.modules.get("langsmith.run_trees"), "RunTree", None)
+    if traced is None or hasattr(traced.end, "__wrapped__"):
+        return
+
+    @functools.wraps(traced.end)
+    def end_and_tell(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - as it comes
+        end_and_tell.__wrapped__(self, *args, **kwargs)
+        with suppress(Exception):
+            if self.run_type == "retriever" and not self.error and "ls_method" in self.metadata:
+                _collect_traced(retrieved_texts([self.outputs]))
+
+    traced.end = end_and_tell
+
+
+def _collect_traced(texts: Sequence[str]) -> None:
+    for tree, run, sample in _followed(_run_in_context()):
+        if set(texts) <= {text for _, found in sample.items("search", run) for text in found}:
+            tree.discard(run, "search")  # it has chosen from what retrievers in it found
+        key = uuid4().int
+        tree.start(key, run, kind="retriever")
+        search, _ = tree.end(key)
+        if search is not None and not _in_retriever(search):
+            tree.collect(search, "search", texts)
 
 
 class Recorder:
@@ -65,73 +208,123 @@ class Recorder:
     def __init__(
         self, monitor: "Monitor", extract: Extract | None, where: Where | None, retriever_tools: frozenset[str]
     ) -> None:
-        self._monitor = monitor
-        self._extract = extract
+        self.monitor = monitor
+        self.extract = extract
         self._where = where
-        self._retriever_tools = retriever_tools
-        self.runs = RunTree[LiveRun]()
+        self.retriever_tools = retriever_tools
+        self.runs = tree_of(monitor)
 
     def __reduce__(self) -> tuple[object, ...]:  # without what is open
-        return type(self), (self._monitor, self._extract, self._where, self._retriever_tools)
+        return type(self), (self.monitor, self.extract, self._where, self.retriever_tools)
 
     def begin(self, kind: Kind, run_id: UUID, event: Mapping[str, Any], name: str = "", inputs: object = None) -> None:
         """Follow a run that starts."""
         runs, key = self.runs, run_id.int  # Python hashes numbers faster than ids
-        tags, parent_id = event.get("tags"), event.get("parent_run_id")
-        parent = self._parent_in_context() if parent_id is None else runs.get(parent_id.int, ended=True)
+        tags = event.get("tags")
+        parent = self._parent(event.get("parent_run_id"))
         within = None if parent is None or parent.root.over else parent
+        known = runs.get(key)
         sample: LiveRun | None = None
-        transparent = False
+        transparent = kind in ("step", "tool")
+        as_what: str = kind
+        if known is not None and known.kind != "excluded":
+            return  # the handler was given twice, or two of one monitor
         if tags and JUDGE_TAG in tags:
-            within = None
-        elif parent is not None and not parent.root.transparent:
-            pass  # a part of what it is in; what is still started below a sample that has ended is part of none
+            within, as_what, transparent = None, "", False
+        elif parent is not None and not self._stands_alone(parent, kind, inputs):
+            transparent = False
+            if within is None:
+                as_what = ""  # what is still started below a sample that has ended is part of none
+            _learn(parent.root.sample, inputs)
         elif kind == "chain":
-            if runs.get(key) is not None:
-                return  # the handler was given twice
             run = LiveRun(run_id=run_id, name=name, tags=tuple(tags or ()), metadata=dict(event.get("metadata") or {}))
-            try:
-                transparent = self._where is not None and not self._where(name, run.tags, run.metadata)
-            except Exception as error:
-                self._monitor.failed("langchain", error)
-                within = None  # a tree of no interest, lest the function be asked, and fail, for each run below
-            else:
-                if not transparent:
-                    within, sample = None, self._sample(run, inputs)
+            excluded = self._is_excluded(run)
+            if excluded:
+                as_what, transparent = "excluded", True
+            elif parent is not None:
+                _top(parent).kind = "around"
+            if excluded is None:
+                within, as_what = None, ""  # lest the function be asked, and fail, for each run below
+            elif not excluded:
+                runs.end(key)  # where another handler of the monitor has said no
+                within, sample = None, self._sample(run, inputs)
         elif kind in ("model", "retriever"):
-            within = None  # the chains in it, such as one that words a query, are no samples either
-        else:
-            transparent = True
-        for _ in runs.start(key, within, kind=kind, sample=sample, transparent=transparent):
-            self._monitor.skip("never_ended")
+            # The chains in it, such as one that words a query, are no samples either.
+            within, as_what = None, kind if parent is None else ""
+        for _ in runs.start(key, within, kind=as_what, sample=sample, transparent=transparent):
+            self.monitor.skip("never_ended")
 
-    def _parent_in_context(self) -> Run[LiveRun] | None:
-        """Return the open run that LangChain's context names: what `RunnableWithFallbacks` runs has no parent's id."""
-        from langchain_core.runnables.config import var_child_runnable_config  # most of langchain-core's import time
+    def _parent(self, run_id: UUID | None) -> Run[LiveRun] | None:
+        parent = None if run_id is None else self.runs.get(run_id.int, ended=True)
+        # What `RunnableWithFallbacks` runs is told no parent, and what runs in a traced function LangSmith's.
+        if parent is None and (run_id := _run_in_context()) is not None:
+            parent = self.runs.get(run_id.int)
+        return parent
 
-        config = var_child_runnable_config.get()
-        run_id = getattr(config and config.get("callbacks"), "parent_run_id", None)
-        return self.runs.get(run_id.int) if isinstance(run_id, UUID) else None
+    def _is_excluded(self, run: LiveRun) -> bool | None:
+        try:
+            return self._where is not None and not self._where(run.name, run.tags, run.metadata)
+        except Exception as error:
+            self.monitor.failed("langchain", error)
+            self.monitor.skip("where_failed")
+            return None
+
+    def _stands_alone(self, parent: Run[LiveRun], kind: Kind, inputs: object) -> bool:
+        """Say whether a run is no part of the sample around it; as `chain.map()` is around one for each input."""
+        root = parent.root
+        each = root.sample.inputs if kind == "chain" and root.sample is not None and parent.parent is None else None
+        named_so = root.sample is not None and root.sample.name.startswith("RunnableEach<")
+        if is_list(each) and any(item is inputs for item in each) and (named_so or not read_messages(each)):
+            if root.sample is not None and root.sample.trace is not None:  # the first of them takes the block's id
+                root.sample.trace.samples -= 1
+                root.sample.trace.contexts += root.sample.block
+            root.transparent, root.sample = True, None
+            parent.kind = "excluded"
+        return root.transparent
 
     def _sample(self, run: LiveRun, inputs: object) -> LiveRun:
+        run.recorder = self
+        _hear_of_traced_retrievers()
+        run.enter_block(run.run_id)
         if not _is_placeholder(inputs):
             run.inputs = inputs
-            if self._extract is None:
-                run.question = if_readable(find_text, "user_input", inputs, "inputs", lone=False)
+            if self.extract is None:
+                run.question = if_readable(find_question, inputs, None, lone=False)
         return run
+
+    def _ended(self, run_id: UUID) -> tuple[Run[LiveRun] | None, LiveRun | None]:
+        run, sample = self.runs.end(run_id.int)
+        if run is not None and run.parent is None and (run.kind in _ALONE or run.kind == "excluded"):
+            self.monitor.skip(_ALONE.get(run.kind, run.kind))
+        return run, sample
 
     def end_chain(self, run_id: UUID, outputs: object, streamed: object) -> None:
         """Close a chain that ended well; `streamed` are the inputs that came piece by piece."""
-        run, sample = self.runs.end(run_id.int)
+        kinds = self._open_kinds(run_id)
+        run, sample = self._ended(run_id)
         if sample is None:
             self._collect_passed(run, outputs)
-        elif sample.unfinished:
-            self._monitor.skip("abandoned")
+        elif sample.unfinished and ("model" in kinds or "model at its end" not in kinds):
+            self.monitor.skip("abandoned")
         elif sample.interrupted or waits_for_tools(outputs, "thread_id" in sample.metadata):
-            self._monitor.skip("interrupted")
+            self.monitor.skip("interrupted")
         else:
+            if sample.unfinished:  # closed at the last piece, which is the one that LangChain leaves out
+                outputs = (if_readable(find_text, "response", outputs, "outputs") or "") + sample.last
             sample.leave_out_failed()
             self._submit(sample, streamed, outputs)
+
+    def _open_kinds(self, root: UUID) -> list[str]:
+        run = self.runs.get(root.int)
+        keys = () if run is None or run.parent is not None else (*run.root.open,)
+        return [inner.kind for key in keys if (inner := self.runs.get(key)) is not None]
+
+    def hear(self, run_id: UUID, chunk: object) -> None:
+        """Note the last piece that a model says."""
+        message: Any = getattr(chunk, "message", None)
+        last = getattr(message, "chunk_position", None) == "last"
+        if last and (run := self.runs.get(run_id.int)) is not None and run.root.sample is not None:
+            run.kind, run.root.sample.last = "model at its end", text_of(message)
 
     def _collect_passed(self, run: Run[LiveRun] | None, outputs: object) -> None:
         sample = run.root.sample if run is not None and not isinstance(outputs, str) else None
@@ -145,42 +338,54 @@ class Recorder:
 
     def fail_chain(self, run_id: UUID, error: BaseException, streamed: object) -> None:
         """Close a chain that failed, was cancelled or interrupted."""
-        run, sample = self.runs.end(run_id.int)
+        run, sample = self._ended(run_id)
         if sample is None:
             _note_interrupt(run, error)
             if run is not None and not isinstance(error, GeneratorExit) and not _is_langgraph_s("GraphBubbleUp", error):
                 run.failed = True
         elif isinstance(error, _CANCELLED):
-            self._monitor.skip("cancelled")
+            self.monitor.skip("cancelled")
         elif _is_langgraph_s("GraphBubbleUp", error):
-            self._monitor.skip("interrupted")
+            self.monitor.skip("interrupted")
         else:
             self._submit(sample, streamed, None, error)
 
     def _submit(self, run: LiveRun, streamed: object, outputs: object, error: BaseException | None = None) -> None:
         if streamed is not None:
             run.inputs, run.question = streamed, None
-        if self._extract is None:
-            sample = live_sample(run, outputs, self._retriever_tools, error)
+        began = run.recorder or self  # its options count
+        if began.extract is None:
+            sample = live_sample(run, outputs, began.retriever_tools, error)
         else:
-            sample = to_sample(self._extract(run.inputs, outputs, tuple(_contexts(run, None, None, ()))), "extract")
+            found = tuple(_contexts(run, None, None, ()))
+            try:
+                sample = to_sample(began.extract(run.inputs, outputs, found), "extract")
+            except Exception:
+                self.monitor.skip("extract_failed")
+                raise
             if sample is not None:
                 metadata = {**_about(run, error), **sample.metadata}
-                sample = sample.model_copy(update={"id": sample.id or str(run.run_id), "metadata": metadata})
-        if sample is not None:
-            self._monitor.submit(sample)
+                name = sample.id or run.own_id or str(run.run_id)
+                sample = sample.model_copy(update={"id": name, "metadata": metadata})
+        if sample is None:
+            self.monitor.skip("nothing_found" if began.extract is None else "declined")
+        elif began.extract is None and error is None and sample.user_input is None and sample.response is None:
+            self.monitor.skip("no_question")
         else:
-            self._monitor.skip("nothing_found" if self._extract is None else "declined")
+            self.monitor.submit(sample)
 
     def end_retriever(self, run_id: UUID, documents: Sequence[object]) -> None:
         """Close a retriever; what it returned counts if it is inside of no other one."""
-        run, _ = self.runs.end(run_id.int)
+        run, _ = self._ended(run_id)
         if run is not None and run.root.sample is not None and not _in_retriever(run):
-            self._collect_search(run, context_texts(documents, "a retriever's result") or ())
+            texts, problem = readable_texts(documents, "a retriever's result")
+            self._collect_search(run, texts)
+            if problem is not None:
+                raise problem
 
     def end_tool(self, run_id: UUID, output: object, name: object) -> None:
         """Close a tool; the Documents that it returned count instead of what retrievers inside of it found."""
-        run, _ = self.runs.end(run_id.int)
+        run, _ = self._ended(run_id)
         sample = run.root.sample if run is not None else None
         if run is None or sample is None or _in_retriever(run):
             return
@@ -188,7 +393,7 @@ class Recorder:
         if texts:
             self.runs.discard(run, "search")
             self._collect_search(run, texts)
-        elif name in self._retriever_tools and not any(texts for _, texts in sample.items("search", run)):
+        elif name in (sample.recorder or self).retriever_tools and not any(t for _, t in sample.items("search", run)):
             text = tool_text(output)
             self._collect_search(run, () if text is None else (text,))
 
@@ -196,11 +401,11 @@ class Recorder:
         if self.runs.collect(run, "search", texts) > MOST_COLLECTED:  # it is the app's main loop, and no answer
             _, sample = self.runs.end(run.root.key)
             if sample is not None:
-                self._monitor.skip("never_ended")
+                self.monitor.skip("never_ended")
 
     def end(self, run_id: UUID, error: BaseException | None = None) -> None:
         """Close a run of which nothing is kept: a model, or one that failed."""
-        run, _ = self.runs.end(run_id.int)
+        run, _ = self._ended(run_id)
         if error is not None:
             _note_interrupt(run, error)
 
@@ -208,7 +413,17 @@ class Recorder:
         """Take the contexts that the app names by its event."""
         run = self.runs.get(run_id.int, ended=True) if event == CONTEXTS_EVENT else None
         if run is not None and run.root.sample is not None:
-            self.runs.collect(run, "event", named_contexts(data, CONTEXTS_EVENT))
+            _collect_named(self.runs, run, data, CONTEXTS_EVENT)
+
+
+def _learn(run: LiveRun | None, inputs: object) -> None:
+    """Take from a run inside what the topmost one was not told: the memory that was loaded, and who asks."""
+    if run is None:
+        return
+    if not run.history and (is_list(inputs) or (is_mapping(inputs) and any(map(inputs.__contains__, MEMORIES)))):
+        run.history = earlier_turns(inputs, run.question)
+    if run.configurable is None:
+        run.configurable = _in_context("configurable")
 
 
 def live_sample(
@@ -216,24 +431,30 @@ def live_sample(
 ) -> Sample | None:
     """Return the sample of a run that has ended, or failed with an error; None where there is nothing in it at all."""
     question = if_readable(find_question, run.inputs, outputs) if run.question is None else run.question
-    contexts = _contexts(run, run.inputs, outputs, retriever_tools)
+    texts = _contexts(run, run.inputs, outputs, retriever_tools)
+    history = earlier_turns(run.inputs, question, asked=True) or earlier_turns(outputs, question) or run.history
     answer = None if error is not None else if_readable(find_text, "response", outputs, "outputs")
-    if error is None and question is None and answer is None and not contexts:
+    if error is None and question is None and answer is None and not texts:
         return None
     return Sample(
         user_input=question,
-        retrieved_contexts=contexts,
+        retrieved_contexts=texts,
         response=answer,
-        id=str(run.run_id),
+        id=run.own_id or str(run.run_id),
+        history=history,
         metadata=_about(run, error),
     )
 
 
 def _contexts(run: LiveRun, inputs: object, outputs: object, tools: Collection[str]) -> Sequence[str]:
     """Return the contexts of a run: the first of the places, named in docs/langchain.md, that holds any."""
-    named = run.items("event")
+    named = [texts for _, texts in run.items("event")]
+    if not named and (block := [*run.block, *(run.trace.contexts if run.trace is not None else ())]):
+        named = [block]
     if named:
-        return once_each(text for _, texts in named for text in texts)
+        return once_each(text for texts in named for text in texts)
+    if (stated := stated_contexts(outputs)) is not None:
+        return stated
     searches = sorted(run.items("search"), key=lambda item: item[0].order)
     # An artifact in this turn's messages may also be of a run before, which an interrupt has stopped.
     artifacts = if_readable(tool_texts, state_messages(outputs)) or ()
@@ -241,8 +462,7 @@ def _contexts(run: LiveRun, inputs: object, outputs: object, tools: Collection[s
     for _, texts in run.items("step"):  # one that passes on some of those before has chosen
         passed = once_each(texts if set(texts) <= set(passed) else [*passed, *texts])
     return (
-        stated_contexts(outputs)
-        or once_each([*(text for _, texts in searches for text in texts), *artifacts])
+        once_each([*(text for _, texts in searches for text in texts), *artifacts])
         or passed
         or any_contexts(outputs, tools)
         or any_contexts(inputs, tools)
@@ -256,7 +476,8 @@ def _about(run: LiveRun, error: BaseException | None = None) -> dict[str, object
         if name not in _RUN_FACTS:
             with suppress(TypeError, ValueError, RecursionError):
                 about[name] = json.loads(json.dumps(value, allow_nan=False, default=_id_text))
-    about |= {"name": run.name, "tags": list(run.tags)}
+    who = {name: str(run.configurable[name]) for name in _WHO if run.configurable and run.configurable.get(name)}
+    about = {**who, **about, "name": run.name, "tags": list(run.tags), "run_id": str(run.run_id)}
     if error is not None:
         about["error"] = describe(error, most=_ERROR_LENGTH)
     return about
@@ -266,6 +487,11 @@ def _id_text(value: object) -> str:
     if isinstance(value, UUID):
         return str(value)
     raise TypeError
+
+
+def _top(run: Run[LiveRun]) -> Run[LiveRun]:
+    *_, top = run.lineage()
+    return top
 
 
 def _in_retriever(run: Run[LiveRun]) -> bool:

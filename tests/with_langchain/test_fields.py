@@ -15,7 +15,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 from langchain_core.prompt_values import ChatPromptValue
 from pydantic import BaseModel, ConfigDict, Field
 
-from ragstone import AlignmentCoverage, Sample, SummarizationScore
+from ragstone import AlignmentCoverage, Sample, SummarizationScore, Turn
 from ragstone_langchain.extraction import FIELD_NAMES, Arguments, Extraction
 from ragstone_langchain.messages import Unreadable
 
@@ -111,7 +111,9 @@ CONTEXTS = {
 
 def test_the_question_the_answer_and_the_contexts_are_read_from_every_form():
     for form, inputs in QUESTIONS.items():
-        assert read(inputs, {"answer": ANSWER, "context": [FIRST, SECOND]}) == WHOLE, form
+        sample = read(inputs, {"answer": ANSWER, "context": [FIRST, SECOND]})
+        assert sample.model_copy(update={"history": ()}) == WHOLE, form
+        assert len(sample.history) == (2 if form == "messages" else 0)
     for form, outputs in ANSWERS.items():
         assert read(QUESTION, outputs, context=DOCUMENTS) == WHOLE, form
     for form, context in CONTEXTS.items():
@@ -131,10 +133,12 @@ def test_each_usual_name_is_known():
 
 def test_an_agents_state_has_everything_of_its_last_turn():
     dumped = json.loads(json.dumps([message.model_dump() for message in agent_messages()]))
+    earlier = (Turn(role="user", content="Which say word9?"), Turn(role="assistant", content="It has word9 here."))
+    whole = WHOLE.model_copy(update={"history": earlier})
     for messages in (agent_messages(), dumpd(agent_messages()), dumped):
-        assert read({"messages": [("user", QUESTION)]}, {"messages": messages}) == WHOLE
+        assert read({"messages": [("user", QUESTION)]}, {"messages": messages}) == whole
         assert read(None, {"output": {"messages": messages, "remaining_steps": 3}}) == WHOLE
-        assert read(None, messages, retriever_tools={"search"}) == WHOLE, "of a named tool with Documents these alone"
+        assert read(None, messages, retriever_tools={"search"}) == whole, "of a named tool with Documents these alone"
 
 
 def test_contexts_come_from_the_call_then_the_outputs_then_the_retrievers_then_the_inputs():
@@ -197,7 +201,10 @@ CHOSEN = AlignmentCoverage(llm=judge(), source="retrieved_contexts")
 # What is handed over (inputs, outputs, contexts), how it is read, and what is said.
 REFUSED = [
     (None, ANSWER, DOCUMENTS, {}, "user_input: is not in inputs (None) or outputs (str)"),
-    ({"text": FIRST, "n": 1}, ANSWER, DOCUMENTS, {}, "user_input: is not in inputs (dict with 'text', 'n')"),
+    ({"a": FIRST, "b": SECOND}, ANSWER, DOCUMENTS, {}, "user_input: is not in inputs (dict with 'a', 'b')"),
+    ({"lang": "en", "n": 2}, ANSWER, DOCUMENTS, {}, "user_input: is not in inputs (dict with 'lang', 'n')"),
+    (QUESTION, {"html": ANSWER, "draft": ANSWER}, DOCUMENTS, {}, "response: is not in outputs (dict with"),
+    (QUESTION, {"prompt": QUESTION, "n": 1}, DOCUMENTS, {}, "response: is not in outputs (dict with"),
     (None, QuestionState(QUESTION), DOCUMENTS, {}, "response: is not in outputs (Questi"),
     (None, searched()[:-1], DOCUMENTS, {}, "response: is not in outputs (list)"),
     (None, agent_messages()[:-1], DOCUMENTS, {}, "response: is not in outputs (list)"),

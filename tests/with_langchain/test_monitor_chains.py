@@ -177,7 +177,7 @@ def test_the_sample_s_id_is_the_run_s_and_its_metadata_the_run_s() -> None:
     metadata = {**kept, **odd, "user": user, "name": "of the user", "error": "of the user"}
     sample = sample_of(rag(), run_id=run_id, run_name="rag", tags=["prod"], metadata=metadata)
     assert sample.id == str(run_id)
-    assert sample.metadata == kept | {"user": str(user), "name": "rag", "tags": ["prod"]}
+    assert sample.metadata == kept | {"user": str(user), "name": "rag", "tags": ["prod"], "run_id": str(run_id)}
 
 
 def test_later_changes_by_the_app_do_not_show_and_nothing_of_the_app_s_is_changed() -> None:

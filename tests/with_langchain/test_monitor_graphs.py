@@ -11,15 +11,18 @@ pytest.importorskip("langgraph.graph")
 pytest.importorskip("langchain.agents")
 
 from langchain.agents import create_agent
-from langchain.agents.middleware import after_model
+from langchain.agents.middleware import after_model, dynamic_prompt
+from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import create_retriever_tool, tool
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import START, StateGraph
+from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
+from pydantic import BaseModel
 
-from ragstone_langchain import MonitorHandler, MonitorMiddleware
+from ragstone import trace_id
+from ragstone_langchain import MonitorHandler, MonitorMiddleware, contexts
 
 from .monitored import (
     ANSWER,
@@ -37,6 +40,7 @@ from .monitored import (
     sample_of,
     says,
 )
+from .test_monitor_shapes import offline
 from .ways import ainvoke, astream, astream_events, invoke, named, sampled, stream
 
 pytestmark = pytest.mark.usefixtures("offline")
@@ -309,3 +313,94 @@ def test_an_error_in_the_middleware_never_reaches_the_agent() -> None:
     final = watched(monitor, ANSWER).invoke(ASKED)
     assert final["messages"][-1].text == ANSWER
     assert [str(error) for error in monitor.errors] == ["broken"]
+
+
+class Answer(BaseModel):
+    answer: str
+    confidence: float = 0.5
+
+
+@dynamic_prompt
+def from_the_store(request):
+    """Retrieves in a function, of which no event tells."""
+    return joined(contexts(DOCUMENTS))
+
+
+STRATEGIES = {
+    "by a tool": (ToolStrategy, called("Answer", answer=ANSWER)),
+    "by the provider": (ProviderStrategy, AIMessage(f'{{"answer": "{ANSWER}"}}')),
+}
+
+
+@pytest.mark.parametrize(("strategy", "way"), sampled(STRATEGIES, [invoke, ainvoke, *WAYS[-2:]], 4), ids=named)
+def test_an_agent_s_structured_answer_and_what_its_middleware_found(strategy, way) -> None:
+    if way is ainvoke and sys.version_info < (3, 11):
+        pytest.skip("Python 3.10 keeps the context from what is awaited")
+    make, said = STRATEGIES[strategy]
+    by_handler, by_middleware = Noting(), Noting()
+    middleware = [from_the_store, MonitorMiddleware(by_middleware)]
+    agent = create_agent(says(said), [], response_format=make(Answer), middleware=middleware)
+    way(agent, ASKED, {"callbacks": [MonitorHandler(by_handler)]})
+    assert parts(by_handler.only) == WHOLE
+    assert parts(by_middleware.only) == (QUESTION, (), ANSWER)
+    assert parts(offline(None, agent.invoke(ASKED))) == (QUESTION, (), ANSWER)
+    with trace_id("request 7"):
+        contexts(DOCUMENTS)
+        way(agent, ASKED, {})
+    assert parts(by_middleware.samples[-1]) == WHOLE
+    assert by_middleware.samples[-1].id == "request 7"
+
+
+def test_the_turns_of_a_thread_are_the_history_of_the_next_by_handler_and_middleware() -> None:
+    by_handler, by_middleware = Noting(), Noting()
+    agent = watched(
+        by_middleware, LOOKS, "Yes.", called("search", "2"), ANSWER, tools=[search], checkpointer=InMemorySaver()
+    )
+    config = {"callbacks": [MonitorHandler(by_handler)], "configurable": {"thread_id": "7", "user_id": "u"}}
+    agent.invoke(FIRST_TURN, config)
+    agent.invoke(ASKED, config)
+    for monitor in (by_handler, by_middleware):
+        first, second = monitor.samples
+        assert first.history == ()
+        assert [(turn.role, turn.content) for turn in second.history] == [
+            ("user", "Is Persuasion a novel?"),
+            ("assistant", "Let me look."),
+            ("assistant", "Yes."),
+        ]
+        assert (second.metadata["thread_id"], second.metadata["user_id"]) == ("7", "u")
+    assert [sample.id for sample in by_handler.samples] == [sample.metadata["run_id"] for sample in by_handler.samples]
+
+
+def test_the_question_stays_the_typed_one_where_a_node_rewords_it() -> None:
+    graph = StateGraph(MessagesState)
+    graph.add_sequence(
+        [
+            ("reword", lambda state: {"messages": [("user", "Which novels did Austen write?")]}),
+            ("answer", lambda state: {"messages": [("ai", contexts(DOCUMENTS) and ANSWER)]}),
+        ]
+    )
+    sample = sample_of(graph.add_edge(START, "reword").compile(), ASKED)
+    assert (parts(sample), sample.history) == (WHOLE, ())
+
+
+class Graded(BaseModel):
+    question: str
+    documents: list[Document] = []
+    generation: str = ""
+
+
+def test_a_grader_that_keeps_nothing_leaves_no_contexts() -> None:
+    graph = StateGraph(Graded)
+    graph.add_node("retrieve", lambda state: Command(update={"documents": Searching().invoke("x")}, goto="grade"))
+    graph.add_node("grade", lambda state: Command(update={"documents": []}, goto="generate"))
+    graph.add_node("generate", lambda state: {"generation": ANSWER})
+    app = graph.add_edge(START, "retrieve").compile()
+    assert parts(sample_of(app, Graded(question=QUESTION))) == (QUESTION, (), ANSWER)
+    assert parts(offline({"question": QUESTION}, app.invoke(Graded(question=QUESTION)))) == (QUESTION, (), ANSWER)
+
+
+def test_a_run_that_the_handler_leaves_out_is_not_counted_where_the_middleware_takes_it() -> None:
+    monitor = Noting()
+    nothing = MonitorHandler(monitor, where=lambda name, tags, metadata: False)
+    watched(monitor, ANSWER).invoke(ASKED, {"callbacks": [nothing]})
+    assert parts(monitor.only) == (QUESTION, (), ANSWER)

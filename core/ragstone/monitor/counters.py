@@ -20,13 +20,16 @@ SKIP_REASONS: Mapping[str, str] = {
     "cancelled": "the app or its user called the run off",
     "declined": "your extract= returned None",
     "excluded": "your where= said no",
+    "extract_failed": "your extract= raised, or returned what is no sample: see errors and the log",
     "interrupted": "the run waits for a person; it becomes a sample when it is resumed and ends",
     "never_ended": "no event came for an hour, or it is the app's main loop: leave that out with where=",
     "no_question": "say where the question stands with extract=",
     "nothing_found": "say where question, contexts and answer stand with extract=",
     "only_model": "a model was called outside of any chain or engine: call monitor.submit(Sample(...)) there",
     "only_retrieval": "nothing answered what was retrieved: call monitor.submit(Sample(...)) where the app answers",
+    "only_step": "a prompt, a parser or a tool was run outside of any chain: nothing was answered",
     "own_run": "an evaluation asked the app, not a user",
+    "where_failed": "your where= raised: see errors and the log",
 }
 """Why a run of the app gave no sample, and what to do about it."""
 

@@ -1,5 +1,6 @@
 """From a score to the request it belongs to: the id that the app gives, and what an outcome says of its run."""
 
+import threading
 from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -38,6 +39,7 @@ class Trace:
     samples: int = 0
 
 
+_numbering = threading.Lock()
 _current: ContextVar[Trace | None] = ContextVar("ragstone_trace", default=None)
 
 
@@ -78,8 +80,9 @@ def own_id(metadata: Mapping[str, object]) -> str | None:
     if trace is None:
         name = metadata.get(TRACE_KEY)
         return name if isinstance(name, str) and name else None
-    trace.samples += 1
-    return trace.id if trace.samples == 1 else f"{trace.id}/{trace.samples}"
+    with _numbering:  # the runs of a batch begin on several threads
+        trace.samples = number = trace.samples + 1
+    return trace.id if number == 1 else f"{trace.id}/{number}"
 
 
 def facts_of(metadata: Mapping[str, object], keep: Collection[str]) -> dict[Fact, object]:
