@@ -2,13 +2,14 @@
 
 import asyncio
 import inspect
+import re
 import weakref
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse
 from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
@@ -16,18 +17,19 @@ from llama_index.core.callbacks.base import global_stack_trace
 from llama_index.core.chat_engine.types import StreamingAgentChatResponse
 from llama_index.core.schema import MetadataMode
 from llama_index_instrumentation.span import active_span_id
+from pydantic import ValidationError
 
 from ragstone.errors import describe
 from ragstone.monitor.run_tree import MOST_COLLECTED, OpenSample, Run, RunTree
 from ragstone.monitor.trace import TRACE_KEY, current_trace, own_id
 from ragstone.plain import as_dict, is_list, is_mapping
-from ragstone.sample import Sample, Turn
+from ragstone.sample import Sample, Turn, first_problem
 from ragstone_llama_index.responses import (
     Mode,
     Node,
     check_mode,
     contexts_of,
-    is_generated,
+    names_of,
     nodes_in,
     spoken,
     text_of,
@@ -45,13 +47,12 @@ _WAITING = "_ragstone_waiting"  # and the one with what waits for its end, by th
 _Streamed = StreamingResponse | AsyncStreamingResponse | StreamingAgentChatResponse
 _Contexts = tuple[str, ...]
 _T = TypeVar("_T")
-EVALUATING = ("llama_index.core.evaluation", "llama_index.core.llama_dataset", "ragstone_llama_index.query_engine")
-_LIVE: "weakref.WeakSet[Recorder]" = weakref.WeakSet()
+_THOUGHTS = re.compile(r"\AThought: .*\nAnswer: ", re.DOTALL)  # what ReActAgent remembers before an answer
+_LIVE: "list[weakref.ref[Recorder]]" = []
 _TAG_TYPES = (str, int, float, bool)
 _PERSONAL = ("user_id", "thread_id", "session_id", "conversation_id")  # tags that an outcome keeps under their names
-_ROLES = {"chatbot": "assistant", "model": "assistant"}
-_BEGUN: ContextVar[tuple[str, str | None, list[str]] | None] = ContextVar("ragstone_begun", default=None)
-"""Of the sample that began last: its run's id, the app's id and the contexts named before, alike for all monitors."""
+_BEGUN: ContextVar[tuple[str, str, list[str]]] = ContextVar("ragstone_begun", default=("", "", []))
+"""Of the sample that began last: its run's id, its own, and the contexts named before, alike for all monitors."""
 
 
 @dataclass(slots=True, eq=False)
@@ -66,8 +67,8 @@ class AppSample(OpenSample):
     error: BaseException | None = None  # what was raised last beneath the root
     named: list[str] = field(default_factory=list[str])  # by `contexts`
     history: tuple[Turn, ...] = ()
-    converses: bool = False  # whether what its model or its synthesizer is shown tells of earlier turns
-    given: dict[str, object] = field(default_factory=dict[str, object])  # fields of the sample, by the app's `extract`
+    converses: bool = False  # whether earlier turns show in what a model or synthesizer is given
+    given: dict[str, object] = field(default_factory=dict[str, object])  # by the app's `extract`
 
 
 class _Guard:
@@ -97,11 +98,11 @@ class Recorder:
             raise TypeError(f"monitor: is {type(monitor).__name__}; pass a ragstone.Monitor")
         self.monitor = monitor
         self.mode = check_mode(mode)
-        self.context_tools = context_tools
+        self.context_tools = names_of(context_tools)
         self.runs = RunTree[AppSample]()
         self.guard = _Guard(monitor)
-        self._unanswered = deque[tuple[object, set[str]]](maxlen=MOST_COLLECTED)
-        _LIVE.add(self)
+        self.unanswered = deque[set[str | None]](maxlen=MOST_COLLECTED)  # questions and nodes of mere retrievals
+        _LIVE.append(weakref.ref(self, _LIVE.remove))
 
     def __deepcopy__(self, memo: object) -> "Recorder":
         return self  # LlamaIndex' objects may be copied with all that they hold; the runs under way are the same
@@ -114,21 +115,14 @@ class Recorder:
         for _ in self.runs.start(id_, kind=kind, sample=sample):
             self.monitor.skip("never_ended")
 
-    def unanswered(self, question: object, nodes: Sequence[Node]) -> None:
-        """Remember a retrieval that was counted as one without an answer."""
-        self._unanswered.append((question, {node.node_id for node in nodes}))
-
-    def take_back(self, question: object, nodes: Sequence[Node]) -> None:
-        """Count no longer the retrievals that a synthesis answers: those of its nodes, or of its question."""
-        wanted = {node.node_id for node in nodes}
-        for retrieval in reversed(tuple(self._unanswered)):
-            asked, found = retrieval
-            if wanted & found or (asked == question and asked is not None):
-                self._unanswered.remove(retrieval)
+    def take_back(self, question: str | None, nodes: Sequence[Node]) -> None:
+        """Count no longer as mere retrievals those that a synthesis answers: of its question or its nodes."""
+        wanted = {question, *(node.node_id for node in nodes)}
+        for found in reversed(tuple(self.unanswered)):
+            if wanted & found:
+                self.unanswered.remove(found)
                 self.monitor.skip("only_retrieval", -1)
                 wanted -= found
-                if not wanted:
-                    return
 
     def retrieve(self, run: Run[AppSample], contexts: Sequence[str]) -> None:
         """Take what a call retrieved, in place of what was retrieved within it."""
@@ -139,7 +133,7 @@ class Recorder:
         """Take the nodes that a call was given; they were chosen from what was retrieved before."""
         outer = next(one for one in run.lineage() if one.kind and one is not run)
         self.runs.discard(run, "seen")
-        if not any(map(is_generated, nodes)):
+        if not nodes or texts_of(nodes, self.mode):  # else they were all generated from what was retrieved
             self.runs.discard(outer, "retrieved")
         self.runs.collect(run, "seen", nodes)
 
@@ -149,20 +143,19 @@ class Recorder:
         retrieved: list[str] = [text for _, texts in sample.items("retrieved", within) for text in texts]
         return [*texts_of(seen, self.mode), *retrieved]
 
-    def take(self, sample: AppSample, given: Sample | Mapping[str, object], answer: object) -> object:
-        """Take the fields that an app's `extract` gives; return the answer, which is among them or as found.
-
-        Raises:
-            ValueError: They are no fields of a sample, or no values of them.
-        """
+    def take(self, sample: AppSample, given: Sample | Mapping[str, object], answer: object) -> None:
+        """Take what an app answered, and the fields that its `extract` gives. ValueError: they are no sample's."""
         fields = {name: getattr(given, name) for name in given.model_fields_set} if isinstance(given, Sample) else given
         known: dict[str, object] = {name: value for name, value in fields.items() if value is not None}
         answer = known.pop("response", answer)
         if "retrieved_contexts" in known:
-            known["retrieved_contexts"] = texts_in(known["retrieved_contexts"], self.mode)
-        Sample.model_validate(known)
+            known["retrieved_contexts"] = _texts_in(known["retrieved_contexts"], self.mode)
+        try:
+            Sample.model_validate(known)
+        except ValidationError as error:
+            raise ValueError(f"extract: {first_problem(error)}") from None
         sample.given = known
-        return answer
+        self.answered(sample, answer)
 
     def answered(self, sample: AppSample, answer: object) -> None:
         """Take what a run answered; where that is a stream, when it has been read."""
@@ -219,14 +212,10 @@ class Recorder:
             self.monitor.skip("no_question")
             return
         metadata = {**sample.metadata, **as_dict(given.pop("metadata", None))}
-        fields: dict[str, object] = {
-            "id": sample.id,
-            "user_input": sample.question,
-            "retrieved_contexts": contexts,
-            "response": spoken(response, contexts) if isinstance(response, str) else None,
-            "history": sample.history,
-        }
-        self.monitor.submit(Sample.model_validate({**fields, **given, "metadata": metadata}))
+        text = spoken(response, contexts) if isinstance(response, str) else None
+        fields: dict[str, object] = {"id": sample.id, "user_input": sample.question, "response": text}
+        fields |= {"retrieved_contexts": contexts, "history": sample.history, "metadata": metadata}
+        self.monitor.submit(Sample.model_validate({**fields, **given}))
 
     def _listen(
         self, response: _Streamed, sample: AppSample, contexts: _Contexts, join: Callable[[list[Any]], str]
@@ -247,43 +236,40 @@ class Recorder:
                 else:
                     self.failed(sample, error, contexts)
 
-        stream = _listen_to(response, pieces, ended)
-        weakref.finalize(stream, ended, GeneratorExit()).atexit = False  # one that nobody begins to read ends unheard
+        _listen_to(response, pieces, ended)
 
 
-def _listen_to(response: _Streamed, pieces: list[Any], ended: Callable[[BaseException | None], object]) -> object:
-    """Replace a response's stream by one that adds the text of each piece to a list; return that one."""
+def _listen_to(response: _Streamed, pieces: list[Any], ended: Callable[[BaseException | None], object]) -> None:
+    """Replace a response's stream by one that adds the text of each piece to a list."""
 
     def take(piece: object) -> None:
         pieces.append((piece.delta or "") if isinstance(piece, ChatResponse) else piece)
 
+    stream: object = None
     if isinstance(response, StreamingResponse):
-        response.response_gen = listen(response.response_gen, take, ended)
-        return response.response_gen
-    if isinstance(response, AsyncStreamingResponse):
-        response.response_gen = alisten(response.response_gen, take, ended)
-        return response.response_gen
-    if response.chat_stream is not None:
-        response.chat_stream = listen(response.chat_stream, take, ended)
+        response.response_gen = stream = listen(response.response_gen, take, ended)
+    elif isinstance(response, AsyncStreamingResponse):
+        response.response_gen = stream = alisten(response.response_gen, take, ended)
+    elif response.chat_stream is not None:
+        response.chat_stream = stream = listen(response.chat_stream, take, ended)
     elif response.achat_stream is not None:
-        response.achat_stream = alisten(response.achat_stream, take, ended)
-    return response.chat_stream or response.achat_stream
+        response.achat_stream = stream = alisten(response.achat_stream, take, ended)
+    if stream is not None:
+        weakref.finalize(stream, ended, GeneratorExit()).atexit = False  # one that nobody begins to read ends unheard
 
 
 def sample_of(question: str | None, run_id: str, name: str, tags: Mapping[str, object], id_: str) -> AppSample:
     """Return the sample of a run that begins: its id is the app's, if that gives one."""
-    begun = _BEGUN.get()
-    if begun is None or begun[0] != run_id:
+    if _BEGUN.get()[0] != run_id:
         trace = current_trace()
-        named = [] if trace is None else trace.contexts[:]
-        if trace is not None:
-            trace.contexts.clear()
-        _BEGUN.set(begun := (run_id, own_id(tags), named))
+        named = [] if trace is None else trace.contexts
+        _BEGUN.set((run_id, own_id(tags) or id_, named[:]))
+        named.clear()
     told = {key: value for key, value in tags.items() if isinstance(value, _TAG_TYPES) and key[:11] != "llamaindex."}
-    personal = {key: told.pop(key) for key in _PERSONAL if key in told}
     told.pop(TRACE_KEY, None)
-    metadata: dict[str, object] = {"run_id": run_id, "name": name, "tags": told, **personal}
-    return AppSample(question, metadata, id=begun[1] or id_, named=begun[2][:])
+    personal = {key: told.pop(key) for key in _PERSONAL if key in told}
+    _, id_, named = _BEGUN.get()
+    return AppSample(question, {"run_id": run_id, "name": name, "tags": told, **personal}, id=id_, named=named[:])
 
 
 def contexts(found: _T) -> _T:
@@ -301,48 +287,43 @@ def contexts(found: _T) -> _T:
         >>> contexts(["Emma is a novel by Jane Austen."])
         ['Emma is a novel by Jane Austen.']
     """
-    heard = False
-    for recorder in list(_LIVE):
+    inside = False
+    for recorder in filter(None, [live() for live in _LIVE]):
         with recorder.guard:
             run = recorder.runs.get(active_span_id.get()) or recorder.runs.get(global_stack_trace.get()[-1])
-            if run is not None:
-                heard = True
-                if run.root.sample is not None:
-                    run.root.sample.named += texts_in(found, recorder.mode)
-    trace = current_trace()
-    if not heard and trace is not None:
-        with suppress(Exception):
-            trace.contexts += texts_in(found, MetadataMode.NONE)
+            inside |= run is not None
+            if run is not None and run.root.sample is not None:
+                run.root.sample.named += _texts_in(found, recorder.mode)
+    if not inside and (trace := current_trace()) is not None:
+        with suppress(TypeError):
+            trace.contexts += _texts_in(found, MetadataMode.NONE)
     return found
 
 
-def texts_in(found: object, mode: MetadataMode) -> Sequence[str]:
-    if isinstance(found, str):
-        return [found] if found.strip() else []
+def _texts_in(found: object, mode: MetadataMode) -> list[str]:
     items: Sequence[object] = found if is_list(found) else nodes_in(found) or [found]
-    texts: list[str] = []
-    for item in items:
-        if not isinstance(item, str | Node):
-            raise TypeError(f"contexts: has {type(item).__name__}; pass nodes or texts")
-        texts += [item] if isinstance(item, str) else texts_of([item], mode)
+    if odd := [type(item).__name__ for item in items if not isinstance(item, str | Node)]:
+        raise TypeError(f"contexts: has {odd[0]}; pass nodes or texts")
+    texts = [item if isinstance(item, str) else "".join(texts_of([item], mode)) for item in cast("list[str]", items)]
     return [text for text in texts if text.strip()]
 
 
-def turns_before(messages: object, question: str | None, *also: str) -> tuple[Turn, ...] | None:
-    """Return what was said before the last message in which the user asks a question; None: there is no such one."""
+def turns_before(messages: object, *questions: str | None) -> tuple[Turn, ...]:
+    """Return what was said before the last message in which the user asks one of some questions."""
     said: list[tuple[object, object]] = []
     for one in messages if is_list(messages) else ():
         if isinstance(one, ChatMessage):
-            said.append((_ROLES.get(one.role.value, one.role.value), one.content))
+            said.append((one.role.value, one.content))
         elif is_mapping(one):
             said.append((one.get("role"), one.get("content")))
-    asked = [at for at, (role, text) in enumerate(said) if role == "user" and text in (question, *also)]
-    if not asked:
-        return None
-    earlier = [{"role": role, "content": text} for role, text in said[: asked[-1]]]
-    return tuple(
-        Turn.model_validate(turn) for turn in earlier if turn["role"] in ("user", "assistant") and turn["content"]
-    )
+    at = max((i for i, (role, text) in enumerate(said) if role == "user" and text in questions), default=0)
+    while at and said[at - 1] == said[at]:  # given with the history, and added to it
+        at -= 1
+    turns = [
+        (role, text) for role, text in said[:at] if role in ("user", "assistant") and isinstance(text, str) and text
+    ]
+    # ReActAgent remembers its thoughts before the answer.
+    return tuple(Turn.model_validate({"role": role, "content": _THOUGHTS.sub("", text)}) for role, text in turns)
 
 
 def is_called_in(*modules: str) -> bool:
@@ -351,3 +332,8 @@ def is_called_in(*modules: str) -> bool:
     while frame is not None and not frame.f_globals.get("__name__", "").startswith(modules):
         frame = frame.f_back
     return frame is not None
+
+
+def is_evaluated() -> bool:
+    """Return whether an evaluation has called what runs now, LlamaIndex' or ours."""
+    return is_called_in("llama_index.core.evaluation", "llama_index.core.llama_dataset", "ragstone_llama_index.query")

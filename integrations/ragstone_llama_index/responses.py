@@ -45,6 +45,7 @@ _ANSWERS = (  # of a dict or an event that a workflow ends with
     *("response", "answer", "result", "output"),
     *("final_answer", "final_response", "answer_text", "reply", "completion"),
 )
+_LABEL = re.compile(r"\ASource \d+:\n")  # before a text, by CitationQueryEngine
 _EMPTY = "Empty Response"  # what LlamaIndex' synthesizers say where nothing was retrieved
 _GENERATED = re.compile(r"Sub question: .*?\nResponse: |\nQuestion: .*?\nAnswer: ", re.DOTALL)
 """How a node begins into which SubQuestionQueryEngine or MultiStepQueryEngine has put an answer of its own."""
@@ -188,11 +189,11 @@ def texts_of(nodes: Iterable[Node], mode: MetadataMode) -> tuple[str, ...]:
 
     What an engine has generated and then treats as a node is left out.
     """
-    texts = (node.get_content(metadata_mode=mode) for node in nodes if not is_generated(node))
+    texts = (_LABEL.sub("", node.get_content(metadata_mode=mode)) for node in nodes if not _is_generated(node))
     return tuple(dict.fromkeys(text for text in texts if text.strip()))
 
 
-def is_generated(node: Node) -> bool:
+def _is_generated(node: Node) -> bool:
     """Return whether a node holds the answer to a sub-question. What was read from a source has metadata or a score."""
     scored, inner = (node.score, node.node) if isinstance(node, NodeWithScore) else (None, node)
     return scored is None and not inner.metadata and _GENERATED.match(inner.get_content()) is not None

@@ -29,8 +29,8 @@ from pydantic import BaseModel
 from ragstone.monitor.run_tree import Run
 from ragstone.plain import as_dict, is_list
 from ragstone.sample import Sample, Turn
-from ragstone_llama_index.recorder import EVALUATING, AppSample, Recorder, is_called_in, sample_of, turns_before
-from ragstone_llama_index.responses import Mode, answer_in, contexts_of, names_of, nodes_in, texts_of, tool_contexts
+from ragstone_llama_index.recorder import AppSample, Recorder, is_called_in, is_evaluated, sample_of, turns_before
+from ragstone_llama_index.responses import Mode, answer_in, contexts_of, nodes_in, texts_of, tool_contexts
 from ragstone_llama_index.shared_model import JUDGE_TAG
 
 if TYPE_CHECKING:
@@ -50,28 +50,17 @@ _KINDS: tuple[tuple[_Kind, type, str], ...] = (
     ("retrieval", BaseRetriever, "retrieve aretrieve"),
     ("synthesis", BaseSynthesizer, "synthesize asynthesize"),
     ("writing", StreamingAgentChatResponse, "write_response_to_history awrite_response_to_history"),
-    ("tool", BaseTool, "call acall"),
-    (
-        "model",
-        BaseLLM,
-        "chat achat stream_chat astream_chat complete acomplete stream_complete astream_complete predict apredict "
-        "stream astream structured_predict astructured_predict stream_structured_predict "
-        "astream_structured_predict predict_and_call apredict_and_call",
-    ),
 )
-_BY_NAME: dict[str, list[tuple[_Kind, type]]] = {}
-for _a_kind, _cls, _names in _KINDS:
-    for _name in _names.split():
-        _BY_NAME.setdefault(_name, []).append((_a_kind, _cls))
+_BY_NAME: dict[str, tuple[_Kind, type]] = {name: (kind, cls) for kind, cls, names in _KINDS for name in names.split()}
 _ROOTS = ("entry", "retrieval", "synthesis", "model")  # kinds of which an outermost call is a run of the app
-_READING = ("ragstone_llama_index.streaming", "llama_index.core.response_synthesizers")  # a stream, after its run's end
+_READING = ("ragstone_llama_index.streaming", "llama_index.core.response_synthesizers")
 _UUID = 36  # characters: a span's id is "RetrieverQueryEngine.query-" and a UUID
 _QUESTIONS = (  # of a workflow's start event, in this order
     *("user_msg", "query", "question", "message", "input", "prompt"),
     *("user_input", "user_query", "user_question", "user_message", "request", "topic"),
 )
 _PLACE = re.compile(r"(\w+:)?[~.]{0,2}[/\\]\S.*|\w+://\S+|\S+\.[A-Za-z]\w{1,4}")  # a path or an address: no question
-_TURN = re.compile(r"^(user|assistant|system|tool): ", re.MULTILINE)
+_TURN = re.compile(r"(?:\A|\n)(user|assistant|system|tool): ")
 _CHANGING = threading.Lock()
 
 
@@ -124,7 +113,7 @@ def instrument(
         raise TypeError(
             f"extract: is {type(extract).__name__}; pass a function of a workflow, its start and its result"
         )
-    handler = MonitorSpanHandler(Recorder(monitor, metadata_mode, names_of(context_tools)), where, extract)
+    handler = MonitorSpanHandler(Recorder(monitor, metadata_mode, context_tools), where, extract)
     with _CHANGING:
         for placed in _handlers_of(monitor):
             placed.where, placed.extract = where, extract
@@ -199,15 +188,17 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
                 self.recorder.writing(instance)
             if parent is not None and kind in _ROOTS and _is_beside(parent, parent_id):
                 parent = None
-            if kind == "entry" and parent is not None and is_called_in(*EVALUATING):
+            if kind == "entry" and parent is not None and is_evaluated():
                 self.recorder.begin(id_, None)  # its sources are the evaluator's, not the app's
             elif parent is not None:
                 runs.start(id_, parent, kind=kind or "")
                 sample = parent.root.sample
                 if sample is not None and sample.converses and not sample.history:
                     sample.history = _history_shown(sample.question, bound_args.arguments, instance, kind)
+            elif kind == "model" and (parent_id is not None or is_called_in(*_READING)):
+                pass  # part of what is no run of ours, or of one that has ended with a stream
             elif kind in _ROOTS:
-                self._begin(kind, id_, bound_args, instance, parent_id, tags)
+                self._begin(kind, id_, bound_args, instance, tags)
 
     def span_exit(
         self,
@@ -228,7 +219,7 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
             elif run is not None and run.root.sample is not None:
                 self._take_contexts(run.root.sample, run, result)
             elif run is not None and run.parent is None and kind == "retrieval":
-                self.recorder.unanswered(question_of(bound_args), nodes_in(result))
+                self.recorder.unanswered.append({question_of(bound_args), *(each.node_id for each in nodes_in(result))})
 
     def span_drop(
         self,
@@ -249,47 +240,31 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
             elif not kind and run is not None and run.root.sample is not None:
                 run.root.sample.error = err  # that of a workflow's step comes last
 
-    def _begin(
-        self,
-        kind: str,
-        id_: str,
-        bound_args: inspect.BoundArguments,
-        instance: object,
-        parent_id: str | None,
-        tags: dict[str, Any],
-    ) -> None:
+    def _begin(self, kind: str, id_: str, call: inspect.BoundArguments, instance: object, tags: dict[str, Any]) -> None:
         """Begin a run of the app: as a sample in the making, or as none, which is counted with its reason."""
-        name = id_[: -_UUID - 1]
-        if is_called_in(*EVALUATING):
-            self.recorder.monitor.skip("own_run")
-            kind = ""
-        elif kind == "model":
-            if parent_id is None and not is_called_in(*_READING):
-                self.recorder.monitor.skip("only_model")
-        elif kind == "retrieval":
-            self.recorder.monitor.skip("only_retrieval")
-        elif not self._is_wanted(instance, name):
-            self.recorder.monitor.skip("excluded")
+        name, sample, reason = id_[: -_UUID - 1], None, ""
+        if is_evaluated():
+            reason, kind = "own_run", ""
+        elif kind in ("model", "retrieval"):
+            reason = f"only_{kind}"
         else:
-            asked = fields_of_run(bound_args) if isinstance(instance, Workflow) else bound_args.arguments
-            question = question_of_run(asked) if isinstance(instance, Workflow) else question_of(bound_args)
+            wanted = self.where is None
+            if self.where is not None:
+                with self.recorder.guard:  # the user's function; what it cannot decide is left alone
+                    wanted = self.where(instance, name)
+            reason = "" if wanted else "excluded"
+        if reason:
+            self.recorder.monitor.skip(reason)
+        else:
+            asked = fields_of_run(call) if isinstance(instance, Workflow) else call.arguments
+            question = question_of_run(asked) if isinstance(instance, Workflow) else question_of(call)
             sample = sample_of(question, id_, name, tags, id_[-_UUID:])
             sample.converses = isinstance(instance, BaseChatEngine) or asked.get("memory") is not None
-            if is_list(history := asked.get("chat_history")):
-                said = turns_before([*history, ChatMessage(question or "")], question or "") or ()
-                sample.history = said[:-1] if said and said[-1].content == question else said
+            if question is not None and is_list(history := asked.get("chat_history")):
+                sample.history = turns_before([*history, ChatMessage(question)], question)
             if kind == "synthesis":
-                self.recorder.take_back(question, nodes_in(bound_args.arguments.get("nodes")))
-            self.recorder.begin(id_, sample)
-            return
-        self.recorder.begin(id_, None, kind)
-
-    def _is_wanted(self, instance: object, name: str) -> bool:
-        wanted = self.where is None
-        if self.where is not None:
-            with self.recorder.guard:  # the user's function; what it cannot decide is left alone
-                wanted = self.where(instance, name)
-        return wanted
+                self.recorder.take_back(question, nodes_in(asked.get("nodes")))
+        self.recorder.begin(id_, sample, kind)
 
     def _take_answer(
         self, sample: AppSample, bound_args: inspect.BoundArguments, instance: object, result: object
@@ -305,7 +280,7 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
                 returned = result.result if type(result) is StopEvent else result
                 given = self.extract(instance, start_of(bound_args), returned)
                 if given is not None:
-                    self.recorder.answered(sample, self.recorder.take(sample, given, answer_in(result)))
+                    self.recorder.take(sample, given, answer_in(result))
                     return
             self.recorder.monitor.skip("declined")
 
@@ -323,7 +298,7 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
             if contexts := tool_contexts(result, mode, self.recorder.context_tools):
                 self.recorder.retrieve(run, contexts)
         elif isinstance(result, AgentInput) and not sample.history:
-            sample.history = turns_before(result.input, sample.question) or ()
+            sample.history = turns_before(result.input, sample.question)
 
     def new_span(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
         """Not called: `span_enter` and the others are replaced as a whole."""
@@ -333,8 +308,10 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
 
 def _kind(id_: str, instance: object) -> _Kind | None:
     """Return what a call is to us; the name first, for most are nothing and instances take longer to look at."""
-    known = _BY_NAME.get(id_[id_.rfind(".") + 1 : -_UUID - 1], ())
-    return next((kind for kind, cls in known if isinstance(instance, cls)), None)
+    known = _BY_NAME.get(id_[id_.rfind(".") + 1 : -_UUID - 1])
+    if known is not None and isinstance(instance, known[1]):
+        return known[0]
+    return "model" if isinstance(instance, BaseLLM) else "tool" if isinstance(instance, BaseTool) else None
 
 
 def _is_beside(parent: Run[AppSample], parent_id: str | None) -> bool:
@@ -385,13 +362,13 @@ def _history_shown(
     """Return the earlier turns that a chat's synthesizer or model is shown: a memory cannot be read from here."""
     if kind == "synthesis" and isinstance(instance, BaseSynthesizer):
         template = instance.get_prompts().get("text_qa_template")
-        return turns_before(getattr(template, "message_templates", ()), question, "{query_str}") or ()
-    told = as_dict(arguments.get("prompt_args")).get("chat_history") if kind == "model" else None
-    if isinstance(told, str):  # to condense a question
+        return turns_before(getattr(template, "message_templates", ()), "{query_str}")
+    told = as_dict(arguments.get("prompt_args")).get("chat_history")
+    if isinstance(told, str):  # in a prompt that condenses the question
         _, *parts = _TURN.split(told)
-        turns = [{"role": role, "content": text.strip()} for role, text in zip(parts[::2], parts[1::2], strict=True)]
-        return turns_before([*turns, {"role": "user", "content": question}], question) or ()
-    return turns_before(arguments.get("messages"), question) or () if kind == "model" else ()
+        turns = [{"role": role, "content": text} for role, text in zip(parts[::2], parts[1::2], strict=True)]
+        return turns_before([*turns, {"role": "user", "content": question}], question)
+    return turns_before(arguments.get("messages"), question) if kind == "model" else ()
 
 
 def question_text(value: object) -> str | None:
