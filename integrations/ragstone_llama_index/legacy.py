@@ -8,7 +8,7 @@ from llama_index.core.callbacks.base_handler import BaseCallbackHandler
 from llama_index.core.schema import MetadataMode
 from llama_index_instrumentation.dispatcher import active_instrument_tags
 
-from ragstone_llama_index.recorder import Recorder, is_evaluated, sample_of, turns_before
+from ragstone_llama_index.recorder import EVALUATIONS, Recorder, is_called_in, sample_of, turns_before
 from ragstone_llama_index.responses import Mode, nodes_in, texts_of
 from ragstone_llama_index.spans import is_instrumented, question_text
 
@@ -72,7 +72,7 @@ class MonitorCallbackHandler(BaseCallbackHandler):
                     messages = (payload or {}).get(EventPayload.MESSAGES) if sample.converses else None
                     sample.history = turns_before(messages, sample.question) or sample.history
             elif event_type in _ENTRIES and not is_instrumented(self._recorder.monitor):
-                if is_evaluated():
+                if is_called_in(EVALUATIONS):
                     self._recorder.monitor.skip("own_run")
                     self._recorder.begin(event_id, None)
                     return event_id

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
 from typing import Literal
 
@@ -21,7 +21,7 @@ from ragstone.metrics.base import check_members
 from ragstone.registry import spread
 from ragstone.sample import Row, Sample
 from ragstone_llama_index.evaluator import MetricEvaluator
-from ragstone_llama_index.responses import Answered, Mode, aread_response, check_mode, names_of, read_response
+from ragstone_llama_index.responses import Answered, Mode, Tools, aread_response, check_mode, check_tools, read_response
 
 Metrics = Metric | MetricEvaluator | str | Sequence[Metric | MetricEvaluator | str]
 _AHEAD = 4  # times max_concurrency: questions that are asked before the first of them is scored, at most
@@ -37,7 +37,7 @@ def evaluate_query_engine(
     max_concurrency: int = 8,
     progress: bool | None = None,
     metadata_mode: Mode = MetadataMode.NONE,
-    context_tools: Collection[str] = (),
+    context_tools: Tools = (),
 ) -> Report:
     """Put each question to a query engine and score its answer by each metric, by `ragstone.evaluate`.
 
@@ -79,7 +79,7 @@ def evaluate_query_engine(
         0.5
     """
     _check(engine, questions)
-    mode, tools, made = check_mode(metadata_mode), names_of(context_tools), _metrics(metrics, llm, embed_model)
+    mode, tools, made = check_mode(metadata_mode), check_tools(context_tools), _metrics(metrics, llm, embed_model)
 
     async def ask(question: str) -> Answered:
         return await in_daemon(lambda: read_response(question, engine.query(question), mode, tools))
@@ -99,11 +99,11 @@ async def aevaluate_query_engine(
     max_concurrency: int = 8,
     progress: bool | None = None,
     metadata_mode: Mode = MetadataMode.NONE,
-    context_tools: Collection[str] = (),
+    context_tools: Tools = (),
 ) -> Report:
     """Put each question to a query engine on the running event loop; otherwise as `evaluate_query_engine`."""
     _check(engine, questions)
-    mode, tools, made = check_mode(metadata_mode), names_of(context_tools), _metrics(metrics, llm, embed_model)
+    mode, tools, made = check_mode(metadata_mode), check_tools(context_tools), _metrics(metrics, llm, embed_model)
 
     async def ask(question: str) -> Answered:
         return await aread_response(question, await engine.aquery(question), mode, tools)

@@ -27,9 +27,9 @@ from ragstone.sample import Sample, Turn, first_problem
 from ragstone_llama_index.responses import (
     Mode,
     Node,
+    Texts,
     check_mode,
     contexts_of,
-    names_of,
     nodes_in,
     spoken,
     text_of,
@@ -45,9 +45,9 @@ _CALLED_OFF = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemE
 _PIECES = "_ragstone_pieces"  # the attribute by which a chat's response remembers what was streamed
 _WAITING = "_ragstone_waiting"  # and the one with what waits for its end, by the recorder
 _Streamed = StreamingResponse | AsyncStreamingResponse | StreamingAgentChatResponse
-_Contexts = tuple[str, ...]
 _T = TypeVar("_T")
 _THOUGHTS = re.compile(r"\AThought: .*\nAnswer: ", re.DOTALL)  # what ReActAgent remembers before an answer
+EVALUATIONS = ("llama_index.core.evaluation", "llama_index.core.llama_dataset", "ragstone_llama_index.query_engine")
 _LIVE: "list[weakref.ref[Recorder]]" = []
 _TAG_TYPES = (str, int, float, bool)
 _PERSONAL = ("user_id", "thread_id", "session_id", "conversation_id")  # tags that an outcome keeps under their names
@@ -93,12 +93,12 @@ class Recorder:
     `answered` and `failed` are called once for a run, on the app's thread; nothing that they do is slow.
     """
 
-    def __init__(self, monitor: "Monitor", mode: Mode = MetadataMode.NONE, context_tools: Collection[str] = ()) -> None:
+    def __init__(self, monitor: "Monitor", mode: Mode = MetadataMode.NONE, tools: Collection[str] = ()) -> None:
         if not callable(getattr(monitor, "submit", None)):
             raise TypeError(f"monitor: is {type(monitor).__name__}; pass a ragstone.Monitor")
         self.monitor = monitor
         self.mode = check_mode(mode)
-        self.context_tools = names_of(context_tools)
+        self.tools = tools
         self.runs = RunTree[AppSample]()
         self.guard = _Guard(monitor)
         self.unanswered = deque[set[str | None]](maxlen=MOST_COLLECTED)  # questions and nodes of mere retrievals
@@ -108,7 +108,7 @@ class Recorder:
         return self  # LlamaIndex' objects may be copied with all that they hold; the runs under way are the same
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Recorder, (self.monitor, self.mode, self.context_tools)
+        return Recorder, (self.monitor, self.mode, self.tools)
 
     def begin(self, id_: str, sample: AppSample | None, kind: str = "entry") -> None:
         """Open a root; None: what happens beneath it is of no interest."""
@@ -159,9 +159,8 @@ class Recorder:
 
     def answered(self, sample: AppSample, answer: object) -> None:
         """Take what a run answered; where that is a stream, when it has been read."""
-        contexts = tuple(dict.fromkeys(sample.named)) or contexts_of(
-            answer, lambda: self.contexts(sample), self.mode, self.context_tools
-        )
+        found = contexts_of(answer, lambda: self.contexts(sample), self.mode, self.tools)
+        contexts = tuple(dict.fromkeys(sample.named)) or found
         if not isinstance(answer, _Streamed):
             self._submit(sample, contexts, text_of(answer))
         elif not isinstance(answer, StreamingAgentChatResponse):
@@ -197,7 +196,7 @@ class Recorder:
 
     def written(self, response: StreamingAgentChatResponse, error: BaseException | None = None) -> None:
         """Take a chat's answer that was streamed into its history, whether the app reads it or not."""
-        waiting: dict[Recorder, tuple[AppSample, _Contexts]] = vars(response).get(_WAITING, {})
+        waiting: dict[Recorder, tuple[AppSample, Texts]] = vars(response).get(_WAITING, {})
         if self not in waiting:
             return
         sample, contexts = waiting.pop(self)
@@ -206,7 +205,7 @@ class Recorder:
         else:
             self._submit(sample, contexts, "".join(vars(response).get(_PIECES, ())).strip() or response.response)
 
-    def _submit(self, sample: AppSample, contexts: _Contexts, response: object) -> None:
+    def _submit(self, sample: AppSample, contexts: Texts, response: object) -> None:
         given = dict(sample.given)
         if sample.question is None and "user_input" not in given:
             self.monitor.skip("no_question")
@@ -218,7 +217,7 @@ class Recorder:
         self.monitor.submit(Sample.model_validate({**fields, **given}))
 
     def _listen(
-        self, response: _Streamed, sample: AppSample, contexts: _Contexts, join: Callable[[list[Any]], str]
+        self, response: _Streamed, sample: AppSample, contexts: Texts, join: Callable[[list[Any]], str]
     ) -> None:
         """Submit what the app reads of a stream, and let nothing out into it."""
         pieces: list[Any] = []
@@ -326,14 +325,9 @@ def turns_before(messages: object, *questions: str | None) -> tuple[Turn, ...]:
     return tuple(Turn.model_validate({"role": role, "content": _THOUGHTS.sub("", text)}) for role, text in turns)
 
 
-def is_called_in(*modules: str) -> bool:
+def is_called_in(modules: tuple[str, ...]) -> bool:
     """Return whether code of one of some modules has called what runs now, or awaits it."""
     frame = inspect.currentframe()
     while frame is not None and not frame.f_globals.get("__name__", "").startswith(modules):
         frame = frame.f_back
     return frame is not None
-
-
-def is_evaluated() -> bool:
-    """Return whether an evaluation has called what runs now, LlamaIndex' or ours."""
-    return is_called_in("llama_index.core.evaluation", "llama_index.core.llama_dataset", "ragstone_llama_index.query")

@@ -40,20 +40,18 @@ Answered = tuple[Sample, str | None]
 """A question with what an app answered, and why there is no answer, where that is known."""
 
 Node = NodeWithScore | BaseNode
+Texts = tuple[str, ...]
+Tools = Collection[str]  # by name
 
-_ANSWERS = (  # of a dict or an event that a workflow ends with
-    *("response", "answer", "result", "output"),
-    *("final_answer", "final_response", "answer_text", "reply", "completion"),
-)
+# Of a dict or an event that a workflow ends with.
+_ANSWERS = ("response", "answer", "result", "output", "final_answer", "final_response", "answer_text", "reply")
 _LABEL = re.compile(r"\ASource \d+:\n")  # before a text, by CitationQueryEngine
 _EMPTY = "Empty Response"  # what LlamaIndex' synthesizers say where nothing was retrieved
 _GENERATED = re.compile(r"Sub question: .*?\nResponse: |\nQuestion: .*?\nAnswer: ", re.DOTALL)
 """How a node begins into which SubQuestionQueryEngine or MultiStepQueryEngine has put an answer of its own."""
 
 
-def read_response(
-    question: str | None, response: object, mode: MetadataMode, context_tools: Collection[str] = ()
-) -> Answered:
+def read_response(question: str | None, response: object, mode: MetadataMode, tools: Tools = ()) -> Answered:
     """Return what an app answered to a question. A stream is read to its end, once, and can still be read after that.
 
     Raises:
@@ -65,19 +63,17 @@ def read_response(
         text = read_stream(response)
     elif isinstance(response, AsyncStreamingResponse):
         text = known_text(response) or _run(response)
-    return _answered(question, response, text, mode, context_tools)
+    return _answered(question, response, text, contexts_of(response, tuple, mode, tools))
 
 
-async def aread_response(
-    question: str | None, response: object, mode: MetadataMode, context_tools: Collection[str] = ()
-) -> Answered:
+async def aread_response(question: str | None, response: object, mode: MetadataMode, tools: Tools = ()) -> Answered:
     """Return what an app answered, without holding up the running loop; otherwise as `read_response`."""
     text = None
     if isinstance(response, StreamingResponse):  # shared before the thread begins: the user may read meanwhile
         text = share(response) or await asyncio.to_thread(read_stream, response)
     elif isinstance(response, AsyncStreamingResponse):
         text = await aread_stream(response)
-    return _answered(question, response, text, mode, context_tools)
+    return _answered(question, response, text, contexts_of(response, tuple, mode, tools))
 
 
 def _run(response: AsyncStreamingResponse) -> StreamText:
@@ -88,13 +84,7 @@ def _run(response: AsyncStreamingResponse) -> StreamText:
     raise ValueError("response: its stream belongs to the running event loop: await aevaluate_response(...)")
 
 
-def _answered(
-    question: str | None,
-    response: object,
-    streamed: StreamText | None,
-    mode: MetadataMode,
-    context_tools: Collection[str],
-) -> Answered:
+def _answered(question: str | None, response: object, streamed: StreamText | None, contexts: Texts) -> Answered:
     if not isinstance(response, AnyResponse):
         raise TypeError(
             f"response: is {type(response).__name__}; pass what a query engine, chat engine or agent returned, "
@@ -105,15 +95,11 @@ def _answered(
     text, problem = (text_of(response), None) if streamed is None else (streamed.text, streamed.problem)
     if text is not None and not isinstance(text, str):
         text, problem = None, f"is {type(text).__name__}, not text"
-    if isinstance(response, AgentOutput):
-        contexts = agent_contexts(response, mode, context_tools)
-    else:
-        contexts = texts_of(nodes_in(response), mode)
     text = spoken(text, contexts)
     return Sample(user_input=question, retrieved_contexts=contexts, response=text), problem
 
 
-def spoken(text: str | None, contexts: Sequence[str]) -> str | None:
+def spoken(text: str | None, contexts: Texts) -> str | None:
     """Return the text of an answer, which is empty where the engine says in its own words that it found nothing."""
     return "" if text is not None and text.strip() == _EMPTY and not contexts else text
 
@@ -150,41 +136,30 @@ def text_of(answer: object) -> object:
     return answer.text if isinstance(answer, CompletionResponse) else answer
 
 
-def contexts_of(
-    answer: object, retrieved: Callable[[], Iterable[str]], mode: MetadataMode, context_tools: Collection[str] = ()
-) -> tuple[str, ...]:
+def contexts_of(answer: object, retrieved: Callable[[], Iterable[str]], mode: MetadataMode, tools: Tools = ()) -> Texts:
     """Return the contexts of an answer: its source nodes, or, where it has none, what was retrieved on the way to it.
 
     An agent's answer has the nodes of its tools. What was retrieved says more there: tools may return only a text.
     """
+    own: Iterable[str] = texts_of(nodes_in(answer), mode) if isinstance(answer, _WithNodes) else ()
     if isinstance(answer, AgentOutput):
-        return tuple(dict.fromkeys(retrieved())) or agent_contexts(answer, mode, context_tools)
-    own = texts_of(nodes_in(answer), mode) if isinstance(answer, _WithNodes) else ()
-    return own or tuple(dict.fromkeys(retrieved()))
+        # Declared as the choice of a tool; what an agent puts there is the call with its result.
+        calls: Sequence[object] = answer.tool_calls
+        outputs = [call.tool_output for call in calls if isinstance(call, ToolCallResult)]
+        own = tuple(retrieved()) or [text for output in outputs for text in tool_contexts(output, mode, tools)]
+    return tuple(dict.fromkeys(own or retrieved()))
 
 
-def agent_contexts(answer: AgentOutput, mode: MetadataMode, context_tools: Collection[str]) -> tuple[str, ...]:
-    """Return what an agent's tools returned of contexts."""
-    # Declared as the choice of a tool; what an agent puts there is the call with its result.
-    calls: Sequence[object] = answer.tool_calls
-    outputs = [call.tool_output for call in calls if isinstance(call, ToolCallResult)]
-    return tuple(dict.fromkeys(text for output in outputs for text in tool_contexts(output, mode, context_tools)))
-
-
-def tool_contexts(output: ToolOutput, mode: MetadataMode, context_tools: Collection[str]) -> tuple[str, ...]:
+def tool_contexts(output: ToolOutput, mode: MetadataMode, tools: Tools) -> Texts:
     """Return the contexts in what a tool returned: its nodes, or the texts of one whose name is among those given."""
-    raw: object = output.raw_output
-    if output.is_error:
-        return ()
-    if nodes := nodes_in(raw):
+    nodes = nodes_in(output.raw_output)
+    if nodes or output.is_error or output.tool_name not in tools:
         return texts_of(nodes, mode)
-    if output.tool_name not in context_tools:
-        return ()
-    texts = [each for each in as_list(raw) if isinstance(each, str)] or [output.content]
+    texts = [each for each in as_list(output.raw_output) if isinstance(each, str)] or [output.content]
     return tuple(text for text in texts if text.strip())
 
 
-def texts_of(nodes: Iterable[Node], mode: MetadataMode) -> tuple[str, ...]:
+def texts_of(nodes: Iterable[Node], mode: MetadataMode) -> Texts:
     """Return the texts of nodes, with the metadata of a mode before each: each text once, none that is empty.
 
     What an engine has generated and then treats as a node is left out.
@@ -205,15 +180,11 @@ def nodes_in(result: object) -> Sequence[Node]:
     return [node for node in as_list(nodes) if isinstance(node, Node)]
 
 
-def names_of(context_tools: Collection[str]) -> frozenset[str]:
-    """Return names of tools.
-
-    Raises:
-        TypeError: It is one text.
-    """
-    if isinstance(context_tools, str):
-        raise TypeError(f"context_tools: is one text; pass a list of names, such as [{context_tools!r}]")
-    return frozenset(context_tools)
+def check_tools(names: Tools) -> Tools:
+    """Return names of tools. TypeError: they are one text."""
+    if isinstance(names, str):
+        raise TypeError(f"context_tools: is one text; pass a list of names, such as [{names!r}]")
+    return frozenset(names)
 
 
 def check_mode(mode: object) -> MetadataMode:

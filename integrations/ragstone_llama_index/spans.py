@@ -29,8 +29,8 @@ from pydantic import BaseModel
 from ragstone.monitor.run_tree import Run
 from ragstone.plain import as_dict, is_list
 from ragstone.sample import Sample, Turn
-from ragstone_llama_index.recorder import AppSample, Recorder, is_called_in, is_evaluated, sample_of, turns_before
-from ragstone_llama_index.responses import Mode, answer_in, contexts_of, nodes_in, texts_of, tool_contexts
+from ragstone_llama_index.recorder import EVALUATIONS, AppSample, Recorder, is_called_in, sample_of, turns_before
+from ragstone_llama_index.responses import Mode, answer_in, check_tools, contexts_of, nodes_in, texts_of, tool_contexts
 from ragstone_llama_index.shared_model import JUDGE_TAG
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ _READING = ("ragstone_llama_index.streaming", "llama_index.core.response_synthes
 _UUID = 36  # characters: a span's id is "RetrieverQueryEngine.query-" and a UUID
 _QUESTIONS = (  # of a workflow's start event, in this order
     *("user_msg", "query", "question", "message", "input", "prompt"),
-    *("user_input", "user_query", "user_question", "user_message", "request", "topic"),
+    *("user_input", "user_message", "user_query", "user_question", "request", "topic"),
 )
 _PLACE = re.compile(r"(\w+:)?[~.]{0,2}[/\\]\S.*|\w+://\S+|\S+\.[A-Za-z]\w{1,4}")  # a path or an address: no question
 _TURN = re.compile(r"(?:\A|\n)(user|assistant|system|tool): ")
@@ -113,11 +113,11 @@ def instrument(
         raise TypeError(
             f"extract: is {type(extract).__name__}; pass a function of a workflow, its start and its result"
         )
-    handler = MonitorSpanHandler(Recorder(monitor, metadata_mode, context_tools), where, extract)
+    handler = MonitorSpanHandler(Recorder(monitor, metadata_mode, check_tools(context_tools)), where, extract)
     with _CHANGING:
         for placed in _handlers_of(monitor):
             placed.where, placed.extract = where, extract
-            placed.recorder.mode, placed.recorder.context_tools = handler.recorder.mode, handler.recorder.context_tools
+            placed.recorder.mode, placed.recorder.tools = handler.recorder.mode, handler.recorder.tools
             return
         # First, so that a tracer's span of the same call is still the current one when a sample is made: sinks note it.
         root_dispatcher.span_handlers = [handler, *_all_handlers()]
@@ -188,14 +188,14 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
                 self.recorder.writing(instance)
             if parent is not None and kind in _ROOTS and _is_beside(parent, parent_id):
                 parent = None
-            if kind == "entry" and parent is not None and is_evaluated():
+            if kind == "entry" and parent is not None and is_called_in(EVALUATIONS):
                 self.recorder.begin(id_, None)  # its sources are the evaluator's, not the app's
             elif parent is not None:
                 runs.start(id_, parent, kind=kind or "")
                 sample = parent.root.sample
                 if sample is not None and sample.converses and not sample.history:
                     sample.history = _history_shown(sample.question, bound_args.arguments, instance, kind)
-            elif kind == "model" and (parent_id is not None or is_called_in(*_READING)):
+            elif kind == "model" and (parent_id is not None or is_called_in(_READING)):
                 pass  # part of what is no run of ours, or of one that has ended with a stream
             elif kind in _ROOTS:
                 self._begin(kind, id_, bound_args, instance, tags)
@@ -243,7 +243,7 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
     def _begin(self, kind: str, id_: str, call: inspect.BoundArguments, instance: object, tags: dict[str, Any]) -> None:
         """Begin a run of the app: as a sample in the making, or as none, which is counted with its reason."""
         name, sample, reason = id_[: -_UUID - 1], None, ""
-        if is_evaluated():
+        if is_called_in(EVALUATIONS):
             reason, kind = "own_run", ""
         elif kind in ("model", "retrieval"):
             reason = f"only_{kind}"
@@ -295,7 +295,7 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
             contexts = contexts_of(answer_in(result), lambda: self.recorder.contexts(sample, run), mode)
             self.recorder.retrieve(run, contexts)
         elif run.kind == "tool" and isinstance(result, ToolOutput):
-            if contexts := tool_contexts(result, mode, self.recorder.context_tools):
+            if contexts := tool_contexts(result, mode, self.recorder.tools):
                 self.recorder.retrieve(run, contexts)
         elif isinstance(result, AgentInput) and not sample.history:
             sample.history = turns_before(result.input, sample.question)
