@@ -95,6 +95,8 @@ class MonitorCallbackHandler(BaseCallbackHandler):
             # for the parent of what comes next.
             run = self._recorder.runs.get(event_id)
             if run is None or (sample := run.root.sample) is None:
+                if run is not None and run.parent is None:  # an evaluation's
+                    self._recorder.runs.end(event_id)
                 return
             fields = payload or {}
             sample.error = _error(fields) or sample.error
