@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse
 from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
@@ -303,7 +303,8 @@ def _texts_in(found: object, mode: MetadataMode) -> list[str]:
     items: Sequence[object] = found if is_list(found) else nodes_in(found) or [found]
     if odd := [type(item).__name__ for item in items if not isinstance(item, str | Node)]:
         raise TypeError(f"contexts: has {odd[0]}; pass nodes or texts")
-    texts = [item if isinstance(item, str) else "".join(texts_of([item], mode)) for item in cast("list[str]", items)]
+    known = [item for item in items if isinstance(item, str | Node)]
+    texts = [item if isinstance(item, str) else "".join(texts_of([item], mode)) for item in known]
     return [text for text in texts if text.strip()]
 
 

@@ -256,7 +256,7 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
         if reason:
             self.recorder.monitor.skip(reason)
         else:
-            asked = fields_of_run(call) if isinstance(instance, Workflow) else call.arguments
+            asked = fields_of_run(call, instance) if isinstance(instance, Workflow) else call.arguments
             question = question_of_run(asked) if isinstance(instance, Workflow) else question_of(call)
             sample = sample_of(question, id_, name, tags, id_[-_UUID:])
             sample.converses = isinstance(instance, BaseChatEngine) or asked.get("memory") is not None
@@ -278,7 +278,7 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
         else:
             with self.recorder.guard:  # the user's function
                 returned = result.result if type(result) is StopEvent else result
-                given = self.extract(instance, start_of(bound_args), returned)
+                given = self.extract(instance, start_of(bound_args, instance), returned)
                 if given is not None:
                     self.recorder.take(sample, given, answer_in(result))
                     return
@@ -328,15 +328,16 @@ def question_of(arguments: inspect.BoundArguments) -> str | None:
     return next((question_text(value) for value in arguments.arguments.values()), None)
 
 
-def start_of(arguments: inspect.BoundArguments) -> StartEvent:
+def start_of(arguments: inspect.BoundArguments, workflow: Workflow) -> StartEvent:
     """Return the start event of a workflow's run, which may be given by its fields."""
     start: object = arguments.arguments.get("start_event")
-    return start if isinstance(start, StartEvent) else StartEvent(**as_dict(arguments.arguments.get("kwargs")))
+    kind: type[StartEvent] = getattr(workflow, "_start_event_class", StartEvent)
+    return start if isinstance(start, StartEvent) else kind(**as_dict(arguments.arguments.get("kwargs")))
 
 
-def fields_of_run(arguments: inspect.BoundArguments) -> dict[str, object]:
+def fields_of_run(arguments: inspect.BoundArguments, workflow: Workflow) -> dict[str, object]:
     """Return the fields that a start event's class declares, and those given to it besides."""
-    start = start_of(arguments)
+    start = start_of(arguments, workflow)
     return {**{name: getattr(start, name, None) for name in type(start).model_fields}, **dict(start.items())}
 
 
