@@ -331,8 +331,8 @@ def question_of(arguments: inspect.BoundArguments) -> str | None:
 def start_of(arguments: inspect.BoundArguments, workflow: Workflow) -> StartEvent:
     """Return the start event of a workflow's run, which may be given by its fields."""
     start: object = arguments.arguments.get("start_event")
-    kind: type[StartEvent] = getattr(workflow, "_start_event_class", StartEvent)
-    return start if isinstance(start, StartEvent) else kind(**as_dict(arguments.arguments.get("kwargs")))
+    fields = as_dict(arguments.arguments.get("kwargs"))
+    return start if isinstance(start, StartEvent) else workflow.start_event_class(**fields)
 
 
 def fields_of_run(arguments: inspect.BoundArguments, workflow: Workflow) -> dict[str, object]:
