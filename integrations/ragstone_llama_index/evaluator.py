@@ -1,7 +1,7 @@
 """`MetricEvaluator`: a ragstone metric as one of LlamaIndex' evaluators."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -23,15 +23,7 @@ from ragstone.registry import make_metric, metric_class
 from ragstone.sample import Sample, SampleField, first_problem
 from ragstone_llama_index.embedder import LlamaIndexEmbedder
 from ragstone_llama_index.llm import LlamaIndexLLM
-from ragstone_llama_index.responses import (
-    AnyResponse,
-    Mode,
-    Tools,
-    aread_response,
-    check_mode,
-    check_tools,
-    read_response,
-)
+from ragstone_llama_index.responses import AnyResponse, Mode, aread_response, check_mode, check_tools, read_response
 
 _IN_BOTH = ("metric", "version", "usage", "suspected")  # of an outcome and of a result alike
 _ARGUMENTS: dict[str, str] = {"user_input": "query", "retrieved_contexts": "contexts", "response": "response"}
@@ -136,7 +128,7 @@ class MetricEvaluator(BaseEvaluator):
         embed_model: BaseEmbedding | Embedder | str | None = None,
         *,
         metadata_mode: Mode = MetadataMode.NONE,
-        context_tools: Tools = (),
+        context_tools: Collection[str] = (),
         **options: object,
     ) -> None:
         self._mode = check_mode(metadata_mode)

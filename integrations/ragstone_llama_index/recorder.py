@@ -24,17 +24,7 @@ from ragstone.monitor.run_tree import MOST_COLLECTED, OpenSample, Run, RunTree
 from ragstone.monitor.trace import TRACE_KEY, current_trace, own_id
 from ragstone.plain import as_dict, is_list, is_mapping
 from ragstone.sample import Sample, Turn, first_problem
-from ragstone_llama_index.responses import (
-    Mode,
-    Node,
-    Texts,
-    check_mode,
-    contexts_of,
-    nodes_in,
-    spoken,
-    text_of,
-    texts_of,
-)
+from ragstone_llama_index.responses import Mode, Node, Texts, check_mode, contexts_of, nodes_in, said, text_of, texts_of
 from ragstone_llama_index.streaming import alisten, known_text, listen
 
 if TYPE_CHECKING:
@@ -211,7 +201,7 @@ class Recorder:
             self.monitor.skip("no_question")
             return
         metadata = {**sample.metadata, **as_dict(given.pop("metadata", None))}
-        text = spoken(response, contexts) if isinstance(response, str) else None
+        text = said(response, contexts) if isinstance(response, str) else None
         fields: dict[str, object] = {"id": sample.id, "user_input": sample.question, "response": text}
         fields |= {"retrieved_contexts": contexts, "history": sample.history, "metadata": metadata}
         self.monitor.submit(Sample.model_validate({**fields, **given}))
@@ -310,17 +300,17 @@ def _texts_in(found: object, mode: MetadataMode) -> list[str]:
 
 def turns_before(messages: object, *questions: str | None) -> tuple[Turn, ...]:
     """Return what was said before the last message in which the user asks one of some questions."""
-    said: list[tuple[object, object]] = []
+    lines: list[tuple[object, object]] = []
     for one in messages if is_list(messages) else ():
         if isinstance(one, ChatMessage):
-            said.append((one.role.value, one.content))
+            lines.append((one.role.value, one.content))
         elif is_mapping(one):
-            said.append((one.get("role"), one.get("content")))
-    at = max((i for i, (role, text) in enumerate(said) if role == "user" and text in questions), default=0)
-    while at and said[at - 1] == said[at]:  # given with the history, and added to it
+            lines.append((one.get("role"), one.get("content")))
+    at = max((i for i, (role, text) in enumerate(lines) if role == "user" and text in questions), default=0)
+    while at and lines[at - 1] == lines[at]:  # given with the history, and added to it
         at -= 1
     turns = [
-        (role, text) for role, text in said[:at] if role in ("user", "assistant") and isinstance(text, str) and text
+        (role, text) for role, text in lines[:at] if role in ("user", "assistant") and isinstance(text, str) and text
     ]
     # ReActAgent remembers its thoughts before the answer.
     return tuple(Turn.model_validate({"role": role, "content": _THOUGHTS.sub("", text)}) for role, text in turns)

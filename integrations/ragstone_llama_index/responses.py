@@ -95,11 +95,11 @@ def _answered(question: str | None, response: object, streamed: StreamText | Non
     text, problem = (text_of(response), None) if streamed is None else (streamed.text, streamed.problem)
     if text is not None and not isinstance(text, str):
         text, problem = None, f"is {type(text).__name__}, not text"
-    text = spoken(text, contexts)
+    text = said(text, contexts)
     return Sample(user_input=question, retrieved_contexts=contexts, response=text), problem
 
 
-def spoken(text: str | None, contexts: Texts) -> str | None:
+def said(text: str | None, contexts: Texts) -> str | None:
     """Return the text of an answer, which is empty where the engine says in its own words that it found nothing."""
     return "" if text is not None and text.strip() == _EMPTY and not contexts else text
 
