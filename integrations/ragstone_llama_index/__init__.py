@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ragstone_llama_index.legacy import MonitorCallbackHandler
     from ragstone_llama_index.llm import LlamaIndexLLM
     from ragstone_llama_index.query_engine import aevaluate_query_engine, evaluate_query_engine
+    from ragstone_llama_index.recorder import contexts
     from ragstone_llama_index.shared_model import JUDGE_TAG
     from ragstone_llama_index.spans import instrument, uninstrument
 
@@ -25,6 +26,7 @@ __all__ = [
     "MetricResult",
     "MonitorCallbackHandler",
     "aevaluate_query_engine",
+    "contexts",
     "evaluate_query_engine",
     "instrument",
     "uninstrument",
@@ -42,7 +44,7 @@ if not TYPE_CHECKING:  # else a checker would take any name for one that there i
     _MODULES |= dict.fromkeys(("aevaluate_query_engine", "evaluate_query_engine"), "query_engine")
     _MODULES |= dict.fromkeys(("instrument", "uninstrument"), "spans")
     _MODULES |= {"LlamaIndexEmbedder": "embedder", "LlamaIndexLLM": "llm"}
-    _MODULES |= {"JUDGE_TAG": "shared_model", "MonitorCallbackHandler": "legacy"}
+    _MODULES |= {"JUDGE_TAG": "shared_model", "MonitorCallbackHandler": "legacy", "contexts": "recorder"}
 
     def __getattr__(name: str) -> object:
         if name not in _MODULES:

@@ -1,7 +1,7 @@
 """`MetricEvaluator`: a ragstone metric as one of LlamaIndex' evaluators."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -23,7 +23,7 @@ from ragstone.registry import make_metric, metric_class
 from ragstone.sample import Sample, SampleField, first_problem
 from ragstone_llama_index.embedder import LlamaIndexEmbedder
 from ragstone_llama_index.llm import LlamaIndexLLM
-from ragstone_llama_index.responses import AnyResponse, Mode, aread_response, check_mode, read_response
+from ragstone_llama_index.responses import AnyResponse, Mode, aread_response, check_mode, check_tools, read_response
 
 _IN_BOTH = ("metric", "version", "usage", "suspected")  # of an outcome and of a result alike
 _ARGUMENTS: dict[str, str] = {"user_input": "query", "retrieved_contexts": "contexts", "response": "response"}
@@ -104,10 +104,12 @@ class MetricEvaluator(BaseEvaluator):
         metadata_mode: Which metadata of source nodes stand in the contexts of `(a)evaluate_response`, a
             `MetadataMode` or its value: "none", the text alone; "llm", what the app's LLM saw; "embed", what was
             embedded; "all". Lines of metadata count as sentences of the context.
+        context_tools: Names of an agent's tools whose texts are contexts; nodes that tools return are contexts anyway.
         options: Those of a metric by name.
 
     Raises:
-        TypeError: `metric`, `llm` or `embed_model` is no such thing, or a metric of yours comes with options.
+        TypeError: `metric`, `llm` or `embed_model` is no such thing, a metric of yours comes with options, or
+            `context_tools` is one text.
         ValueError: There is no such metric, option or `metadata_mode`.
 
     Example:
@@ -126,9 +128,11 @@ class MetricEvaluator(BaseEvaluator):
         embed_model: BaseEmbedding | Embedder | str | None = None,
         *,
         metadata_mode: Mode = MetadataMode.NONE,
+        context_tools: Collection[str] = (),
         **options: object,
     ) -> None:
         self._mode = check_mode(metadata_mode)
+        self._context_tools = check_tools(context_tools)
         if isinstance(metric, str):
             self._metric = _metric_of(metric, llm, embed_model, options)
             return
@@ -182,7 +186,7 @@ class MetricEvaluator(BaseEvaluator):
         if response is None:
             return self.evaluate(query=query, **kwargs)
         self._need("user_input", query)
-        sample, problem = read_response(query, response, self._mode)
+        sample, problem = read_response(query, response, self._mode, self._context_tools)
         return MetricResult.of(self._unanswered(problem) or score_safely(self._metric, sample), sample)
 
     async def aevaluate_response(
@@ -195,7 +199,7 @@ class MetricEvaluator(BaseEvaluator):
         if response is None:
             return await self.aevaluate(query=query, **kwargs)
         self._need("user_input", query)
-        sample, problem = await aread_response(query, response, self._mode)
+        sample, problem = await aread_response(query, response, self._mode, self._context_tools)
         return MetricResult.of(self._unanswered(problem) or await ascore_safely(self._metric, sample), sample)
 
     def _sample(self, query: str | None, response: str | None, contexts: Sequence[str] | None) -> Sample:

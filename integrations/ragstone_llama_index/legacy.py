@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 from llama_index.core.callbacks import CBEventType, EventPayload
 from llama_index.core.callbacks.base_handler import BaseCallbackHandler
 from llama_index.core.schema import MetadataMode
+from llama_index_instrumentation.dispatcher import active_instrument_tags
 
-from ragstone_llama_index.recorder import AppSample, Recorder
+from ragstone_llama_index.recorder import EVALUATIONS, Recorder, is_called_in, sample_of, turns_before
 from ragstone_llama_index.responses import Mode, nodes_in, texts_of
 from ragstone_llama_index.spans import is_instrumented, question_text
 
@@ -66,12 +67,19 @@ class MonitorCallbackHandler(BaseCallbackHandler):
             parent = self._recorder.runs.get(parent_id)
             if parent is not None:
                 self._recorder.runs.start(event_id, parent)
-                if parent.root.sample is not None:  # an EXCEPTION has no end
-                    parent.root.sample.error = _error(payload) or parent.root.sample.error
+                if (sample := parent.root.sample) is not None:  # an EXCEPTION has no end
+                    sample.error = _error(payload) or sample.error
+                    messages = (payload or {}).get(EventPayload.MESSAGES) if sample.converses else None
+                    sample.history = turns_before(messages, sample.question) or sample.history
             elif event_type in _ENTRIES and not is_instrumented(self._recorder.monitor):
+                if is_called_in(EVALUATIONS):
+                    self._recorder.monitor.skip("own_run")
+                    self._recorder.begin(event_id, None)
+                    return event_id
                 question = question_text((payload or {}).get(EventPayload.QUERY_STR))
-                metadata: dict[str, object] = {"name": event_type.value, "tags": {}}
-                self._recorder.begin(event_id, AppSample(question, metadata, id=event_id))
+                sample = sample_of(question, event_id, event_type.value, active_instrument_tags.get(), event_id)
+                sample.converses = event_type == CBEventType.SYNTHESIZE
+                self._recorder.begin(event_id, sample)
         return event_id
 
     def on_event_end(
@@ -87,6 +95,8 @@ class MonitorCallbackHandler(BaseCallbackHandler):
             # for the parent of what comes next.
             run = self._recorder.runs.get(event_id)
             if run is None or (sample := run.root.sample) is None:
+                if run is not None and run.parent is None:  # an evaluation's
+                    self._recorder.runs.end(event_id)
                 return
             fields = payload or {}
             sample.error = _error(fields) or sample.error

@@ -21,7 +21,7 @@ from ragstone.metrics.base import check_members
 from ragstone.registry import spread
 from ragstone.sample import Row, Sample
 from ragstone_llama_index.evaluator import MetricEvaluator
-from ragstone_llama_index.responses import Answered, Mode, aread_response, check_mode, read_response
+from ragstone_llama_index.responses import Answered, Mode, Tools, aread_response, check_mode, check_tools, read_response
 
 Metrics = Metric | MetricEvaluator | str | Sequence[Metric | MetricEvaluator | str]
 _AHEAD = 4  # times max_concurrency: questions that are asked before the first of them is scored, at most
@@ -37,6 +37,7 @@ def evaluate_query_engine(
     max_concurrency: int = 8,
     progress: bool | None = None,
     metadata_mode: Mode = MetadataMode.NONE,
+    context_tools: Tools = (),
 ) -> Report:
     """Put each question to a query engine and score its answer by each metric, by `ragstone.evaluate`.
 
@@ -53,6 +54,7 @@ def evaluate_query_engine(
         max_concurrency: Questions under way at most, and calls to judges at most, of all metrics together.
         progress: Whether to show a bar; None: on a terminal and in a notebook.
         metadata_mode: Which metadata of source nodes stand in the contexts; see `MetricEvaluator`.
+        context_tools: Names of tools whose texts are contexts; see `MetricEvaluator`.
 
     Returns:
         The report; its results are in the order of the questions, and `report.sample(result)` holds question, answer
@@ -77,10 +79,10 @@ def evaluate_query_engine(
         0.5
     """
     _check(engine, questions)
-    mode, made = check_mode(metadata_mode), _metrics(metrics, llm, embed_model)
+    mode, tools, made = check_mode(metadata_mode), check_tools(context_tools), _metrics(metrics, llm, embed_model)
 
     async def ask(question: str) -> Answered:
-        return await in_daemon(lambda: read_response(question, engine.query(question), mode))
+        return await in_daemon(lambda: read_response(question, engine.query(question), mode, tools))
 
     bar: bool | Literal["auto"] = "auto" if progress is None else progress
     rows = _rows(ask, questions, max_concurrency)
@@ -97,13 +99,14 @@ async def aevaluate_query_engine(
     max_concurrency: int = 8,
     progress: bool | None = None,
     metadata_mode: Mode = MetadataMode.NONE,
+    context_tools: Tools = (),
 ) -> Report:
     """Put each question to a query engine on the running event loop; otherwise as `evaluate_query_engine`."""
     _check(engine, questions)
-    mode, made = check_mode(metadata_mode), _metrics(metrics, llm, embed_model)
+    mode, tools, made = check_mode(metadata_mode), check_tools(context_tools), _metrics(metrics, llm, embed_model)
 
     async def ask(question: str) -> Answered:
-        return await aread_response(question, await engine.aquery(question), mode)
+        return await aread_response(question, await engine.aquery(question), mode, tools)
 
     bar: bool | Literal["auto"] = "auto" if progress is None else progress
     async with aclosing(_rows(ask, questions, max_concurrency)) as rows:

@@ -1,19 +1,30 @@
 """From what happens in an app to samples: used by the handler of spans and by that of legacy callbacks alike."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+import inspect
+import re
+import weakref
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from llama_index.core.base.llms.types import ChatResponse
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse
 from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
+from llama_index.core.callbacks.base import global_stack_trace
 from llama_index.core.chat_engine.types import StreamingAgentChatResponse
-from llama_index.core.schema import MetadataMode, NodeWithScore
+from llama_index.core.schema import MetadataMode
+from llama_index_instrumentation.span import active_span_id
+from pydantic import ValidationError
 
 from ragstone.errors import describe
-from ragstone.monitor.run_tree import OpenSample, Run, RunTree
-from ragstone.sample import Sample
-from ragstone_llama_index.responses import Mode, check_mode, contexts_of, text_of, texts_of
+from ragstone.monitor.run_tree import MOST_COLLECTED, OpenSample, Run, RunTree
+from ragstone.monitor.trace import TRACE_KEY, current_trace, own_id
+from ragstone.plain import as_dict, is_list, is_mapping
+from ragstone.sample import Sample, Turn, first_problem
+from ragstone_llama_index.responses import Mode, Node, Texts, check_mode, contexts_of, nodes_in, said, text_of, texts_of
 from ragstone_llama_index.streaming import alisten, known_text, listen
 
 if TYPE_CHECKING:
@@ -24,7 +35,14 @@ _CALLED_OFF = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemE
 _PIECES = "_ragstone_pieces"  # the attribute by which a chat's response remembers what was streamed
 _WAITING = "_ragstone_waiting"  # and the one with what waits for its end, by the recorder
 _Streamed = StreamingResponse | AsyncStreamingResponse | StreamingAgentChatResponse
-_Contexts = tuple[str, ...]
+_T = TypeVar("_T")
+_THOUGHTS = re.compile(r"\AThought: .*\nAnswer: ", re.DOTALL)  # what ReActAgent remembers before an answer
+EVALUATIONS = ("llama_index.core.evaluation", "llama_index.core.llama_dataset", "ragstone_llama_index.query_engine")
+_LIVE: "list[weakref.ref[Recorder]]" = []
+_TAG_TYPES = (str, int, float, bool)
+_PERSONAL = ("user_id", "thread_id", "session_id", "conversation_id")  # tags that an outcome keeps under their names
+_BEGUN: ContextVar[tuple[str, str, list[str]]] = ContextVar("ragstone_begun", default=("", "", []))
+"""Of the sample that began last: its run's id, its own, and the contexts named before, alike for all monitors."""
 
 
 @dataclass(slots=True, eq=False)
@@ -37,6 +55,10 @@ class AppSample(OpenSample):
 
     id: str = ""
     error: BaseException | None = None  # what was raised last beneath the root
+    named: list[str] = field(default_factory=list[str])  # by `contexts`
+    history: tuple[Turn, ...] = ()
+    converses: bool = False  # whether earlier turns show in what a model or synthesizer is given
+    given: dict[str, object] = field(default_factory=dict[str, object])  # by the app's `extract`
 
 
 class _Guard:
@@ -61,46 +83,74 @@ class Recorder:
     `answered` and `failed` are called once for a run, on the app's thread; nothing that they do is slow.
     """
 
-    def __init__(self, monitor: "Monitor", mode: Mode = MetadataMode.NONE) -> None:
+    def __init__(self, monitor: "Monitor", mode: Mode = MetadataMode.NONE, tools: Collection[str] = ()) -> None:
         if not callable(getattr(monitor, "submit", None)):
             raise TypeError(f"monitor: is {type(monitor).__name__}; pass a ragstone.Monitor")
         self.monitor = monitor
         self.mode = check_mode(mode)
+        self.tools = tools
         self.runs = RunTree[AppSample]()
         self.guard = _Guard(monitor)
+        self.unanswered = deque[set[str | None]](maxlen=MOST_COLLECTED)  # questions and nodes of mere retrievals
+        _LIVE.append(weakref.ref(self, _LIVE.remove))
 
     def __deepcopy__(self, memo: object) -> "Recorder":
         return self  # LlamaIndex' objects may be copied with all that they hold; the runs under way are the same
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Recorder, (self.monitor, self.mode)
+        return Recorder, (self.monitor, self.mode, self.tools)
 
-    def begin(self, id_: str, sample: AppSample | None) -> None:
+    def begin(self, id_: str, sample: AppSample | None, kind: str = "entry") -> None:
         """Open a root; None: what happens beneath it is of no interest."""
-        for _ in self.runs.start(id_, kind="entry", sample=sample):
+        for _ in self.runs.start(id_, kind=kind, sample=sample):
             self.monitor.skip("never_ended")
+
+    def take_back(self, question: str | None, nodes: Sequence[Node]) -> None:
+        """Count no longer as mere retrievals those that a synthesis answers: of its question or its nodes."""
+        wanted = {question, *(node.node_id for node in nodes)}
+        for found in reversed(tuple(self.unanswered)):
+            if wanted & found:
+                self.unanswered.remove(found)
+                self.monitor.skip("only_retrieval", -1)
+                wanted -= found
 
     def retrieve(self, run: Run[AppSample], contexts: Sequence[str]) -> None:
         """Take what a call retrieved, in place of what was retrieved within it."""
         self.runs.discard(run, "seen", "retrieved")
         self.runs.collect(run, "retrieved", contexts)
 
-    def synthesize(self, run: Run[AppSample], nodes: Sequence[NodeWithScore]) -> None:
+    def synthesize(self, run: Run[AppSample], nodes: Sequence[Node]) -> None:
         """Take the nodes that a call was given; they were chosen from what was retrieved before."""
         outer = next(one for one in run.lineage() if one.kind and one is not run)
         self.runs.discard(run, "seen")
-        self.runs.discard(outer, "retrieved")
+        if not nodes or texts_of(nodes, self.mode):  # else they were all generated from what was retrieved
+            self.runs.discard(outer, "retrieved")
         self.runs.collect(run, "seen", nodes)
 
     def contexts(self, sample: AppSample, within: Run[AppSample] | None = None) -> list[str]:
         """Return the texts that were collected for a sample so far, inside of a call or anywhere."""
-        seen: list[NodeWithScore] = [node for _, nodes in sample.items("seen", within) for node in nodes]
+        seen: list[Node] = [node for _, nodes in sample.items("seen", within) for node in nodes]
         retrieved: list[str] = [text for _, texts in sample.items("retrieved", within) for text in texts]
         return [*texts_of(seen, self.mode), *retrieved]
 
+    def take(self, sample: AppSample, given: Sample | Mapping[str, object], answer: object) -> None:
+        """Take what an app answered, and the fields that its `extract` gives. ValueError: they are no sample's."""
+        fields = {name: getattr(given, name) for name in given.model_fields_set} if isinstance(given, Sample) else given
+        known: dict[str, object] = {name: value for name, value in fields.items() if value is not None}
+        answer = known.pop("response", answer)
+        if "retrieved_contexts" in known:
+            known["retrieved_contexts"] = _texts_in(known["retrieved_contexts"], self.mode)
+        try:
+            Sample.model_validate(known)
+        except ValidationError as error:
+            raise ValueError(f"extract: {first_problem(error)}") from None
+        sample.given = known
+        self.answered(sample, answer)
+
     def answered(self, sample: AppSample, answer: object) -> None:
         """Take what a run answered; where that is a stream, when it has been read."""
-        contexts = contexts_of(answer, lambda: self.contexts(sample), self.mode)
+        found = contexts_of(answer, lambda: self.contexts(sample), self.mode, self.tools)
+        contexts = tuple(dict.fromkeys(sample.named)) or found
         if not isinstance(answer, _Streamed):
             self._submit(sample, contexts, text_of(answer))
         elif not isinstance(answer, StreamingAgentChatResponse):
@@ -124,7 +174,9 @@ class Recorder:
             self.monitor.skip("cancelled")
             return
         sample.metadata["error"] = describe(error, most=200)
-        self._submit(sample, tuple(dict.fromkeys(self.contexts(sample) if contexts is None else contexts)), None)
+        if contexts is None:
+            contexts = sample.named or self.contexts(sample)
+        self._submit(sample, tuple(dict.fromkeys(contexts)), None)
 
     def writing(self, response: StreamingAgentChatResponse) -> None:
         """Listen to a chat's stream that LlamaIndex is about to read into its memory: early versions keep no text."""
@@ -134,7 +186,7 @@ class Recorder:
 
     def written(self, response: StreamingAgentChatResponse, error: BaseException | None = None) -> None:
         """Take a chat's answer that was streamed into its history, whether the app reads it or not."""
-        waiting: dict[Recorder, tuple[AppSample, _Contexts]] = vars(response).get(_WAITING, {})
+        waiting: dict[Recorder, tuple[AppSample, Texts]] = vars(response).get(_WAITING, {})
         if self not in waiting:
             return
         sample, contexts = waiting.pop(self)
@@ -143,27 +195,28 @@ class Recorder:
         else:
             self._submit(sample, contexts, "".join(vars(response).get(_PIECES, ())).strip() or response.response)
 
-    def _submit(self, sample: AppSample, contexts: _Contexts, response: object) -> None:
-        if sample.question is None:
+    def _submit(self, sample: AppSample, contexts: Texts, response: object) -> None:
+        given = dict(sample.given)
+        if sample.question is None and "user_input" not in given:
             self.monitor.skip("no_question")
             return
-        self.monitor.submit(
-            Sample(
-                id=sample.id,
-                user_input=sample.question,
-                retrieved_contexts=contexts,
-                response=response if isinstance(response, str) else None,
-                metadata=sample.metadata,
-            )
-        )
+        metadata = {**sample.metadata, **as_dict(given.pop("metadata", None))}
+        text = said(response, contexts) if isinstance(response, str) else None
+        fields: dict[str, object] = {"id": sample.id, "user_input": sample.question, "response": text}
+        fields |= {"retrieved_contexts": contexts, "history": sample.history, "metadata": metadata}
+        self.monitor.submit(Sample.model_validate({**fields, **given}))
 
     def _listen(
-        self, response: _Streamed, sample: AppSample, contexts: _Contexts, join: Callable[[list[Any]], str]
+        self, response: _Streamed, sample: AppSample, contexts: Texts, join: Callable[[list[Any]], str]
     ) -> None:
         """Submit what the app reads of a stream, and let nothing out into it."""
         pieces: list[Any] = []
+        over: list[bool] = []
 
         def ended(error: BaseException | None) -> None:
+            if over:
+                return
+            over.append(True)
             with self.guard:
                 if error is None:
                     self._submit(sample, contexts, join(pieces))
@@ -181,11 +234,91 @@ def _listen_to(response: _Streamed, pieces: list[Any], ended: Callable[[BaseExce
     def take(piece: object) -> None:
         pieces.append((piece.delta or "") if isinstance(piece, ChatResponse) else piece)
 
+    stream: object = None
     if isinstance(response, StreamingResponse):
-        response.response_gen = listen(response.response_gen, take, ended)
+        response.response_gen = stream = listen(response.response_gen, take, ended)
     elif isinstance(response, AsyncStreamingResponse):
-        response.response_gen = alisten(response.response_gen, take, ended)
+        response.response_gen = stream = alisten(response.response_gen, take, ended)
     elif response.chat_stream is not None:
-        response.chat_stream = listen(response.chat_stream, take, ended)
+        response.chat_stream = stream = listen(response.chat_stream, take, ended)
     elif response.achat_stream is not None:
-        response.achat_stream = alisten(response.achat_stream, take, ended)
+        response.achat_stream = stream = alisten(response.achat_stream, take, ended)
+    if stream is not None:
+        weakref.finalize(stream, ended, GeneratorExit()).atexit = False  # one that nobody begins to read ends unheard
+
+
+def sample_of(question: str | None, run_id: str, name: str, tags: Mapping[str, object], id_: str) -> AppSample:
+    """Return the sample of a run that begins: its id is the app's, if that gives one."""
+    if _BEGUN.get()[0] != run_id:
+        trace = current_trace()
+        named = [] if trace is None else trace.contexts
+        _BEGUN.set((run_id, own_id(tags) or id_, named[:]))
+        named.clear()
+    told = {key: value for key, value in tags.items() if isinstance(value, _TAG_TYPES) and key[:11] != "llamaindex."}
+    told.pop(TRACE_KEY, None)
+    personal = {key: told.pop(key) for key in _PERSONAL if key in told}
+    _, id_, named = _BEGUN.get()
+    return AppSample(question, {"run_id": run_id, "name": name, "tags": told, **personal}, id=id_, named=named[:])
+
+
+def contexts(found: _T) -> _T:
+    """Name what the run of the app that is under way was given as contexts, and return it.
+
+    Call it anywhere in a run: in an engine of your own, in a step of a workflow, in a tool, in a plain function. The
+    sample of the run then has these contexts, and none of those that retrievers gave. Outside of any run, but within
+    `with ragstone.trace_id(...)`, the sample that begins next in that block has them. Nothing is ever raised: what
+    cannot be read is counted as `stats().errors["llama_index"]`.
+
+    Args:
+        found: Nodes or texts, or one of them; or a response, for its source nodes.
+
+    Example:
+        >>> contexts(["Emma is a novel by Jane Austen."])
+        ['Emma is a novel by Jane Austen.']
+    """
+    inside = False
+    for recorder in filter(None, [live() for live in _LIVE]):
+        with recorder.guard:
+            run = recorder.runs.get(active_span_id.get()) or recorder.runs.get(global_stack_trace.get()[-1])
+            inside |= run is not None
+            if run is not None and run.root.sample is not None:
+                run.root.sample.named += _texts_in(found, recorder.mode)
+    if not inside and (trace := current_trace()) is not None:
+        with suppress(TypeError):
+            trace.contexts += _texts_in(found, MetadataMode.NONE)
+    return found
+
+
+def _texts_in(found: object, mode: MetadataMode) -> list[str]:
+    items: Sequence[object] = found if is_list(found) else nodes_in(found) or [found]
+    if odd := [type(item).__name__ for item in items if not isinstance(item, str | Node)]:
+        raise TypeError(f"contexts: has {odd[0]}; pass nodes or texts")
+    known = [item for item in items if isinstance(item, str | Node)]
+    texts = [item if isinstance(item, str) else "".join(texts_of([item], mode)) for item in known]
+    return [text for text in texts if text.strip()]
+
+
+def turns_before(messages: object, *questions: str | None) -> tuple[Turn, ...]:
+    """Return what was said before the last message in which the user asks one of some questions."""
+    lines: list[tuple[object, object]] = []
+    for one in messages if is_list(messages) else ():
+        if isinstance(one, ChatMessage):
+            lines.append((one.role.value, one.content))
+        elif is_mapping(one):
+            lines.append((one.get("role"), one.get("content")))
+    at = max((i for i, (role, text) in enumerate(lines) if role == "user" and text in questions), default=0)
+    while at and lines[at - 1] == lines[at]:  # given with the history, and added to it
+        at -= 1
+    turns = [
+        (role, text) for role, text in lines[:at] if role in ("user", "assistant") and isinstance(text, str) and text
+    ]
+    # ReActAgent remembers its thoughts before the answer.
+    return tuple(Turn.model_validate({"role": role, "content": _THOUGHTS.sub("", text)}) for role, text in turns)
+
+
+def is_called_in(modules: tuple[str, ...]) -> bool:
+    """Return whether code of one of some modules has called what runs now, or awaits it."""
+    frame = inspect.currentframe()
+    while frame is not None and not frame.f_globals.get("__name__", "").startswith(modules):
+        frame = frame.f_back
+    return frame is not None

@@ -1,7 +1,8 @@
 """What an app answered: the text and the contexts of whatever a query engine, chat engine or workflow returned."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Literal, cast
 
 from llama_index.core.agent.workflow import AgentOutput, ToolCallResult
@@ -13,7 +14,8 @@ from llama_index.core.base.response.schema import (
     StreamingResponse,
 )
 from llama_index.core.chat_engine.types import AgentChatResponse, StreamingAgentChatResponse
-from llama_index.core.schema import MetadataMode, NodeWithScore
+from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
+from llama_index.core.tools import ToolOutput
 from llama_index.core.workflow import StopEvent
 
 from ragstone.plain import as_list
@@ -37,10 +39,19 @@ Mode = MetadataMode | Literal["all", "embed", "llm", "none"]
 Answered = tuple[Sample, str | None]
 """A question with what an app answered, and why there is no answer, where that is known."""
 
-_ANSWERS = ("response", "answer", "result", "output")  # of a dict or an event that a workflow ends with
+Node = NodeWithScore | BaseNode
+Texts = tuple[str, ...]
+Tools = Collection[str]  # by name
+
+# Of a dict or an event that a workflow ends with.
+_ANSWERS = ("response", "answer", "result", "output", "final_answer", "final_response", "answer_text", "reply")
+_LABEL = re.compile(r"\ASource \d+:\n")  # before a text, by CitationQueryEngine
+_EMPTY = "Empty Response"  # what LlamaIndex' synthesizers say where nothing was retrieved
+_GENERATED = re.compile(r"Sub question: .*?\nResponse: |\nQuestion: .*?\nAnswer: ", re.DOTALL)
+"""How a node begins into which SubQuestionQueryEngine or MultiStepQueryEngine has put an answer of its own."""
 
 
-def read_response(question: str | None, response: object, mode: MetadataMode) -> Answered:
+def read_response(question: str | None, response: object, mode: MetadataMode, tools: Tools = ()) -> Answered:
     """Return what an app answered to a question. A stream is read to its end, once, and can still be read after that.
 
     Raises:
@@ -52,17 +63,17 @@ def read_response(question: str | None, response: object, mode: MetadataMode) ->
         text = read_stream(response)
     elif isinstance(response, AsyncStreamingResponse):
         text = known_text(response) or _run(response)
-    return _answered(question, response, text, mode)
+    return _answered(question, response, text, contexts_of(response, tuple, mode, tools))
 
 
-async def aread_response(question: str | None, response: object, mode: MetadataMode) -> Answered:
+async def aread_response(question: str | None, response: object, mode: MetadataMode, tools: Tools = ()) -> Answered:
     """Return what an app answered, without holding up the running loop; otherwise as `read_response`."""
     text = None
     if isinstance(response, StreamingResponse):  # shared before the thread begins: the user may read meanwhile
         text = share(response) or await asyncio.to_thread(read_stream, response)
     elif isinstance(response, AsyncStreamingResponse):
         text = await aread_stream(response)
-    return _answered(question, response, text, mode)
+    return _answered(question, response, text, contexts_of(response, tuple, mode, tools))
 
 
 def _run(response: AsyncStreamingResponse) -> StreamText:
@@ -73,7 +84,7 @@ def _run(response: AsyncStreamingResponse) -> StreamText:
     raise ValueError("response: its stream belongs to the running event loop: await aevaluate_response(...)")
 
 
-def _answered(question: str | None, response: object, streamed: StreamText | None, mode: MetadataMode) -> Answered:
+def _answered(question: str | None, response: object, streamed: StreamText | None, contexts: Texts) -> Answered:
     if not isinstance(response, AnyResponse):
         raise TypeError(
             f"response: is {type(response).__name__}; pass what a query engine, chat engine or agent returned, "
@@ -84,7 +95,13 @@ def _answered(question: str | None, response: object, streamed: StreamText | Non
     text, problem = (text_of(response), None) if streamed is None else (streamed.text, streamed.problem)
     if text is not None and not isinstance(text, str):
         text, problem = None, f"is {type(text).__name__}, not text"
-    return Sample(user_input=question, retrieved_contexts=texts_of(nodes_in(response), mode), response=text), problem
+    text = said(text, contexts)
+    return Sample(user_input=question, retrieved_contexts=contexts, response=text), problem
+
+
+def said(text: str | None, contexts: Texts) -> str | None:
+    """Return the text of an answer, which is empty where the engine says in its own words that it found nothing."""
+    return "" if text is not None and text.strip() == _EMPTY and not contexts else text
 
 
 def answer_in(result: object) -> object:
@@ -119,31 +136,55 @@ def text_of(answer: object) -> object:
     return answer.text if isinstance(answer, CompletionResponse) else answer
 
 
-def contexts_of(answer: object, retrieved: Callable[[], Iterable[str]], mode: MetadataMode) -> tuple[str, ...]:
+def contexts_of(answer: object, retrieved: Callable[[], Iterable[str]], mode: MetadataMode, tools: Tools = ()) -> Texts:
     """Return the contexts of an answer: its source nodes, or, where it has none, what was retrieved on the way to it.
 
     An agent's answer has the nodes of its tools. What was retrieved says more there: tools may return only a text.
     """
+    own: Iterable[str] = texts_of(nodes_in(answer), mode) if isinstance(answer, _WithNodes) else ()
     if isinstance(answer, AgentOutput):
-        return tuple(dict.fromkeys(retrieved())) or texts_of(nodes_in(answer), mode)
-    own = texts_of(nodes_in(answer), mode) if isinstance(answer, _WithNodes) else ()
-    return own or tuple(dict.fromkeys(retrieved()))
-
-
-def texts_of(nodes: Iterable[NodeWithScore], mode: MetadataMode) -> tuple[str, ...]:
-    """Return the texts of nodes, with the metadata of a mode before each."""
-    return tuple(node.get_content(metadata_mode=mode) for node in nodes)
-
-
-def nodes_in(result: object) -> Sequence[NodeWithScore]:
-    """Return the nodes of a response or of an agent's tools, or those that a retriever returned."""
-    if isinstance(result, AgentOutput):
         # Declared as the choice of a tool; what an agent puts there is the call with its result.
-        calls: Sequence[object] = result.tool_calls
-        outputs: list[object] = [call.tool_output.raw_output for call in calls if isinstance(call, ToolCallResult)]
-        return [node for output in outputs for node in nodes_in(output)]
+        calls: Sequence[object] = answer.tool_calls
+        outputs = [call.tool_output for call in calls if isinstance(call, ToolCallResult)]
+        own = tuple(retrieved()) or [text for output in outputs for text in tool_contexts(output, mode, tools)]
+    return tuple(dict.fromkeys(own or retrieved()))
+
+
+def tool_contexts(output: ToolOutput, mode: MetadataMode, tools: Tools) -> Texts:
+    """Return the contexts in what a tool returned: its nodes, or the texts of one whose name is among those given."""
+    nodes = nodes_in(output.raw_output)
+    if nodes or output.is_error or output.tool_name not in tools:
+        return texts_of(nodes, mode)
+    texts = [each for each in as_list(output.raw_output) if isinstance(each, str)] or [output.content]
+    return tuple(text for text in texts if text.strip())
+
+
+def texts_of(nodes: Iterable[Node], mode: MetadataMode) -> Texts:
+    """Return the texts of nodes, with the metadata of a mode before each: each text once, none that is empty.
+
+    What an engine has generated and then treats as a node is left out.
+    """
+    texts = (_LABEL.sub("", node.get_content(metadata_mode=mode)) for node in nodes if not _is_generated(node))
+    return tuple(dict.fromkeys(text for text in texts if text.strip()))
+
+
+def _is_generated(node: Node) -> bool:
+    """Return whether a node holds the answer to a sub-question. What was read from a source has metadata or a score."""
+    scored, inner = (node.score, node.node) if isinstance(node, NodeWithScore) else (None, node)
+    return scored is None and not inner.metadata and _GENERATED.match(inner.get_content()) is not None
+
+
+def nodes_in(result: object) -> Sequence[Node]:
+    """Return the nodes of a response, or those that a retriever or a tool returned."""
     nodes: object = result.source_nodes if isinstance(result, _WithNodes) else result
-    return [node for node in as_list(nodes) if isinstance(node, NodeWithScore)]
+    return [node for node in as_list(nodes) if isinstance(node, Node)]
+
+
+def check_tools(names: Tools) -> Tools:
+    """Return names of tools. TypeError: they are one text."""
+    if isinstance(names, str):
+        raise TypeError(f"context_tools: is one text; pass a list of names, such as [{names!r}]")
+    return frozenset(names)
 
 
 def check_mode(mode: object) -> MetadataMode:

@@ -5,17 +5,21 @@ caught here and counted by the monitor.
 """
 
 import inspect
+import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from llama_index.core.agent.workflow.workflow_events import AgentInput
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.base.llms.base import BaseLLM
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.chat_engine.types import BaseChatEngine, StreamingAgentChatResponse
 from llama_index.core.response_synthesizers import BaseSynthesizer
 from llama_index.core.schema import MetadataMode, QueryBundle
-from llama_index.core.workflow import StartEvent, Workflow
+from llama_index.core.tools import BaseTool, ToolOutput
+from llama_index.core.workflow import StartEvent, StopEvent, Workflow
 from llama_index_instrumentation import root_dispatcher
 from llama_index_instrumentation.dispatcher import active_instrument_tags
 from llama_index_instrumentation.span import BaseSpan
@@ -23,9 +27,10 @@ from llama_index_instrumentation.span_handlers import BaseSpanHandler
 from pydantic import BaseModel
 
 from ragstone.monitor.run_tree import Run
-from ragstone.plain import as_dict
-from ragstone_llama_index.recorder import AppSample, Recorder
-from ragstone_llama_index.responses import Mode, answer_in, contexts_of, nodes_in, texts_of
+from ragstone.plain import as_dict, is_list
+from ragstone.sample import Sample, Turn
+from ragstone_llama_index.recorder import EVALUATIONS, AppSample, Recorder, is_called_in, sample_of, turns_before
+from ragstone_llama_index.responses import Mode, answer_in, check_tools, contexts_of, nodes_in, texts_of, tool_contexts
 from ragstone_llama_index.shared_model import JUDGE_TAG
 
 if TYPE_CHECKING:
@@ -34,7 +39,10 @@ if TYPE_CHECKING:
 Where = Callable[[object, str], bool]
 """Whether calls of an object, by a name such as "RetrieverQueryEngine.query", are to be scored."""
 
-_Kind = Literal["entry", "retrieval", "synthesis", "writing"]
+Extract = Callable[[Workflow, StartEvent, object], Sample | Mapping[str, object] | None]
+"""A user's own reading of a workflow's run: the workflow, its start event, and what it returned."""
+
+_Kind = Literal["entry", "retrieval", "synthesis", "writing", "model", "tool"]
 _KINDS: tuple[tuple[_Kind, type, str], ...] = (
     ("entry", BaseQueryEngine, "query aquery"),
     ("entry", BaseChatEngine, "chat achat stream_chat astream_chat"),
@@ -44,19 +52,31 @@ _KINDS: tuple[tuple[_Kind, type, str], ...] = (
     ("writing", StreamingAgentChatResponse, "write_response_to_history awrite_response_to_history"),
 )
 _BY_NAME: dict[str, tuple[_Kind, type]] = {name: (kind, cls) for kind, cls, names in _KINDS for name in names.split()}
+_ROOTS = ("entry", "retrieval", "synthesis", "model")  # kinds of which an outermost call is a run of the app
+_READING = ("ragstone_llama_index.streaming", "llama_index.core.response_synthesizers")
 _UUID = 36  # characters: a span's id is "RetrieverQueryEngine.query-" and a UUID
-_TAG_TYPES = (str, int, float, bool)
-_QUESTIONS = ("user_msg", "query", "question", "message", "input")  # of a workflow's start event, in this order
+_QUESTIONS = (  # of a workflow's start event, in this order
+    *("user_msg", "query", "question", "message", "input", "prompt"),
+    *("user_input", "user_message", "user_query", "user_question", "request", "topic"),
+)
+_PLACE = re.compile(r"(\w+:)?[~.]{0,2}[/\\]\S.*|\w+://\S+|\S+\.[A-Za-z]\w{1,4}")  # a path or an address: no question
+_TURN = re.compile(r"(?:\A|\n)(user|assistant|system|tool): ")
 _CHANGING = threading.Lock()
 
 
-def instrument(monitor: "Monitor", *, where: Where | None = None, metadata_mode: Mode = MetadataMode.NONE) -> None:
+def instrument(
+    monitor: "Monitor",
+    *,
+    where: Where | None = None,
+    metadata_mode: Mode = MetadataMode.NONE,
+    extract: Extract | None = None,
+    context_tools: Collection[str] = (),
+) -> None:
     """Have a monitor score what query engines, chat engines, agents and workflows of this process answer.
 
     A sample is made of each outermost call, whatever happens beneath it; docs/llama_index.md says of which, and where
-    question, contexts and answer are taken from. What makes no sample is counted by `monitor.skip`: "no_question",
-    "abandoned" (a stream left half-read), "cancelled", or "never_ended" (no event for an hour, or the oldest of more
-    than 2,000 under way). Nothing ever raises into the app: what fails in here is counted as
+    question, contexts, history and answer are taken from. What makes no sample is counted with its reason in
+    `stats().skipped`. Nothing ever raises into the app: what fails in here is counted as
     `stats().errors["llama_index"]`.
 
     Args:
@@ -64,9 +84,13 @@ def instrument(monitor: "Monitor", *, where: Where | None = None, metadata_mode:
         where: Says by an object and a name ("RetrieverQueryEngine.query") whether its calls are to be scored, together
             with all beneath them; None: all. Called on the app's thread; where it raises, the call is left alone.
         metadata_mode: Which metadata of nodes stand in the contexts; see `MetricEvaluator`.
+        extract: Reads the run of a workflow: it is given the workflow, its start event and what it returned, and
+            returns a `Sample`, a mapping of some of its fields (the others are read as always), or None for no sample.
+            A "response" may be one of LlamaIndex' responses, "retrieved_contexts" may be nodes.
+        context_tools: Names of tools whose texts are contexts; nodes that tools return are contexts anyway.
 
     Raises:
-        TypeError: `monitor` is no monitor, or `where` is no function.
+        TypeError: `monitor` is no monitor, `where` or `extract` is no function, or `context_tools` is one text.
         ValueError: There is no such `metadata_mode`.
 
     Example:
@@ -85,11 +109,15 @@ def instrument(monitor: "Monitor", *, where: Where | None = None, metadata_mode:
     """
     if not callable(where or bool):
         raise TypeError(f"where: is {type(where).__name__}; pass a function of an object and a name, or None")
-    handler = MonitorSpanHandler(Recorder(monitor, metadata_mode), where)
+    if not callable(extract or bool):
+        raise TypeError(
+            f"extract: is {type(extract).__name__}; pass a function of a workflow, its start and its result"
+        )
+    handler = MonitorSpanHandler(Recorder(monitor, metadata_mode, check_tools(context_tools)), where, extract)
     with _CHANGING:
         for placed in _handlers_of(monitor):
-            placed.where = where
-            placed.recorder.mode = handler.recorder.mode
+            placed.where, placed.extract = where, extract
+            placed.recorder.mode, placed.recorder.tools = handler.recorder.mode, handler.recorder.tools
             return
         # First, so that a tracer's span of the same call is still the current one when a sample is made: sinks note it.
         root_dispatcher.span_handlers = [handler, *_all_handlers()]
@@ -129,9 +157,12 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
 
     recorder: Recorder
     where: Where | None = None
+    extract: Extract | None = None
 
-    def __init__(self, recorder: Recorder, where: Where | None) -> None:
-        BaseModel.__init__(self, recorder=recorder, where=where)  # that of BaseSpanHandler knows no fields but its own
+    def __init__(self, recorder: Recorder, where: Where | None, extract: Extract | None = None) -> None:
+        BaseModel.__init__(
+            self, recorder=recorder, where=where, extract=extract
+        )  # that of BaseSpanHandler knows no fields but its own
         self._lock = None
 
     def span_enter(
@@ -155,15 +186,24 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
             kind = _kind(id_, instance)
             if kind == "writing":
                 self.recorder.writing(instance)
-            if parent is not None and not (kind == "entry" and _is_beside(parent, parent_id)):
+            if parent is not None and kind in _ROOTS and _is_beside(parent, parent_id):
+                parent = None
+            if kind == "entry" and parent is not None and is_called_in(EVALUATIONS):
+                self.recorder.begin(id_, None)  # its sources are the evaluator's, not the app's
+            elif parent is not None:
                 runs.start(id_, parent, kind=kind or "")
-            elif kind == "entry":
-                self.recorder.begin(id_, self._sample(id_, bound_args, instance, tags))
+                sample = parent.root.sample
+                if sample is not None and sample.converses and not sample.history:
+                    sample.history = _history_shown(sample.question, bound_args.arguments, instance, kind)
+            elif kind == "model" and (parent_id is not None or is_called_in(_READING)):
+                pass  # part of what is no run of ours, or of one that has ended with a stream
+            elif kind in _ROOTS:
+                self._begin(kind, id_, bound_args, instance, tags)
 
     def span_exit(
         self,
         id_: str,
-        bound_args: inspect.BoundArguments,  # noqa: ARG002
+        bound_args: inspect.BoundArguments,
         instance: Any = None,  # noqa: ANN401
         result: Any = None,  # noqa: ANN401
         **kwargs: Any,  # noqa: ANN401, ARG002
@@ -175,9 +215,11 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
             if kind == "writing":
                 self.recorder.written(instance)
             elif sample is not None:
-                self._take_answer(sample, instance, result)
-            elif kind and run is not None and run.root.sample is not None:
+                self._take_answer(sample, bound_args, instance, result)
+            elif run is not None and run.root.sample is not None:
                 self._take_contexts(run.root.sample, run, result)
+            elif run is not None and run.parent is None and kind == "retrieval":
+                self.recorder.unanswered.append({question_of(bound_args), *(each.node_id for each in nodes_in(result))})
 
     def span_drop(
         self,
@@ -198,31 +240,49 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
             elif not kind and run is not None and run.root.sample is not None:
                 run.root.sample.error = err  # that of a workflow's step comes last
 
-    def _sample(
-        self, id_: str, bound_args: inspect.BoundArguments, instance: object, tags: dict[str, Any]
-    ) -> AppSample | None:
-        name = id_[: -_UUID - 1]
-        wanted = self.where is None
-        if self.where is not None:
-            with self.recorder.guard:  # the user's function; what it cannot decide is left alone
-                wanted = self.where(instance, name)
-        if not wanted:
-            return None
-        kept = {
-            key: value for key, value in tags.items() if isinstance(value, _TAG_TYPES) and key[:11] != "llamaindex."
-        }
-        question = (question_of_run if isinstance(instance, Workflow) else question_of)(bound_args)
-        return AppSample(question, {"name": name, "tags": kept}, id=id_[-_UUID:])
+    def _begin(self, kind: str, id_: str, call: inspect.BoundArguments, instance: object, tags: dict[str, Any]) -> None:
+        """Begin a run of the app: as a sample in the making, or as none, which is counted with its reason."""
+        name, sample, reason = id_[: -_UUID - 1], None, ""
+        if is_called_in(EVALUATIONS):
+            reason, kind = "own_run", ""
+        elif kind in ("model", "retrieval"):
+            reason = f"only_{kind}"
+        else:
+            wanted = self.where is None
+            if self.where is not None:
+                with self.recorder.guard:  # the user's function; what it cannot decide is left alone
+                    wanted = self.where(instance, name)
+            reason = "" if wanted else "excluded"
+        if reason:
+            self.recorder.monitor.skip(reason)
+        else:
+            asked = fields_of_run(call, instance) if isinstance(instance, Workflow) else call.arguments
+            question = question_of_run(asked) if isinstance(instance, Workflow) else question_of(call)
+            sample = sample_of(question, id_, name, tags, id_[-_UUID:])
+            sample.converses = isinstance(instance, BaseChatEngine) or asked.get("memory") is not None
+            if question is not None and is_list(history := asked.get("chat_history")):
+                sample.history = turns_before([*history, ChatMessage(question)], question)
+            if kind == "synthesis":
+                self.recorder.take_back(question, nodes_in(asked.get("nodes")))
+        self.recorder.begin(id_, sample, kind)
 
-    def _take_answer(self, sample: AppSample, instance: object, result: object) -> None:
-        if result is not None or not isinstance(instance, Workflow):
-            self.recorder.answered(sample, answer_in(result))
+    def _take_answer(
+        self, sample: AppSample, bound_args: inspect.BoundArguments, instance: object, result: object
+    ) -> None:
         # A workflow's end without a result: it was cancelled, or is one of LlamaIndex 0.13's. There a failed run ends
         # so too, and one that answered None; both show in the last step.
-        elif type(sample.error).__name__ == "WorkflowDone":
-            self.recorder.answered(sample, None)
-        else:
+        if result is None and isinstance(instance, Workflow) and type(sample.error).__name__ != "WorkflowDone":
             self.recorder.failed(sample, sample.error)
+        elif self.extract is None or not isinstance(instance, Workflow):
+            self.recorder.answered(sample, answer_in(result))
+        else:
+            with self.recorder.guard:  # the user's function
+                returned = result.result if type(result) is StopEvent else result
+                given = self.extract(instance, start_of(bound_args, instance), returned)
+                if given is not None:
+                    self.recorder.take(sample, given, answer_in(result))
+                    return
+            self.recorder.monitor.skip("declined")
 
     def _take_contexts(self, sample: AppSample, run: Run[AppSample], result: object) -> None:
         """Take what a call within a run returned: the outermost retriever, an inner engine after its reranking."""
@@ -234,6 +294,11 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
         elif run.kind == "entry":
             contexts = contexts_of(answer_in(result), lambda: self.recorder.contexts(sample, run), mode)
             self.recorder.retrieve(run, contexts)
+        elif run.kind == "tool" and isinstance(result, ToolOutput):
+            if contexts := tool_contexts(result, mode, self.recorder.tools):
+                self.recorder.retrieve(run, contexts)
+        elif isinstance(result, AgentInput) and not sample.history:
+            sample.history = turns_before(result.input, sample.question)
 
     def new_span(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
         """Not called: `span_enter` and the others are replaced as a whole."""
@@ -244,7 +309,9 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
 def _kind(id_: str, instance: object) -> _Kind | None:
     """Return what a call is to us; the name first, for most are nothing and instances take longer to look at."""
     known = _BY_NAME.get(id_[id_.rfind(".") + 1 : -_UUID - 1])
-    return known[0] if known is not None and isinstance(instance, known[1]) else None
+    if known is not None and isinstance(instance, known[1]):
+        return known[0]
+    return "model" if isinstance(instance, BaseLLM) else "tool" if isinstance(instance, BaseTool) else None
 
 
 def _is_beside(parent: Run[AppSample], parent_id: str | None) -> bool:
@@ -261,23 +328,48 @@ def question_of(arguments: inspect.BoundArguments) -> str | None:
     return next((question_text(value) for value in arguments.arguments.values()), None)
 
 
-def question_of_run(arguments: inspect.BoundArguments) -> str | None:
-    """Return the question of a workflow's run: by its usual names, the user's last message, or the only text."""
+def start_of(arguments: inspect.BoundArguments, workflow: Workflow) -> StartEvent:
+    """Return the start event of a workflow's run, which may be given by its fields."""
     start: object = arguments.arguments.get("start_event")
-    fields: object = arguments.arguments.get("kwargs")
-    if isinstance(start, StartEvent):  # the fields that its class declares, and those given to it besides
-        declared: dict[str, object] = {name: getattr(start, name, None) for name in type(start).model_fields}
-        fields = {**declared, **dict(start.items())}
-    values = as_dict(fields)
+    fields = as_dict(arguments.arguments.get("kwargs"))
+    return start if isinstance(start, StartEvent) else workflow.start_event_class(**fields)
+
+
+def fields_of_run(arguments: inspect.BoundArguments, workflow: Workflow) -> dict[str, object]:
+    """Return the fields that a start event's class declares, and those given to it besides."""
+    start = start_of(arguments, workflow)
+    return {**{name: getattr(start, name, None) for name in type(start).model_fields}, **dict(start.items())}
+
+
+def question_of_run(fields: Mapping[str, object]) -> str | None:
+    """Return the question of a workflow's run: by its usual names, or the user's last message.
+
+    A path or an address is no question, but what a workflow is to take in; so is a text by any other name.
+    """
     for name in _QUESTIONS:
-        if (text := question_text(values.get(name))) is not None:
+        text = question_text(fields.get(name))
+        if text is not None and (name == "user_msg" or not _PLACE.fullmatch(text.strip())):
             return text
-    history = values.get("chat_history")
-    for message in reversed(cast("Sequence[object]", history)) if isinstance(history, Sequence) else ():
+    history = fields.get("chat_history")
+    for message in reversed(history) if is_list(history) else ():
         if isinstance(message, ChatMessage) and message.role == MessageRole.USER and message.content is not None:
             return message.content
-    texts = [value for value in values.values() if isinstance(value, str)]
-    return texts[0] if len(texts) == 1 else None
+    return None
+
+
+def _history_shown(
+    question: str | None, arguments: Mapping[str, object], instance: object, kind: str | None
+) -> tuple[Turn, ...]:
+    """Return the earlier turns that a chat's synthesizer or model is shown: a memory cannot be read from here."""
+    if kind == "synthesis" and isinstance(instance, BaseSynthesizer):
+        template = instance.get_prompts().get("text_qa_template")
+        return turns_before(getattr(template, "message_templates", ()), "{query_str}")
+    told = as_dict(arguments.get("prompt_args")).get("chat_history")
+    if isinstance(told, str):  # in a prompt that condenses the question
+        _, *parts = _TURN.split(told)
+        turns = [{"role": role, "content": text} for role, text in zip(parts[::2], parts[1::2], strict=True)]
+        return turns_before([*turns, {"role": "user", "content": question}], question)
+    return turns_before(arguments.get("messages"), question) if kind == "model" else ()
 
 
 def question_text(value: object) -> str | None:

@@ -40,8 +40,9 @@ class Notes:
     def submit(self, sample):
         self.samples.append(sample)
 
-    def skip(self, reason):
-        self.skipped[reason] += 1
+    def skip(self, reason, runs=1):
+        self.skipped[reason] += runs
+        self.skipped = +self.skipped
 
     def failed(self, place, error):
         self.errors.append((place, error))

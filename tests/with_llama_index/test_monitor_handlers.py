@@ -209,7 +209,7 @@ def test_a_stream_left_half_read_or_unread(heard):
     del other, never
     gc.collect()
     assert gone() is None
-    assert heard.skipped == {"abandoned": 2}
+    assert heard.skipped == {"abandoned": 3}
     assert heard.told == []
 
 

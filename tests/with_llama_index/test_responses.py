@@ -63,7 +63,7 @@ def test_what_is_no_response_is_refused_and_a_chat_still_streaming_is_no_answer(
             way("Jane Austen.")
     response = StreamingAgentChatResponse(response="", source_nodes=NODES)
     assert read(response).problem == "is still being streamed; read it to its end first"
-    assert read(Response("x", [NodeWithScore(node=ImageNode(image=""))])).contexts == ("",)
+    assert read(Response("x", [NodeWithScore(node=ImageNode(image=""))])).contexts == ()
 
 
 def evaluate(evaluator, response):

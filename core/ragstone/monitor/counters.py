@@ -185,10 +185,10 @@ class Counters:
             self._cut += evaluations
         self.settle("dropped", "closed", evaluations)
 
-    def skip(self, reason: str) -> None:
-        """Count a run that gave no sample."""
+    def skip(self, reason: str, runs: int = 1) -> None:
+        """Count runs that gave no sample; a negative number takes them back."""
         with self._lock:
-            self._skipped[reason] += 1
+            self._skipped[reason] += runs
 
     def failed(self, place: str, error: BaseException) -> None:
         """Count an exception of our own, and log it at most once a minute."""
@@ -231,7 +231,7 @@ class Counters:
                 accepted=self._accepted,
                 pending=self._accepted - sum(sums.values()),
                 reasons=reasons,
-                skipped=dict(self._skipped),
+                skipped=dict(+self._skipped),
                 errors=dict(self._errors),
                 longest_queue=self._longest,
                 sinks=sinks,

@@ -229,9 +229,12 @@ class Monitor:
             self.failed("redact", error)
             return None
 
-    def skip(self, reason: str) -> None:
-        """Count a run of the app that gave no sample, for handlers; `stats().skipped` has it by reason."""
-        self._pipeline.counters.skip(reason)
+    def skip(self, reason: str, runs: int = 1) -> None:
+        """Count runs of the app that gave no sample, for handlers; `stats().skipped` has them by reason.
+
+        A negative number takes back what was counted: the run turned out to be part of a sample.
+        """
+        self._pipeline.counters.skip(reason, runs)
 
     def failed(self, place: str, error: BaseException) -> None:
         """Count an exception in code that stands between the app and us, and log it at most once a minute."""

@@ -1,0 +1,759 @@
+"""What a person would read in a trace is what the sample says: history, named contexts, ids, and reasons for none."""
+
+import asyncio
+import gc
+import warnings
+
+import pytest
+from llama_index.core import MockEmbedding, Settings, VectorStoreIndex
+from llama_index.core.agent.workflow import FunctionAgent, ReActAgent
+from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.callbacks import CallbackManager
+from llama_index.core.chat_engine import (
+    CondensePlusContextChatEngine,
+    CondenseQuestionChatEngine,
+    ContextChatEngine,
+    SimpleChatEngine,
+)
+from llama_index.core.evaluation import (
+    BatchEvalRunner,
+    CorrectnessEvaluator,
+    DatasetGenerator,
+    FaithfulnessEvaluator,
+    RelevancyEvaluator,
+)
+from llama_index.core.indices.query.query_transform.base import StepDecomposeQueryTransform
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.query_engine import (
+    CitationQueryEngine,
+    CustomQueryEngine,
+    MultiStepQueryEngine,
+    RetrieverQueryEngine,
+    RetryQueryEngine,
+    SubQuestionQueryEngine,
+)
+from llama_index.core.question_gen import LLMQuestionGenerator
+from llama_index.core.response_synthesizers import get_response_synthesizer
+from llama_index.core.retrievers import BaseRetriever
+from llama_index.core.schema import ImageNode, NodeWithScore, QueryBundle, TextNode
+from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
+from llama_index_instrumentation.dispatcher import instrument_tags
+
+import ragstone
+from ragstone import ContextRelevancy, Monitor, Sample
+from ragstone.sinks import CallableSink
+from ragstone.testing import FakeEmbedder, FakeLLM
+from ragstone_llama_index import (
+    MetricEvaluator,
+    MonitorCallbackHandler,
+    aevaluate_query_engine,
+    contexts,
+    evaluate_query_engine,
+    instrument,
+    uninstrument,
+)
+
+from ..support.waiting import soon  # noqa: TID252
+from .models import truth
+from .monitored import (
+    ANSWER,
+    TEXTS,
+    Calling,
+    LLMMetadata,
+    Notes,
+    Speaking,
+    as_json,
+    engine,
+    in_threads,
+    index,
+    memory,
+    retriever,
+    settled,
+)
+from .test_monitor_runs import Second, tool
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::pydantic.PydanticDeprecatedSince20",
+    "ignore::pydantic.PydanticDeprecatedSince211",
+    "ignore:is_running called from within a step:DeprecationWarning",
+)
+DONE = ("Who?", TEXTS, ANSWER)
+EARLIER = [("user", "Who?"), ("assistant", ANSWER)]
+
+
+def run(app, *args, **asked):
+    """Run a workflow to its end; return what it returned or raised."""
+
+    async def main():
+        try:
+            return await app.run(*args, **asked)
+        except Exception as error:
+            return error
+        finally:
+            await settled()
+
+    return asyncio.run(main())
+
+
+def synthesizer(answer=ANSWER, **options):
+    return get_response_synthesizer(llm=Speaking(answer), **options)
+
+
+# -------------------------------------------------------------------------------- retrieve, then synthesize
+
+
+def by_engine():
+    app = engine()
+    return app.synthesize(QueryBundle("Who?"), app.retrieve(QueryBundle("Who?")))
+
+
+def by_parts():
+    return synthesizer().synthesize("Who?", retriever().retrieve("Who?"))
+
+
+def by_stream():
+    return "".join(synthesizer(streaming=True).synthesize("Who?", retriever().retrieve("Who?")).response_gen)
+
+
+def by_async():
+    async def main():
+        return await synthesizer().asynthesize("Who?", await retriever().aretrieve("Who?"))
+
+    return asyncio.run(main())
+
+
+def after_reranking():
+    nodes = [NodeWithScore(node=TextNode(text=text)) for text in TEXTS]  # of other ids than those retrieved
+    retriever().retrieve("Who?")
+    return synthesizer().synthesize("Who?", nodes)
+
+
+@pytest.mark.parametrize("ask", [by_engine, by_parts, by_stream, by_async, after_reranking])
+def test_retrieve_then_synthesize_is_one_sample(notes, ask):
+    assert str(ask()) == ANSWER
+    assert notes.told == [DONE]
+    assert notes.skipped == {}
+
+
+def test_the_nodes_that_were_synthesized_are_the_contexts(notes):
+    nodes = Second().postprocess_nodes(retriever().retrieve("Who?"))
+    synthesizer().synthesize("Who?", nodes)
+    assert notes.told == [("Who?", (f"reranked: {TEXTS[1]}",), ANSWER)]
+
+
+def test_a_retrieval_that_nothing_answers_is_counted_and_one_of_another_request_is_not_taken_back(notes):
+    retriever().retrieve("Search alone?")
+    retriever().retrieve("Who?")
+    assert notes.skipped == {"only_retrieval": 2}
+    nodes = retriever().retrieve("Who?")
+    synthesizer().synthesize("Who?", nodes)
+    assert notes.skipped == {"only_retrieval": 2}
+    assert notes.told == [DONE]
+
+
+def test_two_retrievals_for_one_synthesis(notes):
+    indices = [VectorStoreIndex([TextNode(text=text)], embed_model=MockEmbedding(embed_dim=2)) for text in TEXTS]
+    nodes = [node for each in indices for node in each.as_retriever().retrieve("Who?")]
+    synthesizer().synthesize("Who?", nodes)
+    assert (notes.told, notes.skipped) == ([DONE], {})
+
+
+async def test_many_at_once(notes):
+    async def ask(i):
+        nodes = await retriever([f"Text {i}."]).aretrieve(f"{i}?")
+        await get_response_synthesizer(llm=Speaking(f"Answer {i}.", 0.002)).asynthesize(f"{i}?", nodes)
+
+    await asyncio.gather(*map(ask, range(20)), retriever().aretrieve("Alone?"))
+    assert sorted(notes.told) == sorted((f"{i}?", (f"Text {i}.",), f"Answer {i}.") for i in range(20))
+    assert notes.skipped == {"only_retrieval": 1}
+
+
+def test_a_monitor_counts_no_retrieval_that_was_answered():
+    with Monitor(ContextRelevancy(llm=FakeLLM(truth)), sinks=CallableSink(lambda outcomes: None)) as monitor:
+        instrument(monitor)
+        nodes = retriever().retrieve("Who?")
+        assert monitor.stats().skipped == {"only_retrieval": 1}
+        synthesizer().synthesize("Who?", nodes)
+        assert monitor.stats().skipped == {}
+        uninstrument(monitor)
+
+
+def test_models_alone(notes):
+    model = Speaking()
+    model.complete("x")
+    model.chat([ChatMessage("x")])
+    assert list(model.stream_chat([ChatMessage("x")]))
+    assert notes.skipped == {"only_model": 3}
+    assert "".join(engine(streaming=True).query("Who?").response_gen) == ANSWER  # its model is called while it is read
+    assert notes.skipped == {"only_model": 3}
+
+
+# -------------------------------------------------------------------------------- contexts
+
+
+class Naming(CustomQueryEngine):
+    def custom_query(self, query_str):
+        found = ["Emma is a novel.", "Emma is a novel."]
+        assert contexts(found) is found
+        retriever().retrieve(query_str)
+        contexts(NodeWithScore(node=TextNode(text="Its author is Jane Austen.")))
+        return ANSWER
+
+
+NAMED = ("Emma is a novel.", "Its author is Jane Austen.")
+
+
+class NamingFlow(Workflow):
+    @step
+    async def answer(self, ev: StartEvent) -> StopEvent:
+        def search():
+            return contexts([TextNode(text=text) for text in NAMED])
+
+        search()
+        return StopEvent(result=engine().query(ev.query))
+
+
+def test_named_contexts_count_before_those_of_retrievers(notes):
+    other = Notes()
+    instrument(other)
+    Naming().query("Who?")
+    asyncio.run(Naming().aquery("Who?"))
+    run(NamingFlow(), query="Who?")
+    assert notes.told == other.told == [("Who?", NAMED, ANSWER)] * 3
+
+
+def test_a_tool_names_contexts(notes):
+    async def search(query: str) -> str:  # a plain one is called without its run's context by LlamaIndex 0.13
+        """Search."""
+        contexts(NAMED)
+        return "Found."
+
+    asked(search)
+    assert notes.told == [("How many?", NAMED, ANSWER)]
+
+
+def test_an_engine_that_fails_after_it_named_contexts(notes):
+    class Failing(CustomQueryEngine):
+        def custom_query(self, query_str):
+            raise ConnectionError(contexts("Emma is a novel."))
+
+    with pytest.raises(ConnectionError):
+        Failing().query("Who?")
+    assert notes.told == [("Who?", NAMED[:1], None)]
+
+
+def test_contexts_with_nothing_around_return_what_they_were_given_and_never_raise(notes):
+    for found in ([], "one text", None, iter("ab"), {"a": 1}, [3]):
+        assert contexts(found) is found
+    with ragstone.trace_id("request"):
+        assert contexts({"a": 1}) == {"a": 1}
+    assert (notes.told, notes.errors) == ([], [])
+
+
+def test_contexts_that_cannot_be_read_are_counted(notes):
+    class Odd(CustomQueryEngine):
+        def custom_query(self, query_str):
+            assert contexts({"a": 1}) == {"a": 1}
+            return ANSWER
+
+    Odd().query("Who?")
+    assert notes.told == [("Who?", (), ANSWER)]
+    assert [str(error) for _, error in notes.errors] == ["contexts: has dict; pass nodes or texts"]
+    notes.errors.clear()
+
+
+def test_older_callbacks_hear_contexts_too(called_back):
+    class Putting(BaseNodePostprocessor):
+        def _postprocess_nodes(self, nodes, query_bundle=None):
+            contexts("Named.")
+            return nodes
+
+    engine(node_postprocessors=[Putting()]).query("Who?")
+    assert called_back.told == [("Who?", ("Named.",), ANSWER)]
+
+
+# -------------------------------------------------------------------------------- ids
+
+
+def test_the_samples_of_a_block_have_its_id_and_the_contexts_named_before_them(notes):
+    other = Notes()
+    instrument(other)
+    with ragstone.trace_id("request 7"):
+        contexts(["Named outside."])
+        engine().query("First?")
+        retriever().retrieve("Nothing?")
+        engine().query("Second?")
+    engine().query("Third?")
+    for monitor in (notes, other):
+        assert [one.id for one in monitor.samples[:2]] == ["request 7", "request 7/2"]
+        assert [one.retrieved_contexts for one in monitor.samples] == [("Named outside.",), TEXTS, TEXTS]
+        assert monitor.samples[2].metadata["run_id"] == f"RetrieverQueryEngine.query-{monitor.samples[2].id}"
+
+
+def test_tags_name_the_id_the_user_and_the_thread(heard):
+    tags = {"ragstone_trace_id": "mine", "user_id": "ann", "thread_id": "t1", "team": "books"}
+    with instrument_tags(tags):
+        engine().query("Who?")
+    (sample,) = heard.samples
+    assert sample.id == "mine"
+    about = {key: sample.metadata[key] for key in ("tags", "user_id", "thread_id")}
+    assert about == {"tags": {"team": "books"}, "user_id": "ann", "thread_id": "t1"}
+
+
+# -------------------------------------------------------------------------------- generated and empty
+
+
+def test_generated_answers_are_no_contexts_live_or_offline(notes):
+    asks = [{"sub_question": "Who wrote Emma?", "tool_name": "a"}, {"sub_question": "Who Dune?", "tool_name": "a"}]
+    subs = SubQuestionQueryEngine.from_defaults(
+        [tool(engine("Austen."), "a")],
+        llm=Speaking(),
+        question_gen=LLMQuestionGenerator.from_defaults(llm=Speaking(as_json(asks))),
+        use_async=False,
+        verbose=False,
+    )
+    steps = MultiStepQueryEngine(
+        engine(), StepDecomposeQueryTransform(llm=Speaking("Sub?")), response_synthesizer=synthesizer(), num_steps=2
+    )
+    for app in (subs, steps):
+        offline = MetricEvaluator("context_relevancy", FakeLLM(truth)).evaluate_response("Who?", app.query("Who?"))
+        assert tuple(offline.contexts) == TEXTS
+        report = evaluate_query_engine(app, ["Who?"], ["context_relevancy"], FakeLLM(truth), progress=False)
+        assert [report.sample(each).retrieved_contexts for each in report.results()] == [TEXTS]
+    assert notes.told == [DONE] * 2
+
+
+def test_sub_questions_to_engines_without_sources_have_what_these_retrieved(notes):
+    class Sourceless(CustomQueryEngine):
+        def custom_query(self, query_str):
+            retriever(["Deep down."]).retrieve(query_str)
+            return "Austen."
+
+    asks = [{"sub_question": "Who wrote Emma?", "tool_name": "a"}]
+    SubQuestionQueryEngine.from_defaults(
+        [tool(Sourceless(), "a")],
+        llm=Speaking(),
+        question_gen=LLMQuestionGenerator.from_defaults(llm=Speaking(as_json(asks))),
+        use_async=False,
+        verbose=False,
+    ).query("Who?")
+    assert notes.told == [("Who?", ("Deep down.",), ANSWER)]
+
+
+def test_citations_are_read_without_their_labels_and_a_retry_without_its_evaluation(notes):
+    CitationQueryEngine.from_args(index(), llm=Speaking(), similarity_top_k=2).query("Who?")
+    RetryQueryEngine(engine(), RelevancyEvaluator(llm=Speaking("YES"))).query("Who?")
+    assert notes.told == [("Who?", tuple(f"{text}\n" for text in TEXTS), ANSWER), DONE]
+    assert notes.skipped == {}
+
+
+def test_an_evaluation_within_a_run_adds_no_contexts(notes):
+    class Checked(CustomQueryEngine):
+        def custom_query(self, query_str):
+            retriever().retrieve(query_str)
+            FaithfulnessEvaluator(llm=Speaking("YES")).evaluate("Q?", "R.", ["Of the evaluation."])
+            return ANSWER
+
+    Checked().query("Who?")
+    assert (notes.told, notes.skipped) == ([DONE], {})
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_an_engine_that_found_nothing_has_not_answered(notes, streaming):
+    class Finding(BaseRetriever):  # an index that holds nothing fails in LlamaIndex 0.13
+        def _retrieve(self, query_bundle):
+            return []
+
+    answers = synthesizer(streaming=streaming)
+    response = RetrieverQueryEngine(Finding(), response_synthesizer=answers).query("Who?")
+    metric = MetricEvaluator("response_relevancy", FakeLLM(truth), FakeEmbedder())
+    assert metric.evaluate_response("Who?", response).invalid_reason.startswith("empty_input: response: ")
+    if streaming:
+        assert "".join(response.response_gen) == "Empty Response"
+    assert notes.told == [("Who?", (), "")]
+    outcomes = []
+    rules = {"sample_rate": 0.0, "always": ["empty_retrieval"], "sinks": CallableSink(outcomes.extend)}
+    with Monitor(metric.metric, **rules) as monitor:
+        monitor.submit(notes.samples[0])
+        assert monitor.flush(30).done
+    assert [one.outcome.reason for one in outcomes] == ["empty_input"]
+
+
+def test_nodes_without_text_and_texts_that_stand_there_twice(notes):
+    texts = [TextNode(text=text) for text in (TEXTS[0], TEXTS[0], " ")]
+    synthesizer().synthesize("Who?", [NodeWithScore(node=node) for node in (ImageNode(image="x"), *texts)])
+    assert notes.told == [("Who?", TEXTS[:1], ANSWER)]
+
+
+def test_the_engines_error_is_seen_in_the_report_and_holds_no_key():
+    failing = engine(ConnectionError("https://me:pw12@example.org refused, api_key=sk-abcdefgh12345678"))
+    report = evaluate_query_engine(failing, ["Who?"], ["faithfulness"], FakeLLM(truth), progress=False)
+    (result,) = report.results()
+    assert "the query engine failed (ConnectionError: https://me:[hidden]@example.org refused" in result.outcome.detail
+    judge = FakeLLM(lambda request: ConnectionError("api_key=sk-abcdefgh12345678"))
+    reason = MetricEvaluator("context_relevancy", judge).evaluate("Who?", contexts=["So."]).invalid_reason
+    assert reason.startswith("judge_error: ")
+    assert "sk-abc" not in result.outcome.detail + reason
+
+
+# -------------------------------------------------------------------------------- tools
+
+
+def asked(function, **options):
+    name = function.__name__
+    app = FunctionAgent(tools=[function], llm=Calling((name, {"query": "holidays"}), ANSWER), streaming=False)
+    return run(app, user_msg="How many?", memory=memory(), **options)
+
+
+def search_handbook(query: str) -> str:
+    """Search."""
+    return f"There are 30 days of {query}."
+
+
+def search_texts(query: str) -> list:
+    """Search."""
+    return ["One.", "", "Two."]
+
+
+def search_nodes(query: str) -> list:
+    """Search, and give some of what was found."""
+    return retriever((*TEXTS, "Left out.")).retrieve(query)[:2]
+
+
+async def search_as_text(query: str) -> str:
+    """Search, and give one text."""
+    return "\n".join(node.text for node in retriever().retrieve(query))
+
+
+def failing(query: str) -> str:
+    """Search."""
+    raise ConnectionError("down")
+
+
+TOOLS = {
+    search_handbook: ((), ("There are 30 days of holidays.",)),
+    search_texts: ((), ("One.", "Two.")),
+    search_nodes: (TEXTS, TEXTS),
+    search_as_text: ((), ("\n".join(TEXTS),)),
+    failing: ((), ()),
+}
+
+
+@pytest.mark.parametrize("function", TOOLS, ids=lambda one: one.__name__)
+def test_the_texts_of_a_tool_are_contexts_when_it_is_named_live_and_offline(notes, function):
+    unnamed, named = TOOLS[function]
+    for tools, found in (((), unnamed), ([function.__name__], named)):
+        instrument(notes, context_tools=tools)
+        response = asked(function)
+        offline = MetricEvaluator("faithfulness", FakeLLM(truth), context_tools=tools)
+        assert tuple(offline.evaluate_response("How many?", response).contexts) == found
+        live = TEXTS if function is search_as_text and not tools else found  # a retriever is seen within the run
+        assert notes.samples[-1].retrieved_contexts == live
+
+
+def test_what_is_no_list_of_tools():
+    for call in (
+        lambda: instrument(Notes(), context_tools="search"),
+        lambda: MetricEvaluator("faithfulness", FakeLLM(truth), context_tools="search"),
+        lambda: evaluate_query_engine(engine(), [], "faithfulness", FakeLLM(truth), context_tools="search"),
+    ):
+        with pytest.raises(TypeError, match=r"context_tools: is one text; pass a list of names, such as \['search'\]"):
+            call()
+
+
+# -------------------------------------------------------------------------------- workflows
+
+
+class Ask(StartEvent):
+    prompt: str
+    tone: str = "kind"
+
+
+class Done(StopEvent):
+    words: str
+
+
+class Own(Workflow):
+    @step
+    async def answer(self, ev: Ask) -> Done:
+        engine().query("Within?")
+        return Done(words=f"{ev.prompt} {ANSWER}")
+
+
+class Ingest(Workflow):
+    @step
+    async def take(self, ev: StartEvent) -> StopEvent:
+        return StopEvent(result="3 files")
+
+
+def told_by_extract(notes, extract, flow=Own, **asked):
+    instrument(notes, extract=extract)
+    run(flow(), **asked)
+    return notes.told
+
+
+def test_a_workflow_is_read_by_extract(notes):
+    seen = []
+
+    def extract(flow, start, result):
+        seen.append((type(flow), start.prompt, type(result)))
+        return {"response": result.words, "metadata": {"tone": start.tone}}
+
+    assert told_by_extract(notes, extract, prompt="Who?") == [("Who?", TEXTS, f"Who? {ANSWER}")]
+    assert seen == [(Own, "Who?", Done)]
+    assert notes.samples[0].metadata["tone"] == "kind"
+    assert notes.samples[0].metadata["name"] == "Own.run"
+
+
+def test_what_extract_may_return(notes):
+    node = NodeWithScore(node=TextNode(text="A node."))
+    given = Sample(user_input="Asked?", response="Said.", id="mine")
+    for returned in ({"user_input": "Asked?", "retrieved_contexts": [node, "A text."], "response": "Said."}, given, {}):
+        told_by_extract(notes, lambda flow, start, result, returned=returned: returned, Ingest, query="Who?")
+    assert notes.told == [
+        ("Asked?", ("A node.", "A text."), "Said."),
+        ("Asked?", (), "Said."),
+        ("Who?", (), "3 files"),
+    ]
+    assert notes.samples[1].id == "mine"
+
+
+def test_extract_may_return_a_stream(notes):
+    streams = []
+
+    def extract(flow, start, result):
+        streams.append(engine(streaming=True).query("Again?"))
+        return {"response": streams[0]}
+
+    assert told_by_extract(notes, extract, Ingest, query="Who?") == []
+    assert "".join(streams[0].response_gen) == ANSWER
+    assert DONE in notes.told
+
+
+def test_what_extract_declines_or_cannot_read_is_counted(notes):
+    told_by_extract(notes, lambda flow, start, result: None, prompt="Who?")
+    assert (notes.told, notes.skipped, notes.errors) == ([], {"declined": 1}, [])
+    for wrong in (lambda *_: 1 / 0, lambda *_: 7, lambda *_: {"questoin": "Who?"}, lambda *_: {"user_input": 7}):
+        told_by_extract(notes, wrong, prompt="Who?")
+    assert (notes.told, notes.skipped) == ([], {"declined": 5})
+    errors = [str(error) for _, error in notes.errors]
+    assert len(errors) == 4
+    assert errors[2:] == [
+        "extract: questoin: Extra inputs are not permitted",
+        "extract: user_input: is int, not text (str)",
+    ]
+    notes.errors.clear()
+    with pytest.raises(TypeError, match="extract: is str; "):
+        instrument(notes, extract="response")
+
+
+def test_what_an_ingestion_takes_in_is_no_question(notes):
+    for asked in (
+        {"path": "handbook"},
+        {"input": "/data/my books/emma.pdf"},
+        {"query": r"C:\books\emma.pdf"},
+        {"input": "https://example.org/emma"},
+        {"input": "emma.pdf"},
+        {"folder": "books", "tone": "kind"},
+    ):
+        run(Ingest(), **asked)
+    assert (notes.told, notes.skipped) == ([], {"no_question": 6})
+    run(Ingest(), input="What is a/b testing?")
+    assert notes.samples[0].user_input == "What is a/b testing?"
+    instrument(notes, where=lambda app, name: not isinstance(app, Ingest))
+    run(Ingest(), input="What is it?")
+    assert notes.skipped == {"no_question": 6, "excluded": 1}
+
+
+def test_a_where_that_fails_leaves_a_run_out_and_is_counted_twice(notes):
+    instrument(notes, where=lambda app, name: 1 / 0)
+    assert str(engine().query("Who?")) == ANSWER
+    assert (notes.skipped, len(notes.errors)) == ({"excluded": 1}, 1)
+    notes.errors.clear()
+
+
+# -------------------------------------------------------------------------------- evaluations
+
+
+def batch():
+    runner = BatchEvalRunner({"relevancy": MetricEvaluator("context_relevancy", FakeLLM(truth))})
+    asyncio.run(runner.aevaluate_queries(engine(), queries=["Who?"]))
+
+
+def both_halves(**options):
+    metrics = (["context_relevancy"], FakeLLM(truth))
+    evaluate_query_engine(engine(**options), ["Who?"], *metrics, progress=False)
+    asyncio.run(aevaluate_query_engine(engine(**options), ["Who?"], *metrics, progress=False))
+
+
+def dataset():
+    nodes, model = [TextNode(text=TEXTS[0])], Speaking("1. Who?")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of the class, in favour of one in another package
+        DatasetGenerator(nodes, llm=model, num_questions_per_chunk=1).generate_dataset_from_nodes()
+
+
+EVALUATIONS = {
+    "faithfulness": (lambda: FaithfulnessEvaluator(llm=Speaking("YES")).evaluate("Who?", ANSWER, TEXTS), 1),
+    "relevancy": (lambda: RelevancyEvaluator(llm=Speaking("YES")).evaluate("Who?", ANSWER, TEXTS), 1),
+    "correctness": (lambda: CorrectnessEvaluator(llm=Speaking("4\nSo.")).evaluate("Who?", ANSWER, reference="x"), 1),
+    "batch": (batch, 1),
+    "ours": (both_halves, 2),
+    "ours, streaming": (lambda: both_halves(streaming=True), 2),
+    "dataset": (dataset, 2),
+}
+
+
+@pytest.mark.parametrize("name", EVALUATIONS)
+def test_an_evaluation_is_no_traffic(notes, name):
+    evaluation, runs = EVALUATIONS[name]
+    evaluation()
+    assert (notes.told, notes.skipped) == ([], {"own_run": runs})
+    engine().query("Who?")
+    assert notes.told == [DONE]
+
+
+def test_older_callbacks_hear_no_evaluation(called_back):
+    batch()
+    assert (called_back.told, called_back.skipped) == ([], {"own_run": 1})
+
+
+# -------------------------------------------------------------------------------- history
+
+
+def history(sample):
+    return [(turn.role, turn.content) for turn in sample.history]
+
+
+CHATS = {
+    "context": lambda: ContextChatEngine.from_defaults(retriever(), llm=Speaking(), memory=memory()),
+    "condensed, with context": lambda: CondensePlusContextChatEngine.from_defaults(
+        retriever(), llm=Speaking(), memory=memory()
+    ),
+    "condensed": lambda: CondenseQuestionChatEngine.from_defaults(engine(), llm=Speaking(), memory=memory()),
+    "simple": lambda: SimpleChatEngine.from_defaults(llm=Speaking(), memory=memory()),
+}
+
+
+def chats(app, question, **options):
+    return str(app.chat(question, **options))
+
+
+def achats(app, question, **options):
+    return str(asyncio.run(app.achat(question, **options)))
+
+
+def stream_chats(app, question, **options):
+    response = app.stream_chat(question, **options)
+    text = "".join(response.response_gen)
+    soon(lambda: app.chat_history[-1].role == "assistant")  # a thread writes it
+    return text
+
+
+@pytest.mark.parametrize("ask", [chats, achats, stream_chats])
+@pytest.mark.parametrize("name", CHATS)
+def test_a_follow_up_question_has_what_was_said_before(notes, name, ask):
+    app = CHATS[name]()
+    for question in ("Who?", "And when?"):
+        assert ask(app, question) == ANSWER
+    given = [ChatMessage("Before?"), ChatMessage("Yes.", role="assistant"), ChatMessage("Now?")]
+    ask(app, "Now?", chat_history=given)
+    notes.wait(3)
+    assert [one.user_input for one in notes.samples] == ["Who?", "And when?", "Now?"]
+    told = [history(one) for one in notes.samples]
+    assert told == [[], EARLIER, [("user", "Before?"), ("assistant", "Yes.")]]
+
+
+class Chatty(Speaking):
+    @property
+    def metadata(self):
+        return LLMMetadata(model_name="chatty", num_output=64, is_chat_model=True)
+
+
+@pytest.mark.parametrize("kind", [ContextChatEngine, CondensePlusContextChatEngine])
+def test_older_callbacks_have_the_history_of_chat_models(called_back, kind):
+    app = kind.from_defaults(retriever(), llm=Chatty(), memory=memory())
+    app.chat("Who?")
+    app.chat("And when?")
+    assert [history(one) for one in called_back.samples] == [[], EARLIER]
+
+
+def test_an_agents_history_is_its_memory_before_the_turn(notes):
+    kept = memory()
+    app = FunctionAgent(tools=[search_handbook], llm=Calling(ANSWER), streaming=False)
+    for question in ("Who?", "And when?"):
+        run(app, user_msg=question, memory=kept)
+    given = [ChatMessage("Before?"), ChatMessage("Yes.", role="assistant")]
+    run(app, user_msg="Now?", chat_history=given, memory=memory())
+    run(app, chat_history=[*given, ChatMessage("Now?")], memory=memory())
+    before = [("user", "Before?"), ("assistant", "Yes.")]
+    assert [history(one) for one in notes.samples] == [[], EARLIER, before, before]
+
+
+def test_an_agent_that_thinks_aloud_is_remembered_by_its_answers(notes):
+    turns = iter([f"Thought: I know.\nAnswer: {ANSWER}"] * 2)
+    app, kept = ReActAgent(tools=[], llm=Speaking(lambda _: next(turns)), streaming=False), memory()
+    for question in ("Who?", "And when?"):
+        run(app, user_msg=question, memory=kept)
+    assert history(notes.samples[1]) == EARLIER
+
+
+def test_a_workflow_with_a_memory_or_a_history(notes):
+    class Bot(Workflow):
+        @step
+        async def answer(self, ev: StartEvent) -> StopEvent:
+            await ev.memory.aput(ChatMessage(ev.input))
+            response = await Speaking().achat(await ev.memory.aget())
+            await ev.memory.aput(response.message)
+            return StopEvent(result=response)
+
+    kept = memory()
+    for question in ("Who?", "And when?"):
+        run(Bot(), input=question, memory=kept)
+    run(Ingest(), query="Now?", chat_history=[{"role": "user", "content": "Before?"}])
+    assert [history(one) for one in notes.samples] == [[], EARLIER, [("user", "Before?")]]
+
+
+def test_few_shot_examples_of_an_engine_are_no_history(notes):
+    class Shown(CustomQueryEngine):
+        def custom_query(self, query_str):
+            shown = [ChatMessage("Example?"), ChatMessage("So.", role="assistant"), ChatMessage(query_str)]
+            return str(Chatty().chat(shown).message.content)
+
+    Shown().query("Who?")
+    assert history(notes.samples[0]) == []
+
+
+# -------------------------------------------------------------------------------- streams and reasons
+
+
+def test_a_stream_that_nobody_reads_is_counted_once(notes):
+    response = engine(streaming=True).query("Who?")
+    del response
+    gc.collect()
+    assert notes.skipped == {"abandoned": 1}
+    stream = engine(streaming=True).query("Who?").response_gen
+    assert "".join(stream) == ANSWER
+    del stream
+    gc.collect()
+    assert (notes.told, notes.skipped) == ([DONE], {"abandoned": 1})
+
+
+def test_every_reason_has_a_way_out():
+    from ragstone.monitor.counters import SKIP_REASONS
+
+    used = {"own_run", "only_model", "only_retrieval", "excluded", "declined", "no_question", "abandoned", "cancelled"}
+    assert used < set(SKIP_REASONS)
+
+
+def test_handlers_come_and_go_while_contexts_are_named():
+    def name():
+        for _ in range(200):
+            contexts(["Named."])
+
+    def come():
+        for _ in range(50):
+            MonitorCallbackHandler(Notes())
+
+    in_threads(name, come, name, come)
+    Settings.callback_manager = CallbackManager([])
