@@ -31,6 +31,7 @@ EXAMPLES = {  # each folder: its extra, and what else its scripts use
     "distributed": ("dask", "ray[data]"),
     "live": ("langchain,llama-index", "starlette", "uvicorn"),
 }
+VENDORS = ("mlflow", "arize-phoenix-client", "langfuse")  # some 100 packages: for their gate alone
 REPORT.unlink(missing_ok=True)
 
 
@@ -123,6 +124,14 @@ def releases(session: nox.Session, release: str) -> None:
     session.install("--group", "test", "--group", release, "--editable", f".[{framework},openai]")
     # What these releases are warned of by later ones of other packages is not ours.
     session.run(*PYTEST, "-o", "filterwarnings=default", f"tests/with_{framework.replace('-', '_')}")
+
+
+@nox.session(tags=["full"])
+def vendors(session: nox.Session) -> None:
+    """Run the tests of what goes to other products, with their own packages: none of them may be missing."""
+    session.install("--group", "test", "--editable", ".[langchain,openai,otel]", *VENDORS)
+    tested = ("tests/store/test_mlflow.py", "tests/docs/test_sinks.py", "tests/with_langchain/test_langsmith_sink.py")
+    session.run("python", "-m", "pytest", "--tb", "short", *tested)
 
 
 @nox.session(tags=["full"])
