@@ -7,8 +7,9 @@ What takes long calls `step` now and then. Without a pace, as in a batch, that d
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
+from typing import TypeVar
 
 from ragstone.errors import CannotScore
 
@@ -16,6 +17,7 @@ _STEP = 0.001  # seconds of computing after which the other threads have a turn
 _TURN = 0.000_05  # seconds that a thread needs to wake up and take it
 _PIECE, _OVERLAP = 10_000, 2_000  # characters that are looked at between two steps
 
+T = TypeVar("T")
 current: ContextVar["Pace | None"] = ContextVar("ragstone_pace", default=None)
 
 
@@ -73,6 +75,13 @@ def step() -> None:
     """
     if (pace := current.get()) is not None:
         pace.step()
+
+
+def paced(items: Iterable[T]) -> Iterator[T]:
+    """Yield the items, with a step in front of each."""
+    for item in items:
+        step()
+        yield item
 
 
 def search(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 
-from ragstone.pace import pieces
+from ragstone.pace import paced, pieces
 from ragstone.text.naming import language_name
 
 DATA_NOTICE = (
@@ -70,7 +70,7 @@ def numbered(items: Iterable[str], first: int = 1) -> str:
         [1] One.
         [2] Two [3] no.
     """
-    return "\n".join(f"[{i}] {one_line(item)}" for i, item in enumerate(items, first))
+    return "\n".join(f"[{i}] {one_line(item)}" for i, item in enumerate(paced(items), first))
 
 
 def one_line(text: str) -> str:

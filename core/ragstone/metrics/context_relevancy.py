@@ -24,6 +24,7 @@ from ragstone.metrics.items import (
     sentences_of,
 )
 from ragstone.outcome import Evidence, Score, Verdict
+from ragstone.pace import paced
 from ragstone.sample import Sample, SampleField
 
 _CHOOSE = (
@@ -187,7 +188,7 @@ class ContextRelevancy(SplittingMetric):
                 evidence=(sentence,),
                 lowers_score=not needed and sentence.chunk not in spared,
             )
-            for i, (sentence, needed, answer) in enumerate(zip(sentences, relevant, answers, strict=True), 1)
+            for i, (sentence, needed, answer) in enumerate(paced(zip(sentences, relevant, answers, strict=True)), 1)
         ]
         return self._score(
             value,
@@ -296,7 +297,7 @@ class ContextRelevancy(SplittingMetric):
             yield 1, sentences  # at most: nothing to look at one by one
             return
         first, size = 0, 0
-        for i, sentence in enumerate(sentences):
+        for i, sentence in enumerate(paced(sentences)):
             own = tokens(one_line(sentence.text)) + _SENTENCE_OVERHEAD
             if i > first and size + own > room:
                 yield first + 1, sentences[first:i]

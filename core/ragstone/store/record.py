@@ -18,7 +18,7 @@ from pydantic import Field, TypeAdapter
 
 from ragstone.judge import LLMReply
 from ragstone.outcome import Outcome, Score, Unscored, Usage, Verdict
-from ragstone.pace import step
+from ragstone.pace import paced
 from ragstone.plain import clean_integer, clean_key, clean_real, clean_text, is_list, to_json, to_plain
 from ragstone.sample import Sample
 
@@ -275,8 +275,7 @@ def without_texts(outcome: Outcome) -> Outcome:
         quotes = outcome.reason == "judge_unparseable"
         return outcome.model_copy(update={"detail": "the judge's reply could not be read"}) if quotes else outcome
     verdicts: list[Verdict] = []
-    for verdict in outcome.verdicts:
-        step()  # there may be ten thousand
+    for verdict in paced(outcome.verdicts):  # there may be ten thousand
         evidence = tuple([each.model_copy(update={"text": ""}) for each in verdict.evidence])
         verdicts.append(verdict.model_copy(update={"text": "", "evidence": evidence}))
     return outcome.model_copy(update={"reason": "", "verdicts": tuple(verdicts)})

@@ -10,9 +10,9 @@ import os
 import re
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
-from types import SimpleNamespace
+from types import FunctionType, SimpleNamespace
 from typing import Any, Protocol
 
 from ragstone.pace import step
@@ -28,6 +28,7 @@ _ODD_CASE = frozenset("ıİſ")
 _INK = re.compile(r"\S")
 # How far beyond its expected place a sentence is looked for when characters in front of it were changed.
 _REACH = 256
+_LISTS = ("scan_lists", "iterate_alphabet_array")
 _PARTS = (
     "replace_abbreviations",
     "replace_numbers",
@@ -114,16 +115,25 @@ def _processor(language: str) -> Callable[[str], Any]:
 
 def _stepping(rules: Any) -> type:  # noqa: ANN401 - pysbd has no types
     """Return the rules' processor with a step in front of each of its parts: a window takes it some 20 ms."""
+    processor: Any = getattr(rules, "Processor", None) or importlib.import_module("pysbd.processor").Processor
+    lists: Any = importlib.import_module("pysbd.lists_item_replacer").ListItemReplacer
+    process = processor.process
+    names = {**process.__globals__, "ListItemReplacer": type("ListItemReplacer", (lists,), _stepped(lists, _LISTS))}
+    own = {"process": FunctionType(process.__code__, names, closure=process.__closure__)}
+    return type("Processor", (processor,), _stepped(processor, _PARTS) | own)
 
-    def stepping(own: Callable[..., Any]) -> Callable[..., Any]:
-        def part(self: object, *texts: str) -> object:
+
+def _stepped(kind: Any, names: Iterable[str]) -> dict[str, Any]:  # noqa: ANN401 - as above
+    """Return methods of a class, each with a step in front."""
+
+    def stepped(own: Callable[..., Any]) -> Callable[..., Any]:
+        def part(self: object, *arguments: object, **options: object) -> object:
             step()
-            return own(self, *texts)
+            return own(self, *arguments, **options)
 
         return part
 
-    processor: type = getattr(rules, "Processor", None) or importlib.import_module("pysbd.processor").Processor
-    return type("Processor", (processor,), {name: stepping(getattr(processor, name)) for name in _PARTS})
+    return {name: stepped(getattr(kind, name)) for name in names}
 
 
 class _Replacer(Protocol):
@@ -159,7 +169,8 @@ def _narrowed(replacer: type) -> type:
             self.lang = everything
         return replaced
 
-    return type("AbbreviationReplacer", (replacer,), {"search_for_abbreviations_in_string": search})
+    own = _stepped(base, ["scan_for_replacements"]) | {"search_for_abbreviations_in_string": search}
+    return type("AbbreviationReplacer", (replacer,), own)
 
 
 def _possible(abbreviations: list[str], line: str) -> list[str]:
