@@ -11,6 +11,7 @@ from itertools import islice, takewhile
 
 from ragstone.errors import describe
 from ragstone.monitor.counters import Counters, SinkStats
+from ragstone.pace import Pace, current
 from ragstone.store.base import Feedback, Health, Sink
 from ragstone.store.record import Record
 
@@ -207,7 +208,9 @@ class Delivery:
 
 
 def start_thread(work: Callable[[], None], name: str) -> threading.Thread:
-    """Start a daemon thread with nothing of the app's context: no trace, no callbacks."""
-    thread = threading.Thread(target=contextvars.Context().run, args=(work,), name=name, daemon=True)
+    """Start a daemon thread with a pace of its own and nothing of the app's context: no trace, no callbacks."""
+    context = contextvars.Context()
+    context.run(current.set, Pace(threading.Lock()))
+    thread = threading.Thread(target=context.run, args=(work,), name=name, daemon=True)
     thread.start()
     return thread

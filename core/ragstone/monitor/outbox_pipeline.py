@@ -12,6 +12,7 @@ from ragstone.monitor.counters import FlushResult
 from ragstone.monitor.delivery import MOST_WAITING, Item
 from ragstone.monitor.pipeline import Pipeline
 from ragstone.monitor.worker import Settings, Task, TaskQueue
+from ragstone.pace import paced
 from ragstone.store.base import Feedback
 from ragstone.store.outbox import Outbox
 from ragstone.store.pending import Pending
@@ -260,7 +261,7 @@ class OutboxPipeline(Pipeline):
         counted: Counter[str] = Counter()
         items: list[tuple[str, Item]] = []
         free, free_bytes = (0, 0) if leave else self._room()
-        for task in self._unwritten:
+        for task in paced(self._unwritten):
             fits = free > 0 and free_bytes >= task.size
             if not outbox.add(task, mine=fits):
                 counted["duplicate"] += len(task.todo)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from ragstone.pace import paced
 from ragstone.plain import clean_integer, clean_key, clean_real, clean_text, to_json
 from ragstone.store.base import Feedback, Health, Sink, SinkError
 from ragstone.store.connection import Kind, SqliteFile
@@ -99,7 +100,7 @@ class DatabaseSink(Sink):
         """
         if records:
             # In one order, so that no two processes wait for each other.
-            rows = sorted(map(to_row, records), key=lambda row: [str(row[name]) for name in _KEY])
+            rows = sorted(map(to_row, paced(records)), key=lambda row: [str(row[name]) for name in _KEY])
             with self._database.transaction() as connection:
                 if rows := not_forgotten(connection, rows, "submitted_at"):
                     connection.executemany(_WRITE, rows)

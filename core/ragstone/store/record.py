@@ -174,7 +174,7 @@ def to_row(record: Record) -> dict[str, str | float | int | None]:
 
 def _json_cell(value: object) -> str:
     if is_list(value):  # of verdicts: ten thousand in one piece would hold up the app's threads
-        return f"[{','.join(map(_json_cell, value))}]"
+        return f"[{','.join(map(_json_cell, paced(value)))}]"
     if not isinstance(value, Sample):  # whose metadata may be of any kind
         with suppress(ValueError):  # half a surrogate pair
             return pydantic_core.to_json(value).decode()
