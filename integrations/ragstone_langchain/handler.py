@@ -10,7 +10,7 @@ from langchain_core.callbacks.base import BaseCallbackHandler
 
 from ragstone.metrics.base import check_members
 from ragstone_langchain.messages import kind, tool_names
-from ragstone_langchain.recorder import Extract, Kind, Recorder, Where, safely
+from ragstone_langchain.recorder import CONTEXTS_EVENT, Extract, Kind, Recorder, Where, safely
 
 if TYPE_CHECKING:
     from ragstone.monitor import Monitor
@@ -168,4 +168,5 @@ class MonitorHandler(BaseCallbackHandler):
 
     def on_custom_event(self, name: str, data: object, *, run_id: UUID, **_event: object) -> None:
         """Take the contexts that the app names itself."""
-        safely(self.monitor, self._recorder.hear_event, run_id, name, data)
+        if name == CONTEXTS_EVENT:
+            safely(self.monitor, self._recorder.collect_named, run_id, data, name)

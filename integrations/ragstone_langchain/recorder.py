@@ -27,8 +27,7 @@ from ragstone_langchain.extraction import (
     state_messages,
     stated_contexts,
     to_sample,
-    tool_documents,
-    tool_text,
+    tool_result,
     waits_for_tools,
 )
 from ragstone_langchain.messages import (
@@ -65,7 +64,7 @@ _ALONE = {"model": "only_model", "retriever": "only_retrieval", "step": "only_st
 D = TypeVar("D")
 
 
-def safely(monitor: "Monitor", step: Callable[..., None], *args: object) -> None:
+def safely(monitor: "Monitor", step: Callable[..., object], *args: object) -> None:
     """Take a step; its error is counted by the monitor and never reaches the app."""
     try:
         step(*args)
@@ -147,9 +146,10 @@ def contexts(docs: D) -> D:
         ['Emma is a novel by Jane Austen.']
     """
     with suppress(Exception):
-        followed = _followed(_run_in_context())
-        for run, sample in followed:
-            safely(sample.recorder.monitor, sample.recorder.collect_named, run, docs, "contexts(docs)")
+        run_id = _run_in_context()
+        followed = _followed(run_id)
+        for _, sample in followed:
+            safely(sample.recorder.monitor, sample.recorder.collect_named, run_id, docs, "contexts(docs)")
         if not followed and (trace := current_trace()) is not None:
             trace.contexts += readable_texts(docs, "contexts(docs)")[0]
     return docs
@@ -272,16 +272,19 @@ class Recorder:
             self.monitor.skip("where_failed")
             return None
 
-    def _ended(self, run_id: UUID) -> tuple[Run[LiveRun] | None, LiveRun | None]:
+    def end(self, run_id: UUID, error: BaseException | None = None) -> tuple[Run[LiveRun] | None, LiveRun | None]:
+        """Close a run, with its error if it failed; return it, and its sample where it is the topmost one."""
         run, sample = self.runs.end(run_id.int)
         if run is not None and run.parent is None and (run.kind in _ALONE or run.kind == "excluded"):
             self.monitor.skip(_ALONE.get(run.kind, run.kind))
+        if run is not None and run.root.sample is not None and _is_langgraph_s("GraphInterrupt", error):
+            run.root.sample.interrupted = True
         return run, sample
 
     def end_chain(self, run_id: UUID, outputs: object, streamed: object) -> None:
         """Close a chain that ended well; `streamed` are the inputs that came piece by piece."""
         kinds = self._open_kinds(run_id)
-        run, sample = self._ended(run_id)
+        run, sample = self.end(run_id)
         if sample is None:
             if run is not None and run.root.sample is not None:
                 self._collect_passed(run, run.root.sample, outputs)
@@ -316,15 +319,13 @@ class Recorder:
 
     def fail_chain(self, run_id: UUID, error: BaseException, streamed: object) -> None:
         """Close a chain that failed, was cancelled or interrupted."""
-        run, sample = self._ended(run_id)
+        run, sample = self.end(run_id, error)
+        steers = _is_langgraph_s("GraphBubbleUp", error)
         if sample is None:
-            _note_interrupt(run, error)
-            if run is not None and not isinstance(error, GeneratorExit) and not _is_langgraph_s("GraphBubbleUp", error):
-                run.failed = True
-        elif isinstance(error, _CANCELLED):
-            self.monitor.skip("cancelled")
-        elif _is_langgraph_s("GraphBubbleUp", error):
-            self.monitor.skip("interrupted")
+            if run is not None:
+                run.failed = not steers and not isinstance(error, GeneratorExit)
+        elif steers or isinstance(error, _CANCELLED):
+            self.monitor.skip("interrupted" if steers else "cancelled")
         else:
             sample.recorder.submit(sample, None, streamed, error)
 
@@ -359,7 +360,7 @@ class Recorder:
 
     def end_retriever(self, run_id: UUID, documents: Sequence[object]) -> None:
         """Close a retriever; what it returned counts if it is inside of no other one."""
-        run, _ = self._ended(run_id)
+        run, _ = self.end(run_id)
         if run is not None and run.root.sample is not None and not _in_retriever(run):
             texts, problem = readable_texts(documents, "a retriever's result")
             self._collect_search(run, texts)
@@ -368,17 +369,17 @@ class Recorder:
 
     def end_tool(self, run_id: UUID, output: object, name: object) -> None:
         """Close a tool; the Documents that it returned count instead of what retrievers inside of it found."""
-        run, _ = self._ended(run_id)
+        run, _ = self.end(run_id)
         sample = run.root.sample if run is not None else None
         if run is None or sample is None or _in_retriever(run):
             return
-        texts = tool_documents(output)
-        if texts:
+        documents, text = tool_result(output)
+        tools = sample.recorder.retriever_tools
+        if documents:
             self.runs.discard(run, "search")
-            self._collect_search(run, texts)
-        elif name in sample.recorder.retriever_tools and not any(t for _, t in sample.items("search", run)):
-            text = tool_text(output)
-            self._collect_search(run, () if text is None else (text,))
+            self._collect_search(run, documents)
+        elif text is not None and name in tools and not any(texts for _, texts in sample.items("search", run)):
+            self._collect_search(run, [text])
 
     def _collect_search(self, run: Run[LiveRun], texts: Sequence[str]) -> None:
         if self.runs.collect(run, "search", texts) > MOST_COLLECTED:  # it is the app's main loop, and no answer
@@ -386,20 +387,11 @@ class Recorder:
             if sample is not None:
                 self.monitor.skip("never_ended")
 
-    def end(self, run_id: UUID, error: BaseException | None = None) -> None:
-        """Close a run of which nothing is kept: a model, or one that failed."""
-        run, _ = self._ended(run_id)
-        if error is not None:
-            _note_interrupt(run, error)
-
-    def hear_event(self, run_id: UUID, event: str, data: object) -> None:
-        """Take the contexts that the app names by its event."""
-        run = self.runs.get(run_id.int, ended=True) if event == CONTEXTS_EVENT else None
-        if run is not None and run.root.sample is not None:
-            self.collect_named(run, data, CONTEXTS_EVENT)
-
-    def collect_named(self, run: Run[LiveRun], data: object, where: str) -> None:
+    def collect_named(self, run_id: UUID, data: object, where: str) -> None:
         """Keep what can be read of contexts that the app names; raise `Unreadable` if that is not all."""
+        run = self.runs.get(run_id.int, ended=True)
+        if run is None or run.root.sample is None:
+            return
         texts, problem = readable_texts(data, where)
         if texts or problem is None:
             self.runs.collect(run, "event", texts)
@@ -479,11 +471,6 @@ def _in_retriever(run: Run[LiveRun]) -> bool:
     return any(above.kind == "retriever" for above in run.lineage() if above is not run)
 
 
-def _note_interrupt(run: Run[LiveRun] | None, error: BaseException) -> None:
-    if run is not None and run.root.sample is not None and _is_langgraph_s("GraphInterrupt", error):
-        run.root.sample.interrupted = True
-
-
-def _is_langgraph_s(name: str, error: BaseException) -> bool:
+def _is_langgraph_s(name: str, error: BaseException | None) -> bool:
     """Say whether an error is one of those with which LangGraph steers graphs, without importing it."""
     return any(each.__name__ == name and each.__module__.startswith("langgraph.") for each in type(error).__mro__)
