@@ -198,25 +198,21 @@ def _collect_traced(texts: Sequence[str]) -> None:
             tree.collect(search, "search", texts)
 
 
+@dataclass(eq=False, repr=False)
 class Recorder:
     """Follows runs from their start to their end, and hands their samples to a monitor; see `MonitorHandler`."""
 
-    def __init__(
-        self,
-        monitor: "Monitor",
-        retriever_tools: frozenset[str],
-        extract: Extract | None = None,
-        where: Where | None = None,
-    ) -> None:
-        self.monitor = monitor
-        self.retriever_tools = retriever_tools
-        self.extract = extract
-        self._where = where
+    monitor: "Monitor"
+    retriever_tools: frozenset[str]
+    extract: Extract | None = None
+    where: Where | None = None
+
+    def __post_init__(self) -> None:
         # Handlers of one monitor share the runs that they follow, so that each run counts once.
-        self.runs = _TREES.setdefault(monitor, RunTree[LiveRun]())
+        self.runs = _TREES.setdefault(self.monitor, RunTree[LiveRun]())
 
     def __reduce__(self) -> tuple[object, ...]:  # without what is open
-        return type(self), (self.monitor, self.retriever_tools, self.extract, self._where)
+        return type(self), (self.monitor, self.retriever_tools, self.extract, self.where)
 
     def begin(self, kind: Kind, run_id: UUID, event: Mapping[str, Any], name: str = "", inputs: object = None) -> None:
         """Follow a run that starts."""
@@ -266,7 +262,7 @@ class Recorder:
 
     def _is_excluded(self, run: LiveRun) -> bool | None:
         try:
-            return self._where is not None and not self._where(run.name, run.tags, run.metadata)
+            return self.where is not None and not self.where(run.name, run.tags, run.metadata)
         except Exception as error:
             self.monitor.failed("langchain", error)
             self.monitor.skip("where_failed")
@@ -447,7 +443,7 @@ def _contexts(run: LiveRun, inputs: object, outputs: object, tools: Collection[s
     )
 
 
-def _about(run: LiveRun, error: BaseException | None = None) -> dict[str, object]:
+def _about(run: LiveRun, error: BaseException | None) -> dict[str, object]:
     """Return a sample's metadata: the run's name, tags and what JSON can hold of its metadata, and the app's error."""
     about: dict[str, object] = {}
     for name, value in run.metadata.items():
