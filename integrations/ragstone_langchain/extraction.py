@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from ragstone.errors import describe
 from ragstone.metrics import Metric
-from ragstone.plain import is_list, is_mapping, to_plain
+from ragstone.plain import as_list, is_list, is_mapping, to_plain
 from ragstone.sample import Sample, SampleField
 from ragstone_langchain.messages import (
     Message,
@@ -455,27 +455,20 @@ def documents_passed(outputs: object) -> Sequence[str]:
     """Return the texts of the documents that a step passes on: alone, or under a usual name."""
     if type(outputs).__name__ == "Command":  # LangGraph's
         outputs = getattr(outputs, "update", None)
-    if is_list(outputs) and isinstance(outputs, list):
-        return if_readable(context_texts, outputs, "") or () if are_documents(outputs) else ()
-    if not is_mapping(outputs):
-        return ()
-    # One text may be anything; a list under such a name is of documents or their texts.
-    values = [outputs[name] for name in FIELD_NAMES["retrieved_contexts"] if name in outputs]
-    texts = (if_readable(context_texts, value, "") for value in values if not isinstance(value, str))
-    return next(filter(None, texts), ())
+    values: list[object] = [outputs] if as_list(outputs) and are_documents(outputs) else []
+    if is_mapping(outputs):  # one text may be anything; a list under such a name is of documents or their texts
+        named = (outputs[name] for name in FIELD_NAMES["retrieved_contexts"] if name in outputs)
+        values = [value for value in named if not isinstance(value, str)]
+    return next(filter(None, (if_readable(context_texts, value, "") for value in values)), ())
 
 
-def tool_documents(output: object) -> Sequence[str]:
-    """Return the texts of the documents that a tool returned: as its message's artifact, or as they are."""
+def tool_result(output: object) -> tuple[Sequence[str], str | None]:
+    """Return what a tool returned: the texts of its documents (its message's artifact, or as they are), and its text.
+
+    The text is None where the tool failed or returned something else.
+    """
     message = read_message(output)
     if message is not None:
-        return tool_texts([message]) or ()
-    return if_readable(context_texts, output, "") or () if are_documents(output) else ()
-
-
-def tool_text(output: object) -> str | None:
-    """Return the text that a tool returned; None where it failed or returned something else."""
-    message = read_message(output)
-    if message is None:
-        return output if isinstance(output, str) else None
-    return None if message.failed else message.text
+        return tool_texts([message]) or (), None if message.failed else message.text
+    texts = if_readable(context_texts, output, "") if are_documents(output) else None
+    return texts or (), output if isinstance(output, str) else None

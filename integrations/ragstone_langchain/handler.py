@@ -10,7 +10,7 @@ from langchain_core.callbacks.base import BaseCallbackHandler
 
 from ragstone.metrics.base import check_members
 from ragstone_langchain.messages import kind, tool_names
-from ragstone_langchain.recorder import Extract, Kind, Recorder, Where, safely
+from ragstone_langchain.recorder import CONTEXTS_EVENT, Extract, Kind, Recorder, Where, safely
 
 if TYPE_CHECKING:
     from ragstone.monitor import Monitor
@@ -77,7 +77,7 @@ class MonitorHandler(BaseCallbackHandler):
                 raise TypeError(f"{name}: is {kind(function)}; pass a function")
         check_monitor(monitor)
         self.monitor = monitor
-        self._recorder = Recorder(monitor, extract, where, tool_names(retriever_tools))
+        self._recorder = Recorder(monitor, tool_names(retriever_tools), extract, where)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.monitor!r})"
@@ -168,4 +168,5 @@ class MonitorHandler(BaseCallbackHandler):
 
     def on_custom_event(self, name: str, data: object, *, run_id: UUID, **_event: object) -> None:
         """Take the contexts that the app names itself."""
-        safely(self.monitor, self._recorder.collect_named, run_id, name, data)
+        if name == CONTEXTS_EVENT:
+            safely(self.monitor, self._recorder.collect_named, run_id, data, name)

@@ -49,11 +49,11 @@ class LangSmithFeedbackSink(Sink):
                 continue
             outcome, feedback_id = record.outcome, uuid5(NAMESPACE_URL, json.dumps(record.key))
             score = outcome.value if isinstance(outcome, Score) else None
-            said = outcome.reason if isinstance(outcome, Score) else f"{outcome.reason}: {outcome.detail}"
-            found: dict[str, Any] = {"score": score, "comment": clean_text(said) or None}
+            reason = outcome.reason if isinstance(outcome, Score) else f"{outcome.reason}: {outcome.detail}"
+            feedback: dict[str, Any] = {"score": score, "comment": clean_text(reason) or None}
             source = {"version": outcome.version, "judge": record.judge}
             about: dict[str, Any] = {"source_info": source, "session_id": session_id, "stop_after_attempt": 3}
             try:
-                client.create_feedback(run_id, outcome.metric, feedback_id=feedback_id, **found, **about)
+                client.create_feedback(run_id, outcome.metric, feedback_id=feedback_id, **feedback, **about)
             except utils.LangSmithConflictError:  # it is there already
-                client.update_feedback(feedback_id, **found)
+                client.update_feedback(feedback_id, **feedback)

@@ -102,13 +102,13 @@ def _text(content: object, *, pieces: bool = False) -> str | None:
         return ""
     if not is_list(content) or isinstance(content, tuple):
         return None
-    said = ""
+    joined = ""
     for block in content:
         text = as_dict(block).get("text") if _type(block) == "text" else block
         if isinstance(text, str) and text:
             one_text = pieces and "index" not in as_dict(block)  # LangChain has joined those of one index
-            said += text if not said or one_text or _goes_on(said[-1], text[0]) else f"\n\n{text}"
-    return said
+            joined += text if not joined or one_text or _goes_on(joined[-1], text[0]) else f"\n\n{text}"
+    return joined
 
 
 def _goes_on(last: str, first: str) -> bool:
@@ -197,12 +197,12 @@ def earlier_turns(value: object, question: str | None, *, asked: bool = False) -
     entries = None if value is None or isinstance(value, str) else entries_of(value)
     for name, inside in ({"messages": value} if entries is None else entries).items():
         memory = name in MEMORIES
-        said = _conversation(inside, memory)
-        same = [i for i, message in enumerate(said) if message.role == "human" and message.text == question]
-        end = len(said) if memory or (asked and name == "messages") else 0
-        if same and (same[-1] == len(said) - 1 or not (asked and memory)):
+        messages = _conversation(inside, memory)
+        same = [i for i, message in enumerate(messages) if message.role == "human" and message.text == question]
+        end = len(messages) if memory or (asked and name == "messages") else 0
+        if same and (same[-1] == len(messages) - 1 or not (asked and memory)):
             end = same[-1]
-        spoken = (message for message in said[:end] if message.role in ("human", "ai") and message.text.strip())
+        spoken = (message for message in messages[:end] if message.role in ("human", "ai") and message.text.strip())
         if turns := tuple(Turn.model_validate({"role": m.role, "content": m.text}) for m in spoken):
             return turns
     return ()
@@ -214,15 +214,15 @@ def _conversation(value: object, memory: bool) -> Sequence[Message]:
         _, *parts = _SPEAKER.split(value)
         pairs = zip(parts[::2], parts[1::2], strict=True)
         return [Message(_ROLES[name.lower()], text.strip()) for name, text in pairs]
-    said: list[Message] = []
+    messages: list[Message] = []
     for item in value[-_LONGEST:] if is_list(value) else ():
         if (message := read_message(item)) is not None:
-            said.append(message)
+            messages.append(message)
         elif memory and is_list(item) and [type(part) for part in item] == [str, str]:
-            said += [Message("human", str(item[0])), Message("ai", str(item[1]))]
+            messages += [Message("human", str(item[0])), Message("ai", str(item[1]))]
         else:
             return ()
-    return said
+    return messages
 
 
 def question_in(turn: Sequence[Message]) -> str | None:

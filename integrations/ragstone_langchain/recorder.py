@@ -27,8 +27,7 @@ from ragstone_langchain.extraction import (
     state_messages,
     stated_contexts,
     to_sample,
-    tool_documents,
-    tool_text,
+    tool_result,
     waits_for_tools,
 )
 from ragstone_langchain.messages import (
@@ -65,7 +64,7 @@ _ALONE = {"model": "only_model", "retriever": "only_retrieval", "step": "only_st
 D = TypeVar("D")
 
 
-def safely(monitor: "Monitor", step: Callable[..., None], *args: object) -> None:
+def safely(monitor: "Monitor", step: Callable[..., object], *args: object) -> None:
     """Take a step; its error is counted by the monitor and never reaches the app."""
     try:
         step(*args)
@@ -82,11 +81,11 @@ class LiveRun(OpenSample):
     """
 
     run_id: UUID = field(kw_only=True)
+    recorder: "Recorder" = field(kw_only=True)
     name: str = ""
     tags: tuple[str, ...] = ()
     inputs: object = None
     interrupted: bool = False
-    recorder: "Recorder | None" = None
     own_id: str | None = None
     trace: Trace | None = None
     block: list[str] = field(default_factory=list[str])
@@ -94,10 +93,20 @@ class LiveRun(OpenSample):
     configurable: Mapping[str, object] | None = None
     last: str = ""
 
+    def begin(self, inputs: object) -> None:
+        """Take what is known of a chain that begins."""
+        _hear_of_traced_retrievers()
+        self.enter_block(self.run_id)
+        lone = inputs.get("input") if is_mapping(inputs) and len(inputs) == 1 else None
+        if not isinstance(lone, str) or lone:  # a streamed chain is said to have {"input": ""} until its own are there
+            self.inputs = inputs
+            if self.recorder.extract is None:
+                self.question = if_readable(find_question, inputs, None, lone=False)
+
     def enter_block(self, within: UUID | None) -> None:
         """Take the id that the app gives a sample that begins now, and the contexts that it has named for it."""
-        if twins := _followed(within):  # another monitor has taken them for its sample of the run
-            self.own_id, self.trace, self.block = twins[0][2].own_id, twins[0][2].trace, twins[0][2].block
+        for _, twin in _followed(within):  # another monitor has taken them for its sample of the run
+            self.own_id, self.trace, self.block = twin.own_id, twin.trace, twin.block
             return
         tagged = [tag.partition(":")[2] for tag in self.tags if tag.startswith(f"{TRACE_KEY}:")]
         self.own_id = own_id({TRACE_KEY: tagged[0], **self.metadata} if tagged else self.metadata)
@@ -109,18 +118,13 @@ class LiveRun(OpenSample):
 _TREES: WeakKeyDictionary[Any, RunTree[LiveRun]] = WeakKeyDictionary()
 
 
-def tree_of(monitor: "Monitor") -> RunTree[LiveRun]:
-    """Return the runs that are followed for a monitor; its handlers share them, so that each run counts once."""
-    return _TREES.setdefault(monitor, RunTree[LiveRun]())
-
-
-def _followed(run_id: UUID | None) -> list[tuple[RunTree[LiveRun], Run[LiveRun], LiveRun]]:
-    """Return a run as each monitor follows it that will have a sample of it."""
+def _followed(run_id: UUID | None) -> list[tuple[Run[LiveRun], LiveRun]]:
+    """Return a run as each monitor follows it that will have a sample of it, and that sample."""
     if run_id is None:
         return []
     trees = [_TREES.get(monitor) for reference in _TREES.keyrefs() if (monitor := reference()) is not None]
-    runs = [(tree, run) for tree in trees if tree and (run := tree.get(run_id.int)) is not None]
-    return [(tree, run, run.root.sample) for tree, run in runs if run.root.sample is not None]
+    runs = [run for tree in trees if tree is not None and (run := tree.get(run_id.int)) is not None]
+    return [(run, run.root.sample) for run in runs if run.root.sample is not None]
 
 
 def contexts(docs: D) -> D:
@@ -142,22 +146,13 @@ def contexts(docs: D) -> D:
         ['Emma is a novel by Jane Austen.']
     """
     with suppress(Exception):
-        followed = _followed(_run_in_context())
-        for tree, run, sample in followed:
-            if sample.recorder is not None:
-                safely(sample.recorder.monitor, _collect_named, tree, run, docs, "contexts(docs)")
+        run_id = _run_in_context()
+        followed = _followed(run_id)
+        for _, sample in followed:
+            safely(sample.recorder.monitor, sample.recorder.collect_named, run_id, docs, "contexts(docs)")
         if not followed and (trace := current_trace()) is not None:
             trace.contexts += readable_texts(docs, "contexts(docs)")[0]
     return docs
-
-
-def _collect_named(tree: RunTree[LiveRun], run: Run[LiveRun], data: object, where: str) -> None:
-    """Keep what can be read of contexts; raise `Unreadable` if that is not all."""
-    texts, problem = readable_texts(data, where)
-    if texts or problem is None:
-        tree.collect(run, "event", texts)
-    if problem is not None:
-        raise problem
 
 
 def _in_context(key: Literal["callbacks", "configurable"]) -> Any:  # noqa: ANN401 - as LangChain has it
@@ -192,8 +187,9 @@ def _hear_of_traced_retrievers() -> None:
 
 
 def _collect_traced(texts: Sequence[str]) -> None:
-    for tree, run, sample in _followed(_run_in_context()):
-        if set(texts) <= {text for _, found in sample.items("search", run) for text in found}:
+    for run, sample in _followed(_run_in_context()):
+        tree = sample.recorder.runs
+        if set(texts) <= {text for _, texts_inside in sample.items("search", run) for text in texts_inside}:
             tree.discard(run, "search")  # it has chosen from what retrievers in it found
         key = uuid4().int
         tree.start(key, run, kind="retriever")
@@ -202,55 +198,58 @@ def _collect_traced(texts: Sequence[str]) -> None:
             tree.collect(search, "search", texts)
 
 
+@dataclass(eq=False, repr=False)
 class Recorder:
     """Follows runs from their start to their end, and hands their samples to a monitor; see `MonitorHandler`."""
 
-    def __init__(
-        self, monitor: "Monitor", extract: Extract | None, where: Where | None, retriever_tools: frozenset[str]
-    ) -> None:
-        self.monitor = monitor
-        self.extract = extract
-        self._where = where
-        self.retriever_tools = retriever_tools
-        self.runs = tree_of(monitor)
+    monitor: "Monitor"
+    retriever_tools: frozenset[str]
+    extract: Extract | None = None
+    where: Where | None = None
+
+    def __post_init__(self) -> None:
+        # Handlers of one monitor share the runs that they follow, so that each run counts once.
+        self.runs = _TREES.setdefault(self.monitor, RunTree[LiveRun]())
 
     def __reduce__(self) -> tuple[object, ...]:  # without what is open
-        return type(self), (self.monitor, self.extract, self._where, self.retriever_tools)
+        return type(self), (self.monitor, self.retriever_tools, self.extract, self.where)
 
     def begin(self, kind: Kind, run_id: UUID, event: Mapping[str, Any], name: str = "", inputs: object = None) -> None:
         """Follow a run that starts."""
         runs, key = self.runs, run_id.int  # Python hashes numbers faster than ids
-        tags = event.get("tags")
-        parent = self._parent(event.get("parent_run_id"))
-        within = None if parent is None or parent.root.over else parent
         known = runs.get(key)
-        sample: LiveRun | None = None
-        transparent = kind in ("step", "tool")
-        as_what: str = kind
         if known is not None and known.kind != "excluded":
             return  # the handler was given twice, or two of one monitor
-        if tags and JUDGE_TAG in tags:
-            within, as_what, transparent = None, "", False
-        elif parent is not None and not self._stands_alone(parent, kind, inputs):
-            transparent = False
-            if within is None:
-                as_what = ""  # what is still started below a sample that has ended is part of none
+        tags = event.get("tags") or ()
+        parent = self._parent(event.get("parent_run_id"))
+        within = None if parent is None or parent.root.over else parent
+        sample: LiveRun | None = None
+        as_what, transparent = "", False
+        if JUDGE_TAG in tags:
+            within = None
+        elif parent is not None and not _stands_alone(parent, kind, inputs):
+            as_what = "" if within is None else kind  # what starts below a sample that has ended is part of none
             _learn(parent.root.sample, inputs)
         elif kind == "chain":
-            run = LiveRun(run_id=run_id, name=name, tags=tuple(tags or ()), metadata=dict(event.get("metadata") or {}))
+            metadata = dict(event.get("metadata") or {})
+            run = LiveRun(run_id=run_id, recorder=self, name=name, tags=tuple(tags), metadata=metadata)
             excluded = self._is_excluded(run)
             if excluded:
                 as_what, transparent = "excluded", True
-            elif parent is not None:
-                _top(parent).kind = "around"
-            if excluded is None:
-                within, as_what = None, ""  # lest the function be asked, and fail, for each run below
-            elif not excluded:
+            else:
+                within = None  # nor is any run below a sample where the function failed, lest it fail for each
+                if parent is not None:
+                    *_, top = parent.lineage()
+                    top.kind = "around"
+            if excluded is False:
                 runs.end(key)  # where another handler of the monitor has said no
-                within, sample = None, self._sample(run, inputs)
+                as_what, sample = kind, run
+                run.begin(inputs)
         elif kind in ("model", "retriever"):
             # The chains in it, such as one that words a query, are no samples either.
             within, as_what = None, kind if parent is None else ""
+        else:
+            as_what, transparent = kind, True
         for _ in runs.start(key, within, kind=as_what, sample=sample, transparent=transparent):
             self.monitor.skip("never_ended")
 
@@ -263,47 +262,28 @@ class Recorder:
 
     def _is_excluded(self, run: LiveRun) -> bool | None:
         try:
-            return self._where is not None and not self._where(run.name, run.tags, run.metadata)
+            return self.where is not None and not self.where(run.name, run.tags, run.metadata)
         except Exception as error:
             self.monitor.failed("langchain", error)
             self.monitor.skip("where_failed")
             return None
 
-    def _stands_alone(self, parent: Run[LiveRun], kind: Kind, inputs: object) -> bool:
-        """Say whether a run is no part of the sample around it; as `chain.map()` is around one for each input."""
-        root = parent.root
-        each = root.sample.inputs if kind == "chain" and root.sample is not None and parent.parent is None else None
-        named_so = root.sample is not None and root.sample.name.startswith("RunnableEach<")
-        if is_list(each) and any(item is inputs for item in each) and (named_so or not read_messages(each)):
-            if root.sample is not None and root.sample.trace is not None:  # the first of them takes the block's id
-                root.sample.trace.samples -= 1
-                root.sample.trace.contexts += root.sample.block
-            root.transparent, root.sample = True, None
-            parent.kind = "excluded"
-        return root.transparent
-
-    def _sample(self, run: LiveRun, inputs: object) -> LiveRun:
-        run.recorder = self
-        _hear_of_traced_retrievers()
-        run.enter_block(run.run_id)
-        if not _is_placeholder(inputs):
-            run.inputs = inputs
-            if self.extract is None:
-                run.question = if_readable(find_question, inputs, None, lone=False)
-        return run
-
-    def _ended(self, run_id: UUID) -> tuple[Run[LiveRun] | None, LiveRun | None]:
+    def end(self, run_id: UUID, error: BaseException | None = None) -> tuple[Run[LiveRun] | None, LiveRun | None]:
+        """Close a run, with its error if it failed; return it, and its sample where it is the topmost one."""
         run, sample = self.runs.end(run_id.int)
         if run is not None and run.parent is None and (run.kind in _ALONE or run.kind == "excluded"):
             self.monitor.skip(_ALONE.get(run.kind, run.kind))
+        if run is not None and run.root.sample is not None and _is_langgraph_s("GraphInterrupt", error):
+            run.root.sample.interrupted = True
         return run, sample
 
     def end_chain(self, run_id: UUID, outputs: object, streamed: object) -> None:
         """Close a chain that ended well; `streamed` are the inputs that came piece by piece."""
         kinds = self._open_kinds(run_id)
-        run, sample = self._ended(run_id)
+        run, sample = self.end(run_id)
         if sample is None:
-            self._collect_passed(run, outputs)
+            if run is not None and run.root.sample is not None:
+                self._collect_passed(run, run.root.sample, outputs)
         elif sample.unfinished and ("model" in kinds or "model at its end" not in kinds):
             self.monitor.skip("abandoned")
         elif sample.interrupted or waits_for_tools(outputs, "thread_id" in sample.metadata):
@@ -312,7 +292,7 @@ class Recorder:
             if sample.unfinished:  # closed at the last piece, which is the one that LangChain leaves out
                 outputs = (if_readable(find_text, "response", outputs, "outputs") or "") + sample.last
             sample.leave_out_failed()
-            self._submit(sample, streamed, outputs)
+            sample.recorder.submit(sample, outputs, streamed)
 
     def _open_kinds(self, root: UUID) -> list[str]:
         run = self.runs.get(root.int)
@@ -326,57 +306,57 @@ class Recorder:
         if last and (run := self.runs.get(run_id.int)) is not None and run.root.sample is not None:
             run.kind, run.root.sample.last = "model at its end", text_of(message)
 
-    def _collect_passed(self, run: Run[LiveRun] | None, outputs: object) -> None:
-        sample = run.root.sample if run is not None and not isinstance(outputs, str) else None
-        if run is None or sample is None:
-            return
+    def _collect_passed(self, run: Run[LiveRun], sample: LiveRun, outputs: object) -> None:
         if any(texts and not searched.in_vain for searched, texts in sample.items("search")):
             return
         texts = documents_passed(outputs)
-        if texts and not any(above.kind == "retriever" for above in run.lineage()):
+        if texts and not _in_retriever(run):
             self.runs.collect(run, "step", texts)
 
     def fail_chain(self, run_id: UUID, error: BaseException, streamed: object) -> None:
         """Close a chain that failed, was cancelled or interrupted."""
-        run, sample = self._ended(run_id)
+        run, sample = self.end(run_id, error)
+        steers = _is_langgraph_s("GraphBubbleUp", error)
         if sample is None:
-            _note_interrupt(run, error)
-            if run is not None and not isinstance(error, GeneratorExit) and not _is_langgraph_s("GraphBubbleUp", error):
-                run.failed = True
-        elif isinstance(error, _CANCELLED):
-            self.monitor.skip("cancelled")
-        elif _is_langgraph_s("GraphBubbleUp", error):
-            self.monitor.skip("interrupted")
+            if run is not None:
+                run.failed = not steers and not isinstance(error, GeneratorExit)
+        elif steers or isinstance(error, _CANCELLED):
+            self.monitor.skip("interrupted" if steers else "cancelled")
         else:
-            self._submit(sample, streamed, None, error)
+            sample.recorder.submit(sample, None, streamed, error)
 
-    def _submit(self, run: LiveRun, streamed: object, outputs: object, error: BaseException | None = None) -> None:
+    def submit(
+        self, run: LiveRun, outputs: object, streamed: object = None, error: BaseException | None = None
+    ) -> None:
+        """Hand over the sample of a run that has ended, or failed with an error; count it where it is none."""
         if streamed is not None:
             run.inputs, run.question = streamed, None
-        began = run.recorder or self  # its options count
-        if began.extract is None:
-            sample = live_sample(run, outputs, began.retriever_tools, error)
+        name, about = run.own_id or str(run.run_id), _about(run, error)
+        if self.extract is None:
+            question = if_readable(find_question, run.inputs, outputs) if run.question is None else run.question
+            answer = None if error is not None else if_readable(find_text, "response", outputs, "outputs")
+            texts = _contexts(run, run.inputs, outputs, self.retriever_tools)
+            if error is None and question is None and answer is None:
+                self.monitor.skip("no_question" if texts else "nothing_found")
+                return
+            history = earlier_turns(run.inputs, question, asked=True) or earlier_turns(outputs, question) or run.history
+            fields = {"user_input": question, "retrieved_contexts": texts, "response": answer, "history": history}
+            self.monitor.submit(Sample.model_validate({**fields, "id": name, "metadata": about}))
+            return
+        try:
+            made = to_sample(self.extract(run.inputs, outputs, tuple(_contexts(run, None, None, ()))), "extract")
+        except Exception:
+            self.monitor.skip("extract_failed")
+            raise
+        if made is None:
+            self.monitor.skip("declined")
         else:
-            found = tuple(_contexts(run, None, None, ()))
-            try:
-                sample = to_sample(began.extract(run.inputs, outputs, found), "extract")
-            except Exception:
-                self.monitor.skip("extract_failed")
-                raise
-            if sample is not None:
-                metadata = {**_about(run, error), **sample.metadata}
-                name = sample.id or run.own_id or str(run.run_id)
-                sample = sample.model_copy(update={"id": name, "metadata": metadata})
-        if sample is None:
-            self.monitor.skip("nothing_found" if began.extract is None else "declined")
-        elif began.extract is None and error is None and sample.user_input is None and sample.response is None:
-            self.monitor.skip("no_question")
-        else:
-            self.monitor.submit(sample)
+            own = {"id": made.id or name, "metadata": {**about, **made.metadata}}
+            self.monitor.submit(made.model_copy(update=own))
 
     def end_retriever(self, run_id: UUID, documents: Sequence[object]) -> None:
         """Close a retriever; what it returned counts if it is inside of no other one."""
-        run, _ = self._ended(run_id)
+        run, _ = self.end(run_id)
         if run is not None and run.root.sample is not None and not _in_retriever(run):
             texts, problem = readable_texts(documents, "a retriever's result")
             self._collect_search(run, texts)
@@ -385,17 +365,17 @@ class Recorder:
 
     def end_tool(self, run_id: UUID, output: object, name: object) -> None:
         """Close a tool; the Documents that it returned count instead of what retrievers inside of it found."""
-        run, _ = self._ended(run_id)
+        run, _ = self.end(run_id)
         sample = run.root.sample if run is not None else None
         if run is None or sample is None or _in_retriever(run):
             return
-        texts = tool_documents(output)
-        if texts:
+        documents, text = tool_result(output)
+        tools = sample.recorder.retriever_tools
+        if documents:
             self.runs.discard(run, "search")
-            self._collect_search(run, texts)
-        elif name in (sample.recorder or self).retriever_tools and not any(t for _, t in sample.items("search", run)):
-            text = tool_text(output)
-            self._collect_search(run, () if text is None else (text,))
+            self._collect_search(run, documents)
+        elif text is not None and name in tools and not any(texts for _, texts in sample.items("search", run)):
+            self._collect_search(run, [text])
 
     def _collect_search(self, run: Run[LiveRun], texts: Sequence[str]) -> None:
         if self.runs.collect(run, "search", texts) > MOST_COLLECTED:  # it is the app's main loop, and no answer
@@ -403,17 +383,31 @@ class Recorder:
             if sample is not None:
                 self.monitor.skip("never_ended")
 
-    def end(self, run_id: UUID, error: BaseException | None = None) -> None:
-        """Close a run of which nothing is kept: a model, or one that failed."""
-        run, _ = self._ended(run_id)
-        if error is not None:
-            _note_interrupt(run, error)
+    def collect_named(self, run_id: UUID, data: object, where: str) -> None:
+        """Keep what can be read of contexts that the app names; raise `Unreadable` if that is not all."""
+        run = self.runs.get(run_id.int, ended=True)
+        if run is None or run.root.sample is None:
+            return
+        texts, problem = readable_texts(data, where)
+        if texts or problem is None:
+            self.runs.collect(run, "event", texts)
+        if problem is not None:
+            raise problem
 
-    def collect_named(self, run_id: UUID, event: str, data: object) -> None:
-        """Take the contexts that the app names by its event."""
-        run = self.runs.get(run_id.int, ended=True) if event == CONTEXTS_EVENT else None
-        if run is not None and run.root.sample is not None:
-            _collect_named(self.runs, run, data, CONTEXTS_EVENT)
+
+def _stands_alone(parent: Run[LiveRun], kind: Kind, inputs: object) -> bool:
+    """Say whether a run is no part of the sample around it; as `chain.map()` is around one for each input."""
+    root, around = parent.root, parent.root.sample
+    if around is not None and kind == "chain" and parent.parent is None:
+        each = around.inputs
+        named_so = around.name.startswith("RunnableEach<")
+        if is_list(each) and any(item is inputs for item in each) and (named_so or not read_messages(each)):
+            if around.trace is not None:  # the first of them takes the block's id
+                around.trace.samples -= 1
+                around.trace.contexts += around.block
+            root.transparent, root.sample = True, None
+            parent.kind = "excluded"
+    return root.transparent
 
 
 def _learn(run: LiveRun | None, inputs: object) -> None:
@@ -424,26 +418,6 @@ def _learn(run: LiveRun | None, inputs: object) -> None:
         run.history = earlier_turns(inputs, run.question)
     if run.configurable is None:
         run.configurable = _in_context("configurable")
-
-
-def live_sample(
-    run: LiveRun, outputs: object, retriever_tools: frozenset[str], error: BaseException | None = None
-) -> Sample | None:
-    """Return the sample of a run that has ended, or failed with an error; None where there is nothing in it at all."""
-    question = if_readable(find_question, run.inputs, outputs) if run.question is None else run.question
-    texts = _contexts(run, run.inputs, outputs, retriever_tools)
-    history = earlier_turns(run.inputs, question, asked=True) or earlier_turns(outputs, question) or run.history
-    answer = None if error is not None else if_readable(find_text, "response", outputs, "outputs")
-    if error is None and question is None and answer is None and not texts:
-        return None
-    return Sample(
-        user_input=question,
-        retrieved_contexts=texts,
-        response=answer,
-        id=run.own_id or str(run.run_id),
-        history=history,
-        metadata=_about(run, error),
-    )
 
 
 def _contexts(run: LiveRun, inputs: object, outputs: object, tools: Collection[str]) -> Sequence[str]:
@@ -469,7 +443,7 @@ def _contexts(run: LiveRun, inputs: object, outputs: object, tools: Collection[s
     )
 
 
-def _about(run: LiveRun, error: BaseException | None = None) -> dict[str, object]:
+def _about(run: LiveRun, error: BaseException | None) -> dict[str, object]:
     """Return a sample's metadata: the run's name, tags and what JSON can hold of its metadata, and the app's error."""
     about: dict[str, object] = {}
     for name, value in run.metadata.items():
@@ -489,27 +463,10 @@ def _id_text(value: object) -> str:
     raise TypeError
 
 
-def _top(run: Run[LiveRun]) -> Run[LiveRun]:
-    *_, top = run.lineage()
-    return top
-
-
 def _in_retriever(run: Run[LiveRun]) -> bool:
     return any(above.kind == "retriever" for above in run.lineage() if above is not run)
 
 
-def _note_interrupt(run: Run[LiveRun] | None, error: BaseException) -> None:
-    sample = run.root.sample if run is not None else None
-    if sample is not None and _is_langgraph_s("GraphInterrupt", error):
-        sample.interrupted = True
-
-
-def _is_langgraph_s(name: str, error: BaseException) -> bool:
+def _is_langgraph_s(name: str, error: BaseException | None) -> bool:
     """Say whether an error is one of those with which LangGraph steers graphs, without importing it."""
     return any(each.__name__ == name and each.__module__.startswith("langgraph.") for each in type(error).__mro__)
-
-
-def _is_placeholder(inputs: object) -> bool:
-    """Say whether these are the inputs that a chain is said to have when it is streamed and they are not there yet."""
-    text = inputs.get("input") if is_mapping(inputs) and len(inputs) == 1 else None
-    return isinstance(text, str) and not text
