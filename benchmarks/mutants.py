@@ -441,7 +441,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         "integrations/ragstone_llama_index/spans.py",
         "with_llama_index/test_monitor_runs.py with_llama_index/test_monitor_handlers.py",
     ): [
-        ("llama_index_where", "wanted = self.where(instance, name)", "wanted = not self.where(instance, name)"),
+        ("llama_index_where", "or self.where(instance, name) else", "or not self.where(instance, name) else"),
         ("llama_index_tags", 'and key[:11] != "llamaindex."', ""),
         ("llama_index_judge", "if JUDGE_TAG in tags:", "if JUDGE_TAG == tags:"),
     ],

@@ -242,19 +242,10 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
 
     def _begin(self, kind: str, id_: str, call: inspect.BoundArguments, instance: object, tags: dict[str, Any]) -> None:
         """Begin a run of the app: as a sample in the making, or as none, which is counted with its reason."""
-        name, sample, reason = id_[: -_UUID - 1], None, ""
-        if is_called_in(EVALUATIONS):
-            reason, kind = "own_run", ""
-        elif kind in ("model", "retrieval"):
-            reason = f"only_{kind}"
-        else:
-            wanted = self.where is None
-            if self.where is not None:
-                with self.recorder.guard:  # the user's function; what it cannot decide is left alone
-                    wanted = self.where(instance, name)
-            reason = "" if wanted else "excluded"
-        if reason:
+        name, sample = id_[: -_UUID - 1], None
+        if reason := self._why_none(kind, name, instance):
             self.recorder.monitor.skip(reason)
+            kind = "" if reason == "own_run" else kind
         else:
             asked = fields_of_run(call, instance) if isinstance(instance, Workflow) else call.arguments
             question = question_of_run(asked) if isinstance(instance, Workflow) else question_of(call)
@@ -265,6 +256,16 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
             if kind == "synthesis":
                 self.recorder.take_back(question, nodes_in(asked.get("nodes")))
         self.recorder.begin(id_, sample, kind)
+
+    def _why_none(self, kind: str, name: str, instance: object) -> str:
+        """Return why a call that could begin a run of the app begins none, or ""."""
+        if is_called_in(EVALUATIONS):
+            return "own_run"
+        if kind in ("model", "retrieval"):
+            return f"only_{kind}"
+        with self.recorder.guard:  # the user's function
+            return "" if self.where is None or self.where(instance, name) else "excluded"
+        return "where_failed"
 
     def _take_answer(
         self, sample: AppSample, bound_args: inspect.BoundArguments, instance: object, result: object
@@ -278,11 +279,13 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
         else:
             with self.recorder.guard:  # the user's function
                 returned = result.result if type(result) is StopEvent else result
-                given = self.extract(instance, start_of(bound_args, instance), returned)
-                if given is not None:
-                    self.recorder.take(sample, given, answer_in(result))
-                    return
-            self.recorder.monitor.skip("declined")
+                fields = self.extract(instance, start_of(bound_args, instance), returned)
+                if fields is None:
+                    self.recorder.monitor.skip("declined")
+                else:
+                    self.recorder.take(sample, fields, answer_in(result))
+                return
+            self.recorder.monitor.skip("extract_failed")
 
     def _take_contexts(self, sample: AppSample, run: Run[AppSample], result: object) -> None:
         """Take what a call within a run returned: the outermost retriever, an inner engine after its reranking."""

@@ -244,7 +244,7 @@ def test_a_wrong_one_is_refused_at_once() -> None:
             "eval_template",
             PromptTemplate("x"),
             ValueError,
-            "'eval_template' is no step; there are sentences, sentence, passage",
+            "'eval_template' is no step; there are question, sentences, sentence, passage",
         ),
         ("sentences", PromptTemplate(" "), ValueError, "is blank"),
         ("sentences", mapped, TypeError, "sentences: has mappings of variables"),
