@@ -99,7 +99,7 @@ def _answered(question: str | None, response: object, streamed: StreamText | Non
     return Sample(user_input=question, retrieved_contexts=contexts, response=text), problem
 
 
-def said(text: str | None, contexts: Texts) -> str | None:
+def said(text: str | None, contexts: Sequence[str]) -> str | None:
     """Return the text of an answer, which is empty where the engine says in its own words that it found nothing."""
     return "" if text is not None and text.strip() == _EMPTY and not contexts else text
 

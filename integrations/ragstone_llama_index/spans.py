@@ -27,6 +27,7 @@ from llama_index_instrumentation.span_handlers import BaseSpanHandler
 from pydantic import BaseModel
 
 from ragstone.monitor.run_tree import Run
+from ragstone.monitor.sampling import check_function
 from ragstone.plain import as_dict, is_list
 from ragstone.sample import Sample, Turn
 from ragstone_llama_index.recorder import EVALUATIONS, AppSample, Recorder, is_called_in, sample_of, turns_before
@@ -90,7 +91,7 @@ def instrument(
         context_tools: Names of tools whose texts are contexts; nodes that tools return are contexts anyway.
 
     Raises:
-        TypeError: `monitor` is no monitor, `where` or `extract` is no function, or `context_tools` is one text.
+        TypeError: `monitor` is no monitor, `where` or `extract` is no plain function, or `context_tools` is one text.
         ValueError: There is no such `metadata_mode`.
 
     Example:
@@ -107,15 +108,11 @@ def instrument(
         Who wrote Emma? ('Jane Austen did.',)
         >>> uninstrument(monitor)
     """
-    if not callable(where or bool):
-        raise TypeError(f"where: is {type(where).__name__}; pass a function of an object and a name, or None")
-    if not callable(extract or bool):
-        raise TypeError(
-            f"extract: is {type(extract).__name__}; pass a function of a workflow, its start and its result"
-        )
+    check_function("where", where)
+    check_function("extract", extract)
     handler = MonitorSpanHandler(Recorder(monitor, metadata_mode, check_tools(context_tools)), where, extract)
     with _CHANGING:
-        for placed in _handlers_of(monitor):
+        for placed in handlers_of(monitor):
             placed.where, placed.extract = where, extract
             placed.recorder.mode, placed.recorder.tools = handler.recorder.mode, handler.recorder.tools
             return
@@ -130,17 +127,13 @@ def uninstrument(monitor: "Monitor | None" = None) -> None:
         monitor: Whose; None: all monitors.
     """
     with _CHANGING:
-        ours = [id(handler) for handler in _handlers_of(monitor)]  # handlers are equal by their fields
+        ours = [id(handler) for handler in handlers_of(monitor)]  # handlers are equal by their fields
         # A new list: another thread may be walking the old one.
         root_dispatcher.span_handlers = [handler for handler in _all_handlers() if id(handler) not in ours]
 
 
-def is_instrumented(monitor: "Monitor") -> bool:
-    """Return whether a monitor sees this process' spans."""
-    return bool(_handlers_of(monitor))
-
-
-def _handlers_of(monitor: "Monitor | None") -> "list[MonitorSpanHandler]":
+def handlers_of(monitor: "Monitor | None") -> "list[MonitorSpanHandler]":
+    """Return the handlers in place that tell a monitor, or any."""
     ours = [handler for handler in _all_handlers() if isinstance(handler, MonitorSpanHandler)]
     return [handler for handler in ours if monitor is None or handler.recorder.monitor is monitor]
 
@@ -160,9 +153,8 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
     extract: Extract | None = None
 
     def __init__(self, recorder: Recorder, where: Where | None, extract: Extract | None = None) -> None:
-        BaseModel.__init__(
-            self, recorder=recorder, where=where, extract=extract
-        )  # that of BaseSpanHandler knows no fields but its own
+        # Not by BaseSpanHandler's, which knows no fields but its own.
+        BaseModel.__init__(self, recorder=recorder, where=where, extract=extract)
         self._lock = None
 
     def span_enter(
@@ -176,8 +168,7 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
     ) -> None:
         """Open a span of a run under way, or begin one."""
         with self.recorder.guard:
-            if tags is None:  # workflows do not pass them
-                tags = active_instrument_tags.get()
+            tags = active_instrument_tags.get() if tags is None else tags  # workflows do not pass them
             if JUDGE_TAG in tags:
                 self.recorder.begin(id_, None)
                 return
@@ -211,14 +202,13 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
         """Close a span, and take the answer if it began a run."""
         with self.recorder.guard:
             run, sample = self.recorder.runs.end(id_)
-            kind = _kind(id_, instance) if run is None else run.kind
-            if kind == "writing":
+            if isinstance(instance, StreamingAgentChatResponse):
                 self.recorder.written(instance)
             elif sample is not None:
                 self._take_answer(sample, bound_args, instance, result)
             elif run is not None and run.root.sample is not None:
                 self._take_contexts(run.root.sample, run, result)
-            elif run is not None and run.parent is None and kind == "retrieval":
+            elif run is not None and run.kind == "only_retrieval":
                 self.recorder.unanswered.append({question_of(bound_args), *(each.node_id for each in nodes_in(result))})
 
     def span_drop(
@@ -232,29 +222,30 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
         """Close a span that was left by an exception. What a call retrieved before it failed still counts."""
         with self.recorder.guard:
             run, sample = self.recorder.runs.end(id_)
-            kind = _kind(id_, instance) if run is None else run.kind
-            if kind == "writing" and err is not None:
+            if isinstance(instance, StreamingAgentChatResponse):
                 self.recorder.written(instance, err)
             elif sample is not None:
                 self.recorder.failed(sample, err)
-            elif not kind and run is not None and run.root.sample is not None:
+            elif run is not None and not run.kind and run.root.sample is not None:
                 run.root.sample.error = err  # that of a workflow's step comes last
 
     def _begin(self, kind: str, id_: str, call: inspect.BoundArguments, instance: object, tags: dict[str, Any]) -> None:
         """Begin a run of the app: as a sample in the making, or as none, which is counted with its reason."""
-        name, sample = id_[: -_UUID - 1], None
+        name = id_[: -_UUID - 1]
         if reason := self._why_none(kind, name, instance):
             self.recorder.monitor.skip(reason)
-            kind = "" if reason == "own_run" else kind
-        else:
-            asked = fields_of_run(call, instance) if isinstance(instance, Workflow) else call.arguments
-            question = question_of_run(asked) if isinstance(instance, Workflow) else question_of(call)
-            sample = sample_of(question, id_, name, tags, id_[-_UUID:])
-            sample.converses = isinstance(instance, BaseChatEngine) or asked.get("memory") is not None
-            if question is not None and is_list(history := asked.get("chat_history")):
-                sample.history = turns_before([*history, ChatMessage(question)], question)
-            if kind == "synthesis":
-                self.recorder.take_back(question, nodes_in(asked.get("nodes")))
+            self.recorder.begin(id_, None, reason)
+            return
+        asked, question = call.arguments, question_of(call)
+        if isinstance(instance, Workflow):
+            asked = fields_of(start_of(call, instance))
+            question = question_in(asked)
+        sample = sample_of(question, id_, name, tags, id_[-_UUID:])
+        sample.converses = isinstance(instance, BaseChatEngine) or asked.get("memory") is not None
+        if question is not None and is_list(history := asked.get("chat_history")):
+            sample.history = turns_before([*history, ChatMessage(question)], question)
+        if kind == "synthesis":
+            self.recorder.take_back(question, nodes_in(asked.get("nodes")))
         self.recorder.begin(id_, sample, kind)
 
     def _why_none(self, kind: str, name: str, instance: object) -> str:
@@ -338,13 +329,12 @@ def start_of(arguments: inspect.BoundArguments, workflow: Workflow) -> StartEven
     return start if isinstance(start, StartEvent) else workflow.start_event_class(**fields)
 
 
-def fields_of_run(arguments: inspect.BoundArguments, workflow: Workflow) -> dict[str, object]:
+def fields_of(start: StartEvent) -> dict[str, Any]:
     """Return the fields that a start event's class declares, and those given to it besides."""
-    start = start_of(arguments, workflow)
     return {**{name: getattr(start, name, None) for name in type(start).model_fields}, **dict(start.items())}
 
 
-def question_of_run(fields: Mapping[str, object]) -> str | None:
+def question_in(fields: Mapping[str, object]) -> str | None:
     """Return the question of a workflow's run: by its usual names, or the user's last message.
 
     A path or an address is no question, but what a workflow is to take in; so is a text by any other name.
@@ -367,9 +357,9 @@ def _history_shown(
     if kind == "synthesis" and isinstance(instance, BaseSynthesizer):
         template = instance.get_prompts().get("text_qa_template")
         return turns_before(getattr(template, "message_templates", ()), "{query_str}")
-    told = as_dict(arguments.get("prompt_args")).get("chat_history")
-    if isinstance(told, str):  # in a prompt that condenses the question
-        _, *parts = _TURN.split(told)
+    condensed = as_dict(arguments.get("prompt_args")).get("chat_history")
+    if isinstance(condensed, str):  # in a prompt that condenses the question
+        _, *parts = _TURN.split(condensed)
         turns = [{"role": role, "content": text} for role, text in zip(parts[::2], parts[1::2], strict=True)]
         return turns_before([*turns, {"role": "user", "content": question}], question)
     return turns_before(arguments.get("messages"), question) if kind == "model" else ()

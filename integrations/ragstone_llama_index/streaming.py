@@ -79,12 +79,12 @@ def known_text(response: StreamingResponse | AsyncStreamingResponse) -> StreamTe
         return StreamText(response.response_txt)
 
 
-def share(response: StreamingResponse) -> StreamText | None:
+def share(response: StreamingResponse | AsyncStreamingResponse) -> StreamText | None:
     """Let the user and evaluators each read every piece of a stream, at once; return what is known of its text."""
     with _LOOKING:
         if (known := known_text(response)) is None and _READING not in vars(response):
-            vars(response)[_READING] = shared = _SyncStream(response)
-            response.response_gen = shared.reader()
+            shared = _SyncStream(response) if isinstance(response, StreamingResponse) else _AsyncStream(response)
+            vars(response).update({_READING: shared, "response_gen": shared.reader()})
         return known
 
 
@@ -99,14 +99,7 @@ async def aread_stream(response: AsyncStreamingResponse) -> StreamText:
     Raises:
         ValueError: Another event loop is reading it.
     """
-    with _LOOKING:
-        if (known := known_text(response)) is not None:
-            return known
-        if _READING not in vars(response):
-            vars(response)[_READING] = begun = _AsyncStream(response)
-            response.response_gen = begun.reader()
-    shared: _AsyncStream = vars(response)[_READING]
-    return await shared.read()
+    return share(response) or await cast("_AsyncStream", vars(response)[_READING]).read()
 
 
 class _SharedStream:
@@ -123,12 +116,13 @@ class _SharedStream:
         try:
             text = "".join(self.pieces)
         except TypeError as no_text:
-            self.result = _broken(error or no_text)
-            return
+            error = error or no_text
+            text = ""
         # Where it has a text, the user is reading it by LlamaIndex' methods, which add piece after piece to it.
         if error is None and self.response.response_txt is None:
             self.response.response_txt = text
-        self.result = StreamText(text) if error is None else _broken(error)
+        problem = None if error is None else f"its stream broke off ({describe(error, most=200)})"
+        self.result = StreamText(text if error is None else None, problem)
 
 
 class _SyncStream(_SharedStream):
@@ -226,7 +220,3 @@ def _is_begun(stream: object) -> bool:
     # A new one has yet to run on 3.10, and on 3.11 it has run until the instruction that returned it, no further.
     at = -1 if frame is None else frame.f_lasti
     return frame is None or (at >= 0 and frame.f_code.co_code[at] != dis.opmap.get("RETURN_GENERATOR"))
-
-
-def _broken(error: BaseException) -> StreamText:
-    return StreamText(None, f"its stream broke off ({describe(error, most=200)})")
