@@ -1,18 +1,16 @@
 """`MonitorCallbackHandler`: live scoring for apps that use LlamaIndex' older callbacks."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from llama_index.core.callbacks import CBEventType, EventPayload
 from llama_index.core.callbacks.base_handler import BaseCallbackHandler
 from llama_index.core.schema import MetadataMode
 from llama_index_instrumentation.dispatcher import active_instrument_tags
 
+from ragstone.monitor import Monitor
 from ragstone_llama_index.recorder import EVALUATIONS, Recorder, is_called_in, sample_of, turns_before
 from ragstone_llama_index.responses import Mode, nodes_in, texts_of
 from ragstone_llama_index.spans import handlers_of, question_text
-
-if TYPE_CHECKING:
-    from ragstone.monitor import Monitor
 
 _ENTRIES = (CBEventType.QUERY, CBEventType.SYNTHESIZE)
 
@@ -49,7 +47,7 @@ class MonitorCallbackHandler(BaseCallbackHandler):
         >>> Settings.callback_manager = None
     """
 
-    def __init__(self, monitor: "Monitor", *, metadata_mode: Mode = MetadataMode.NONE) -> None:
+    def __init__(self, monitor: Monitor, *, metadata_mode: Mode = MetadataMode.NONE) -> None:
         super().__init__([], [])
         self._recorder = Recorder(monitor, metadata_mode)
 

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterable, Callable, Collection, Iterable, Mappi
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse
 from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
@@ -20,15 +20,13 @@ from llama_index_instrumentation.span import active_span_id
 from pydantic import ValidationError
 
 from ragstone.errors import describe
+from ragstone.monitor import Monitor
 from ragstone.monitor.run_tree import MOST_COLLECTED, OpenSample, Run, RunTree
 from ragstone.monitor.trace import TRACE_KEY, current_trace, own_id
 from ragstone.plain import as_dict, is_list, is_mapping
 from ragstone.sample import Sample, Turn, first_problem
 from ragstone_llama_index.responses import Mode, Node, check_mode, contexts_of, nodes_in, said, text_of, texts_of
 from ragstone_llama_index.streaming import alisten, known_text, listen
-
-if TYPE_CHECKING:
-    from ragstone.monitor import Monitor
 
 _CALLED_OFF = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
 _PIECES = "_ragstone_pieces"  # the attribute by which a chat's response remembers what was streamed
@@ -64,7 +62,7 @@ class AppSample(OpenSample):
 class _Guard:
     """A context out of which nothing is raised into the app. Not `contextmanager`: it is entered for each span."""
 
-    monitor: "Monitor"
+    monitor: Monitor
 
     def __enter__(self) -> None:
         pass
@@ -82,7 +80,7 @@ class Recorder:
     `answered` and `failed` are called once for a run, on the app's thread; nothing that they do is slow.
     """
 
-    def __init__(self, monitor: "Monitor", mode: Mode = MetadataMode.NONE, tools: Collection[str] = ()) -> None:
+    def __init__(self, monitor: Monitor, mode: Mode = MetadataMode.NONE, tools: Collection[str] = ()) -> None:
         if not callable(getattr(monitor, "submit", None)):
             raise TypeError(f"monitor: is {type(monitor).__name__}; pass a ragstone.Monitor")
         self.monitor = monitor

@@ -8,7 +8,7 @@ import inspect
 import re
 import threading
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 from llama_index.core.agent.workflow.workflow_events import AgentInput
 from llama_index.core.base.base_query_engine import BaseQueryEngine
@@ -26,6 +26,7 @@ from llama_index_instrumentation.span import BaseSpan
 from llama_index_instrumentation.span_handlers import BaseSpanHandler
 from pydantic import BaseModel
 
+from ragstone.monitor import Monitor
 from ragstone.monitor.run_tree import Run
 from ragstone.monitor.sampling import check_function
 from ragstone.plain import as_dict, is_list
@@ -33,9 +34,6 @@ from ragstone.sample import Sample, Turn
 from ragstone_llama_index.recorder import EVALUATIONS, AppSample, Recorder, is_called_in, sample_of, turns_before
 from ragstone_llama_index.responses import Mode, answer_in, check_tools, contexts_of, nodes_in, texts_of, tool_contexts
 from ragstone_llama_index.shared_model import JUDGE_TAG
-
-if TYPE_CHECKING:
-    from ragstone.monitor import Monitor
 
 Where = Callable[[object, str], bool]
 """Whether calls of an object, by a name such as "RetrieverQueryEngine.query", are to be scored."""
@@ -66,7 +64,7 @@ _CHANGING = threading.Lock()
 
 
 def instrument(
-    monitor: "Monitor",
+    monitor: Monitor,
     *,
     where: Where | None = None,
     metadata_mode: Mode = MetadataMode.NONE,
@@ -120,7 +118,7 @@ def instrument(
         root_dispatcher.span_handlers = [handler, *_all_handlers()]
 
 
-def uninstrument(monitor: "Monitor | None" = None) -> None:
+def uninstrument(monitor: Monitor | None = None) -> None:
     """Undo `instrument`; other handlers stay. Streams that are being read are still scored.
 
     Args:
@@ -132,7 +130,7 @@ def uninstrument(monitor: "Monitor | None" = None) -> None:
         root_dispatcher.span_handlers = [handler for handler in _all_handlers() if id(handler) not in ours]
 
 
-def handlers_of(monitor: "Monitor | None") -> "list[MonitorSpanHandler]":
+def handlers_of(monitor: Monitor | None) -> "list[MonitorSpanHandler]":
     """Return the handlers in place that tell a monitor, or any."""
     ours = [handler for handler in _all_handlers() if isinstance(handler, MonitorSpanHandler)]
     return [handler for handler in ours if monitor is None or handler.recorder.monitor is monitor]
