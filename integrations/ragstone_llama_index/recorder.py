@@ -5,14 +5,13 @@ import inspect
 import re
 import weakref
 from collections import deque
-from collections.abc import AsyncIterable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse
-from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
 from llama_index.core.callbacks.base import global_stack_trace
 from llama_index.core.chat_engine.types import StreamingAgentChatResponse
 from llama_index.core.schema import MetadataMode
@@ -26,12 +25,11 @@ from ragstone.monitor.trace import TRACE_KEY, current_trace, own_id
 from ragstone.plain import as_dict, is_list, is_mapping
 from ragstone.sample import Sample, Turn, first_problem
 from ragstone_llama_index.responses import Mode, Node, check_mode, contexts_of, nodes_in, said, text_of, texts_of
-from ragstone_llama_index.streaming import alisten, known_text, listen
+from ragstone_llama_index.streaming import Ended, Streamed, alisten, known_text, listen
 
 _CALLED_OFF = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
 _PIECES = "_ragstone_pieces"  # the attribute by which a chat's response remembers what was streamed
 _WAITING = "_ragstone_waiting"  # and the one with what waits for its end, by the recorder
-_Streamed = StreamingResponse | AsyncStreamingResponse | StreamingAgentChatResponse
 _T = TypeVar("_T")
 _THOUGHTS = re.compile(r"\AThought: .*\nAnswer: ", re.DOTALL)  # what ReActAgent remembers before an answer
 EVALUATIONS = ("llama_index.core.evaluation", "llama_index.core.llama_dataset", "ragstone_llama_index.query_engine")
@@ -149,18 +147,18 @@ class Recorder:
     def answered(self, sample: AppSample, answer: object) -> None:
         """Take what a run answered; where that is a stream, when it has been read."""
         self._settle_contexts(sample, answer)
-        if not isinstance(answer, _Streamed):
-            self._submit(sample, text_of(answer))
-        elif not isinstance(answer, StreamingAgentChatResponse):
+        if isinstance(answer, Streamed):
             known = known_text(answer)
             if known is None:
-                self._listen(answer, sample, "".join)
+                self._listen(answer, sample)
             elif known.text is None:  # the engine itself has begun to read it
                 self.monitor.skip("abandoned")
             else:
                 self._submit(sample, known.text)
+        elif not isinstance(answer, StreamingAgentChatResponse):
+            self._submit(sample, text_of(answer))
         elif not answer.is_writing_to_memory:  # some chat engines of 0.13 and 0.14 leave the reading to the app
-            self._listen(answer, sample, lambda pieces: "".join(pieces).strip())
+            self._listen(answer, sample)
         else:
             vars(answer).setdefault(_WAITING, {})[self] = sample
             if answer.is_done or answer.exception is not None:  # the thread that writes had ended before
@@ -205,9 +203,10 @@ class Recorder:
         fields |= {"retrieved_contexts": sample.contexts, "history": sample.history, "metadata": sample.metadata}
         self.monitor.submit(Sample.model_validate(fields | sample.extracted))
 
-    def _listen(self, response: _Streamed, sample: AppSample, join: Callable[[list[Any]], str]) -> None:
+    def _listen(self, response: Streamed | StreamingAgentChatResponse, sample: AppSample) -> None:
         """Submit what the app reads of a stream, and let nothing out into it."""
         pieces: list[Any] = []
+        is_chat = isinstance(response, StreamingAgentChatResponse)
         over = False
 
         def ended(error: BaseException | None) -> None:
@@ -217,7 +216,8 @@ class Recorder:
             over = True
             with self.guard:
                 if error is None:
-                    self._submit(sample, join(pieces))
+                    text = "".join(pieces)
+                    self._submit(sample, text.strip() if is_chat else text)
                 elif isinstance(error, GeneratorExit):
                     self.monitor.skip("abandoned")
                 else:
@@ -226,7 +226,7 @@ class Recorder:
         _listen_to(response, pieces, ended)
 
 
-def _listen_to(response: _Streamed, pieces: list[Any], ended: Callable[[BaseException | None], object]) -> None:
+def _listen_to(response: Streamed | StreamingAgentChatResponse, pieces: list[Any], ended: Ended) -> None:
     """Replace a response's stream by one that adds the text of each piece to a list."""
 
     def take(piece: object) -> None:

@@ -8,7 +8,7 @@ import inspect
 import re
 import threading
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from llama_index.core.agent.workflow.workflow_events import AgentInput
 from llama_index.core.base.base_query_engine import BaseQueryEngine
@@ -41,8 +41,7 @@ Where = Callable[[object, str], bool]
 Extract = Callable[[Workflow, StartEvent, object], Sample | Mapping[str, object] | None]
 """A user's own reading of a workflow's run: the workflow, its start event, and what it returned."""
 
-_Kind = Literal["entry", "retrieval", "synthesis", "writing", "model", "tool"]
-_KINDS: tuple[tuple[_Kind, type, str], ...] = (
+_KINDS: tuple[tuple[str, type, str], ...] = (
     ("entry", BaseQueryEngine, "query aquery"),
     ("entry", BaseChatEngine, "chat achat stream_chat astream_chat"),
     ("entry", Workflow, "run"),  # all agents are workflows
@@ -50,7 +49,7 @@ _KINDS: tuple[tuple[_Kind, type, str], ...] = (
     ("synthesis", BaseSynthesizer, "synthesize asynthesize"),
     ("writing", StreamingAgentChatResponse, "write_response_to_history awrite_response_to_history"),
 )
-_BY_NAME: dict[str, tuple[_Kind, type]] = {name: (kind, cls) for kind, cls, names in _KINDS for name in names.split()}
+_BY_NAME = {name: (kind, cls) for kind, cls, names in _KINDS for name in names.split()}
 _ROOTS = ("entry", "retrieval", "synthesis", "model")  # kinds of which an outermost call is a run of the app
 _READING = ("ragstone_llama_index.streaming", "llama_index.core.response_synthesizers")
 _UUID = 36  # characters: a span's id is "RetrieverQueryEngine.query-" and a UUID
@@ -141,10 +140,7 @@ def _all_handlers() -> list[BaseSpanHandler[BaseSpan]]:
 
 
 class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
-    """Tells a monitor of every run; keeps no spans in `open_spans`, `completed_spans` or `dropped_spans`.
-
-    Made by `instrument`.
-    """
+    """Tells a monitor of every run; keeps no spans in `open_spans`, `completed_spans` or `dropped_spans`."""
 
     recorder: Recorder
     where: Where | None = None
@@ -180,7 +176,7 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
             if kind == "entry" and parent is not None and is_called_in(EVALUATIONS):
                 self.recorder.begin(id_, None)  # its sources are the evaluator's, not the app's
             elif parent is not None:
-                runs.start(id_, parent, kind=kind or "")
+                runs.start(id_, parent, kind=kind)
                 sample = parent.root.sample
                 if sample is not None and sample.converses and not sample.history:
                     sample.history = _history_shown(sample.question, bound_args.arguments, instance, kind)
@@ -236,7 +232,9 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
             return
         asked, question = call.arguments, question_of(call)
         if isinstance(instance, Workflow):
-            asked = fields_of(start_of(call, instance))
+            start = start_of(call, instance)
+            declared = {name: getattr(start, name, None) for name in type(start).model_fields}
+            asked = {**declared, **dict(start.items())}
             question = question_in(asked)
         sample = sample_of(question, id_, name, tags, id_[-_UUID:])
         sample.converses = isinstance(instance, BaseChatEngine) or asked.get("memory") is not None
@@ -298,12 +296,12 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
     prepare_to_exit_span = prepare_to_drop_span = new_span
 
 
-def _kind(id_: str, instance: object) -> _Kind | None:
+def _kind(id_: str, instance: object) -> str:
     """Return what a call is to us; the name first, for most are nothing and instances take longer to look at."""
     known = _BY_NAME.get(id_[id_.rfind(".") + 1 : -_UUID - 1])
     if known is not None and isinstance(instance, known[1]):
         return known[0]
-    return "model" if isinstance(instance, BaseLLM) else "tool" if isinstance(instance, BaseTool) else None
+    return "model" if isinstance(instance, BaseLLM) else "tool" if isinstance(instance, BaseTool) else ""
 
 
 def _is_beside(parent: Run[AppSample], parent_id: str | None) -> bool:
@@ -327,11 +325,6 @@ def start_of(arguments: inspect.BoundArguments, workflow: Workflow) -> StartEven
     return start if isinstance(start, StartEvent) else workflow.start_event_class(**fields)
 
 
-def fields_of(start: StartEvent) -> dict[str, Any]:
-    """Return the fields that a start event's class declares, and those given to it besides."""
-    return {**{name: getattr(start, name, None) for name in type(start).model_fields}, **dict(start.items())}
-
-
 def question_in(fields: Mapping[str, object]) -> str | None:
     """Return the question of a workflow's run: by its usual names, or the user's last message.
 
@@ -349,7 +342,7 @@ def question_in(fields: Mapping[str, object]) -> str | None:
 
 
 def _history_shown(
-    question: str | None, arguments: Mapping[str, object], instance: object, kind: str | None
+    question: str | None, arguments: Mapping[str, object], instance: object, kind: str
 ) -> tuple[Turn, ...]:
     """Return the earlier turns that a chat's synthesizer or model is shown: a memory cannot be read from here."""
     if kind == "synthesis" and isinstance(instance, BaseSynthesizer):

@@ -15,6 +15,7 @@ from llama_index.core.base.response.schema import AsyncStreamingResponse, Stream
 
 from ragstone.errors import describe
 
+Streamed = StreamingResponse | AsyncStreamingResponse
 _T = TypeVar("_T")
 _READING = "_ragstone_reading"  # the attribute by which a response remembers how it was read
 _READ_BEFORE = "its stream was read before, and the response kept no text; evaluated first, it stays readable"
@@ -61,7 +62,7 @@ class StreamText:
     problem: str | None = None
 
 
-def known_text(response: StreamingResponse | AsyncStreamingResponse) -> StreamText | None:
+def known_text(response: Streamed) -> StreamText | None:
     """Return what is known of a stream's text without reading it; None: it has yet to be read."""
     with _LOOKING:
         shared: _SharedStream | None = vars(response).get(_READING)
@@ -79,7 +80,7 @@ def known_text(response: StreamingResponse | AsyncStreamingResponse) -> StreamTe
         return StreamText(response.response_txt)
 
 
-def share(response: StreamingResponse | AsyncStreamingResponse) -> StreamText | None:
+def share(response: Streamed) -> StreamText | None:
     """Let the user and evaluators each read every piece of a stream, at once; return what is known of its text."""
     with _LOOKING:
         if (known := known_text(response)) is None and _READING not in vars(response):
@@ -94,18 +95,14 @@ def read_stream(response: StreamingResponse) -> StreamText:
 
 
 async def aread_stream(response: AsyncStreamingResponse) -> StreamText:
-    """Read an async stream to its end on the running loop.
-
-    Raises:
-        ValueError: Another event loop is reading it.
-    """
+    """Read an async stream to its end on the running loop. ValueError: another event loop is reading it."""
     return share(response) or await cast("_AsyncStream", vars(response)[_READING]).read()
 
 
 class _SharedStream:
     """What was read of a response's stream; `result` once it has ended."""
 
-    def __init__(self, response: StreamingResponse | AsyncStreamingResponse) -> None:
+    def __init__(self, response: Streamed) -> None:
         self.response = response
         self.pieces: list[str] = []
         self.error: BaseException | None = None
