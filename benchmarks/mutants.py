@@ -441,8 +441,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         "integrations/ragstone_llama_index/spans.py",
         "with_llama_index/test_monitor_runs.py with_llama_index/test_monitor_handlers.py",
     ): [
-        ("llama_index_where", "wanted = self.where(instance, name)", "wanted = not self.where(instance, name)"),
-        ("llama_index_tags", 'and key[:11] != "llamaindex."', ""),
+        ("llama_index_where", "or self.where(instance, name) else", "or not self.where(instance, name) else"),
         ("llama_index_judge", "if JUDGE_TAG in tags:", "if JUDGE_TAG == tags:"),
     ],
     ("integrations/ragstone_llama_index/recorder.py", "with_llama_index/test_monitor_runs.py"): [
@@ -452,6 +451,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         "integrations/ragstone_llama_index/recorder.py",
         "with_llama_index/test_monitor_handlers.py with_llama_index/test_monitor_runs.py",
     ): [
+        ("llama_index_tags", 'and key[:11] != "llamaindex."', ""),
         ("llama_index_abandoned", "if isinstance(error, GeneratorExit):", "if isinstance(error, OSError):"),
         ("llama_index_given_up", "if error is None or isinstance(error, _CALLED_OFF):", "if error is None:"),
     ],
@@ -477,8 +477,12 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         "integrations/ragstone_llama_index/legacy.py",
         "with_llama_index/test_monitor_handlers.py with_llama_index/test_monitor_runs.py",
     ): [
-        ("llama_index_legacy_twice", " and not is_instrumented(self._recorder.monitor)", ""),
-        ("llama_index_legacy_error", "elif response is not None:", "elif response is not fields:"),
+        ("llama_index_legacy_twice", " and not handlers_of(self._recorder.monitor)", ""),
+        (
+            "llama_index_legacy_error",
+            "fields.get(EventPayload.RESPONSE)) is not None:",
+            "fields.get(EventPayload.RESPONSE)) is not fields:",
+        ),
     ],
     ("integrations/ragstone_llama_index/shared_model.py", "with_llama_index/test_tracing.py"): [
         ("llama_index_judge_tag", "JUDGE_TAG: True}", "}"),

@@ -25,6 +25,8 @@ from ragstone_llama_index.embedder import LlamaIndexEmbedder
 from ragstone_llama_index.llm import LlamaIndexLLM
 from ragstone_llama_index.responses import AnyResponse, Mode, aread_response, check_mode, check_tools, read_response
 
+AnyLLM = LLM | ragstone.LLM | str
+AnyEmbedder = BaseEmbedding | Embedder | str
 _IN_BOTH = ("metric", "version", "usage", "suspected")  # of an outcome and of a result alike
 _ARGUMENTS: dict[str, str] = {"user_input": "query", "retrieved_contexts": "contexts", "response": "response"}
 
@@ -124,8 +126,8 @@ class MetricEvaluator(BaseEvaluator):
     def __init__(
         self,
         metric: Metric | str,
-        llm: LLM | ragstone.LLM | str | None = None,
-        embed_model: BaseEmbedding | Embedder | str | None = None,
+        llm: AnyLLM | None = None,
+        embed_model: AnyEmbedder | None = None,
         *,
         metadata_mode: Mode = MetadataMode.NONE,
         context_tools: Collection[str] = (),
@@ -223,10 +225,8 @@ class MetricEvaluator(BaseEvaluator):
         return Unscored(metric=name, reason="missing_input", detail=detail, version=version)
 
     def _get_prompts(self) -> PromptDictType:
-        return {
-            step: PromptTemplate(self._metric.instructions.get(step, text))
-            for step, text in self._metric.prompts.items()
-        }
+        texts = {**self._metric.prompts, **self._metric.instructions}
+        return {step: PromptTemplate(text) for step, text in texts.items()}
 
     def _update_prompts(self, prompts_dict: PromptDictType) -> None:
         texts = {step: _text(step, prompt) for step, prompt in prompts_dict.items()}
@@ -235,12 +235,7 @@ class MetricEvaluator(BaseEvaluator):
         self._metric = dataclasses.replace(self._metric, instructions={**kept, **changed})
 
 
-def _metric_of(
-    name: str,
-    llm: LLM | ragstone.LLM | str | None,
-    embed_model: BaseEmbedding | Embedder | str | None,
-    options: dict[str, object],
-) -> Metric:
+def _metric_of(name: str, llm: AnyLLM | None, embed_model: AnyEmbedder | None, options: dict[str, object]) -> Metric:
     cls = metric_class(name)
     if issubclass(cls, AlignmentCoverage):
         options.setdefault("source", "retrieved_contexts")

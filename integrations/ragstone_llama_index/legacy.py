@@ -1,19 +1,16 @@
 """`MonitorCallbackHandler`: live scoring for apps that use LlamaIndex' older callbacks."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from llama_index.core.callbacks import CBEventType, EventPayload
 from llama_index.core.callbacks.base_handler import BaseCallbackHandler
 from llama_index.core.schema import MetadataMode
 from llama_index_instrumentation.dispatcher import active_instrument_tags
 
+from ragstone.monitor import Monitor
 from ragstone_llama_index.recorder import EVALUATIONS, Recorder, is_called_in, sample_of, turns_before
 from ragstone_llama_index.responses import Mode, nodes_in, texts_of
-from ragstone_llama_index.spans import is_instrumented, question_text
-
-if TYPE_CHECKING:
-    from ragstone.monitor import Monitor
+from ragstone_llama_index.spans import handlers_of, question_text
 
 _ENTRIES = (CBEventType.QUERY, CBEventType.SYNTHESIZE)
 
@@ -50,7 +47,7 @@ class MonitorCallbackHandler(BaseCallbackHandler):
         >>> Settings.callback_manager = None
     """
 
-    def __init__(self, monitor: "Monitor", *, metadata_mode: Mode = MetadataMode.NONE) -> None:
+    def __init__(self, monitor: Monitor, *, metadata_mode: Mode = MetadataMode.NONE) -> None:
         super().__init__([], [])
         self._recorder = Recorder(monitor, metadata_mode)
 
@@ -64,21 +61,22 @@ class MonitorCallbackHandler(BaseCallbackHandler):
     ) -> str:
         """Open an event of a run under way, or begin one."""
         with self._recorder.guard:
+            fields = payload or {}
             parent = self._recorder.runs.get(parent_id)
             if parent is not None:
                 self._recorder.runs.start(event_id, parent)
-                if (sample := parent.root.sample) is not None:  # an EXCEPTION has no end
-                    sample.error = _error(payload) or sample.error
-                    messages = (payload or {}).get(EventPayload.MESSAGES) if sample.converses else None
+                if (sample := parent.root.sample) is not None:
+                    sample.error = fields.get(EventPayload.EXCEPTION, sample.error)  # such an event has no end
+                    messages = fields.get(EventPayload.MESSAGES) if sample.converses else None
                     sample.history = turns_before(messages, sample.question) or sample.history
-            elif event_type in _ENTRIES and not is_instrumented(self._recorder.monitor):
+            elif event_type in _ENTRIES and not handlers_of(self._recorder.monitor):
+                sample = None
                 if is_called_in(EVALUATIONS):
                     self._recorder.monitor.skip("own_run")
-                    self._recorder.begin(event_id, None)
-                    return event_id
-                question = question_text((payload or {}).get(EventPayload.QUERY_STR))
-                sample = sample_of(question, event_id, event_type.value, active_instrument_tags.get(), event_id)
-                sample.converses = event_type == CBEventType.SYNTHESIZE
+                else:
+                    question = question_text(fields.get(EventPayload.QUERY_STR))
+                    sample = sample_of(question, event_id, event_type.value, active_instrument_tags.get(), event_id)
+                    sample.converses = event_type == CBEventType.SYNTHESIZE
                 self._recorder.begin(event_id, sample)
         return event_id
 
@@ -94,20 +92,18 @@ class MonitorCallbackHandler(BaseCallbackHandler):
             # Events stay until their run ends: after an exception that was caught, LlamaIndex takes one that has ended
             # for the parent of what comes next.
             run = self._recorder.runs.get(event_id)
-            if run is None or (sample := run.root.sample) is None:
-                if run is not None and run.parent is None:  # an evaluation's
-                    self._recorder.runs.end(event_id)
+            if run is None:
+                return
+            sample = run.root.sample if run.parent is not None else self._recorder.runs.end(event_id)[1]
+            if sample is None:  # an evaluation's
                 return
             fields = payload or {}
-            sample.error = _error(fields) or sample.error
-            response = fields.get(EventPayload.RESPONSE)
+            sample.error = fields.get(EventPayload.EXCEPTION, sample.error)
             if run.parent is not None:
                 if event_type == CBEventType.RETRIEVE:
                     nodes = nodes_in(fields.get(EventPayload.NODES))
                     self._recorder.retrieve(run, texts_of(nodes, self._recorder.mode))
-            elif self._recorder.runs.end(event_id)[1] is None:
-                return  # by another thread, meanwhile
-            elif response is not None:
+            elif (response := fields.get(EventPayload.RESPONSE)) is not None:
                 sample.collected.clear()  # who has these events names the source nodes
                 self._recorder.answered(sample, response)
             else:  # what went wrong stood in an event further in
@@ -118,8 +114,3 @@ class MonitorCallbackHandler(BaseCallbackHandler):
 
     def end_trace(self, trace_id: str | None = None, trace_map: dict[str, list[str]] | None = None) -> None:
         """Do nothing."""
-
-
-def _error(payload: Mapping[str, object] | None) -> BaseException | None:
-    error = (payload or {}).get(EventPayload.EXCEPTION)
-    return error if isinstance(error, BaseException) else None

@@ -7,20 +7,16 @@ from contextlib import aclosing
 from typing import Literal
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
-from llama_index.core.base.embeddings.base import BaseEmbedding
-from llama_index.core.llms import LLM
 from llama_index.core.schema import MetadataMode
 
-import ragstone
 from ragstone import Report, aevaluate, evaluate
 from ragstone.errors import describe
-from ragstone.judge import Embedder
 from ragstone.limits.timeouts import in_daemon
 from ragstone.metrics import Metric
 from ragstone.metrics.base import check_members
 from ragstone.registry import spread
 from ragstone.sample import Row, Sample
-from ragstone_llama_index.evaluator import MetricEvaluator
+from ragstone_llama_index.evaluator import AnyEmbedder, AnyLLM, MetricEvaluator
 from ragstone_llama_index.responses import Answered, Mode, Tools, aread_response, check_mode, check_tools, read_response
 
 Metrics = Metric | MetricEvaluator | str | Sequence[Metric | MetricEvaluator | str]
@@ -31,8 +27,8 @@ def evaluate_query_engine(
     engine: BaseQueryEngine,
     questions: Sequence[str],
     metrics: Metrics,
-    llm: LLM | ragstone.LLM | str | None = None,
-    embed_model: BaseEmbedding | Embedder | str | None = None,
+    llm: AnyLLM | None = None,
+    embed_model: AnyEmbedder | None = None,
     *,
     max_concurrency: int = 8,
     progress: bool | None = None,
@@ -93,8 +89,8 @@ async def aevaluate_query_engine(
     engine: BaseQueryEngine,
     questions: Sequence[str],
     metrics: Metrics,
-    llm: LLM | ragstone.LLM | str | None = None,
-    embed_model: BaseEmbedding | Embedder | str | None = None,
+    llm: AnyLLM | None = None,
+    embed_model: AnyEmbedder | None = None,
     *,
     max_concurrency: int = 8,
     progress: bool | None = None,
@@ -151,11 +147,7 @@ def _check(engine: object, questions: Iterable[object]) -> None:
             raise TypeError(f"questions[{i}]: is {type(question).__name__}, not text (str)")
 
 
-def _metrics(
-    metrics: Metrics,
-    llm: LLM | ragstone.LLM | str | None,
-    embed_model: BaseEmbedding | Embedder | str | None,
-) -> Sequence[Metric]:
-    given = [metrics] if isinstance(metrics, str | Metric | MetricEvaluator) else metrics
-    made = [MetricEvaluator(each, llm, embed_model) if isinstance(each, str) else each for each, _ in spread(given)]
+def _metrics(metrics: Metrics, llm: AnyLLM | None, embed_model: AnyEmbedder | None) -> Sequence[Metric]:
+    several = [metrics] if isinstance(metrics, str | Metric | MetricEvaluator) else metrics
+    made = [MetricEvaluator(each, llm, embed_model) if isinstance(each, str) else each for each, _ in spread(several)]
     return [metric.metric if isinstance(metric, MetricEvaluator) else metric for metric in made]

@@ -5,14 +5,13 @@ import inspect
 import re
 import weakref
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse
-from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
 from llama_index.core.callbacks.base import global_stack_trace
 from llama_index.core.chat_engine.types import StreamingAgentChatResponse
 from llama_index.core.schema import MetadataMode
@@ -20,21 +19,17 @@ from llama_index_instrumentation.span import active_span_id
 from pydantic import ValidationError
 
 from ragstone.errors import describe
+from ragstone.monitor import Monitor
 from ragstone.monitor.run_tree import MOST_COLLECTED, OpenSample, Run, RunTree
 from ragstone.monitor.trace import TRACE_KEY, current_trace, own_id
 from ragstone.plain import as_dict, is_list, is_mapping
 from ragstone.sample import Sample, Turn, first_problem
-from ragstone_llama_index.responses import Mode, Node, Texts, check_mode, contexts_of, nodes_in, said, text_of, texts_of
-from ragstone_llama_index.streaming import alisten, known_text, listen
+from ragstone_llama_index.responses import Mode, Node, check_mode, contexts_of, nodes_in, said, text_of, texts_of
+from ragstone_llama_index.streaming import Ended, Streamed, alisten, known_text, listen
 
-if TYPE_CHECKING:
-    from ragstone.monitor import Monitor
-
-_SOURCE = "llama_index"  # under which the monitor counts what fails in here
 _CALLED_OFF = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
 _PIECES = "_ragstone_pieces"  # the attribute by which a chat's response remembers what was streamed
 _WAITING = "_ragstone_waiting"  # and the one with what waits for its end, by the recorder
-_Streamed = StreamingResponse | AsyncStreamingResponse | StreamingAgentChatResponse
 _T = TypeVar("_T")
 _THOUGHTS = re.compile(r"\AThought: .*\nAnswer: ", re.DOTALL)  # what ReActAgent remembers before an answer
 EVALUATIONS = ("llama_index.core.evaluation", "llama_index.core.llama_dataset", "ragstone_llama_index.query_engine")
@@ -55,17 +50,17 @@ class AppSample(OpenSample):
 
     id: str = ""
     error: BaseException | None = None  # what was raised last beneath the root
-    named: list[str] = field(default_factory=list[str])  # by `contexts`
+    contexts: list[str] = field(default_factory=list[str])  # those that `contexts` named; at the end, all
     history: tuple[Turn, ...] = ()
     converses: bool = False  # whether earlier turns show in what a model or synthesizer is given
-    given: dict[str, object] = field(default_factory=dict[str, object])  # by the app's `extract`
+    extracted: dict[str, object] = field(default_factory=dict[str, object])  # by the app's `extract`
 
 
+@dataclass(frozen=True, slots=True)
 class _Guard:
     """A context out of which nothing is raised into the app. Not `contextmanager`: it is entered for each span."""
 
-    def __init__(self, monitor: "Monitor") -> None:
-        self._monitor = monitor
+    monitor: Monitor
 
     def __enter__(self) -> None:
         pass
@@ -73,7 +68,7 @@ class _Guard:
     def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
         if not isinstance(error, Exception):
             return False
-        self._monitor.failed(_SOURCE, error)
+        self.monitor.failed("llama_index", error)
         return True
 
 
@@ -83,7 +78,7 @@ class Recorder:
     `answered` and `failed` are called once for a run, on the app's thread; nothing that they do is slow.
     """
 
-    def __init__(self, monitor: "Monitor", mode: Mode = MetadataMode.NONE, tools: Collection[str] = ()) -> None:
+    def __init__(self, monitor: Monitor, mode: Mode = MetadataMode.NONE, tools: Collection[str] = ()) -> None:
         if not callable(getattr(monitor, "submit", None)):
             raise TypeError(f"monitor: is {type(monitor).__name__}; pass a ragstone.Monitor")
         self.monitor = monitor
@@ -108,11 +103,11 @@ class Recorder:
     def take_back(self, question: str | None, nodes: Sequence[Node]) -> None:
         """Count no longer as mere retrievals those that a synthesis answers: of its question or its nodes."""
         wanted = {question, *(node.node_id for node in nodes)}
-        for found in reversed(tuple(self.unanswered)):
-            if wanted & found:
-                self.unanswered.remove(found)
+        for retrieval in reversed(tuple(self.unanswered)):
+            if wanted & retrieval:
+                self.unanswered.remove(retrieval)
                 self.monitor.skip("only_retrieval", -1)
-                wanted -= found
+                wanted -= retrieval
 
     def retrieve(self, run: Run[AppSample], contexts: Sequence[str]) -> None:
         """Take what a call retrieved, in place of what was retrieved within it."""
@@ -133,9 +128,10 @@ class Recorder:
         retrieved: list[str] = [text for _, texts in sample.items("retrieved", within) for text in texts]
         return [*texts_of(seen, self.mode), *retrieved]
 
-    def take(self, sample: AppSample, given: Sample | Mapping[str, object], answer: object) -> None:
-        """Take what an app answered, and the fields that its `extract` gives. ValueError: they are no sample's."""
-        fields = {name: getattr(given, name) for name in given.model_fields_set} if isinstance(given, Sample) else given
+    def take(self, sample: AppSample, fields: Sample | Mapping[str, object], answer: object) -> None:
+        """Take what an app answered, and the fields that its `extract` returned. ValueError: they are no sample's."""
+        if isinstance(fields, Sample):
+            fields = {name: getattr(fields, name) for name in fields.model_fields_set}
         known: dict[str, object] = {name: value for name, value in fields.items() if value is not None}
         answer = known.pop("response", answer)
         if "retrieved_contexts" in known:
@@ -144,39 +140,38 @@ class Recorder:
             Sample.model_validate(known)
         except ValidationError as error:
             raise ValueError(f"extract: {first_problem(error)}") from None
-        sample.given = known
+        sample.metadata |= as_dict(known.pop("metadata", None))
+        sample.extracted = known
         self.answered(sample, answer)
 
     def answered(self, sample: AppSample, answer: object) -> None:
         """Take what a run answered; where that is a stream, when it has been read."""
-        found = contexts_of(answer, lambda: self.contexts(sample), self.mode, self.tools)
-        contexts = tuple(dict.fromkeys(sample.named)) or found
-        if not isinstance(answer, _Streamed):
-            self._submit(sample, contexts, text_of(answer))
-        elif not isinstance(answer, StreamingAgentChatResponse):
+        self._settle_contexts(sample, answer)
+        if isinstance(answer, Streamed):
             known = known_text(answer)
             if known is None:
-                self._listen(answer, sample, contexts, "".join)
+                self._listen(answer, sample)
             elif known.text is None:  # the engine itself has begun to read it
                 self.monitor.skip("abandoned")
             else:
-                self._submit(sample, contexts, known.text)
+                self._submit(sample, known.text)
+        elif not isinstance(answer, StreamingAgentChatResponse):
+            self._submit(sample, text_of(answer))
         elif not answer.is_writing_to_memory:  # some chat engines of 0.13 and 0.14 leave the reading to the app
-            self._listen(answer, sample, contexts, lambda pieces: "".join(pieces).strip())
+            self._listen(answer, sample)
         else:
-            vars(answer).setdefault(_WAITING, {})[self] = sample, contexts
+            vars(answer).setdefault(_WAITING, {})[self] = sample
             if answer.is_done or answer.exception is not None:  # the thread that writes had ended before
                 self.written(answer, answer.exception)
 
-    def failed(self, sample: AppSample, error: BaseException | None, contexts: Iterable[str] | None = None) -> None:
+    def failed(self, sample: AppSample, error: BaseException | None) -> None:
         """Take what a run raised: its failure is a sample, unless it was called off."""
         if error is None or isinstance(error, _CALLED_OFF):
             self.monitor.skip("cancelled")
             return
         sample.metadata["error"] = describe(error, most=200)
-        if contexts is None:
-            contexts = sample.named or self.contexts(sample)
-        self._submit(sample, tuple(dict.fromkeys(contexts)), None)
+        self._settle_contexts(sample)
+        self._submit(sample, None)
 
     def writing(self, response: StreamingAgentChatResponse) -> None:
         """Listen to a chat's stream that LlamaIndex is about to read into its memory: early versions keep no text."""
@@ -186,65 +181,64 @@ class Recorder:
 
     def written(self, response: StreamingAgentChatResponse, error: BaseException | None = None) -> None:
         """Take a chat's answer that was streamed into its history, whether the app reads it or not."""
-        waiting: dict[Recorder, tuple[AppSample, Texts]] = vars(response).get(_WAITING, {})
-        if self not in waiting:
-            return
-        sample, contexts = waiting.pop(self)
-        if error is not None:
-            self.failed(sample, error, contexts)
-        else:
-            self._submit(sample, contexts, "".join(vars(response).get(_PIECES, ())).strip() or response.response)
+        waiting: dict[Recorder, AppSample] = vars(response).get(_WAITING, {})
+        sample = waiting.pop(self, None)
+        if sample is not None and error is not None:
+            self.failed(sample, error)
+        elif sample is not None:
+            self._submit(sample, "".join(vars(response).get(_PIECES, ())).strip() or response.response)
 
-    def _submit(self, sample: AppSample, contexts: Texts, response: object) -> None:
-        given = dict(sample.given)
-        if sample.question is None and "user_input" not in given:
+    def _settle_contexts(self, sample: AppSample, answer: object = None) -> None:
+        """Leave the contexts that the app has named; without any, take those of the answer or of what was retrieved."""
+        if not sample.contexts:
+            sample.contexts += contexts_of(answer, lambda: self.contexts(sample), self.mode, self.tools)
+        sample.contexts = [*dict.fromkeys(sample.contexts)]
+
+    def _submit(self, sample: AppSample, response: object) -> None:
+        if sample.question is None and "user_input" not in sample.extracted:
             self.monitor.skip("no_question")
             return
-        metadata = {**sample.metadata, **as_dict(given.pop("metadata", None))}
-        text = said(response, contexts) if isinstance(response, str) else None
+        text = said(response, sample.contexts) if isinstance(response, str) else None
         fields: dict[str, object] = {"id": sample.id, "user_input": sample.question, "response": text}
-        fields |= {"retrieved_contexts": contexts, "history": sample.history, "metadata": metadata}
-        self.monitor.submit(Sample.model_validate({**fields, **given}))
+        fields |= {"retrieved_contexts": sample.contexts, "history": sample.history, "metadata": sample.metadata}
+        self.monitor.submit(Sample.model_validate(fields | sample.extracted))
 
-    def _listen(
-        self, response: _Streamed, sample: AppSample, contexts: Texts, join: Callable[[list[Any]], str]
-    ) -> None:
+    def _listen(self, response: Streamed | StreamingAgentChatResponse, sample: AppSample) -> None:
         """Submit what the app reads of a stream, and let nothing out into it."""
         pieces: list[Any] = []
-        over: list[bool] = []
+        is_chat = isinstance(response, StreamingAgentChatResponse)
+        over = False
 
         def ended(error: BaseException | None) -> None:
+            nonlocal over
             if over:
                 return
-            over.append(True)
+            over = True
             with self.guard:
                 if error is None:
-                    self._submit(sample, contexts, join(pieces))
+                    text = "".join(pieces)
+                    self._submit(sample, text.strip() if is_chat else text)
                 elif isinstance(error, GeneratorExit):
                     self.monitor.skip("abandoned")
                 else:
-                    self.failed(sample, error, contexts)
+                    self.failed(sample, error)
 
         _listen_to(response, pieces, ended)
 
 
-def _listen_to(response: _Streamed, pieces: list[Any], ended: Callable[[BaseException | None], object]) -> None:
+def _listen_to(response: Streamed | StreamingAgentChatResponse, pieces: list[Any], ended: Ended) -> None:
     """Replace a response's stream by one that adds the text of each piece to a list."""
 
     def take(piece: object) -> None:
         pieces.append((piece.delta or "") if isinstance(piece, ChatResponse) else piece)
 
-    stream: object = None
-    if isinstance(response, StreamingResponse):
-        response.response_gen = stream = listen(response.response_gen, take, ended)
-    elif isinstance(response, AsyncStreamingResponse):
-        response.response_gen = stream = alisten(response.response_gen, take, ended)
-    elif response.chat_stream is not None:
-        response.chat_stream = stream = listen(response.chat_stream, take, ended)
-    elif response.achat_stream is not None:
-        response.achat_stream = stream = alisten(response.achat_stream, take, ended)
-    if stream is not None:
-        weakref.finalize(stream, ended, GeneratorExit()).atexit = False  # one that nobody begins to read ends unheard
+    for name in ("response_gen", "chat_stream", "achat_stream"):
+        stream: Iterable[object] | AsyncIterable[object] | None = vars(response).get(name)
+        if stream is not None:
+            heard = listen(stream, take, ended) if isinstance(stream, Iterable) else alisten(stream, take, ended)
+            vars(response)[name] = heard
+            weakref.finalize(heard, ended, GeneratorExit()).atexit = False  # one that nobody begins to read
+            return
 
 
 def sample_of(question: str | None, run_id: str, name: str, tags: Mapping[str, object], id_: str) -> AppSample:
@@ -254,14 +248,14 @@ def sample_of(question: str | None, run_id: str, name: str, tags: Mapping[str, o
         named = [] if trace is None else trace.contexts
         _BEGUN.set((run_id, own_id(tags) or id_, named[:]))
         named.clear()
-    told = {key: value for key, value in tags.items() if isinstance(value, _TAG_TYPES) and key[:11] != "llamaindex."}
-    told.pop(TRACE_KEY, None)
-    personal = {key: told.pop(key) for key in _PERSONAL if key in told}
+    kept = {key: value for key, value in tags.items() if isinstance(value, _TAG_TYPES) and key[:11] != "llamaindex."}
+    kept.pop(TRACE_KEY, None)
+    personal = {key: kept.pop(key) for key in _PERSONAL if key in kept}
     _, id_, named = _BEGUN.get()
-    return AppSample(question, {"run_id": run_id, "name": name, "tags": told, **personal}, id=id_, named=named[:])
+    return AppSample(question, {"run_id": run_id, "name": name, "tags": kept, **personal}, id=id_, contexts=named[:])
 
 
-def contexts(found: _T) -> _T:
+def contexts(nodes: _T) -> _T:
     """Name what the run of the app that is under way was given as contexts, and return it.
 
     Call it anywhere in a run: in an engine of your own, in a step of a workflow, in a tool, in a plain function. The
@@ -270,7 +264,7 @@ def contexts(found: _T) -> _T:
     cannot be read is counted as `stats().errors["llama_index"]`.
 
     Args:
-        found: Nodes or texts, or one of them; or a response, for its source nodes.
+        nodes: Nodes or texts, or one of them; or a response, for its source nodes.
 
     Example:
         >>> contexts(["Emma is a novel by Jane Austen."])
@@ -282,38 +276,42 @@ def contexts(found: _T) -> _T:
             run = recorder.runs.get(active_span_id.get()) or recorder.runs.get(global_stack_trace.get()[-1])
             inside |= run is not None
             if run is not None and run.root.sample is not None:
-                run.root.sample.named += _texts_in(found, recorder.mode)
+                run.root.sample.contexts += _texts_in(nodes, recorder.mode)
     if not inside and (trace := current_trace()) is not None:
         with suppress(TypeError):
-            trace.contexts += _texts_in(found, MetadataMode.NONE)
-    return found
+            trace.contexts += _texts_in(nodes, MetadataMode.NONE)
+    return nodes
 
 
-def _texts_in(found: object, mode: MetadataMode) -> list[str]:
-    items: Sequence[object] = found if is_list(found) else nodes_in(found) or [found]
-    if odd := [type(item).__name__ for item in items if not isinstance(item, str | Node)]:
-        raise TypeError(f"contexts: has {odd[0]}; pass nodes or texts")
-    known = [item for item in items if isinstance(item, str | Node)]
-    texts = [item if isinstance(item, str) else "".join(texts_of([item], mode)) for item in known]
+def _texts_in(nodes: object, mode: MetadataMode) -> list[str]:
+    texts: list[str] = []
+    items: Sequence[object] = nodes if is_list(nodes) else nodes_in(nodes) or [nodes]
+    for item in items:
+        if isinstance(item, str):
+            texts.append(item)
+        elif isinstance(item, Node):
+            texts += texts_of([item], mode)
+        else:
+            raise TypeError(f"contexts: has {type(item).__name__}; pass nodes or texts")
     return [text for text in texts if text.strip()]
 
 
-def turns_before(messages: object, *questions: str | None) -> tuple[Turn, ...]:
-    """Return what was said before the last message in which the user asks one of some questions."""
+def turns_before(messages: object, question: str | None) -> tuple[Turn, ...]:
+    """Return what was said before the last message in which the user asks a question."""
     lines: list[tuple[object, object]] = []
     for one in messages if is_list(messages) else ():
         if isinstance(one, ChatMessage):
             lines.append((one.role.value, one.content))
         elif is_mapping(one):
             lines.append((one.get("role"), one.get("content")))
-    at = max((i for i, (role, text) in enumerate(lines) if role == "user" and text in questions), default=0)
+    at = max((i for i, (role, text) in enumerate(lines) if role == "user" and text == question), default=0)
     while at and lines[at - 1] == lines[at]:  # given with the history, and added to it
         at -= 1
-    turns = [
-        (role, text) for role, text in lines[:at] if role in ("user", "assistant") and isinstance(text, str) and text
-    ]
-    # ReActAgent remembers its thoughts before the answer.
-    return tuple(Turn.model_validate({"role": role, "content": _THOUGHTS.sub("", text)}) for role, text in turns)
+    return tuple(
+        Turn.model_validate({"role": role, "content": _THOUGHTS.sub("", text)})
+        for role, text in lines[:at]
+        if role in ("user", "assistant") and isinstance(text, str) and text
+    )
 
 
 def is_called_in(modules: tuple[str, ...]) -> bool:

@@ -2,34 +2,22 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Literal, cast
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Literal
 
 from llama_index.core.agent.workflow import AgentOutput, ToolCallResult
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse
-from llama_index.core.base.response.schema import (
-    AsyncStreamingResponse,
-    PydanticResponse,
-    Response,
-    StreamingResponse,
-)
+from llama_index.core.base.response.schema import AsyncStreamingResponse, PydanticResponse, Response, StreamingResponse
 from llama_index.core.chat_engine.types import AgentChatResponse, StreamingAgentChatResponse
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
 from llama_index.core.tools import ToolOutput
 from llama_index.core.workflow import StopEvent
 
-from ragstone.plain import as_list
+from ragstone.plain import as_list, is_mapping
 from ragstone.sample import Sample
-from ragstone_llama_index.streaming import StreamText, aread_stream, known_text, read_stream, share
+from ragstone_llama_index.streaming import Streamed, StreamText, aread_stream, known_text, read_stream, share
 
-_WithNodes = (
-    Response
-    | PydanticResponse
-    | StreamingResponse
-    | AsyncStreamingResponse
-    | AgentChatResponse
-    | StreamingAgentChatResponse
-)
+_WithNodes = Response | PydanticResponse | AgentChatResponse | StreamingAgentChatResponse | Streamed
 AnyResponse = _WithNodes | AgentOutput
 """What query engines, chat engines and agents return."""
 
@@ -54,9 +42,7 @@ _GENERATED = re.compile(r"Sub question: .*?\nResponse: |\nQuestion: .*?\nAnswer:
 def read_response(question: str | None, response: object, mode: MetadataMode, tools: Tools = ()) -> Answered:
     """Return what an app answered to a question. A stream is read to its end, once, and can still be read after that.
 
-    Raises:
-        TypeError: It is no response.
-        ValueError: It is an async stream that is yet to be read by the running event loop.
+    TypeError: it is no response. ValueError: it is an async stream that is yet to be read by the running event loop.
     """
     text = None
     if isinstance(response, StreamingResponse):
@@ -99,27 +85,19 @@ def _answered(question: str | None, response: object, streamed: StreamText | Non
     return Sample(user_input=question, retrieved_contexts=contexts, response=text), problem
 
 
-def said(text: str | None, contexts: Texts) -> str | None:
+def said(text: str | None, contexts: Sequence[str]) -> str | None:
     """Return the text of an answer, which is empty where the engine says in its own words that it found nothing."""
     return "" if text is not None and text.strip() == _EMPTY and not contexts else text
 
 
 def answer_in(result: object) -> object:
-    """Return what an app answered within what it returned.
-
-    A workflow's result may be wrapped in its stop event, and stand there or in a dict by one of a few usual names.
-    """
+    """Return what an app answered: in a dict, or a workflow's stop event, it stands by one of a few usual names."""
     if isinstance(result, StopEvent):
-        inner: object = result.result
-        result = _named(result) if inner is None else inner
-    return _named(cast("Mapping[str, object]", result)) if isinstance(result, Mapping) else result
-
-
-def _named(result: StopEvent | Mapping[str, object]) -> object:
-    for name in _ANSWERS:
-        value: object = result.get(name) if isinstance(result, Mapping) else getattr(result, name, None)
-        if value is not None:
-            return value
+        values = (getattr(result, name, None) for name in ("result", *_ANSWERS))
+        result = next((value for value in values if value is not None), result)
+    if is_mapping(result):
+        values = (result.get(name) for name in _ANSWERS)
+        result = next((value for value in values if value is not None), result)
     return result
 
 
@@ -160,10 +138,7 @@ def tool_contexts(output: ToolOutput, mode: MetadataMode, tools: Tools) -> Texts
 
 
 def texts_of(nodes: Iterable[Node], mode: MetadataMode) -> Texts:
-    """Return the texts of nodes, with the metadata of a mode before each: each text once, none that is empty.
-
-    What an engine has generated and then treats as a node is left out.
-    """
+    """Return the texts of nodes, with the metadata of a mode before each: no text twice, none empty or generated."""
     texts = (_LABEL.sub("", node.get_content(metadata_mode=mode)) for node in nodes if not _is_generated(node))
     return tuple(dict.fromkeys(text for text in texts if text.strip()))
 
@@ -188,11 +163,7 @@ def check_tools(names: Tools) -> Tools:
 
 
 def check_mode(mode: object) -> MetadataMode:
-    """Return a metadata mode.
-
-    Raises:
-        ValueError: There is no such mode.
-    """
+    """Return a metadata mode. ValueError: there is no such mode."""
     try:
         return MetadataMode(mode)
     except ValueError:

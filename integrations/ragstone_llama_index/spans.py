@@ -8,7 +8,7 @@ import inspect
 import re
 import threading
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, cast
 
 from llama_index.core.agent.workflow.workflow_events import AgentInput
 from llama_index.core.base.base_query_engine import BaseQueryEngine
@@ -26,15 +26,14 @@ from llama_index_instrumentation.span import BaseSpan
 from llama_index_instrumentation.span_handlers import BaseSpanHandler
 from pydantic import BaseModel
 
+from ragstone.monitor import Monitor
 from ragstone.monitor.run_tree import Run
+from ragstone.monitor.sampling import check_function
 from ragstone.plain import as_dict, is_list
 from ragstone.sample import Sample, Turn
 from ragstone_llama_index.recorder import EVALUATIONS, AppSample, Recorder, is_called_in, sample_of, turns_before
 from ragstone_llama_index.responses import Mode, answer_in, check_tools, contexts_of, nodes_in, texts_of, tool_contexts
 from ragstone_llama_index.shared_model import JUDGE_TAG
-
-if TYPE_CHECKING:
-    from ragstone.monitor import Monitor
 
 Where = Callable[[object, str], bool]
 """Whether calls of an object, by a name such as "RetrieverQueryEngine.query", are to be scored."""
@@ -42,8 +41,7 @@ Where = Callable[[object, str], bool]
 Extract = Callable[[Workflow, StartEvent, object], Sample | Mapping[str, object] | None]
 """A user's own reading of a workflow's run: the workflow, its start event, and what it returned."""
 
-_Kind = Literal["entry", "retrieval", "synthesis", "writing", "model", "tool"]
-_KINDS: tuple[tuple[_Kind, type, str], ...] = (
+_KINDS: tuple[tuple[str, type, str], ...] = (
     ("entry", BaseQueryEngine, "query aquery"),
     ("entry", BaseChatEngine, "chat achat stream_chat astream_chat"),
     ("entry", Workflow, "run"),  # all agents are workflows
@@ -51,7 +49,7 @@ _KINDS: tuple[tuple[_Kind, type, str], ...] = (
     ("synthesis", BaseSynthesizer, "synthesize asynthesize"),
     ("writing", StreamingAgentChatResponse, "write_response_to_history awrite_response_to_history"),
 )
-_BY_NAME: dict[str, tuple[_Kind, type]] = {name: (kind, cls) for kind, cls, names in _KINDS for name in names.split()}
+_BY_NAME = {name: (kind, cls) for kind, cls, names in _KINDS for name in names.split()}
 _ROOTS = ("entry", "retrieval", "synthesis", "model")  # kinds of which an outermost call is a run of the app
 _READING = ("ragstone_llama_index.streaming", "llama_index.core.response_synthesizers")
 _UUID = 36  # characters: a span's id is "RetrieverQueryEngine.query-" and a UUID
@@ -65,7 +63,7 @@ _CHANGING = threading.Lock()
 
 
 def instrument(
-    monitor: "Monitor",
+    monitor: Monitor,
     *,
     where: Where | None = None,
     metadata_mode: Mode = MetadataMode.NONE,
@@ -90,7 +88,7 @@ def instrument(
         context_tools: Names of tools whose texts are contexts; nodes that tools return are contexts anyway.
 
     Raises:
-        TypeError: `monitor` is no monitor, `where` or `extract` is no function, or `context_tools` is one text.
+        TypeError: `monitor` is no monitor, `where` or `extract` is no plain function, or `context_tools` is one text.
         ValueError: There is no such `metadata_mode`.
 
     Example:
@@ -107,15 +105,11 @@ def instrument(
         Who wrote Emma? ('Jane Austen did.',)
         >>> uninstrument(monitor)
     """
-    if not callable(where or bool):
-        raise TypeError(f"where: is {type(where).__name__}; pass a function of an object and a name, or None")
-    if not callable(extract or bool):
-        raise TypeError(
-            f"extract: is {type(extract).__name__}; pass a function of a workflow, its start and its result"
-        )
+    check_function("where", where)
+    check_function("extract", extract)
     handler = MonitorSpanHandler(Recorder(monitor, metadata_mode, check_tools(context_tools)), where, extract)
     with _CHANGING:
-        for placed in _handlers_of(monitor):
+        for placed in handlers_of(monitor):
             placed.where, placed.extract = where, extract
             placed.recorder.mode, placed.recorder.tools = handler.recorder.mode, handler.recorder.tools
             return
@@ -123,24 +117,20 @@ def instrument(
         root_dispatcher.span_handlers = [handler, *_all_handlers()]
 
 
-def uninstrument(monitor: "Monitor | None" = None) -> None:
+def uninstrument(monitor: Monitor | None = None) -> None:
     """Undo `instrument`; other handlers stay. Streams that are being read are still scored.
 
     Args:
         monitor: Whose; None: all monitors.
     """
     with _CHANGING:
-        ours = [id(handler) for handler in _handlers_of(monitor)]  # handlers are equal by their fields
+        ours = [id(handler) for handler in handlers_of(monitor)]  # handlers are equal by their fields
         # A new list: another thread may be walking the old one.
         root_dispatcher.span_handlers = [handler for handler in _all_handlers() if id(handler) not in ours]
 
 
-def is_instrumented(monitor: "Monitor") -> bool:
-    """Return whether a monitor sees this process' spans."""
-    return bool(_handlers_of(monitor))
-
-
-def _handlers_of(monitor: "Monitor | None") -> "list[MonitorSpanHandler]":
+def handlers_of(monitor: Monitor | None) -> "list[MonitorSpanHandler]":
+    """Return the handlers in place that tell a monitor, or any."""
     ours = [handler for handler in _all_handlers() if isinstance(handler, MonitorSpanHandler)]
     return [handler for handler in ours if monitor is None or handler.recorder.monitor is monitor]
 
@@ -150,19 +140,15 @@ def _all_handlers() -> list[BaseSpanHandler[BaseSpan]]:
 
 
 class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
-    """Tells a monitor of every run; keeps no spans in `open_spans`, `completed_spans` or `dropped_spans`.
-
-    Made by `instrument`.
-    """
+    """Tells a monitor of every run; keeps no spans in `open_spans`, `completed_spans` or `dropped_spans`."""
 
     recorder: Recorder
     where: Where | None = None
     extract: Extract | None = None
 
     def __init__(self, recorder: Recorder, where: Where | None, extract: Extract | None = None) -> None:
-        BaseModel.__init__(
-            self, recorder=recorder, where=where, extract=extract
-        )  # that of BaseSpanHandler knows no fields but its own
+        # Not by BaseSpanHandler's, which knows no fields but its own.
+        BaseModel.__init__(self, recorder=recorder, where=where, extract=extract)
         self._lock = None
 
     def span_enter(
@@ -176,8 +162,7 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
     ) -> None:
         """Open a span of a run under way, or begin one."""
         with self.recorder.guard:
-            if tags is None:  # workflows do not pass them
-                tags = active_instrument_tags.get()
+            tags = active_instrument_tags.get() if tags is None else tags  # workflows do not pass them
             if JUDGE_TAG in tags:
                 self.recorder.begin(id_, None)
                 return
@@ -191,7 +176,7 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
             if kind == "entry" and parent is not None and is_called_in(EVALUATIONS):
                 self.recorder.begin(id_, None)  # its sources are the evaluator's, not the app's
             elif parent is not None:
-                runs.start(id_, parent, kind=kind or "")
+                runs.start(id_, parent, kind=kind)
                 sample = parent.root.sample
                 if sample is not None and sample.converses and not sample.history:
                     sample.history = _history_shown(sample.question, bound_args.arguments, instance, kind)
@@ -211,14 +196,13 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
         """Close a span, and take the answer if it began a run."""
         with self.recorder.guard:
             run, sample = self.recorder.runs.end(id_)
-            kind = _kind(id_, instance) if run is None else run.kind
-            if kind == "writing":
+            if isinstance(instance, StreamingAgentChatResponse):
                 self.recorder.written(instance)
             elif sample is not None:
                 self._take_answer(sample, bound_args, instance, result)
             elif run is not None and run.root.sample is not None:
                 self._take_contexts(run.root.sample, run, result)
-            elif run is not None and run.parent is None and kind == "retrieval":
+            elif run is not None and run.kind == "only_retrieval":
                 self.recorder.unanswered.append({question_of(bound_args), *(each.node_id for each in nodes_in(result))})
 
     def span_drop(
@@ -232,39 +216,43 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
         """Close a span that was left by an exception. What a call retrieved before it failed still counts."""
         with self.recorder.guard:
             run, sample = self.recorder.runs.end(id_)
-            kind = _kind(id_, instance) if run is None else run.kind
-            if kind == "writing" and err is not None:
+            if isinstance(instance, StreamingAgentChatResponse):
                 self.recorder.written(instance, err)
             elif sample is not None:
                 self.recorder.failed(sample, err)
-            elif not kind and run is not None and run.root.sample is not None:
+            elif run is not None and not run.kind and run.root.sample is not None:
                 run.root.sample.error = err  # that of a workflow's step comes last
 
     def _begin(self, kind: str, id_: str, call: inspect.BoundArguments, instance: object, tags: dict[str, Any]) -> None:
         """Begin a run of the app: as a sample in the making, or as none, which is counted with its reason."""
-        name, sample, reason = id_[: -_UUID - 1], None, ""
-        if is_called_in(EVALUATIONS):
-            reason, kind = "own_run", ""
-        elif kind in ("model", "retrieval"):
-            reason = f"only_{kind}"
-        else:
-            wanted = self.where is None
-            if self.where is not None:
-                with self.recorder.guard:  # the user's function; what it cannot decide is left alone
-                    wanted = self.where(instance, name)
-            reason = "" if wanted else "excluded"
-        if reason:
+        name = id_[: -_UUID - 1]
+        if reason := self._why_none(kind, name, instance):
             self.recorder.monitor.skip(reason)
-        else:
-            asked = fields_of_run(call, instance) if isinstance(instance, Workflow) else call.arguments
-            question = question_of_run(asked) if isinstance(instance, Workflow) else question_of(call)
-            sample = sample_of(question, id_, name, tags, id_[-_UUID:])
-            sample.converses = isinstance(instance, BaseChatEngine) or asked.get("memory") is not None
-            if question is not None and is_list(history := asked.get("chat_history")):
-                sample.history = turns_before([*history, ChatMessage(question)], question)
-            if kind == "synthesis":
-                self.recorder.take_back(question, nodes_in(asked.get("nodes")))
+            self.recorder.begin(id_, None, reason)
+            return
+        asked, question = call.arguments, question_of(call)
+        if isinstance(instance, Workflow):
+            start = start_of(call, instance)
+            declared = {name: getattr(start, name, None) for name in type(start).model_fields}
+            asked = {**declared, **dict(start.items())}
+            question = question_in(asked)
+        sample = sample_of(question, id_, name, tags, id_[-_UUID:])
+        sample.converses = isinstance(instance, BaseChatEngine) or asked.get("memory") is not None
+        if question is not None and is_list(history := asked.get("chat_history")):
+            sample.history = turns_before([*history, ChatMessage(question)], question)
+        if kind == "synthesis":
+            self.recorder.take_back(question, nodes_in(asked.get("nodes")))
         self.recorder.begin(id_, sample, kind)
+
+    def _why_none(self, kind: str, name: str, instance: object) -> str:
+        """Return why a call that could begin a run of the app begins none, or ""."""
+        if is_called_in(EVALUATIONS):
+            return "own_run"
+        if kind in ("model", "retrieval"):
+            return f"only_{kind}"
+        with self.recorder.guard:  # the user's function
+            return "" if self.where is None or self.where(instance, name) else "excluded"
+        return "where_failed"
 
     def _take_answer(
         self, sample: AppSample, bound_args: inspect.BoundArguments, instance: object, result: object
@@ -278,11 +266,13 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
         else:
             with self.recorder.guard:  # the user's function
                 returned = result.result if type(result) is StopEvent else result
-                given = self.extract(instance, start_of(bound_args, instance), returned)
-                if given is not None:
-                    self.recorder.take(sample, given, answer_in(result))
-                    return
-            self.recorder.monitor.skip("declined")
+                fields = self.extract(instance, start_of(bound_args, instance), returned)
+                if fields is None:
+                    self.recorder.monitor.skip("declined")
+                else:
+                    self.recorder.take(sample, fields, answer_in(result))
+                return
+            self.recorder.monitor.skip("extract_failed")
 
     def _take_contexts(self, sample: AppSample, run: Run[AppSample], result: object) -> None:
         """Take what a call within a run returned: the outermost retriever, an inner engine after its reranking."""
@@ -306,12 +296,12 @@ class MonitorSpanHandler(BaseSpanHandler[BaseSpan]):
     prepare_to_exit_span = prepare_to_drop_span = new_span
 
 
-def _kind(id_: str, instance: object) -> _Kind | None:
+def _kind(id_: str, instance: object) -> str:
     """Return what a call is to us; the name first, for most are nothing and instances take longer to look at."""
     known = _BY_NAME.get(id_[id_.rfind(".") + 1 : -_UUID - 1])
     if known is not None and isinstance(instance, known[1]):
         return known[0]
-    return "model" if isinstance(instance, BaseLLM) else "tool" if isinstance(instance, BaseTool) else None
+    return "model" if isinstance(instance, BaseLLM) else "tool" if isinstance(instance, BaseTool) else ""
 
 
 def _is_beside(parent: Run[AppSample], parent_id: str | None) -> bool:
@@ -335,13 +325,7 @@ def start_of(arguments: inspect.BoundArguments, workflow: Workflow) -> StartEven
     return start if isinstance(start, StartEvent) else workflow.start_event_class(**fields)
 
 
-def fields_of_run(arguments: inspect.BoundArguments, workflow: Workflow) -> dict[str, object]:
-    """Return the fields that a start event's class declares, and those given to it besides."""
-    start = start_of(arguments, workflow)
-    return {**{name: getattr(start, name, None) for name in type(start).model_fields}, **dict(start.items())}
-
-
-def question_of_run(fields: Mapping[str, object]) -> str | None:
+def question_in(fields: Mapping[str, object]) -> str | None:
     """Return the question of a workflow's run: by its usual names, or the user's last message.
 
     A path or an address is no question, but what a workflow is to take in; so is a text by any other name.
@@ -358,15 +342,15 @@ def question_of_run(fields: Mapping[str, object]) -> str | None:
 
 
 def _history_shown(
-    question: str | None, arguments: Mapping[str, object], instance: object, kind: str | None
+    question: str | None, arguments: Mapping[str, object], instance: object, kind: str
 ) -> tuple[Turn, ...]:
     """Return the earlier turns that a chat's synthesizer or model is shown: a memory cannot be read from here."""
     if kind == "synthesis" and isinstance(instance, BaseSynthesizer):
         template = instance.get_prompts().get("text_qa_template")
         return turns_before(getattr(template, "message_templates", ()), "{query_str}")
-    told = as_dict(arguments.get("prompt_args")).get("chat_history")
-    if isinstance(told, str):  # in a prompt that condenses the question
-        _, *parts = _TURN.split(told)
+    condensed = as_dict(arguments.get("prompt_args")).get("chat_history")
+    if isinstance(condensed, str):  # in a prompt that condenses the question
+        _, *parts = _TURN.split(condensed)
         turns = [{"role": role, "content": text} for role, text in zip(parts[::2], parts[1::2], strict=True)]
         return turns_before([*turns, {"role": "user", "content": question}], question)
     return turns_before(arguments.get("messages"), question) if kind == "model" else ()

@@ -15,6 +15,7 @@ from llama_index.core.base.response.schema import AsyncStreamingResponse, Stream
 
 from ragstone.errors import describe
 
+Streamed = StreamingResponse | AsyncStreamingResponse
 _T = TypeVar("_T")
 _READING = "_ragstone_reading"  # the attribute by which a response remembers how it was read
 _READ_BEFORE = "its stream was read before, and the response kept no text; evaluated first, it stays readable"
@@ -61,7 +62,7 @@ class StreamText:
     problem: str | None = None
 
 
-def known_text(response: StreamingResponse | AsyncStreamingResponse) -> StreamText | None:
+def known_text(response: Streamed) -> StreamText | None:
     """Return what is known of a stream's text without reading it; None: it has yet to be read."""
     with _LOOKING:
         shared: _SharedStream | None = vars(response).get(_READING)
@@ -79,12 +80,12 @@ def known_text(response: StreamingResponse | AsyncStreamingResponse) -> StreamTe
         return StreamText(response.response_txt)
 
 
-def share(response: StreamingResponse) -> StreamText | None:
+def share(response: Streamed) -> StreamText | None:
     """Let the user and evaluators each read every piece of a stream, at once; return what is known of its text."""
     with _LOOKING:
         if (known := known_text(response)) is None and _READING not in vars(response):
-            vars(response)[_READING] = shared = _SyncStream(response)
-            response.response_gen = shared.reader()
+            shared = _SyncStream(response) if isinstance(response, StreamingResponse) else _AsyncStream(response)
+            vars(response).update({_READING: shared, "response_gen": shared.reader()})
         return known
 
 
@@ -94,25 +95,14 @@ def read_stream(response: StreamingResponse) -> StreamText:
 
 
 async def aread_stream(response: AsyncStreamingResponse) -> StreamText:
-    """Read an async stream to its end on the running loop.
-
-    Raises:
-        ValueError: Another event loop is reading it.
-    """
-    with _LOOKING:
-        if (known := known_text(response)) is not None:
-            return known
-        if _READING not in vars(response):
-            vars(response)[_READING] = begun = _AsyncStream(response)
-            response.response_gen = begun.reader()
-    shared: _AsyncStream = vars(response)[_READING]
-    return await shared.read()
+    """Read an async stream to its end on the running loop. ValueError: another event loop is reading it."""
+    return share(response) or await cast("_AsyncStream", vars(response)[_READING]).read()
 
 
 class _SharedStream:
     """What was read of a response's stream; `result` once it has ended."""
 
-    def __init__(self, response: StreamingResponse | AsyncStreamingResponse) -> None:
+    def __init__(self, response: Streamed) -> None:
         self.response = response
         self.pieces: list[str] = []
         self.error: BaseException | None = None
@@ -123,12 +113,13 @@ class _SharedStream:
         try:
             text = "".join(self.pieces)
         except TypeError as no_text:
-            self.result = _broken(error or no_text)
-            return
+            error = error or no_text
+            text = ""
         # Where it has a text, the user is reading it by LlamaIndex' methods, which add piece after piece to it.
         if error is None and self.response.response_txt is None:
             self.response.response_txt = text
-        self.result = StreamText(text) if error is None else _broken(error)
+        problem = None if error is None else f"its stream broke off ({describe(error, most=200)})"
+        self.result = StreamText(text if error is None else None, problem)
 
 
 class _SyncStream(_SharedStream):
@@ -226,7 +217,3 @@ def _is_begun(stream: object) -> bool:
     # A new one has yet to run on 3.10, and on 3.11 it has run until the instruction that returned it, no further.
     at = -1 if frame is None else frame.f_lasti
     return frame is None or (at >= 0 and frame.f_code.co_code[at] != dis.opmap.get("RETURN_GENERATOR"))
-
-
-def _broken(error: BaseException) -> StreamText:
-    return StreamText(None, f"its stream broke off ({describe(error, most=200)})")

@@ -38,7 +38,7 @@ def test_the_first_snippet_and_the_live_one_run_after_the_install_line(tmp_path)
 
 def test_the_page_names_every_reason_option_and_field():
     text = PAGE.read_text(encoding="utf-8")
-    only_elsewhere = {"interrupted", "nothing_found"}  # reasons of the LangChain handlers
+    only_elsewhere = {"interrupted", "nothing_found", "only_step"}  # reasons of the LangChain handlers
     assert (
         set(re.findall(r"^\| `(\w+)` \| [^|]+ \| [^|]+ \|$", text, re.MULTILINE)) >= set(SKIP_REASONS) - only_elsewhere
     )

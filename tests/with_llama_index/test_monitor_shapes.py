@@ -535,7 +535,7 @@ def test_what_extract_declines_or_cannot_read_is_counted(notes):
     assert (notes.told, notes.skipped, notes.errors) == ([], {"declined": 1}, [])
     for wrong in (lambda *_: 1 / 0, lambda *_: 7, lambda *_: {"questoin": "Who?"}, lambda *_: {"user_input": 7}):
         told_by_extract(notes, wrong, prompt="Who?")
-    assert (notes.told, notes.skipped) == ([], {"declined": 5})
+    assert (notes.told, notes.skipped) == ([], {"declined": 1, "extract_failed": 4})
     errors = [str(error) for _, error in notes.errors]
     assert len(errors) == 4
     assert errors[2:] == [
@@ -568,7 +568,7 @@ def test_what_an_ingestion_takes_in_is_no_question(notes):
 def test_a_where_that_fails_leaves_a_run_out_and_is_counted_twice(notes):
     instrument(notes, where=lambda app, name: 1 / 0)
     assert str(engine().query("Who?")) == ANSWER
-    assert (notes.skipped, len(notes.errors)) == ({"excluded": 1}, 1)
+    assert (notes.skipped, len(notes.errors)) == ({"where_failed": 1}, 1)
     notes.errors.clear()
 
 
@@ -743,6 +743,7 @@ def test_every_reason_has_a_way_out():
     from ragstone.monitor.counters import SKIP_REASONS
 
     used = {"own_run", "only_model", "only_retrieval", "excluded", "declined", "no_question", "abandoned", "cancelled"}
+    used |= {"extract_failed", "where_failed", "never_ended"}
     assert used < set(SKIP_REASONS)
 
 
