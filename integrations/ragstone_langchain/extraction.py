@@ -465,10 +465,11 @@ def documents_passed(outputs: object) -> Sequence[str]:
 def tool_result(output: object) -> tuple[Sequence[str], str | None]:
     """Return what a tool returned: the texts of its documents (its message's artifact, or as they are), and its text.
 
-    The text is None where the tool failed or returned something else.
+    The text is None where the tool failed, has kept an empty list of documents, or returned something else.
     """
     message = read_message(output)
     if message is not None:
-        return tool_texts([message]) or (), None if message.failed else message.text
+        is_text = not message.failed and message.artifact != []
+        return tool_texts([message]) or (), message.text if is_text else None
     texts = if_readable(context_texts, output, "") if are_documents(output) else None
     return texts or (), output if isinstance(output, str) else None

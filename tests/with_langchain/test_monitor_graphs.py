@@ -187,6 +187,27 @@ def test_a_tool_of_plain_text_is_named() -> None:
     assert parts(monitor.samples[1]) == WHOLE
 
 
+@tool(response_format="content_and_artifact")
+def search_in_vain(query: str) -> tuple[str, list[Any]]:
+    """Search, and find nothing."""
+    return "Nothing.", []
+
+
+def test_a_named_tool_that_kept_no_document_found_nothing() -> None:
+    """By the handler and by the middleware: its text is no context."""
+    samples = []
+    for middleware in (False, True):
+        monitor, names = Noting(), ["search_in_vain"]
+        plain = create_agent(says(called("search_in_vain"), ANSWER), [search_in_vain])
+        alone = watched(
+            monitor, called("search_in_vain"), ANSWER, tools=[search_in_vain], middleware={"retriever_tools": names}
+        )
+        handlers = [] if middleware else [MonitorHandler(monitor, retriever_tools=names)]
+        (alone if middleware else plain).invoke(ASKED, {"callbacks": handlers})
+        samples.append(parts(monitor.only))
+    assert samples == [(QUESTION, (), ANSWER)] * 2
+
+
 def agent(*said, tools=(), **options):
     return create_agent(says(*said), list(tools), checkpointer=InMemorySaver(), **options)
 
