@@ -3,7 +3,7 @@
 import operator
 import sys
 import uuid
-from typing import Annotated, TypedDict
+from typing import Annotated, Any, TypedDict
 
 import pytest
 
