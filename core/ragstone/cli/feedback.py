@@ -20,10 +20,10 @@ def feedback(db: str, sample_id: str, thumb: str, comment: str | None, outbox: s
 
     DB is the file of a monitor's SQLiteSink, or the URL of its SQLSink. The latest feedback on a sample counts.
     """
-    said = Feedback(sample_id=sample_id, value=f"thumbs_{thumb}", comment=comment, at=time.time())
+    thumbs = Feedback(sample_id=sample_id, value=f"thumbs_{thumb}", comment=comment, at=time.time())
     with closing(database_sink(db)) as sink:
-        sink.feedback([said])
-        click.echo(f"{sink.name}: kept {said.value}")
+        sink.feedback([thumbs])
+        click.echo(f"{sink.name}: kept {thumbs.value}")
         if not sink.has(sample_id):
             click.echo(f"Note: no outcome of sample {sample_id!r} is there (yet)", err=True)
     if outbox is not None:

@@ -178,15 +178,15 @@ def thumb_lines(source: str) -> list[bytes]:
         ResultsError: The database cannot be read.
     """
     results, lines = open_results(source), dict[str, bytes]()
-    said = {sample_id: _THUMBS[each.value] for sample_id, each in results.feedback().items() if each.value in _THUMBS}
+    scores = {sample_id: _THUMBS[each.value] for sample_id, each in results.feedback().items() if each.value in _THUMBS}
     for record in results.records():
-        sample = results.sample(record) if record.sample_id in said.keys() - lines.keys() else None
+        sample = results.sample(record) if record.sample_id in scores.keys() - lines.keys() else None
         if sample is not None:
-            lines[record.sample_id] = to_json({**sample_fields(sample), "score": said[record.sample_id]}).encode()
+            lines[record.sample_id] = to_json({**sample_fields(sample), "score": scores[record.sample_id]}).encode()
     if not lines:
         raise CalibrationError(
-            f"{source}: of {len(said):,} samples with a thumb, none has its texts here; they are kept from now on with "
-            "Monitor(store_text=True)"
+            f"{source}: of {len(scores):,} samples with a thumb, none has its texts here; from now on they are "
+            "kept with Monitor(store_text=True)"
         )
     return list(lines.values())
 

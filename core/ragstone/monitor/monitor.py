@@ -216,8 +216,8 @@ class Monitor:
         try:
             if "id" not in self._settings.keep:
                 raise ValueError('feedback: keep= leaves out "id", by which the sample would be known')
-            said = Feedback(sample_id=sample_id, value=cast("str", thumb(value)), comment=comment, at=time.time())
-            self._pipeline.feedback(said.model_copy(update={"comment": self._kept(comment)}))
+            normalised = Feedback(sample_id=sample_id, value=cast("str", thumb(value)), comment=comment, at=time.time())
+            self._pipeline.feedback(normalised.model_copy(update={"comment": self._kept(comment)}))
         except Exception as error:  # never the app's trouble
             self.failed("feedback", error)
 

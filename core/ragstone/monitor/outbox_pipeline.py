@@ -232,15 +232,15 @@ class OutboxPipeline(Pipeline):
 
     def _write_feedback(self) -> bool:
         """Write what people said, after the samples that are kept for that; False on failure."""
-        kept, said = self._unsampled.drain(_BATCH), list(self._feedback)
+        kept, feedback = self._unsampled.drain(_BATCH), list(self._feedback)
         limit = self._settings.keep_unsampled if time.monotonic() >= self._limit_at else None
-        if not (kept or said or limit):
+        if not (kept or feedback or limit):
             return True
 
         def write(outbox: Outbox) -> bool:
             for task in kept:
                 outbox.keep_unsampled(task)
-            for each in said:
+            for each in feedback:
                 outbox.say(each)
             if limit is not None:
                 outbox.limit_unsampled(time.time() - limit, self._settings.keep_unsampled_bytes)
@@ -249,7 +249,7 @@ class OutboxPipeline(Pipeline):
 
         if not self._transact(write):
             return False
-        for _ in said:
+        for _ in feedback:
             self._feedback.popleft()
         return True
 

@@ -217,10 +217,10 @@ class Pipeline:
             raise _NotTaken("no_sample")
         if self.closed:
             raise _NotTaken("closed")
-        given = sample.id or own_id(sample.metadata)
-        if given and self._recent.has(given):
+        own = sample.id or own_id(sample.metadata)
+        if own and self._recent.has(own):
             raise _NotTaken("same_id", "duplicate")
-        return given or secrets.token_hex(16)
+        return own or secrets.token_hex(16)
 
     def _origin(self) -> Mapping[str, str]:
         origin: dict[str, str] = {}

@@ -342,8 +342,8 @@ class Aggregates:
         self.flags += list(flags.items())[: _FLAGGED - len(self.flags)]
 
     def _slice(self, row: Worst, key: Key) -> None:
-        record, said = row.record, self.feedback.get(row.record.sample_id)
-        word = "" if said is None else said.value
+        record, feedback = row.record, self.feedback.get(row.record.sample_id)
+        word = "" if feedback is None else feedback.value
         if record.chosen_by == FEEDBACK:
             self.apart[word] += 1
             return
@@ -357,8 +357,8 @@ class Aggregates:
     def by(self, facet: Facet, info: MetricInfo) -> dict[str, Estimate]:
         """Return a metric's means by a facet's values, the worst first."""
         means = self.slices[facet].get(info.key, {})
-        found = {value: each for value, mean in means.items() if (each := mean.estimate(info.bounds))}
-        return dict(sorted(found.items(), key=lambda item: (info.sign * item[1].mean, item[0])))
+        estimates = {value: each for value, mean in means.items() if (each := mean.estimate(info.bounds))}
+        return dict(sorted(estimates.items(), key=lambda item: (info.sign * item[1].mean, item[0])))
 
     def __iter__(self) -> Iterator[MetricSummary]:
         return iter(self._by_key.values())

@@ -152,8 +152,8 @@ class DatabaseSink(Sink):
         """Return the ids of a user's samples, also where `keep` left the user out and the sample is stored."""
         with self._database.transaction() as connection:
             rows = connection.execute(_OF_USER, {"user": clean_text(user), "key": '%"user_id"%'}).fetchall()
-        found = map(tuple, rows)
-        return {str(sample_id) for sample_id, own, sample in found if own is not None or facts_in(sample)[2] == user}
+        facts = map(tuple, rows)
+        return {str(sample_id) for sample_id, own, sample in facts if own is not None or facts_in(sample)[2] == user}
 
     def forget(self, *, before: float | None = None, ids: Collection[str] = ()) -> dict[str, int]:
         """Remove what is from before a time (seconds since 1970, UTC) or of these samples; return how much, by table.

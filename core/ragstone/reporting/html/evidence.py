@@ -19,13 +19,13 @@ _FIELDS: tuple[SampleField, ...] = ("user_input", "retrieved_contexts", "respons
 Span = tuple[int, int]
 
 
-def low_score(worst: Worst, sample: Sample | None, said: Feedback | None = None) -> Html:
+def low_score(worst: Worst, sample: Sample | None, feedback: Feedback | None = None) -> Html:
     """Return one of the worst scores, to be opened: its reason, feedback, what lowered it, and its texts."""
-    words = [said.value, cut(said.comment or "", _ITEM_TEXT) if sample else ""] if said else []
-    feedback = soft("Feedback: ", foreign(" ".join(words).strip())) if words else ""
+    words = [feedback.value, cut(feedback.comment or "", _ITEM_TEXT) if sample else ""] if feedback else []
+    shown = soft("Feedback: ", foreign(" ".join(words).strip())) if words else ""
     name = tag("span", foreign(worst.record.sample_id, _ID))
     head = tag("summary", tag("b", number(worst.value)), name, tag("span", foreign(reason(worst)), class_="soft"))
-    return tag("details", head, feedback, *evidence(worst, sample), class_="low")
+    return tag("details", head, shown, *evidence(worst, sample), class_="low")
 
 
 def reason(worst: Worst) -> str:

@@ -179,8 +179,8 @@ def _worst(summary: MetricSummary, report: "Report") -> list[Html]:
         return []
     heading = "Lowest scores" if summary.info.higher_is_better else "Highest scores (lower is better)"
     note = _MARKED if any(sample is not None for _, sample in rows) else _NO_TEXTS
-    said = report.aggregates().feedback
-    return [tag("h3", heading), soft(note), *(low_score(*row, said.get(row[0].record.sample_id)) for row in rows)]
+    feedback = report.aggregates().feedback
+    return [tag("h3", heading), soft(note), *(low_score(*row, feedback.get(row[0].record.sample_id)) for row in rows)]
 
 
 def _slices(aggregates: Aggregates) -> Iterator[Html]:
