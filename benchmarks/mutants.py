@@ -62,7 +62,6 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("response_majority", "2 * flagged > n", "2 * flagged >= n"),
         ("response_expected", "else mean * (1.0 - probability)", "else mean * probability"),
         ("response_refusal", '(has_answer.choice, refused.choice) == ("no", "refused")', 'refused.choice == "refused"'),
-        ("response_orders", '("refused", answer | question, ', '("refused", question | answer, '),
         ("response_ends", '{"response": ends(response)}', '{"response": response}'),
         ("response_blank_question", "if not all(question.strip()", "if not any(question.strip()"),
         ("response_too_many", "questions=listing(one, n, n)", "questions=listing(one, n)"),
@@ -158,7 +157,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
     ("core/ragstone/judging/injection.py", "injection/test_suspicion.py"): [
         ("suspicion_most", "if len(flags) >= MOST:", "if len(flags) > 2 * MOST:"),
         ("suspicion_shots", "_SHOTS = 3", "_SHOTS = 4"),
-        ("suspicion_chunk", 'chunk = i if field == "retrieved_contexts" else None', "chunk = None"),
+        ("suspicion_chunk", 'chunk = i if field in ("retrieved_contexts", "history") else None', "chunk = None"),
     ],
     # Sentences
     ("core/ragstone/text/sentences.py", "text"): [
@@ -176,7 +175,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
     # Batches: journal, pace, sources, report, comparison, provider
     ("core/ragstone/keys.py", "store/test_keys.py"): [
         ("key_of_a_draw", "of_metric, draw]", "of_metric]"),
-        ("key_of_a_response", "contexts, sample.response]", "contexts]"),
+        ("key_of_a_response", "contexts, sample.response, *(", "contexts, *("),
         ("key_of_a_reply", "request.choices, judge, draw]", "request.choices, judge]"),
     ],
     ("core/ragstone/store/record.py", "store/test_journal.py"): [
@@ -221,7 +220,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("report_worst", "(-self.info.sign * worst.value, at", "(self.info.sign * worst.value, at"),
         ("report_passed", "for score in scores if score.passed is not None]", "for score in scores]"),
         ("report_mean_of_rows", "_values.add(worst.value, weight)", "_values.add(worst.value, weight * len(scores))"),
-        ("report_weight", "weight = 1 / rate if", "weight = rate if"),
+        ("report_weight", "return 1 / record.rate if", "return record.rate if"),
     ],
     ("core/ragstone/reporting/aggregates.py", "reporting/test_page.py"): [
         ("report_unreported", "[name] += value is None", "[name] += 0"),
@@ -418,7 +417,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("langchain_unscored", '"score": None if score is None', '"score": 0.0 if score is None'),
     ],
     ("integrations/ragstone_langchain/recorder.py", "with_langchain/test_monitor_handler.py"): [
-        ("langchain_judge", "if tags and JUDGE_TAG in tags:", "if tags == JUDGE_TAG:"),
+        ("langchain_judge", "if JUDGE_TAG in tags:", "if tags == JUDGE_TAG:"),
         ("langchain_error", "if error is None and question is None", "if question is None"),
         ("langchain_error_text", "describe(error, most=_ERROR_LENGTH)", "describe(error)"),
         ("langchain_tool_in_retriever", "sample is None or _in_retriever(run):", "sample is None:"),
@@ -432,8 +431,14 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
     ("core/ragstone/monitor/run_tree.py", "with_langchain/test_monitor_handler.py"): [
         ("run_tree_most_open", "len(self._roots) < MOST_OPEN and", "True and"),
     ],
+    ("integrations/ragstone_langchain/recorder.py", "with_langchain/test_monitor_handler.py"): [
+        (
+            "langchain_never_raises",
+            "except Exception as error:\n        monitor.failed",
+            "except OSError as error:\n        monitor.failed",
+        ),
+    ],
     ("integrations/ragstone_langchain/handler.py", "with_langchain/test_monitor_handler.py"): [
-        ("langchain_never_raises", "except Exception as error:", "except OSError as error:"),
         ("langchain_copied_handler", "return self  # configs", "return MonitorHandler(self.monitor)  # configs"),
     ],
     # LlamaIndex
