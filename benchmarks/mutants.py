@@ -417,6 +417,11 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("langchain_unscored", '"score": None if score is None', '"score": 0.0 if score is None'),
     ],
     ("integrations/ragstone_langchain/recorder.py", "with_langchain/test_monitor_handler.py"): [
+        (
+            "langchain_never_raises",
+            "except Exception as error:\n        monitor.failed",
+            "except OSError as error:\n        monitor.failed",
+        ),
         ("langchain_judge", "if JUDGE_TAG in tags:", "if tags == JUDGE_TAG:"),
         ("langchain_error", "if error is None and question is None", "if question is None"),
         ("langchain_error_text", "describe(error, most=_ERROR_LENGTH)", "describe(error)"),
@@ -430,13 +435,6 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
     ],
     ("core/ragstone/monitor/run_tree.py", "with_langchain/test_monitor_handler.py"): [
         ("run_tree_most_open", "len(self._roots) < MOST_OPEN and", "True and"),
-    ],
-    ("integrations/ragstone_langchain/recorder.py", "with_langchain/test_monitor_handler.py"): [
-        (
-            "langchain_never_raises",
-            "except Exception as error:\n        monitor.failed",
-            "except OSError as error:\n        monitor.failed",
-        ),
     ],
     ("integrations/ragstone_langchain/handler.py", "with_langchain/test_monitor_handler.py"): [
         ("langchain_copied_handler", "return self  # configs", "return MonitorHandler(self.monitor)  # configs"),
