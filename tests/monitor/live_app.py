@@ -16,7 +16,7 @@ from typing import Any
 
 from ragstone import ContextRelevancy, Monitor
 from ragstone.judge import LLMRequest
-from ragstone.sinks import Record, SQLiteSink
+from ragstone.sinks import Feedback, Record, SQLiteSink
 from ragstone.testing import FakeLLM
 
 from ..support.waiting import soon  # noqa: TID252
@@ -36,6 +36,11 @@ class Down(SQLiteSink):
         if self.down:
             raise OSError("down")
         super().write(records)
+
+    def feedback(self, feedback: Sequence[Feedback]) -> None:
+        if self.down:
+            raise OSError("down")
+        super().feedback(feedback)
 
 
 def asked(request: LLMRequest) -> int:
