@@ -50,7 +50,7 @@ class LangSmithFeedbackSink(Sink):
             outcome, feedback_id = record.outcome, uuid5(NAMESPACE_URL, json.dumps(record.key))
             score = outcome.value if isinstance(outcome, Score) else None
             reason = outcome.reason if isinstance(outcome, Score) else f"{outcome.reason}: {outcome.detail}"
-            feedback: dict[str, Any] = {"score": score, "comment": clean_text(reason) or None}
+            feedback: dict[str, Any] = {"score": score, "comment": clean_text(reason)}
             source = {"version": outcome.version, "judge": record.judge}
             about: dict[str, Any] = {"source_info": source, "session_id": session_id, "stop_after_attempt": 3}
             try:

@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 from uuid import UUID, uuid4
 
 import pytest
-from langsmith import Client
+from langsmith import Client, utils
 from langsmith.utils import LangSmithError
 
 from ragstone import Monitor, Sample, Score, Unscored
@@ -72,7 +72,12 @@ def server(service, monkeypatch):
         monkeypatch.setenv("LANGSMITH_API_KEY", "a-key")
         monkeypatch.setenv("LANGSMITH_PROJECT", "rag")
         monkeypatch.setenv("LANGSMITH_TRACING", "false")
+        # The client remembers what it once read of the environment.
+        for read in (utils.get_env_var, utils.get_tracer_project):
+            getattr(read, "cache_clear", bool)()
         yield server
+    for read in (utils.get_env_var, utils.get_tracer_project):
+        getattr(read, "cache_clear", bool)()
 
 
 def scored(value=0.5, run_id=RUN, **changes):
@@ -102,7 +107,7 @@ def test_a_repeat_replaces_and_another_version_does_not(service, server):
     sink = LangSmithFeedbackSink()
     sink.write([scored(), scored()])
     sink.write([scored(0.75, reason="")])
-    assert (service.only["score"], service.only["comment"]) == (0.75, None)
+    assert (service.only["score"], service.only["comment"]) == (0.75, "")
     LangSmithFeedbackSink().write([scored(version="2"), scored(metric="other")])
     assert len({UUID(name) for name in service.feedback}) == 3
 
