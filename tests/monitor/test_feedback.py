@@ -5,6 +5,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -192,6 +193,16 @@ def test_feedback_on_what_sampling_left_out_has_it_scored_by_all_metrics() -> No
         assert sorted(kept()) == ["s0", "s3"]
         assert adds_up(monitor.stats())
         assert monitor.stats().scored == 2
+
+
+def test_what_is_to_be_kept_waits_while_the_outbox_cannot_be_written() -> None:
+    Path(OUTBOX).write_text("something else, so that SQLite refuses it. " * 100)
+    with live(sample_rate=0.0, outbox=OUTBOX, keep_unsampled="7d") as monitor:
+        submit(monitor, range(3))
+        soon(lambda: monitor.stats().errors.get("outbox"))
+        Path(OUTBOX).unlink()
+        assert monitor.flush(PATIENCE)
+        assert sorted(kept()) == ["s0", "s1", "s2"]
 
 
 def test_what_a_rate_or_a_rule_chose_stays_as_it_is() -> None:

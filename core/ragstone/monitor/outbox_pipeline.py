@@ -248,6 +248,8 @@ class OutboxPipeline(Pipeline):
             return True
 
         if not self._transact(write):
+            for task in kept:
+                self._unsampled.put(task)
             return False
         for _ in feedback:
             self._feedback.popleft()
