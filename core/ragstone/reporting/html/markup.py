@@ -1,6 +1,9 @@
 """HTML as text, with one rule: what is not `Html` already is escaped, here and nowhere else; and the pages' style."""
 
+import base64
+import hashlib
 import html
+import json
 import re
 from collections.abc import Iterable, Sequence
 
@@ -96,19 +99,33 @@ def html_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]],
     return tag("div", inner, class_="scroll", tabindex=0, role="region", aria_label=caption)
 
 
-def document(title: str, *parts: Html) -> str:
-    """Return a whole HTML file, with the style of all our pages."""
+def document(title: str, *parts: Html, script: str | None = None, data: object = None) -> str:
+    """Return a whole HTML file, with the style of all our pages.
+
+    Args:
+        title: The page's title.
+        *parts: What it shows. Without scripts, that is all it shows.
+        script: A script of ours. The page's policy names its digest, so no other script runs, and nothing is loaded.
+        data: What the script reads, as JSON: `JSON.parse(document.getElementById("data").textContent)`.
+    """
+    policy, scripts = _POLICY, Html("")
+    if script is not None:
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        policy = f"{_POLICY}; script-src 'sha256-{digest}'"
+        # Within a script element nothing is unescaped; "<" alone could end it.
+        written = _UNSHOWABLE.sub("\ufffd", json.dumps(data, ensure_ascii=False)).replace("<", "\\u003c")
+        scripts = Html(f'<script type="application/json" id="data">{written}</script><script>{script}</script>')
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=_POLICY),
+        tag("meta", http_equiv="Content-Security-Policy", content=policy),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="referrer", content="no-referrer"),
         tag("link", rel="icon", href="data:,"),
         tag("title", title),
         tag("style", _STYLE),
     )
-    return f"<!doctype html>\n{tag('html', head, tag('body', tag('main', *parts)), lang='en')}\n"
+    return f"<!doctype html>\n{tag('html', head, tag('body', tag('main', *parts), scripts), lang='en')}\n"
 
 
 # Light and dark by what the reader's system says, narrow screens, paper.
