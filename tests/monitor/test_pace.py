@@ -162,3 +162,15 @@ def test_searching_piece_by_piece_finds_the_same(text: str, pattern: str) -> Non
     if max((end - start for start, end in found), default=0) < 2_000:
         assert found == [match.span() for match in compiled.finditer(long)]
     assert "".join(pieces(long)) == long
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        ("(?=b)", "a" * 10_000 + "b"),  # stands where the second piece begins: found once
+        ("b+", "a" * 9_990 + "b" * 20 + "a" * 20_000),  # begins in one piece and ends in the next: found once, whole
+    ],
+)
+def test_searching_at_the_border_of_two_pieces(pattern: str, text: str) -> None:
+    compiled = re.compile(pattern)
+    assert [match.span() for match in search(compiled, text)] == [match.span() for match in compiled.finditer(text)]
