@@ -102,7 +102,14 @@ def tests(session: nox.Session) -> None:
 def coverage(session: nox.Session) -> None:
     """Run the tests and doctests, the long ones too, with branch coverage of at least 95 %."""
     install(session, "dev")
-    session.run(*PYTEST, "-m", "not model", "--cov", "--durations=10", *session.posargs)
+    session.run(*PYTEST, "-m", "not model and not browser", "--cov", "--durations=10", *session.posargs)
+
+
+@nox.session(tags=["full"])
+def browser(session: nox.Session) -> None:
+    """Run the tests of the pages in Chromium; without it they fail."""
+    session.install("--group", "browser", "--editable", ".")
+    session.run("python", "-m", "pytest", "-m", "browser", "--tb", "short", "tests/browser", *session.posargs)
 
 
 @nox.session(tags=["full"], python=["3.10", "3.11", "3.12", "3.13", "3.14"])

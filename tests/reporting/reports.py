@@ -1,8 +1,23 @@
 """Reports to ask of, made of plain numbers."""
 
+import json
+import re
+
+import pytest
+
 from ragstone import Evidence, Sample, Score, Unscored, Usage, Verdict
 from ragstone.reporting import Report
 from ragstone.store.record import Record
+
+
+def data_of(html):
+    """Return what the page's script reads, as strict as a browser does."""
+    data = re.search('<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)[1]
+    return json.loads(data, parse_constant=pytest.fail)
+
+
+def without_scripts(html):
+    return re.sub("<script.*?</script>", "", html, flags=re.DOTALL)
 
 
 def scored(value, metric="demo", **changes):

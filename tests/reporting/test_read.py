@@ -149,5 +149,5 @@ def test_what_a_hand_has_changed_stops_nothing(tmp_path):
     assert whole.notes == (f"{len(LOST)} row(s) hold no outcome that can be read and were left out",)
     assert sum(each.n for each in summary.spread.bins()) == summary.scored
     assert 0 <= summary.mean <= 1
-    assert whole.html().count("</section>") == 3
+    assert whole.html().count("</section>") == 4
     assert NOON - 4 * 86_400 < summary.first < summary.last <= NOON

@@ -19,7 +19,7 @@ from ragstone.store.record import Record, encode
 from ragstone.store.results import MemoryResults
 from ragstone.testing import FakeLLM
 
-from .reports import records, report, rich, scored, unscored
+from .reports import data_of, records, report, rich, scored, unscored, without_scripts
 
 
 def only(found):
@@ -67,7 +67,9 @@ def test_never_a_nan(values):
         means = [statistics.fmean(filled) for of in values if (filled := [v for v in of if v is not None])]
         assert each.mean == (pytest.approx(statistics.fmean(means)) if means else None)
         assert each.scored + sum(each.failures.values()) == each.total == sum(map(len, values))
-    for shown in (str(found), found._repr_html_(), found.html()):
+    html = found.html()
+    assert not values or len(data_of(html)["rows"]) == len(values)
+    for shown in (str(found), found._repr_html_(), without_scripts(html)):
         assert "nan" not in shown.lower().replace("finance", "")
 
 
@@ -251,7 +253,8 @@ def test_attacks_on_the_judge_are_counted_by_row_and_shown():
     assert found.aggregates().flagged == 2
     assert "2 rows with a passage that looks like an attack on the judge; first: a, order in response" in str(found)
     assert "obey &lt;" in found.html()
-    assert "attack" not in report([0.5]).html() + str(report([0.5]))
+    assert data_of(found.html())["rows"][1]["suspected"] == [["order", "response", 4, 10]]
+    assert "attack" not in without_scripts(report([0.5]).html()) + str(report([0.5]))
 
 
 NOW = datetime(2026, 9, 24, 12, tzinfo=timezone.utc).timestamp()

@@ -13,7 +13,7 @@ from ragstone.judging.injection import suspected
 from ragstone.judging.prompt import DATA_NOTICE, digest, fence, filled, tokens
 from ragstone.judging.reply import Answer, BadReply, Schema, bare_json, one_of, parse
 from ragstone.metrics.history import standalone
-from ragstone.outcome import Outcome, Score, Unscored, UnscoredReason, Verdict
+from ragstone.outcome import Finding, Outcome, Score, Unscored, UnscoredReason, Verdict
 from ragstone.registry import RegistryError, is_embedded, make_embedder, make_llm
 from ragstone.sample import Sample, SampleField, TextField
 
@@ -165,6 +165,11 @@ class Metric(ABC):
             check_members("embedder", embedder, ("model", "embed", "aembed"), _INSTEAD.format("Embedder", "embed"))
         except RegistryError as error:
             raise RegistryError(f"{role}: {error}") from error
+
+    @classmethod
+    def finding(cls, score: Score) -> Finding | None:  # noqa: ARG003
+        """Return what a score says of its sample, for reports; None where it says nothing of the kind."""
+        return None
 
     def calibration_of(self, item: CalibratedItem) -> "Calibration | None":
         """Return the calibration, where it is of this item."""

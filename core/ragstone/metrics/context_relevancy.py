@@ -23,7 +23,7 @@ from ragstone.metrics.items import (
     log_odds,
     sentences_of,
 )
-from ragstone.outcome import Evidence, Score, Verdict
+from ragstone.outcome import Evidence, Finding, Score, Verdict
 from ragstone.pace import paced
 from ragstone.sample import Sample, SampleField
 
@@ -152,6 +152,11 @@ class ContextRelevancy(SplittingMetric):
     def required_fields(self) -> Sequence[SampleField]:
         """The question and what was retrieved for it."""
         return ("user_input", "retrieved_contexts")
+
+    @classmethod
+    def finding(cls, score: Score) -> Finding | None:
+        """Return "no_answer_in_contexts" where no sentence is relevant."""
+        return "no_answer_in_contexts" if score.breakdown.get("sentence") == 0.0 else None
 
     def _flow(self, sample: Sample) -> Flow[Score]:
         question = sample.user_input or ""

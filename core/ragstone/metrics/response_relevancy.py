@@ -12,7 +12,7 @@ from ragstone.metrics.base import CalibratedItem, Metric, check_count, check_opt
 from ragstone.metrics.fitted import NONCOMMITTAL
 from ragstone.metrics.history import FOLLOW_UP
 from ragstone.metrics.items import ask_word, cosines_to_first, log_odds
-from ragstone.outcome import Score, Verdict
+from ragstone.outcome import Finding, Score, Verdict
 from ragstone.sample import Sample, SampleField
 
 NoncommittalRule = Literal["all", "any", "majority", "off"]
@@ -152,6 +152,11 @@ class ResponseRelevancy(Metric):
     def required_fields(self) -> Sequence[SampleField]:
         """The question and the response."""
         return ("user_input", "response")
+
+    @classmethod
+    def finding(cls, score: Score) -> Finding | None:
+        """Return "refused" where all questions are flagged as noncommittal."""
+        return "refused" if score.breakdown.get("noncommittal") == 1.0 else None
 
     def _flow(self, sample: Sample) -> Flow[Score]:
         self._fits(sample, *self.required_fields)

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 _LATEST = 253_402_300_799  # the end of the year 9999
 _LEAST_RATE = 1e-9  # no sample rate is lower; 1 / it is still a finite weight
 _WORST = 10
-_FLAGGED = 20
+FLAGGED = 5_000
 _VALUES = 10_000
+_KEYS, _KEY_VALUES, _VALUE_LENGTH = 20, 50, 100  # of metadata: more values are names, times or texts, and no slices
 
 Key = tuple[str, str, str]
 """Metric, version, judge: what may be averaged together."""
@@ -82,6 +83,23 @@ class MetricInfo:
     def key(self) -> Key:
         """What may be averaged together."""
         return self.name, self.version, self.judge
+
+    def lost(self, value: float) -> float:
+        """Return how far a value is from the best possible one, as a share of what can be lost; 1.0 without bounds.
+
+        Of a cosine's bounds [-1, 1] only what is above 0 counts: unrelated texts are near 0.
+        """
+        low, high = scale(self.bounds)
+        if self.bounds is None or high <= low:
+            return 1.0
+        share = min(1.0, max(0.0, (value - low) / (high - low)))
+        return 1.0 - share if self.higher_is_better else share
+
+
+def scale(bounds: tuple[float, float] | None) -> tuple[float, float]:
+    """Return the ends between which a metric's values are shown: its bounds, from 0 where they begin below."""
+    low, high = bounds or (0.0, 1.0)
+    return (max(0.0, low), high) if high > 0.0 else (low, high)
 
 
 def key_of(record: "Record") -> Key:
@@ -167,6 +185,7 @@ class MetricSummary:
         over_time: Their mean over time.
         first: When the first sample was submitted, in seconds since 1970 (UTC); None where no time is known.
         last: When the last one was, likewise.
+        causes: What lowered scores ("sentence judged “irrelevant”"), each with its rows and the points that it cost.
 
     Example:
         >>> from ragstone import Score, Unscored
@@ -187,6 +206,7 @@ class MetricSummary:
         self.over_time: Timeline[Mean] = Timeline(Mean)
         self.first: float | None = None
         self.last: float | None = None
+        self.causes: dict[str, tuple[int, float]] = {}
         self._examples: dict[UnscoredReason, tuple[float, str]] = {}
         self._values = Mean()
         self._passed = Mean()
@@ -223,6 +243,7 @@ class MetricSummary:
         self.scored += len(scores)
         self._values.add(worst.value, weight)
         self.spread.add(worst.value, weight)
+        self._count_causes(worst)
         self._noise.add([score.value for score in scores], passed)
         for each in passed:
             self._passed.add(float(each), weight)
@@ -231,6 +252,20 @@ class MetricSummary:
         # A heap, the best row first. Of equal ones the latest stay; without times, the first.
         push = heapq.heappush if len(self._worst) < _WORST else heapq.heappushpop
         push(self._worst, (-self.info.sign * worst.value, at or 0.0, -self.rows, worst))
+
+    def _count_causes(self, worst: Worst) -> None:
+        """Share out what the row lost among its verdicts that lowered it."""
+        kinds = Counter(f"{each.kind} judged “{each.verdict}”" for each in worst.score.verdicts if each.lowers_score)
+        for cause, n in kinds.items():
+            if cause in self.causes or len(self.causes) < _VALUES:
+                rows, lost = self.causes.get(cause, (0, 0.0))
+                self.causes[cause] = rows + 1, lost + self.info.lost(worst.value) * n / kinds.total()
+
+    @property
+    def main_cause(self) -> tuple[str, int] | None:
+        """The verdict that cost the most points, and in how many rows; None where no verdict lowered a score."""
+        cause = max(self.causes, key=lambda each: (self.causes[each][1], self.causes[each][0]), default=None)
+        return None if cause is None else (cause, self.causes[cause][0])
 
     @property
     def examples(self) -> dict[UnscoredReason, str]:
@@ -306,6 +341,8 @@ class Aggregates:
         flags: The first such passages, each with where it was seen.
         feedback: What people said of answers, by the sample's id.
         slices: Means by facet, metric and value ("" stands for none), of the first 10,000 values of each.
+        metadata: Means likewise by a key of the samples' metadata, of the first 20 keys with at most 50 values.
+        unanswerable: Rows whose response refused while no context holds an answer, as two metrics found.
         apart: How many scores there are only because of feedback, by what it says. They enter no mean.
     """
 
@@ -317,16 +354,19 @@ class Aggregates:
     ) -> None:
         self.feedback = feedback or {}
         self.slices: dict[Facet, dict[Key, dict[str, Mean]]] = {facet: {} for facet in facets}
+        self.metadata: dict[str, dict[Key, dict[str, Mean]]] = {}
         self.apart: Counter[str] = Counter()
-        self.rows = 0
+        self.rows = self.unanswerable = 0
         self.costs: Timeline[Cost] = Timeline(Cost, DAY)
         self.flagged = 0
         self.flags: list[tuple[Suspicion, Record]] = []
         self._by_key = {info.key: MetricSummary(info) for info in map(MetricInfo.of, metrics)}
 
-    def add(self, records: "Sequence[Record]") -> None:
-        """Count what the metrics gave for one row, in all draws."""
+    def add(self, records: "Sequence[Record]", metadata: "Mapping[str, object] | None" = None) -> None:
+        """Count what the metrics gave for one row, in all draws, and by what its sample's metadata say."""
         self.rows += 1
+        self.unanswerable += is_unanswerable(records)
+        values = {key: text for key, value in (metadata or {}).items() if (text := slice_value(value)) is not None}
         flags: dict[Suspicion, Record] = {}
         for record in records:
             flags |= {suspicion: record for suspicion in record.outcome.suspected if suspicion not in flags}
@@ -337,11 +377,11 @@ class Aggregates:
                 self._by_key[key] = MetricSummary(MetricInfo.from_record(of_metric[0]))
             self._by_key[key].add(of_metric)
             if row := Worst.of(of_metric, self._by_key[key].info):
-                self._slice(row, key)
+                self._slice(row, key, values)
         self.flagged += bool(flags)
-        self.flags += list(flags.items())[: _FLAGGED - len(self.flags)]
+        self.flags += list(flags.items())[: FLAGGED - len(self.flags)]
 
-    def _slice(self, row: Worst, key: Key) -> None:
+    def _slice(self, row: Worst, key: Key, metadata: Mapping[str, str]) -> None:
         record, feedback = row.record, self.feedback.get(row.record.sample_id)
         word = "" if feedback is None else feedback.value
         if record.chosen_by == FEEDBACK:
@@ -353,12 +393,24 @@ class Aggregates:
             for value in dict.fromkeys(own or ("",)) if facet == "tags" else (own or "",):
                 if value in means or len(means) < _VALUES:
                     means.setdefault(value, Mean()).add(row.value, weight_of(record))
+        for name, value in metadata.items():
+            if name in self.metadata or len(self.metadata) < _VALUES:
+                means = self.metadata.setdefault(name, {}).setdefault(key, {})
+                if len(means) <= _KEY_VALUES:  # one more tells that there are too many
+                    means.setdefault(value, Mean()).add(row.value, weight_of(record))
+
+    def metadata_keys(self) -> list[str]:
+        """Return the keys of metadata that slice the rows: those with two to fifty values, the first twenty."""
+        most = {name: max(map(len, by_key.values())) for name, by_key in self.metadata.items()}
+        return [name for name, n in most.items() if 2 <= n <= _KEY_VALUES][:_KEYS]
 
     def by(self, facet: Facet, info: MetricInfo) -> dict[str, Estimate]:
         """Return a metric's means by a facet's values, the worst first."""
-        means = self.slices[facet].get(info.key, {})
-        estimates = {value: each for value, mean in means.items() if (each := mean.estimate(info.bounds))}
-        return dict(sorted(estimates.items(), key=lambda item: (info.sign * item[1].mean, item[0])))
+        return _worst_first(self.slices[facet].get(info.key, {}), info)
+
+    def by_metadata(self, name: str, info: MetricInfo) -> dict[str, Estimate]:
+        """Return a metric's means by the values of a key of the samples' metadata, the worst first."""
+        return _worst_first(self.metadata[name].get(info.key, {}), info)
 
     def __iter__(self) -> Iterator[MetricSummary]:
         return iter(self._by_key.values())
@@ -387,6 +439,28 @@ def full_name(info: MetricInfo, among: Iterable[MetricInfo]) -> str:
     if sum(other.name == info.name for other in among) < 2:
         return info.name
     return f"{info.name} (version {info.version}, judge {info.judge or 'unknown'})"
+
+
+def _worst_first(means: Mapping[str, Mean], info: MetricInfo) -> dict[str, Estimate]:
+    estimates = {value: each for value, mean in means.items() if (each := mean.estimate(info.bounds))}
+    return dict(sorted(estimates.items(), key=lambda item: (info.sign * item[1].mean, item[0])))
+
+
+def slice_value(value: object) -> str | None:
+    """Return what metadata say in a word, by which rows can be sliced; None for anything else."""
+    if isinstance(value, bool | int | str) and value != "":
+        return str(value)[:_VALUE_LENGTH]
+    return None
+
+
+def is_unanswerable(records: "Iterable[Record]") -> bool:
+    """Whether one metric found that a row's response refuses, and another that no context holds an answer."""
+    found = {
+        metric_class(each.outcome.metric).finding(each.outcome)
+        for each in records
+        if isinstance(each.outcome, Score) and each.outcome.metric in metric_names()
+    }
+    return {"refused", "no_answer_in_contexts"} <= found
 
 
 def weight_of(record: "Record") -> float:

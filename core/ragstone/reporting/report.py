@@ -183,7 +183,9 @@ class Report(Shown):
         """Call a function with each row's records, and return all outcomes added up: one reading for both."""
         aggregates = Aggregates(self._infos, self._results.feedback(), facets)
         for records in by_row(self.results()):
-            aggregates.add(records)
+            in_memory = isinstance(self._results, MemoryResults)
+            sample = self.sample(records[0]) if in_memory else records[0].sample
+            aggregates.add(records, None if sample is None else sample.metadata)
             on_row(records)
         self._aggregates = aggregates
         return aggregates
@@ -242,9 +244,16 @@ class Report(Shown):
         info = {"name": self.name, "metrics": metrics, "bad_rows": [asdict(each) for each in self.bad_rows]}
         write_results(Path(path), self.results(), self.sample, info)
 
-    def html(self) -> str:
-        """Return the report as a page: one text that loads nothing and runs nothing."""
-        return report_html(self)
+    def html(self, *, against: "Report | Source | None" = None) -> str:
+        """Return the report as a page: one text that loads nothing, and runs only the script for its table of samples.
+
+        Args:
+            against: Another run over the same samples; the overview then shows the change of each metric. What
+                `compare` takes and raises.
+        """
+        from ragstone.reporting.comparison import compare
+
+        return report_html(self, None if against is None else compare(against, self))
 
     def table(self) -> tuple[str, Sequence[str], list[tuple[str, ...]]]:
         """Return the title, head and rows of a table that has all metrics; the first column is the name."""

@@ -209,7 +209,8 @@ def from_row(row: Mapping[str, object], place: int) -> Record:
     except (TypeError, RecursionError) as error:
         raise ValueError(f"no record: {error}") from None
     usage = {name: row[name] for name in Usage.model_fields}
-    return record_of({**values, "id": row["sample_id"], "row": place, "usage": usage})
+    origin = {name: row[name] for name in ("trace_id", "span_id") if row.get(name) is not None}
+    return record_of({**values, "id": row["sample_id"], "row": place, "usage": usage, "origin": origin})
 
 
 def encode_outcome(outcome: Outcome) -> str:

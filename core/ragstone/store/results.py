@@ -26,7 +26,7 @@ from ragstone.store.record import COLUMNS, Record, decode, encode, from_row
 _MARK = "ragstone_results"
 _VERSION = 1
 _LEAST = -1e300
-_READ = [name for name in COLUMNS if name not in ("trace_id", "span_id", "sample")]
+_READ = [name for name in COLUMNS if name != "sample"]
 
 
 class ResultsError(ValueError):

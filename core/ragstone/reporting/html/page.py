@@ -9,11 +9,35 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ragstone._version import __version__
-from ragstone.reporting.aggregates import Aggregates, Key, MetricInfo, MetricSummary, Worst, by_metric, by_row
+from ragstone.reporting.aggregates import (
+    FLAGGED,
+    Aggregates,
+    Key,
+    MetricInfo,
+    MetricSummary,
+    Worst,
+    by_metric,
+    by_row,
+    scale,
+)
 from ragstone.reporting.html.charts import Ends, calls_over_time, distribution, means_over_time, stretch
 from ragstone.reporting.html.evidence import evidence, flagged_text, low_score, reason
-from ragstone.reporting.html.markup import Html, card, cut, document, figures, folded, foreign, html_table, soft, tag
-from ragstone.reporting.statistics import bucket_width
+from ragstone.reporting.html.markup import (
+    Html,
+    asset,
+    card,
+    cut,
+    document,
+    figures,
+    folded,
+    foreign,
+    html_table,
+    soft,
+    tag,
+    together,
+)
+from ragstone.reporting.html.samples import Samples
+from ragstone.reporting.statistics import Estimate, bucket_width
 from ragstone.reporting.tables import (
     COSTS,
     DASH,
@@ -29,6 +53,7 @@ from ragstone.reporting.tables import (
 )
 
 if TYPE_CHECKING:
+    from ragstone.outcome import UnscoredReason
     from ragstone.reporting.comparison import Comparison, MetricComparison
     from ragstone.reporting.report import Report
     from ragstone.sample import BadLine, Sample
@@ -54,6 +79,10 @@ _NO_TEXTS = (
     "later samples with Monitor(..., store_text=True)."
 )
 _MARKED = "What lowered the score is marked in the texts where the verdicts say where it is."
+_UNSCORED = "These outcomes have no score and enter no mean. A reason opens to its messages and samples."
+_UNANSWERABLE = (
+    " refused, and no context holds an answer. A right “I don't know” scores 0, and that is no fault of the answer."
+)
 _APART = (
     "Scores of one metric by different versions or judges are not comparable and are never averaged together; the "
     "newest stand first."
@@ -76,12 +105,15 @@ Place = tuple[Key, int, str]
 ScoredRow = tuple[Worst, "Sample | None"]
 
 
-def report_html(report: "Report") -> str:
-    """Return the page of a report."""
-    aggregates, summaries = report.aggregates(), report.summary()
+def report_html(report: "Report", comparison: "Comparison | None" = None) -> str:
+    """Return the page of a report; a comparison of another run with it shows what changed."""
+    summaries = report.summary()
     # Metrics in their order; of one metric the newest first.
     metrics = [each.info.name for each in summaries.values()]
-    ordered = dict(sorted(summaries.items(), key=lambda item: (metrics.index(item[1].info.name), -(item[1].last or 0))))
+    order = sorted(summaries, key=lambda name: (metrics.index(summaries[name].info.name), -(summaries[name].last or 0)))
+    samples = Samples(report, {summaries[name].info.key: name for name in order})
+    aggregates = report.read(samples.add, report.aggregates().slices)
+    summaries = aggregates.named()
     period = aggregates.period()
     name = report.name
     since = "" if report.since is None else f", none before {moment(report.since)}"
@@ -93,35 +125,108 @@ def report_html(report: "Report") -> str:
             f"Made {moment(time.time())} by ragstone {__version__}. Times are UTC."
         ),
         *(tag("p", foreign(note)) for note in report.notes),
-        _scores(report, list(ordered)),
+        _overview(report, order, comparison),
+        tag("section", id="samples", class_="card", hidden=""),
     ]
-    for i, (title, summary) in enumerate(ordered.items()):
-        parts.append(card(foreign(title, 200), _group(summary, f"group-{i}", report, period)))
-    parts += _slices(aggregates)
+    if samples.unscored:
+        parts.append(_unscored(samples.unscored, aggregates))
     if aggregates.flagged:
         parts.append(_flags(aggregates, report))
+    parts += _slices(aggregates)
+    for i, title in enumerate(order):
+        parts.append(card(foreign(title, 200), _group(summaries[title], f"group-{i}", report, period)))
     if aggregates.cost.outcomes:
         parts.append(_costs(aggregates))
     if health := report.health():
         parts.append(_queue(health))
     if report.bad_rows:
         parts.append(_bad_rows(report.bad_rows))
-    return document(f"{cut(name, 100)}: ragstone report" if name else "ragstone report", *parts)
+    title = f"{cut(name, 100)}: ragstone report" if name else "ragstone report"
+    if not aggregates.rows:
+        return document(title, *parts)
+    return document(title, *parts, script=asset("report.js"), data=samples.data(aggregates))
 
 
-def _scores(report: "Report", names: Sequence[str]) -> Html:
-    summaries = report.summary().values()
+def _overview(report: "Report", names: Sequence[str], comparison: "Comparison | None") -> Html:
+    summaries = report.summary()
     if not summaries:
         what = "scored" if report.since is None else f"submitted since {moment(report.since)} UTC"
         return card("Scores", tag("p", f"Nothing was {what}."))
     _, head, rows = report.table()
     by_name = {name: cells for name, *cells in rows}
-    cells = [(tag("a", foreign(name, 200), href=f"#group-{i}"), *by_name[name]) for i, name in enumerate(names)]
+    changes = {} if comparison is None else {each.info_b.key: each for each in comparison.metrics.values()}
+    old = "" if comparison is None else comparison.name_a
+    cards = [
+        _score(tag("a", foreign(name, 200), href=f"#group-{i}"), each, changes.get(each.info.key), old)
+        for i, name in enumerate(names)
+        for each in (summaries[name],)
+    ]
     notes = [_INTERVALS]
-    notes += [_NOISE] if any(each.noise is not None for each in summaries) else []
-    notes += [_APART] if len({each.info.name for each in summaries}) < len(summaries) else []
-    notes += [_WEIGHTS] if any(each.weighted for each in summaries) else []
-    return card("Scores", html_table("Mean score by metric", head, cells, numbers=len(head) - 1), *map(soft, notes))
+    notes += [_NOISE] if any(each.noise is not None for each in summaries.values()) else []
+    notes += [_APART] if len({each.info.name for each in summaries.values()}) < len(summaries) else []
+    notes += [_WEIGHTS] if any(each.weighted for each in summaries.values()) else []
+    notes += [] if comparison is None else [foreign(text) for text in comparison.caveats()]
+    unanswerable = report.aggregates().unanswerable
+    told = [tag("p", tag("b", count(unanswerable, "sample")), _UNANSWERABLE)] if unanswerable else []
+    cells = [(foreign(name, 200), *by_name[name]) for name in names]
+    table = html_table("Mean score by metric", head, cells, numbers=len(head) - 1)
+    return card(
+        "Scores",
+        tag("ul", *cards, class_="scores"),
+        *told,
+        folded("As a table, and how to read it", together([table, *map(soft, notes)])),
+    )
+
+
+def _score(link: Html, summary: MetricSummary, change: "MetricComparison | None", old: str) -> Html:
+    """Return one metric's line of the scorecard."""
+    info, facts = summary.info, list[str]()
+    if summary.low is not None:
+        facts.append(f"{INTERVAL} {interval(summary.low, summary.high)}")
+    if summary.passed is not None:
+        least = "the threshold" if info.threshold is None else f"the threshold of {info.threshold:g}"
+        facts.append(f"{percent(summary.passed)} reach {least}")
+    unscored = f"{summary.total - summary.scored:,} unscored" if summary.total > summary.scored else ""
+    if unscored:
+        facts.append(unscored)
+    if not info.higher_is_better:
+        facts.append("lower is better")
+    lines: list[str] = [f"{'; '.join(facts)}. " if facts else ""]
+    if summary.main_cause is not None:
+        cause, rows = summary.main_cause
+        where = f" ({rows:,} of {count(summary.rows, 'sample')})."
+        lines += ["Main cause: ", tag("b", foreign(cause, 100)), where]
+    lines = [soft(*lines)]
+    if change is not None and change.difference is not None:
+        word = {"b": "better", "a": "worse", None: "no difference is shown"}[change.better]
+        moved = f"{number(change.difference, '+')} ({interval(change.low, change.high, '+')})"
+        why = "within the judge's own noise" if change.within_noise else word
+        lines.append(tag("p", tag("b", moved), " against ", foreign(old, 80), f": {why}", class_=f"change {word[:6]}"))
+    gauge = "" if summary.mean is None else _gauge(summary, summary.mean)
+    return tag("li", tag("h3", link), tag("b", number(summary.mean), class_="mean"), tag("div", gauge, *lines))
+
+
+def _gauge(summary: MetricSummary, mean: float) -> Html:
+    """Return a bar as long as the mean, with its interval and the threshold."""
+    low, high = scale(summary.info.bounds)
+
+    def at(value: float) -> float:
+        return 100 * min(1.0, max(0.0, (value - low) / (high - low)))
+
+    def rect(kind: str, start: float, end: float) -> Html:
+        width = max(0.4, end - start)
+        y, height = (3.5, 3) if kind == "range" else (0, 10)
+        return tag("rect", class_=kind, x=round(start, 2), y=y, width=round(width, 2), height=height)
+
+    label = f"{number(mean)} on a scale from {low:g} to {high:g}"
+    parts = [tag("title", label), rect("rail", 0, 100), rect("bar", 0, at(mean))]
+    if summary.low is not None and summary.high is not None:
+        parts.append(rect("range", at(summary.low), at(summary.high)))
+    if (threshold := summary.info.threshold) is not None:
+        parts.append(rect("tick", at(threshold) - 0.2, at(threshold) + 0.2))
+        label += f", threshold {threshold:g}"
+    box = {"viewBox": "0 0 100 10", "preserveAspectRatio": "none"}
+    return tag("svg", *parts, class_="gauge", role="img", aria_label=label, **box)
 
 
 def _group(summary: MetricSummary, name: str, report: "Report", period: Ends | None) -> Html:
@@ -132,7 +237,6 @@ def _group(summary: MetricSummary, name: str, report: "Report", period: Ends | N
         soft("Version ", foreign(info.version, 200), ", judge ", foreign(info.judge or "unknown", 200), when),
         figures(_figures(summary)),
     ]
-    unscored = _unscored(summary)
     if bins:
         small = "by share of the traffic" if summary.over_time.buckets else "by share of the rows"
         charts = [distribution(bins, name, small)]
@@ -140,10 +244,8 @@ def _group(summary: MetricSummary, name: str, report: "Report", period: Ends | N
             summary.over_time.widen(bucket_width(*period))
             axis = bins[0].low, bins[-1].high
             charts.insert(0, means_over_time(summary.over_time, info.bounds, name, period, axis))
-        elif unscored:  # there is room for it beside the only chart
-            charts, unscored = [*charts, tag("div", *unscored)], []
         parts += [tag("div", *charts, class_="charts"), *_worst(summary, report)]
-    return tag("div", *parts, *unscored, id=name, class_="group")
+    return tag("div", *parts, id=name, class_="group")
 
 
 def _figures(summary: MetricSummary) -> Iterator[tuple[str, str, str]]:
@@ -162,15 +264,31 @@ def _figures(summary: MetricSummary) -> Iterator[tuple[str, str, str]]:
             yield "draws agree on passing", percent(summary.noise.agreement), ""
 
 
-def _unscored(summary: MetricSummary) -> list[Html]:
-    if not summary.failures:
-        return []
-    rows = [
-        (reason, foreign(summary.examples[reason], _DETAIL), f"{n:,}") for reason, n in summary.failures.most_common()
-    ]
-    example = "first sample" if summary.last is None else "latest sample"
-    table = html_table("Outcomes without a score, by reason", ("reason", example, "outcomes"), rows, numbers=1)
-    return [tag("h3", "Unscored"), table]
+def _unscored(
+    found: "Mapping[UnscoredReason, Mapping[tuple[str, str], Sequence[str]]]", aggregates: Aggregates
+) -> Html:
+    """Return all outcomes without a score, by reason, with the ids of their samples."""
+    total: Counter[UnscoredReason] = Counter()
+    for each in aggregates:
+        total.update(each.failures)
+    parts: list[Html] = []
+    for why, n in total.most_common():
+        rows = [
+            (foreign(metric, 200), foreign(detail, _DETAIL), together(_listed(ids)), f"{len(ids):,}")
+            for (metric, detail), ids in found.get(why, {}).items()
+        ]
+        table = html_table(
+            f"{count(n, 'outcome')}: {why}", ("metric", "message", "samples", "outcomes"), rows, numbers=1
+        )
+        parts.append(tag("details", tag("summary", tag("b", why), f" {n:,}"), table, class_="low"))
+    cut_off = sum(total.values()) - sum(len(ids) for of in found.values() for ids in of.values())
+    left = [soft(f"{cut_off:,} further outcomes are not listed.")] if cut_off else []
+    return card("Unscored", soft(_UNSCORED), *parts, *left)
+
+
+def _listed(ids: Sequence[str]) -> Iterator[Html]:
+    for i, each in enumerate(ids):
+        yield together([", " if i else "", foreign(each, 80)])
 
 
 def _worst(summary: MetricSummary, report: "Report") -> list[Html]:
@@ -188,13 +306,22 @@ def _slices(aggregates: Aggregates) -> Iterator[Html]:
     for facet, by_key in aggregates.slices.items():
         if max(map(len, by_key.values()), default=0) < 2 and not (facet == "feedback" and aggregates.apart):
             continue
-        title, tables = facet.removesuffix("s").replace("_", " "), list[Html]()
-        for name, each in aggregates.named().items():
-            rows = [(foreign(value, 80), *cells) for value, *cells in slice_cells(aggregates.by(facet, each.info))]
-            tables.append(html_table(cut(name, 200), (title, "n", "mean", INTERVAL), rows, numbers=3))
         apart = ", ".join(f"{n:,} with {value or 'none'}" for value, n in aggregates.apart.most_common(_SHOWN))
         note = [soft(_THUMBS, foreign(apart or "none"), ".")] if facet == "feedback" else []
-        yield card(f"By {title}", *note, tag("div", *tables, class_="charts"))
+        title = facet.removesuffix("s").replace("_", " ")
+        yield _slice(title, {n: aggregates.by(facet, each.info) for n, each in aggregates.named().items()}, note)
+    for key in aggregates.metadata_keys():
+        yield _slice(
+            foreign(key, 80), {n: aggregates.by_metadata(key, each.info) for n, each in aggregates.named().items()}, []
+        )
+
+
+def _slice(title: str, by_metric: Mapping[str, Mapping[str, Estimate]], note: Sequence[Html]) -> Html:
+    tables: list[Html] = []
+    for name, means in by_metric.items():
+        rows = [(foreign(value, 80), *cells) for value, *cells in slice_cells(means)]
+        tables.append(html_table(cut(name, 200), (title, "n", "mean", INTERVAL), rows, numbers=3))
+    return card(together(["By ", title]), *note, tag("div", *tables, class_="charts"))
 
 
 def _flags(aggregates: Aggregates, report: "Report") -> Html:
@@ -207,7 +334,8 @@ def _flags(aggregates: Aggregates, report: "Report") -> Html:
         )
         for suspicion, record in aggregates.flags
     ]
-    caption = f"{count(aggregates.flagged, 'row')} in all; the first {count(len(rows), 'passage')}"
+    some = "" if len(rows) < FLAGGED else "the first "
+    caption = f"{count(aggregates.flagged, 'sample')}, {some}{count(len(rows), 'passage')}"
     table = html_table(caption, ("sample", "looks like", "where", "passage"), rows)
     return card("Possible attacks on the judge", soft(_FLAGS), table)
 

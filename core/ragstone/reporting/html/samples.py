@@ -1,0 +1,215 @@
+"""The data of the page's table of samples, and what the page says of single ones: unscored, suspected."""
+
+import heapq
+import json
+import random
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ragstone.outcome import Evidence, Suspicion, Unscored, UnscoredReason, Usage, Verdict
+from ragstone.plain import to_plain
+from ragstone.reporting.aggregates import (
+    Aggregates,
+    Key,
+    MetricInfo,
+    Worst,
+    by_metric,
+    is_unanswerable,
+    known_time,
+    scale,
+    slice_value,
+)
+from ragstone.reporting.html.markup import cut
+from ragstone.reporting.tables import moment
+from ragstone.store.pending import FEEDBACK
+
+if TYPE_CHECKING:
+    from ragstone.reporting.report import Report
+    from ragstone.sample import Sample
+    from ragstone.store.record import Record
+
+MOST = 5_000
+_TEXT = 20_000
+_VERDICTS, _VERDICT_TEXT, _FILTER = 100, 400, 100
+
+Place = tuple[float, int, "Sequence[Record]"]
+
+
+class Samples:
+    """Rows as they are read: all of them, or of many the lowest half of `MOST` and as many others by chance.
+
+    Attributes:
+        unscored: The samples' ids by reason, then by metric and message.
+    """
+
+    def __init__(self, report: "Report", names: Mapping[Key, str]) -> None:
+        self._report = report
+        self._names = names
+        self._infos: dict[Key, MetricInfo] = {each.info.key: each.info for each in report.aggregates()}
+        self._n = 0
+        self._low: list[Place] = []  # a heap, the best row first
+        self._others: list[Place] = []
+        self._chance = random.Random(0)  # noqa: S311 - the same rows each time
+        self.unscored: dict[UnscoredReason, dict[tuple[str, str], list[str]]] = {}
+        self._n_unscored = 0
+
+    def add(self, records: "Sequence[Record]") -> None:
+        """Take the records of one row."""
+        lost = 0.0
+        for key, of_metric in by_metric(records).items():
+            worst = Worst.of(of_metric, self._infos[key])
+            lost = max(lost, 2.0 if worst is None else self._infos[key].lost(worst.value))
+            for record in of_metric:
+                if isinstance(record.outcome, Unscored) and record.chosen_by != FEEDBACK and self._n_unscored < MOST:
+                    self._n_unscored += 1
+                    by_message = self.unscored.setdefault(record.outcome.reason, {})
+                    by_message.setdefault((self._names[key], record.outcome.detail), []).append(record.sample_id)
+        self._n += 1
+        place: Place = (lost, -self._n, list(records))
+        if len(self._low) < MOST // 2:
+            heapq.heappush(self._low, place)
+            return
+        place = heapq.heappushpop(self._low, place)
+        beyond = self._n - MOST // 2
+        if len(self._others) < MOST - MOST // 2:
+            self._others.append(place)
+        elif (i := self._chance.randrange(beyond)) < len(self._others):
+            self._others[i] = place
+
+    def data(self, aggregates: Aggregates) -> dict[str, object]:
+        """Return what the page's script reads. Each text stands in it once: all else names it by its number."""
+        texts = _Texts()
+        rows = sorted((*self._low, *self._others), key=lambda place: -place[1])
+        filters: dict[str, set[str]] = {}
+        listed = [self._row(records, aggregates, texts, filters) for *_, records in rows]
+        metrics: list[dict[str, object]] = []
+        for key, name in self._names.items():
+            info, (low, high) = self._infos[key], scale(self._infos[key].bounds)
+            metrics.append({"name": name, "low": low, "high": high, "up": info.higher_is_better})
+        few = {name: sorted(values) for name, values in filters.items() if 1 < len(values) <= _FILTER}
+        return {"metrics": metrics, "texts": texts.all, "filters": few, "rows": listed, "total": self._n}
+
+    def _row(
+        self, records: "Sequence[Record]", aggregates: Aggregates, texts: "_Texts", filters: dict[str, set[str]]
+    ) -> dict[str, object]:
+        first, sample = records[0], self._report.sample(records[0])
+        feedback = aggregates.feedback.get(first.sample_id)
+        metadata = {} if sample is None else sample.metadata
+        said = "" if feedback is None else f"{feedback.value} {(sample and feedback.comment) or ''}".strip()
+        own: dict[str, list[str]] = {
+            name: [value]
+            for name in aggregates.metadata_keys()
+            if (value := slice_value(metadata.get(name))) is not None
+        }
+        own |= {"tag": list(first.tags), "run name": [first.run_name or ""]}
+        own["feedback"] = [] if feedback is None else [feedback.value]
+        own = {name: [cut(value, 100) for value in values if value] for name, values in own.items()}
+        for name, values in own.items():
+            filters.setdefault(name, set()).update(values)
+        suspected = list(dict.fromkeys(each for record in records for each in record.outcome.suspected))
+        grouped = by_metric(records)
+        row: dict[str, object] = {
+            "id": first.sample_id,
+            "cells": [self._cell(grouped.get(key, ()), self._infos[key], texts) for key in self._names],
+            "filters": own,
+            "suspected": [[each.kind.replace("_", " "), *_span(each)] for each in suspected],
+            "unanswerable": is_unanswerable(records),
+            "facts": _facts(first, metadata, said),
+        }
+        return row if sample is None else row | {"texts": _passages(sample, texts)}
+
+    def _cell(self, records: "Sequence[Record]", info: MetricInfo, texts: "_Texts") -> dict[str, object] | None:
+        if not records:
+            return None
+        worst = Worst.of(records, info)
+        usage = sum((record.outcome.usage for record in records), Usage())
+        if worst is None:
+            failed = next(each.outcome for each in records if isinstance(each.outcome, Unscored))
+            return {"unscored": failed.reason, "why": texts.add(failed.detail), "cost": _cost(usage)}
+        score = worst.score
+        verdicts = sorted(score.verdicts, key=lambda each: not each.lowers_score)
+        return {
+            "value": worst.value,
+            "failed": score.passed is False,
+            "draws": [worst.draws, score.value],
+            "why": texts.add(score.reason),
+            "parts": [[name, value] for name, value in score.breakdown.items()],
+            "verdicts": [_verdict(each, texts) for each in verdicts[:_VERDICTS]],
+            "more": max(0, len(verdicts) - _VERDICTS),
+            "cost": _cost(usage),
+        }
+
+
+class _Texts:
+    """Texts by number, each once."""
+
+    def __init__(self) -> None:
+        self.all: list[str] = []
+        self._numbers: dict[str, int] = {}
+
+    def add(self, text: str, length: int = _TEXT) -> int:
+        if len(text) > length:
+            text = f"{text[:length]}… ({length:,} of {len(text):,} characters)"
+        if text not in self._numbers:
+            self._numbers[text] = len(self.all)
+            self.all.append(text)
+        return self._numbers[text]
+
+
+def _passages(sample: "Sample", texts: _Texts) -> list[list[object]]:
+    """Return the sample's texts in the order in which they are read: where each is, what it is called, its number."""
+    passages: list[list[object]] = []
+    if sample.user_input is not None:
+        passages.append(["user_input", "question", texts.add(sample.user_input)])
+    for i, turn in enumerate(sample.history):
+        passages.append([f"history[{i}]", turn.role, texts.add(turn.content)])
+    if sample.response is not None:
+        passages.append(["response", "answer", texts.add(sample.response)])
+    if isinstance(reference := getattr(sample, "reference", None), str):
+        passages.append(["reference", "reference", texts.add(reference)])
+    for i, context in enumerate(sample.retrieved_contexts):
+        passages.append([f"retrieved_contexts[{i}]", f"context {i + 1}", texts.add(context)])
+    return passages
+
+
+def _span(passage: Evidence | Suspicion) -> list[object]:
+    field = passage.field if passage.chunk is None else f"{passage.field}[{passage.chunk}]"
+    return [field, passage.start, passage.end]
+
+
+def _verdict(verdict: Verdict, texts: _Texts) -> list[object]:
+    return [
+        f"{verdict.kind} {verdict.id}",
+        verdict.verdict,
+        texts.add(verdict.text, _VERDICT_TEXT),
+        verdict.lowers_score,
+        verdict.probability,
+        [_span(each) for each in verdict.evidence],
+    ]
+
+
+def _cost(usage: Usage) -> str:
+    tokens = (
+        "tokens unknown"
+        if usage.input_tokens is None or usage.output_tokens is None
+        else f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out"
+    )
+    embedded = f"{usage.embed_calls:,} embedder calls, " if usage.embed_calls else ""
+    return f"{usage.llm_calls:,} judge calls, {embedded}{tokens}, {usage.seconds:.1f} s"
+
+
+def _facts(record: "Record", metadata: Mapping[str, Any], feedback: str) -> list[list[str]]:
+    """Return what else is known of a sample: names and values."""
+    at = known_time(record.submitted_at)
+    known = {
+        "submitted": "" if at is None else f"{moment(at)} UTC",
+        "trace id": record.origin.get("trace_id", ""),
+        "run id": record.run_id or "",
+        "run name": record.run_name or "",
+        "tags": ", ".join(record.tags),
+        "user": record.user_id or "",
+        "thread": record.thread_id or "",
+        "feedback": feedback,
+        "metadata": json.dumps(to_plain(metadata), ensure_ascii=False) if metadata else "",
+    }
+    return [[name, cut(value, 2_000)] for name, value in known.items() if value]

@@ -1,0 +1,44 @@
+"""Take the pictures of docs/images from the demo's report. It needs the group `browser`, and Chromium."""
+
+import json
+import shutil
+from pathlib import Path
+
+from PIL import Image
+from playwright.sync_api import sync_playwright
+
+from ragstone.cli.demo import RECORDING, scored
+
+IMAGES = Path(__file__).parent / "images"
+SHOTS = [(width, scheme) for width in (1280, 390) for scheme in ("light", "dark")]
+
+
+def main() -> None:
+    """Write a picture for each width and colour scheme, one row open; README shows the first, cut at 800 pixels."""
+    page = scored(json.loads(RECORDING.read_text("utf-8"))).html()
+    IMAGES.mkdir(exist_ok=True)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        for width, scheme in SHOTS:
+            tab = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+            tab.set_content(page)
+            tab.get_by_label("Sort by").select_option(label="faithfulness: lowest first")
+            tab.get_by_role("button", name="unsupported claim").click()
+            target = IMAGES / f"report-{width}-{scheme}.png"
+            whole = tab.locator("#samples").bounding_box()
+            height = min(whole["y"] + whole["height"] + 20, 4_000)
+            tab.screenshot(path=target, full_page=True, clip={"x": 0, "y": 0, "width": width, "height": height})
+            small(target)
+            tab.close()
+        browser.close()
+    first = Image.open(IMAGES / "report-1280-light.png")
+    first.crop((0, 0, 1280, min(first.height, 1_200))).save(IMAGES / "report.png", optimize=True)
+
+
+def small(path: Path) -> None:
+    """Keep 128 colours: a page needs no more, and the file is a third."""
+    Image.open(path).convert("RGB").quantize(128, dither=Image.Dither.NONE).save(path, optimize=True)
+
+
+if __name__ == "__main__":
+    main()
