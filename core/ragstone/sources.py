@@ -1,4 +1,4 @@
-"""Rows of samples, wherever they come from: lists, generators, tables (pandas, Arrow, Hugging Face) and files."""
+"""Rows of samples from lists, generators, tables (pandas, polars, Arrow, Hugging Face), files and standard input."""
 
 import codecs
 import csv
@@ -9,10 +9,11 @@ import itertools
 import json
 import math
 import re
+import sys
 import zlib
 from collections import Counter
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
@@ -26,10 +27,10 @@ from uuid import UUID
 from pydantic import ValidationError
 
 from ragstone.errors import describe
-from ragstone.plain import fields_of, is_list, is_mapping
+from ragstone.plain import as_dict, as_list, fields_of, is_list, is_mapping
 from ragstone.sample import BadLine, Row, Sample, first_problem
 
-__all__ = ["SAMPLE_FIELDS", "BadLine", "Row", "RowReader", "SourceError", "parse_line", "read_rows", "rows_of"]
+__all__ = ["SAMPLE_FIELDS", "BadLine", "Row", "RowReader", "SourceError", "parse_line", "rows_of"]
 
 # Our own names (which are ragas'), then ragas' older ones, then DeepEval's. Not ragas' reference_contexts nor
 # DeepEval's context: they hold what should have been retrieved, and a score of them says nothing of a retriever.
@@ -39,13 +40,16 @@ _KNOWN_NAMES: Mapping[str, tuple[str, ...]] = {
     "response": ("response", "answer", "actual_output"),
     "id": ("id",),
     "history": ("history", "chat_history", "conversation_history"),
+    "metadata": ("metadata", "additional_metadata"),
 }
 SAMPLE_FIELDS = tuple(_KNOWN_NAMES)
-_NAMING = "fields={'response': KEY, ...}"
+NAMING = "fields={'response': KEY, ...}"
+"""How Python names the keys of fields."""
 _PYTHON_LIST = re.compile(r"\[\s*['\"].*['\"]\s*,?\s*\]", re.DOTALL)
 _LISTED = 20
 _LONGEST_CELL = 2**31 - 1
-_NO_SAMPLE = {"id", "history"}  # alone
+_NO_SAMPLE = {"id", "history", "metadata"}  # alone
+_LOOKED_AT = 20  # rows of a file: where none is a sample, the file is something else
 _SILENT = ("system", "developer", "tool", "function")  # roles of turns that the user did not see
 _CHUNK = 1_000  # rows of a table that are Python objects at a time
 
@@ -55,46 +59,41 @@ Rows = Iterator[Row | BadLine]
 
 
 class SourceError(ValueError):
-    """A source that holds no samples, or cannot be read; the message says why and what to do."""
+    """A source that holds no samples, or cannot be read; the message says why and what to do.
 
-
-def read_rows(lines: Iterable[bytes], fields: Mapping[str, str] | None = None, *, naming: str = _NAMING) -> Rows:
-    r"""Yield a `Row` per line of JSON, lazily; a `BadLine` where there is none. Blank lines are skipped.
-
-    Args:
-        lines: UTF-8 JSON objects, one a line.
-        fields: The row's key by the sample's field, such as {"user_input": "query"}, where it is none of the
-            known names (ragstone's, ragas', DeepEval's). A row without it is a bad line. One text named here
-            for `retrieved_contexts` is taken as one context.
-        naming: How the user writes such a mapping, for the message about a row in which no field is found.
-
-    Example:
-        >>> rows = read_rows([b'{"question": "Why?", "answer": "So."}\n', b"oops"])
-        >>> next(rows).sample.user_input
-        'Why?'
-        >>> next(rows)
-        BadLine(line=2, problem='not JSON: Expecting value at column 1')
+    Attributes:
+        report: What `evaluate` had scored by then, a `Report`; None elsewhere.
     """
-    return _json_lines(lines, RowReader(fields, naming))
+
+    report: object = None
 
 
 def rows_of(
-    source: Source, fields: Mapping[str, str] | None = None
-) -> Iterator[Row | BadLine] | AsyncIterator[Row | BadLine]:
+    source: Source, fields: Mapping[str, str] | None = None, *, naming: str = NAMING
+) -> Rows | AsyncIterator[Row | BadLine]:
     """Return the rows of a source, lazily: a `Row` per sample, a `BadLine` for what is none.
 
     Rows count from 1: lines of a file of JSON lines, else places (of CSV, records behind the line of names). A
     sample without an id keeps none; a row of a file or table, or a dict, gets its number. Ids may occur twice.
 
     Args:
-        source: Any iterable, or asynchronous one, of `Sample`s, dicts, or objects with such fields (a sample of
-            ragas, a test case of DeepEval); a pandas DataFrame; a Hugging Face Dataset; an Arrow Table, RecordBatch or
-            RecordBatchReader; or the path of a file: .jsonl, .ndjson, .json (a list, or lines), .csv, .tsv, each also
-            with .gz behind it, or .parquet (which needs pyarrow). Iterables without end are fine. In tables NaN and
-            its like are as good as absent, and a text in the column of contexts is a JSON list of them or the only
-            one; in CSV an empty cell is absent.
+        source: One of these.
+
+            - Any iterable, or asynchronous one, of `Sample`s, dicts, or objects with such fields (a sample of ragas,
+              a test case of DeepEval). It may have no end.
+            - A pandas or polars DataFrame, a Hugging Face Dataset, an Arrow Table, RecordBatch or RecordBatchReader.
+            - The path of a file: .jsonl, .ndjson, .json (lines or one list), .csv, .tsv, .parquet, .arrow or .feather,
+              each also with .gz behind it. The content decides where the name says nothing. Parquet and Arrow need
+              pyarrow.
+            - The path of a folder that `Dataset.save_to_disk` wrote (needs pyarrow).
+            - "-": standard input; the content says which of these files it is.
+
+            In tables NaN and its like are as good as absent, and a text in the column of contexts is a JSON list of
+            them or the only one; in CSV an empty cell is absent.
         fields: The key or column by the sample's field, such as {"user_input": "query"}, where it is none of the
-            known names (ragstone's, ragas', DeepEval's).
+            known names (ragstone's, ragas', DeepEval's). A row without it is a bad line. A text that is named here
+            for `retrieved_contexts` is one context; a value for `metadata` that is no object is kept under its name.
+        naming: How the user writes such a mapping, for messages.
 
     Returns:
         An iterator; an asynchronous one for an asynchronous source. It may wait for a file or for the source. An
@@ -102,8 +101,8 @@ def rows_of(
 
     Raises:
         TypeError: The source is no such thing.
-        SourceError: A file cannot be read, or a table has no column with a field of a sample; some of it only when
-            the rows are read.
+        SourceError: A file cannot be read, none of its first 20 rows is a sample, or a table has no column with a
+            field of a sample; some of it only when the rows are read.
 
     Example:
         >>> rows = rows_of([{"question": "Why?", "output": "So."}, "oops"], fields={"response": "output"})
@@ -112,11 +111,14 @@ def rows_of(
         >>> next(rows)
         BadLine(line=2, problem='is str, not a Sample or a dict')
     """
-    reader = RowReader(fields)
+    reader = RowReader(fields, naming)
     if isinstance(source, (str, PathLike)):
         return _file_rows(Path(source), reader)
     kind = type(source).__name__
     table: Any = source
+    if hasattr(source, "iter_rows") and hasattr(source, "columns"):  # polars
+        cells = table.select(reader.columns(list(table.columns), kind)).iter_rows(named=True)
+        return (reader.row(number, item, "table") for number, item in enumerate(cells, 1))
     if hasattr(source, "itertuples") and hasattr(source, "columns"):  # pandas, which is not imported for it
         return _frame_rows(table, reader.columns(list(table.columns), kind), reader)
     names: object = getattr(getattr(source, "schema", None), "names", None)
@@ -157,9 +159,9 @@ def _refuse_single(source: object) -> None:
 
 
 class RowReader:
-    """Makes a source's items rows of samples, whatever their fields are called; the arguments are `read_rows`'."""
+    """Makes a source's items rows of samples, whatever their fields are called; the arguments are `rows_of`'s."""
 
-    def __init__(self, fields: Mapping[str, str] | None = None, naming: str = _NAMING) -> None:
+    def __init__(self, fields: Mapping[str, str] | None = None, naming: str = NAMING) -> None:
         self._fields: dict[str, str] = {}
         self._naming = naming
         named: object = {} if fields is None else fields
@@ -181,7 +183,7 @@ class RowReader:
                 raise SourceError(f"{table}: {field}: there is no column {name!r}; {there}")
         columns = [name for known in self._names.values() for name in known if name in names]
         if not set(columns).difference(*(self._names[field] for field in _NO_SAMPLE)):
-            way_out = "name them with fields={'response': COLUMN, ...}"
+            way_out = f"name them with {self._naming}"
             raise SourceError(f"{table}: no column holds a field of a sample; {there}: {way_out}")
         if twice := [name for name in columns if Counter(names)[name] > 1]:
             raise SourceError(f"{table}: the column {twice[0]!r} is there more than once; {there}")
@@ -242,6 +244,8 @@ class RowReader:
             return _id(value, form)
         if field == "history":
             return _history(value)
+        if field == "metadata":
+            return _metadata(value, self._fields.get(field))
         if field == "retrieved_contexts" and isinstance(value, str):
             if form == "table":
                 return _contexts(value)
@@ -283,6 +287,14 @@ def _history(value: object) -> object:
     return [turn for turn in turns if is_mapping(turn) and turn.get("role") not in _SILENT]
 
 
+def _metadata(value: object, name: str | None) -> object:
+    """Return an object, which may be JSON text; any other value of a named key under its name."""
+    if isinstance(value, str):
+        with suppress(ValueError, RecursionError):
+            value = json.loads(value) if value.lstrip().startswith("{") else value
+    return value if name is None or is_mapping(value) else {name: value}
+
+
 def _id(value: object, form: Form) -> object:
     if isinstance(value, float) and value.is_integer() and form == "table":
         return str(int(value))  # a column of whole numbers of which one is missing comes as floats
@@ -318,9 +330,10 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any] | BadLine:
 
 def _file_rows(path: Path, reader: RowReader) -> Rows:
     """Return the rows of a file, lazily and in constant memory (a file that is one JSON list is read whole)."""
+    if str(path) == "-":
+        return _opened_rows(path, "", reader)
     suffixes = [suffix.lower() for suffix in path.suffixes]
-    packed = suffixes[-1:] == [".gz"]
-    kind = "".join((suffixes[:-1] if packed else suffixes)[-1:])
+    kind = "".join((suffixes[:-1] if suffixes[-1:] == [".gz"] else suffixes)[-1:])
     try:
         there = path.exists()
     except (OSError, ValueError):  # a text that is too long for a path, or holds NUL
@@ -328,63 +341,101 @@ def _file_rows(path: Path, reader: RowReader) -> Rows:
     if not there:
         raise SourceError(f"{str(path)[:100]!r}: there is no such file; pass the path of one, or a list of samples")
     if path.is_dir():
-        raise SourceError(f"{path}: is a folder; name a file in it")
-    if kind == ".parquet" and not packed:
-        return _parquet_rows(path, reader)
-    if kind not in _READERS:
-        known = ".jsonl, .ndjson, .json, .csv, .tsv (each also with .gz behind it) or .parquet"
-        raise SourceError(f"{path}: its name does not say of which kind it is; name it {known}")
+        return _folder_rows(path, reader)
+    if kind in _ARROW:
+        _pyarrow(path)
     if path.is_file():  # a pipe can be opened only once
         with _explained(path), path.open("rb"):
             pass
-    return _text_rows(path, packed, reader, _READERS[kind])
+    return _opened_rows(path, kind, reader)
 
 
-_Reader = Callable[[IO[bytes], RowReader, Path], Rows]
+def _opened_rows(path: Path, kind: str, reader: RowReader) -> Rows:
+    """Yield the rows of a file. Where its name says nothing of its kind, its content does."""
+    with _explained(path), _opened(path) as file:
+        packed = file.peek(2)[:2] == b"\x1f\x8b"
+        body = cast("io.BufferedReader", gzip.GzipFile(fileobj=file)) if packed else file
+        read = _READERS[kind if kind in _READERS else _kind_of(body.peek(200))]
+        rows = read(body, reader, path)
+        bad: list[BadLine] = []
+        for row in rows:
+            if isinstance(row, Row):
+                yield from bad
+                yield row
+                yield from rows
+                return
+            bad.append(row)
+            if len(bad) == _LOOKED_AT:
+                break
+        if bad:
+            where = f"its first {len(bad)} rows" if len(bad) == _LOOKED_AT else f"its {len(bad)} row(s)"
+            raise SourceError(f"{_name(path)}: no sample in {where}; line {bad[0].line}: {bad[0].problem}")
 
 
-def _text_rows(path: Path, packed: bool, reader: RowReader, read: _Reader) -> Rows:
-    with _explained(path), cast("IO[bytes]", gzip.open(path) if packed else path.open("rb")) as file:
-        yield from read(file, reader, path)
+def _opened(path: Path) -> AbstractContextManager[io.BufferedReader]:
+    if str(path) != "-":
+        return path.open("rb")
+    try:  # not sys.stdin: a thread that waits in it for a line would abort the interpreter's exit
+        return nullcontext(open(sys.stdin.fileno(), "rb", closefd=False))
+    except (OSError, ValueError):  # it is no file, as in tests
+        return nullcontext(io.BufferedReader(cast("io.RawIOBase", sys.stdin.buffer)))
+
+
+def _name(path: Path) -> str:
+    return "standard input" if str(path) == "-" else str(path)
+
+
+def _kind_of(start: bytes) -> str:
+    r"""Return the kind of a file that begins with these bytes.
+
+    Example:
+        >>> [_kind_of(start) for start in (b'[\n{"question"', b"question\tanswer\n", b"PAR1", b"question,answer")]
+        ['.jsonl', '.tsv', '.parquet', '.csv']
+    """
+    if start.startswith(b"PAR1"):
+        return ".parquet"
+    if start.startswith((b"ARROW1", b"\xff\xff\xff\xff")):  # a file; a stream, as Hugging Face writes it
+        return ".arrow"
+    if start.removeprefix(codecs.BOM_UTF8).lstrip()[:1] in (b"", b"{", b"["):
+        return ".jsonl"
+    return ".tsv" if b"\t" in start.split(b"\n")[0] else ".csv"
 
 
 @contextmanager
-def _explained(path: Path) -> Generator[None, None, None]:
+def _explained(path: Path, form: str = "") -> Generator[None, None, None]:
     try:
         yield
-    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
+    except SourceError:
+        raise
+    except (OSError, EOFError, ValueError, zlib.error) as error:  # pyarrow's are one of these
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise SourceError(f"{path}: cannot be read: {why}") from error
+        raise SourceError(f"{_name(path)}: cannot be read{form}: {why}") from error
 
 
-def _json_lines(lines: Iterable[bytes], reader: RowReader, _path: Path | None = None) -> Rows:
-    for number, line in enumerate(lines, 1):
-        if body := (line.removeprefix(codecs.BOM_UTF8) if number == 1 else line).rstrip():
-            yield reader.row(number, parse_line(body), "json")
-
-
-def _json_rows(file: IO[bytes], reader: RowReader, path: Path) -> Rows:
-    first = file.readline()
-    if isinstance(parse_line(first.removeprefix(codecs.BOM_UTF8)), dict):
-        # JSON lines under the name of .json, as Hugging Face datasets writes them.
-        yield from _json_lines(itertools.chain([first], file), reader)
-        return
-    body = first + file.read()
-    if not body.strip():
-        return
-    try:
-        value: object = json.loads(body, object_pairs_hook=_distinct)
-    except (ValueError, RecursionError) as error:
-        raise SourceError(f"{path}: is not JSON: {str(error)[:200]}") from None
-    if not is_list(value):
-        problem = value.problem if isinstance(value, BadLine) else f"holds one JSON {type(value).__name__}"
-        raise SourceError(f"{path}: {problem}; it must be a list of samples, [{{...}}, ...]")
-    for number, item in enumerate(value, 1):
+def _json_rows(file: Iterable[bytes], reader: RowReader, path: Path) -> Rows:
+    """Yield the rows of JSON objects, one a line, or of one list of them. Blank lines are skipped."""
+    bodies = enumerate((line.removeprefix(codecs.BOM_UTF8).strip() for line in file), 1)
+    lines: Iterator[tuple[int, bytes]] = ((number, body) for number, body in bodies if body)
+    first = next(lines, (0, b""))
+    if first[1].startswith(b"["):
+        held = [first, *lines]
+        value: object = None
+        with suppress(ValueError, RecursionError):  # where it is no JSON, it may be lines of which one holds a list
+            value = json.loads(b"\n".join(body for _, body in held), object_pairs_hook=_distinct)
+        if is_list(value):
+            yield from (reader.row(number, item, "json") for number, item in enumerate(value, 1))
+            return
+        first, *held = held
+        lines = iter(held)
+    for number, body in itertools.chain([first] if first[0] else [], lines):
+        item = parse_line(body)
+        if number == 1 and is_mapping(item) and "ragstone_results" in item:
+            raise SourceError(f"{_name(path)}: holds results; `ragstone report`, `explain` and `compare` read them")
         yield reader.row(number, item, "json")
 
 
-def _csv_rows(file: IO[bytes], reader: RowReader, path: Path, delimiter: str) -> Rows:
-    start = cast("io.BufferedReader", file).peek(2)[:2]
+def _csv_rows(file: io.BufferedReader, reader: RowReader, path: Path, delimiter: str) -> Rows:
+    start = file.peek(2)[:2]
     wide = start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # as spreadsheets save "Unicode text"
     encoding, errors = ("utf-16", "strict") if wide else ("utf-8-sig", "surrogateescape")
     with io.TextIOWrapper(file, encoding=encoding, errors=errors, newline="") as lines:
@@ -393,10 +444,12 @@ def _csv_rows(file: IO[bytes], reader: RowReader, path: Path, delimiter: str) ->
         if header is None:
             return
         if isinstance(header, BadLine):
-            raise SourceError(f"{path}: the first line, which names the columns, cannot be read: {header.problem}")
+            raise SourceError(
+                f"{_name(path)}: the first line, which names the columns, cannot be read: {header.problem}"
+            )
         names = [name.strip() for name in header]
         try:
-            columns = reader.columns(names, str(path))
+            columns = reader.columns(names, _name(path))
         except SourceError as error:
             mark = next((mark for mark in (";", "\t", ",") if len(names) == 1 and mark in names[0]), None)
             raise SourceError(f"{error}; they seem to be separated by {mark!r}" if mark else str(error)) from None
@@ -436,32 +489,76 @@ def _records(lines: io.TextIOWrapper, delimiter: str) -> Iterator[tuple[int, lis
         yield line, record
 
 
-_READERS: dict[str, _Reader] = {
-    ".jsonl": _json_lines,
-    ".ndjson": _json_lines,
+def _pyarrow(path: Path, module: str = "ipc") -> Any:  # noqa: ANN401
+    try:
+        return importlib.import_module(f"pyarrow.{module}")
+    except ImportError:
+        raise SourceError(f"{_name(path)}: reading Parquet and Arrow needs pyarrow: pip install pyarrow") from None
+
+
+def _parquet_rows(file: io.BufferedReader, reader: RowReader, path: Path) -> Rows:
+    with _explained(path, " as Parquet"), _pyarrow(path, "parquet").ParquetFile(_seekable(file)) as table:
+        columns = reader.columns(table.schema_arrow.names, _name(path))
+        yield from _batch_rows(table.iter_batches(batch_size=_CHUNK, columns=columns), columns, reader)
+
+
+def _arrow_rows(file: io.BufferedReader, reader: RowReader, path: Path) -> Rows:
+    with _explained(path, " as Arrow"):
+        batches, names = _batches(file, path)
+        yield from _batch_rows(batches, reader.columns(names, _name(path)), reader)
+
+
+def _batches(file: io.BufferedReader, path: Path) -> tuple[Iterator[Any], list[str]]:
+    """Return the batches of an Arrow file or stream, and its columns."""
+    ipc = _pyarrow(path)
+    if file.peek(6)[:6] != b"ARROW1":
+        stream = ipc.open_stream(file)
+        return iter(stream), stream.schema.names
+    table = ipc.open_file(_seekable(file))
+    return map(table.get_batch, range(table.num_record_batches)), table.schema.names
+
+
+def _seekable(file: io.BufferedReader) -> IO[bytes]:
+    return file if file.seekable() else io.BytesIO(file.read())
+
+
+def _folder_rows(path: Path, reader: RowReader) -> Rows:
+    """Return the rows of a data set that Hugging Face's `save_to_disk` wrote: Arrow streams, which state.json names."""
+    with _explained(path):
+        if (splits := path / "dataset_dict.json").is_file():
+            names = as_list(as_dict(json.loads(splits.read_bytes())).get("splits"))
+            raise SourceError(f"{path}: holds the splits {_listed(names)}; name the folder of one of them")
+        if not (path / "state.json").is_file():
+            raise SourceError(f"{path}: is a folder; name a file in it, or a folder that Dataset.save_to_disk wrote")
+        files = as_list(as_dict(json.loads((path / "state.json").read_bytes())).get("_data_files"))
+    _pyarrow(path)
+    return _shard_rows([path / Path(str(as_dict(each).get("filename"))).name for each in files], reader, path)
+
+
+def _shard_rows(files: Sequence[Path], reader: RowReader, path: Path) -> Rows:
+    def batches(columns: list[str]) -> Iterator[Any]:
+        for each in files:
+            with each.open("rb") as file:
+                found, names = _batches(file, each)
+                columns[:] = columns or reader.columns(names, str(path))
+                yield from found
+
+    with _explained(path, " as Arrow"):
+        columns: list[str] = []
+        yield from _batch_rows(batches(columns), columns, reader)
+
+
+_READERS: dict[str, Callable[[io.BufferedReader, RowReader, Path], Rows]] = {
+    ".jsonl": _json_rows,
+    ".ndjson": _json_rows,
     ".json": _json_rows,
     ".csv": partial(_csv_rows, delimiter=","),
     ".tsv": partial(_csv_rows, delimiter="\t"),
+    ".parquet": _parquet_rows,
+    ".arrow": _arrow_rows,
+    ".feather": _arrow_rows,
 }
-
-
-def _parquet_rows(path: Path, reader: RowReader) -> Rows:
-    try:
-        parquet = importlib.import_module("pyarrow.parquet")
-    except ImportError:
-        raise SourceError(f"{path}: reading Parquet needs pyarrow: pip install pyarrow") from None
-    return _parquet_batches(path, reader, parquet.ParquetFile)
-
-
-def _parquet_batches(path: Path, reader: RowReader, file_of: Callable[[Path], Any]) -> Rows:
-    try:
-        with file_of(path) as file:
-            columns = reader.columns(file.schema_arrow.names, str(path))
-            yield from _batch_rows(file.iter_batches(batch_size=_CHUNK, columns=columns), columns, reader)
-    except SourceError:
-        raise
-    except (ValueError, OSError) as error:  # what pyarrow raises is one or the other
-        raise SourceError(f"{path}: cannot be read as Parquet: {error}") from error
+_ARROW = (".parquet", ".arrow", ".feather")
 
 
 def _batch_rows(batches: Iterable[Any], columns: Sequence[str], reader: RowReader) -> Rows:

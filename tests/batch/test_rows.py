@@ -4,13 +4,19 @@ import json
 
 import pytest
 
-from ragstone.batch import BadLine, Row, read_rows
+from ragstone.batch import BadLine, Row, rows_of
 
 WHOLE = {"user_input": "Q?", "retrieved_contexts": ["C."], "response": "A."}
 
 
-def read(*lines, fields=None):
-    return list(read_rows([line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines], fields))
+@pytest.fixture
+def read(tmp_path):
+    def rows(*lines, fields=None):
+        path = tmp_path / "rows.jsonl"
+        path.write_bytes(b"\n".join(line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines))
+        return list(rows_of(path, fields))
+
+    return rows
 
 
 @pytest.mark.parametrize(
@@ -29,7 +35,7 @@ def read(*lines, fields=None):
     ],
     ids=["ragas", "deepeval", "null-is-absent", "others-ignored"],
 )
-def test_known_names(row):
+def test_known_names(read, row):
     (read_row,) = read(row)
     assert isinstance(read_row, Row)
     sample = read_row.sample
@@ -37,7 +43,7 @@ def test_known_names(row):
     assert (read_row.line, sample.id) == (1, "1")
 
 
-def test_a_mapped_key_goes_before_the_known_names():
+def test_a_mapped_key_goes_before_the_known_names(read):
     (row,) = read({"response": "no", "text": "yes", "user_input": "Q?"}, fields={"response": "text"})
     assert (row.sample.response, row.sample.user_input) == ("yes", "Q?")
 
@@ -57,7 +63,7 @@ def test_a_mapped_key_goes_before_the_known_names():
     ],
     ids=lambda value: value[:20] if isinstance(value, str) else None,
 )
-def test_a_bad_line_is_named_and_the_next_one_read(line, problem):
+def test_a_bad_line_is_named_and_the_next_one_read(read, line, problem):
     bad, good = read(line, WHOLE)
     assert isinstance(bad, BadLine)
     assert bad.line == 1
@@ -67,26 +73,18 @@ def test_a_bad_line_is_named_and_the_next_one_read(line, problem):
     assert good.line == 2
 
 
-def test_an_empty_text_is_there_and_no_other_key_stands_for_it():
+def test_an_empty_text_is_there_and_no_other_key_stands_for_it(read):
     (row,) = read({"response": "", "answer": "not this", "contexts": []})
     assert (row.sample.response, row.sample.retrieved_contexts) == ("", ())
     assert row.sample.model_fields_set >= {"response", "retrieved_contexts"}
 
 
-def test_a_mapped_key_that_is_not_there_names_those_that_are():
-    (bad,) = read({"source": "S."}, fields={"retrieved_contexts": "sorce"})
+def test_a_mapped_key_that_is_not_there_names_those_that_are(read):
+    bad, _ = read({"source": "S."}, {"sorce": "S."}, fields={"retrieved_contexts": "sorce"})
     assert bad.problem == "retrieved_contexts: there is no key 'sorce'; the row has 'source'"
 
 
-def test_byte_order_mark_line_ends_and_blank_lines():
+def test_byte_order_mark_line_ends_and_blank_lines(read):
     body = json.dumps(WHOLE).encode()
-    rows = read(b"\xef\xbb\xbf" + body + b"\r\n", b"\n", b"  \r\n", body)
+    rows = read(b"\xef\xbb\xbf" + body + b"\r", b"", b"  \r", body)
     assert [(row.line, row.sample.response) for row in rows] == [(1, "A."), (4, "A.")]
-
-
-def test_rows_are_read_one_by_one():
-    def lines():
-        yield json.dumps(WHOLE).encode()
-        raise AssertionError("read ahead")
-
-    assert next(read_rows(lines())).line == 1

@@ -31,6 +31,12 @@ def problem(row):
     return row.problem
 
 
+def refused(source):
+    with pytest.raises(SourceError) as caught:
+        read(source)
+    return str(caught.value)
+
+
 def texts(row):
     assert isinstance(row, Row), row
     return row.sample.user_input, tuple(row.sample.retrieved_contexts), row.sample.response
@@ -160,6 +166,10 @@ def written(folder, name, content):
         pytest.param("a.b.NDJSON", "\ufeff" + "\r\n".join(map(json.dumps, LINES)), id="bom-crlf"),
         pytest.param("a.json", "\ufeff\n" + json.dumps(LINES, indent=2), id="list"),
         pytest.param("lines.json", "".join(json.dumps(row) + "\n" for row in LINES), id="lines-in-json"),
+        pytest.param("list.jsonl", json.dumps(LINES), id="list-in-lines"),
+        pytest.param("named.txt", "\n" + json.dumps(LINES), id="list-by-content"),
+        pytest.param("named", CSV, id="csv-by-content"),
+        pytest.param("b.txt", CSV.replace(",", "\t").replace('""\t', '"",'), id="tsv-by-content"),
         pytest.param("a.csv", "\ufeff" + CSV.replace("\n", "\r\n"), id="csv-bom-crlf"),
         pytest.param("a.csv", CSV.encode("utf-16"), id="csv-utf-16"),
         pytest.param("a.tsv", CSV.replace(",", "\t").replace('""\t', '"",'), id="tsv"),
@@ -211,7 +221,7 @@ def test_a_list_that_is_no_json_of_texts_is_not_shown_to_the_judge(tmp_path, cel
     path = tmp_path / "a.csv"
     with path.open("w", newline="") as file:
         csv.writer(file).writerows([["contexts", "answer"], [cell, "A."]])
-    assert said in problem(*read(path))
+    assert said in refused(path)
 
 
 TURNS = [{"role": "human", "content": "Who wrote Emma?"}, {"role": "assistant", "content": "Jane Austen."}]
@@ -267,8 +277,19 @@ def test_history_by_another_name_and_without_turns_of_system_and_tools():
 )
 def test_what_is_no_history_is_said_by_name(tmp_path, value, said):
     row = {"response": "A.", "history": value}
-    for source in ([row], written(tmp_path, "a.jsonl", json.dumps(row))):
-        assert said in problem(*read(source))
+    assert said in problem(*read([row]))
+    assert said in refused(written(tmp_path, "a.jsonl", json.dumps(row)))
+
+
+def test_metadata(tmp_path):
+    kept = {"topic": "shoes", "n": 3}
+    assert read([WHOLE | {"metadata": kept}])[0].sample.metadata == kept
+    cells = io.StringIO()
+    csv.writer(cells).writerows([["answer", "metadata", "topic"], ["A.", json.dumps(kept), "hats"]])
+    path = written(tmp_path, "a.csv", cells.getvalue())
+    assert read(path)[0].sample.metadata == kept
+    assert read(path, {"metadata": "topic"})[0].sample.metadata == {"topic": "hats"}
+    assert "metadata: Input should be a valid dict" in problem(*read([WHOLE | {"metadata": "shoes"}]))
 
 
 def test_history_alone_is_no_sample(tmp_path):
@@ -317,8 +338,14 @@ def test_mixed_encodings_spoil_their_rows_alone(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("a.json", "nonsense", r"a\.json: is not JSON: Expecting value: line 1 column 1"),
-        ("a.json", '{\n"answer": "A."\n}', r"holds one JSON dict; it must be a list of samples, \[{...}, ...\]"),
+        ("a.json", "nonsense", r"a\.json: no sample in its 1 row\(s\); line 1: not JSON: Expecting value at column 1"),
+        (
+            "a.jsonl",
+            CSV * 30,
+            r"a\.jsonl: no sample in its first 20 rows; line 1: not JSON: Expecting value at column 1",
+        ),
+        ("a.md", "# Title\n", r"a\.md: no column holds a field of a sample; the columns are '# Title'"),
+        ("a.jsonl", '{"ragstone_results": 1}\n', r"a\.jsonl: holds results; `ragstone report`, `explain` and"),
         (
             "a.csv",
             "a,b\n1,2\n",
@@ -424,8 +451,9 @@ class TestPandas:
 
     def test_a_frame_that_went_through_csv(self, pandas, tmp_path):
         pandas.DataFrame({"answer": ["A.", "B."], "contexts": [["C."], ["D."]]}).to_csv(tmp_path / "a.csv")
-        for source in (pandas.read_csv(tmp_path / "a.csv"), tmp_path / "a.csv"):
-            assert ["is a Python list that was written as text" in problem(row) for row in read(source)] == [True, True]
+        said = "is a Python list that was written as text"
+        assert [said in problem(row) for row in read(pandas.read_csv(tmp_path / "a.csv"))] == [True, True]
+        assert said in refused(tmp_path / "a.csv")
 
 
 class TestArrow:
@@ -438,6 +466,54 @@ class TestArrow:
             check(read(source))
 
 
+class TestPolars:
+    def test_a_frame(self):
+        polars = pytest.importorskip("polars", reason="polars is not installed")
+        check(read(polars.DataFrame(COLUMNS)))
+        with pytest.raises(SourceError, match="DataFrame: no column holds a field of a sample; the columns are 'q'"):
+            rows_of(polars.DataFrame({"q": ["Q?"]}))
+
+
+class TestArrowFiles:
+    @pytest.fixture
+    def folder(self, pyarrow, tmp_path):
+        """Writes the files that datasets.Dataset.save_to_disk(..., num_shards=2) writes."""
+        table = pyarrow.table(COLUMNS)
+        for number, shard in enumerate((table.slice(0, 2), table.slice(2))):
+            with pyarrow.ipc.new_stream(tmp_path / f"data-0000{number}-of-00002.arrow", table.schema) as out:
+                out.write_table(shard)
+        shards = [{"filename": f"data-0000{number}-of-00002.arrow"} for number in range(2)]
+        (tmp_path / "state.json").write_text(json.dumps({"_data_files": shards, "_split": "train"}))
+        return tmp_path
+
+    def test_a_file_and_a_stream_by_name_and_by_content(self, pyarrow, tmp_path):
+        table = pyarrow.table(COLUMNS)
+        for name, make in (("a.arrow", pyarrow.ipc.new_file), ("b.arrow", pyarrow.ipc.new_stream)):
+            with make(tmp_path / name, table.schema) as out:
+                out.write_table(table, max_chunksize=1)
+            check(read(tmp_path / name))
+            check(read((tmp_path / name).rename(tmp_path / f"{name}.unknown")))
+        assert "cannot be read as Arrow: " in refused(written(tmp_path, "c.arrow", b"garbage"))
+
+    def test_a_folder_of_hugging_face(self, folder):
+        check(read(folder))
+
+    def test_other_folders_are_refused(self, tmp_path):
+        assert refused(tmp_path).endswith("is a folder; name a file in it, or a folder that Dataset.save_to_disk wrote")
+        (tmp_path / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
+        assert refused(tmp_path).endswith("holds the splits 'train', 'test'; name the folder of one of them")
+
+
+class TestStandardInput:
+    def test_its_content_says_what_it_is(self, pyarrow, monkeypatch):
+        parquet = io.BytesIO()
+        pytest.importorskip("pyarrow.parquet").write_table(pyarrow.table(COLUMNS).slice(0, 2), parquet)
+        lines = "".join(json.dumps(row) + "\n" for row in LINES).encode()
+        for content in (lines, CSV.encode(), gzip.compress(lines), parquet.getvalue()):
+            monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+            assert [texts(row)[0] for row in read("-")] == ["Q?", "R?"]
+
+
 class TestParquet:
     def test_a_file(self, pyarrow, tmp_path):
         from pyarrow import parquet
@@ -448,8 +524,8 @@ class TestParquet:
             read(written(tmp_path, "a.parquet", b"garbage"))
 
     def test_without_pyarrow_what_to_install_is_said_at_once(self, tmp_path, monkeypatch):
-        monkeypatch.setitem(__import__("sys").modules, "pyarrow.parquet", None)  # as where it is not installed
-        with pytest.raises(SourceError, match="reading Parquet needs pyarrow: pip install pyarrow"):
+        monkeypatch.setitem(__import__("sys").modules, "pyarrow.ipc", None)  # as where it is not installed
+        with pytest.raises(SourceError, match="reading Parquet and Arrow needs pyarrow: pip install pyarrow"):
             rows_of(written(tmp_path, "a.parquet", b""))
 
 

@@ -1,5 +1,7 @@
 """`ragstone explain` and the text for people."""
 
+import gzip
+
 import pytest
 
 from ragstone import Evidence, Score, Unscored, Verdict
@@ -19,24 +21,34 @@ def results(score, rows, tmp_path):
 
 
 def heads(text):
-    return [line for line in text.splitlines() if not line.startswith(" ")]
+    return [line for line in text.splitlines() if not line.startswith((" ", "question: ", "context ", "response: "))]
 
 
 def test_the_first_sample_by_default_or_one_by_id_and_metric(run, results, tmp_path):
     done = run("explain", results)
     assert (done.exit_code, done.stderr) == (0, "")
     assert [head.split()[:2] for head in heads(done.stdout)] == [["1", name] for name in GROUPS["rag"]]
+    assert done.stdout.splitlines()[:4] == [
+        "question: Who wrote book 1?",
+        "context 0: Book 1 is a novel. Ann 1 wrote it.",
+        "context 1: It rains. It snows.",
+        "response: Ann 1 did.",
+    ]
     assert run("explain", results, "--metric", "rag").stdout == done.stdout
     assert "    sentence 1: relevant: Book 1 is a novel.\n        [retrieved_contexts[0] 0-18]\n" in done.stdout
     one = ("--metric", "context_relevancy")
     assert run("explain", results, "bare", *one).stdout == (
+        "response: A.\n"
         "bare  context_relevancy  unscored (missing_input): user_input: is missing; context_relevancy needs it\n"
     )
     missing = run("explain", results, "none", *one)
     assert (missing.exit_code, missing.stdout) == (2, "")
     assert missing.stderr == f"{results} has no sample 'none' with context_relevancy\n"
     Report.load(results).to_json(tmp_path / "report.json")
-    assert run("explain", tmp_path / "report.json").stdout == done.stdout
+    packed = tmp_path / "report.json.gz"
+    packed.write_bytes(gzip.compress((tmp_path / "report.json").read_bytes()))
+    for file in (tmp_path / "report.json", packed):
+        assert run("explain", file).stdout == done.stdout
 
 
 def test_history_is_printed_above_the_scores_of_its_sample(run, score, rows, tmp_path):
@@ -45,7 +57,7 @@ def test_history_is_printed_above_the_scores_of_its_sample(run, score, rows, tmp
     score(rows({**row(1), "before": turns}), "--out", out, "--field", "history=before")
     lines = run("explain", out).stdout.splitlines()
     assert lines[:2] == ["user: Who\ufffd[2J wrote it?", "assistant: She."]
-    assert sum(line.startswith("user: ") for line in lines) == 1
+    assert sum(line.startswith(("user: ", "question: ")) for line in lines) == 2
     assert any("The question was taken as: " in line for line in lines)
     score(rows({**row(1), "before": turns}), "--out", out, "--field", "history=before", "--no-texts")
     assert "She." not in run("explain", out).stdout + out.read_text()

@@ -13,7 +13,7 @@ from ragstone.reporting import (
     ResultsError,
     compare,
 )
-from ragstone.sources import BadLine, Row, SourceError, read_rows, rows_of
+from ragstone.sources import BadLine, Row, SourceError, rows_of
 from ragstone.store.journal import Journal, JournalError
 from ragstone.store.record import Record
 
@@ -40,6 +40,5 @@ __all__ = [
     "compare",
     "estimate",
     "evaluate",
-    "read_rows",
     "rows_of",
 ]

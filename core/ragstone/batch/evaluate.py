@@ -27,7 +27,7 @@ from ragstone.outcome import Score
 from ragstone.registry import RegistryError, make_embedder, make_llm, make_metric, needs_embedder, spread
 from ragstone.reporting.report import Report
 from ragstone.sample import BadLine
-from ragstone.sources import Source, rows_of
+from ragstone.sources import Source, SourceError, rows_of
 from ragstone.store.journal import Journal, JournalError
 from ragstone.store.record import Record
 from ragstone.store.spill import SpilledResults
@@ -112,9 +112,9 @@ def evaluate(samples: Source, metrics: Metrics = None, **options: Unpack[RunOpti
     the same call goes on from there, as after a crash or `kill -9`: what was judged is not judged again.
 
     Args:
-        samples: What to score: a list, generator or asynchronous generator of `Sample`s or dicts, a DataFrame, a
-            Hugging Face or Arrow table, or the path of a .jsonl, .json, .csv, .tsv or .parquet file (see `rows_of`).
-            Generators and files are read in a thread, no further ahead than is needed.
+        samples: What to score: a list, generator or asynchronous generator of `Sample`s or dicts, a pandas or polars
+            DataFrame, a Hugging Face or Arrow table, or the path of a file or folder (see `rows_of`). Generators and
+            files are read in a thread, no further ahead than is needed.
         metrics: What to score by: metrics, or their names ("response_relevancy", "my_pkg:Polite"), or "rag" or
             "summary", which stand for several; no two metrics of one name. None: the first row with contexts and a
             response decides (of the first 100): "rag" where it has a question, else "summary". A line on standard
@@ -128,7 +128,7 @@ def evaluate(samples: Source, metrics: Metrics = None, **options: Unpack[RunOpti
         ValueError: An argument is out of range, names nothing, or two metrics have one name; or none is named, and
             the rows do not say which.
         TypeError: `samples` or `metrics` is no such thing.
-        SourceError: The samples cannot be read.
+        SourceError: The samples cannot be read; its `report` holds what was scored.
         JournalError: The journal cannot be read or written; what it holds is safe.
         NoKeyError: There is a journal, and a metric has an option, such as a lambda, that it cannot recognise again.
         Interrupted: Ctrl-C. It is a KeyboardInterrupt, and its `report` holds what was scored.
@@ -146,8 +146,8 @@ def evaluate(samples: Source, metrics: Metrics = None, **options: Unpack[RunOpti
         run.complete()
         if not run.presses:
             return run.report()
-    except JournalError as error:
-        error.report = run.report("The journal ended the run early: this is what was scored by then.")
+    except (JournalError, SourceError) as error:
+        error.report = run.report("An error ended the run early: this is what was scored by then.")
         raise
     except asyncio.CancelledError:
         if not run.presses:

@@ -3,10 +3,9 @@
 import click
 
 from ragstone.cli.options import metric_class
-from ragstone.cli.output import evidence_lines
+from ragstone.cli.output import evidence_lines, sample_lines
 from ragstone.registry import GROUPS, is_entry_point
 from ragstone.store.results import open_results
-from ragstone.text.plain import printable
 
 
 @click.command(short_help="Print why a sample scored as it did.")
@@ -15,7 +14,7 @@ from ragstone.text.plain import printable
 @click.option("--metric", metavar="NAME", help="Only this metric, or the metrics of this group.")
 @click.pass_context
 def explain(ctx: click.Context, results: str, sample_id: str | None, metric: str | None) -> None:
-    """Print why a sample scored as it did, from a file that `ragstone score --out RESULTS` or Report.to_json wrote.
+    """Print a sample and why it scored as it did, from a file that `ragstone score` or Report.to_json wrote.
 
     SAMPLE_ID is its id (or, where it had none, its line number); by default the first sample of the file.
     """
@@ -23,20 +22,20 @@ def explain(ctx: click.Context, results: str, sample_id: str | None, metric: str
     if metric is not None and is_entry_point(metric):
         names = (metric_class(metric).name,)
     first_row: int | None = None
-    shown = False
+    shown_row: int | None = None
     file = open_results(results)
     for result in file.records():
         first_row = result.row if first_row is None else first_row
         wanted = result.row == first_row if sample_id is None else result.sample_id == sample_id
-        for turn in result.sample.history if wanted and result.sample else ():  # the first record of a row has it
-            click.echo(f"{turn.role}: {printable(turn.content, 100)}")
         if wanted and (metric is None or result.outcome.metric in names):
-            shown = True
+            if result.row != shown_row and (sample := file.sample(result)) is not None:
+                click.echo("\n".join(sample_lines(sample)))
+            shown_row = result.row
             for line in evidence_lines(result.sample_id, result.outcome):
                 click.echo(line)
     for note in file.notes:
         click.echo(note, err=True)
-    if not shown:
+    if shown_row is None:
         what = "result" if sample_id is None else f"sample {sample_id!r}"
         click.echo(f"{results} has no {what}" + (f" with {metric}" if metric else ""), err=True)
         ctx.exit(2)

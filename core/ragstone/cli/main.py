@@ -28,6 +28,7 @@ from ragstone.errors import without_keys
 from ragstone.keys import NoKeyError
 from ragstone.labels import CalibrationError
 from ragstone.reporting import NotComparableError, ResultsError
+from ragstone.sources import SourceError
 from ragstone.store.base import SinkError
 from ragstone.store.journal import JournalError
 from ragstone.text.plain import printable
@@ -49,7 +50,7 @@ class _Commands(click.Group):
             raise
         except (JournalError, NoKeyError) as error:
             raise _told(f"--journal {error}") from error
-        except (CalibrationError, ResultsError, NotComparableError, SinkError, ImportError) as error:
+        except (CalibrationError, ResultsError, NotComparableError, SinkError, SourceError, ImportError) as error:
             raise _told(str(error)) from error
         except KeyboardInterrupt:
             ctx.exit(_SIGINT_STATUS)

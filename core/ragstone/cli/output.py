@@ -13,11 +13,13 @@ import click
 from ragstone.cli.options import NotThere
 from ragstone.outcome import Outcome, Unscored
 from ragstone.reporting.tables import place, verdict_lines
+from ragstone.sample import Sample
 from ragstone.store.private_files import replacing
 from ragstone.text.plain import printable
 
 _CLOSED = (errno.EPIPE, errno.EBADF)  # the reader has gone (`| head`); closed from the start (`>&-`)
 _WIDTH = 100
+_LONGEST = 2_000
 
 
 def open_standard_streams() -> None:
@@ -57,6 +59,18 @@ def write_page(option: str, path: str, text: str) -> None:
             target.write(text.encode())
     except OSError as error:
         raise NotThere(f"{option} {path}: cannot write: {error.strerror}") from None
+
+
+def sample_lines(sample: Sample, *, contexts: bool = True) -> Iterator[str]:
+    """Yield a sample's texts as lines; of one that is kept without texts, none."""
+    for turn in sample.history:
+        yield f"{turn.role}: {printable(turn.content, _LONGEST)}"
+    if sample.user_input:
+        yield f"question: {printable(sample.user_input, _LONGEST)}"
+    for number, text in enumerate(sample.retrieved_contexts if contexts else ()):
+        yield f"context {number}: {printable(text, _LONGEST)}"
+    if sample.response:
+        yield f"response: {printable(sample.response, _LONGEST)}"
 
 
 def evidence_lines(sample_id: str, outcome: Outcome) -> Iterator[str]:

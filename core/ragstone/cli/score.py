@@ -3,10 +3,10 @@
 import contextlib
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import click
 
@@ -34,22 +34,22 @@ from ragstone.outcome import Score
 from ragstone.plain import to_json
 from ragstone.registry import GROUPS, RegistryError
 from ragstone.reporting import MetricInfo, Report
-from ragstone.sample import BadLine, Row
-from ragstone.sources import SAMPLE_FIELDS, read_rows
+from ragstone.sample import BadLine
+from ragstone.sources import SAMPLE_FIELDS, Rows, SourceError, rows_of
 from ragstone.store.journal import JournalError
 from ragstone.store.lease import lock_file
 from ragstone.store.private_files import open_private
 from ragstone.store.record import Record, encode
 from ragstone.text.plain import printable
 
-_NO_SAMPLE = "No sample: no line of the input holds one. Each line must be one JSON object."
+_NO_SAMPLE = "No sample: the input is empty."
 _CELL = 20
 _MOST_LINES = 20
 _POSITIVE = FiniteRange(min=0, min_open=True)
 
 
-@click.command(short_help="Score samples, one JSON object a line.")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+@click.command(short_help="Score the samples of a file.")
+@click.argument("file", type=click.Path(exists=True, allow_dash=True))
 @scoring_options(
     "What to score by; repeat it. Default: rag where the first row with contexts and a response has a question, else "
     "summary."
@@ -155,7 +155,10 @@ def score(
     no_texts: bool,
     **run_options: Any,  # noqa: ANN401 - of `evaluate`, by name
 ) -> None:
-    """Score the samples in FILE, one JSON object per line (- reads standard input).
+    """Score the samples in FILE (- reads standard input).
+
+    FILE is JSON lines, a JSON list, CSV, TSV (each also .gz), Parquet, Arrow, or a folder that Hugging Face's
+    save_to_disk wrote.
 
     Prints a line for each of the first 20 samples as it comes, then for each metric the mean, how many samples it is
     of, the failures by reason, calls and tokens. A bad line is reported with its number and the run goes on. A run
@@ -186,32 +189,31 @@ def score(
         raise click.UsageError("--out - and --explain both write to standard output; name a file for --out")
     if price is not None and not dry:
         raise click.UsageError("--price: is for --dry-run")
-    with _open_input(file) as lines:
-        rows = read_rows(lines, mapping, naming="--field FIELD=KEY")
-        names, rows = (names, rows) if names else _chosen(rows)
-        options = parse_settings(settings, names, asking=asking)
-        own = own_names(list(options))
-        limits = parse_thresholds(thresholds, list(own))
-        for name, limit in limits.items():
-            options[own[name]]["threshold"] = limit  # so that each sample says whether it reaches it
-        _add_calibrations(options, own, calibrations)
-        metrics = make_metrics(options, llm=llm, embedder=embedder, concurrency=concurrency, dry=dry)
-        if dry:
-            ctx.exit(_show_estimate(rows, metrics, run_options["repeat"], price))
-        if report is not None:
-            check_writable("--report", report, replaced=True)
-        if out not in (None, "-"):
-            check_writable("--out", out)
-        run = _Run(metrics, explain=explain, print_needed=report is None and out in (None, "-"))
-        run_options["max_concurrency"] = concurrency
-        run_options["total"] = _count_lines(file) if is_terminal() else None
-        run_options["name"] = "standard input" if file == "-" else Path(file).name
-        if out is None:
+    rows = cast("Rows", rows_of(file, mapping, naming="--field FIELD=KEY"))
+    names, rows = (names, rows) if names else _chosen(rows)
+    options = parse_settings(settings, names, asking=asking)
+    own = own_names(list(options))
+    limits = parse_thresholds(thresholds, list(own))
+    for name, limit in limits.items():
+        options[own[name]]["threshold"] = limit  # so that each sample says whether it reaches it
+    _add_calibrations(options, own, calibrations)
+    metrics = make_metrics(options, llm=llm, embedder=embedder, concurrency=concurrency, dry=dry)
+    if dry:
+        ctx.exit(_show_estimate(rows, metrics, run_options["repeat"], price))
+    if report is not None:
+        check_writable("--report", report, replaced=True)
+    if out not in (None, "-"):
+        check_writable("--out", out)
+    run = _Run(metrics, explain=explain, print_needed=report is None and out in (None, "-"))
+    run_options["max_concurrency"] = concurrency
+    run_options["total"] = _count_lines(file) if is_terminal() else None
+    run_options["name"] = "standard input" if file == "-" else Path(file).name
+    if out is None:
+        result, ended = run.evaluate(rows, run_options)
+    else:
+        head = {"ragstone_results": 1, "metrics": [asdict(MetricInfo.of(metric)) for metric in metrics]}
+        with contextlib.closing(ResultsFile(out, head, texts=not no_texts)) as run.results:
             result, ended = run.evaluate(rows, run_options)
-        else:
-            head = {"ragstone_results": 1, "metrics": [asdict(MetricInfo.of(metric)) for metric in metrics]}
-            with contextlib.closing(ResultsFile(out, head, texts=not no_texts)) as run.results:
-                result, ended = run.evaluate(rows, run_options)
     run.say(f"\n{result}", err=out == "-")
     if isinstance(ended, KeyboardInterrupt):
         journal = run_options["journal"]
@@ -250,7 +252,7 @@ def parse_thresholds(thresholds: Sequence[str], names: Sequence[str]) -> dict[st
     return limits
 
 
-def _chosen(rows: Iterator[Row | BadLine]) -> tuple[tuple[str, ...], Iterator[Row | BadLine]]:
+def _chosen(rows: Rows) -> tuple[tuple[str, ...], Rows]:
     """Return the group of metrics that fits the rows, as said on standard error, and all the rows."""
     try:
         group, line, rows = choose(rows)
@@ -347,16 +349,14 @@ class _Run:
         self._values: dict[str, list[float]] = {metric.name: [] for metric in metrics}
         self.results: ResultsFile | None = None
 
-    def evaluate(
-        self, rows: Iterator[Row | BadLine], run_options: dict[str, Any]
-    ) -> tuple[Report, BaseException | None]:
+    def evaluate(self, rows: Rows, run_options: dict[str, Any]) -> tuple[Report, BaseException | None]:
         """Return the report, and what ended the run before its time."""
         try:
             events: dict[str, Any] = {"on_result": self._on_result, "on_bad_row": _say_bad_row}
             return evaluate(rows, self._metrics, stop_on_give_up=True, **events, **run_options), None
         except Interrupted as interrupted:
             return interrupted.report, self._lost or KeyboardInterrupt()
-        except JournalError as error:
+        except (JournalError, SourceError) as error:
             report = getattr(error, "report", None)
             if not isinstance(report, Report) or not report.aggregates().rows:
                 raise
@@ -428,12 +428,10 @@ def _say_bad_row(row: BadLine) -> None:
         echo(f"line {row.line}: {printable(row.problem)} (skipped)", err=True, needed=False)
 
 
-def _show_estimate(
-    rows: Iterator[Row | BadLine], metrics: Sequence[Metric], repeat: int, price: tuple[float, float] | None
-) -> int:
+def _show_estimate(rows: Rows, metrics: Sequence[Metric], repeat: int, price: tuple[float, float] | None) -> int:
     """Print what a run would take; return the exit status: 2 where a row, or every row, holds no sample."""
 
-    def shown() -> Iterator[Row | BadLine]:
+    def shown() -> Rows:
         for row in rows:
             if isinstance(row, BadLine):
                 _say_bad_row(row)
@@ -447,20 +445,9 @@ def _show_estimate(
     return 2 if estimated.bad_rows or not estimated.samples else 0
 
 
-def _open_input(file: str) -> contextlib.AbstractContextManager[IO[bytes]]:
-    """Open the file of samples; `-` is standard input, which stays open."""
-    if file != "-":
-        return Path(file).open("rb")
-    try:
-        # Not sys.stdin: a thread that waits in it for a line would abort the interpreter's exit.
-        return contextlib.nullcontext(open(sys.stdin.fileno(), "rb", closefd=False))
-    except (OSError, ValueError):  # it is no file, as in tests
-        return contextlib.nullcontext(sys.stdin.buffer)
-
-
 def _count_lines(file: str) -> int | None:
-    """Return the number of lines; None for what cannot be read twice."""
-    if file == "-" or not Path(file).is_file():
+    """Return the number of lines of a file of JSON lines; None for any other, and for what cannot be read twice."""
+    if not file.lower().endswith((".jsonl", ".ndjson")) or not Path(file).is_file():
         return None
     with Path(file).open("rb") as lines:
         return sum(block.count(b"\n") for block in iter(lambda: lines.read(1 << 20), b"")) or None

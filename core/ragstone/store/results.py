@@ -1,12 +1,18 @@
 r"""Results: the records of a run with their samples, in memory, in a results file, or in a monitor's database.
 
-A results file holds one record a line, in the order of the input. The first record of a row carries its sample. A first
-line may say what is known of the run: {"ragstone_results": 1, "name": ..., "metrics": [...], "bad_rows": [...]}.
+A results file holds one record a line, in the order of the input; gzip may have packed it. The first record of a row
+carries its sample. A first line may say what is known of the run:
+{"ragstone_results": 1, "name": ..., "metrics": [...], "bad_rows": [...]}.
 """
 
+import gzip
 import json
 import os
+import shutil
 import sqlite3
+import tempfile
+import weakref
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
@@ -158,7 +164,8 @@ class FileResults(Results):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self._samples: dict[int, int] | None = None  # by row, where the line begins that has the sample
-        with self.path.open("rb") as file:
+        self._read_from = _unpacked(self.path, self)
+        with self._read_from.open("rb") as file:
             self._stamp = _stamp(file)
             first = file.readline().strip()
         if first and first[:1] != b"{":
@@ -224,7 +231,7 @@ class FileResults(Results):
 
     @contextmanager
     def _opened(self) -> Generator[IO[bytes], None, None]:
-        with self.path.open("rb") as file:
+        with self._read_from.open("rb") as file:
             if _stamp(file) != self._stamp:
                 raise ResultsError(
                     f"{self.path}: has changed since it was loaded, and is read as it is needed; load it again"
@@ -339,6 +346,21 @@ def _begun(uri: str) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _unpacked(path: Path, owner: object) -> Path:
+    """Return a file that can be read from any place: for a packed one a copy, which goes when its owner does."""
+    with path.open("rb") as file:
+        if file.read(2) != b"\x1f\x8b":
+            return path
+    handle, name = tempfile.mkstemp(prefix="ragstone-", suffix=".jsonl")
+    weakref.finalize(owner, Path(name).unlink, missing_ok=True)
+    try:
+        with os.fdopen(handle, "wb") as target, gzip.open(path) as packed, suppress(EOFError):  # what is there is read
+            shutil.copyfileobj(packed, target)
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise ResultsError(f"{path}: cannot be read: {error}") from error
+    return Path(name)
 
 
 def _stamp(file: IO[Any]) -> tuple[int, int, int, int]:
