@@ -272,7 +272,7 @@ def test_a_metric_of_the_user_s_own_is_found_in_the_current_folder(
     own = ("--metric", "my_metrics:Polite", "--set", "polite.word=thanks", "--threshold", "polite=0.5")
     assert score(rows(row(1)), *own, "--out", out).exit_code == 0
     assert "thanks" in str(server.bodies[-1])
-    assert run("explain", out, "--metric", "my_metrics:Polite").stdout.startswith("1  polite  1.000  passed")
+    assert "\n1  polite  1.000  passed\n" in run("explain", out, "--metric", "my_metrics:Polite").stdout
     assert run("compare", out, out).stdout.count("polite") >= 1
     unknown = score(rows(row(1)), "--metric", "my_metrics:Rude")
     assert (unknown.exit_code, "my_metrics:Rude cannot be loaded" in unknown.stderr) == (2, True)

@@ -2,7 +2,6 @@
 
 import errno
 import io
-import logging
 import sys
 import traceback
 from typing import Any
@@ -88,7 +87,6 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a character is no crash
-    logging.getLogger("ragstone.batch.evaluate").setLevel(logging.ERROR)  # `score` says itself why it gave up
     try:
         cli(prog_name="ragstone")
     except OSError as error:  # of --help or --version, which print before a command begins
