@@ -268,9 +268,7 @@ class _Run:
                 contextlib.closing(Progress(gate, self._total(), options.get("progress", "auto")))
             )
             await self._collect(runner, bar)
-        for why in (
-            () if options.get("stop_on_give_up") else self._gave_up
-        ):  # else there is no rest, and the report says why
+        for why in () if options.get("stop_on_give_up") else self._gave_up:  # else the report says it
             _log.warning("Gave up: %s; what was not asked is unscored (judge_error).", why)
 
     def report(self, *notes: str) -> Report:

@@ -3,8 +3,9 @@
 import contextlib
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -190,6 +191,7 @@ def score(
     if price is not None and not dry:
         raise click.UsageError("--price: is for --dry-run")
     rows = cast("Rows", rows_of(file, mapping, naming="--field FIELD=KEY"))
+    ctx.call_on_close(partial(_close, cast("Generator[object, None, None]", rows)))
     names, rows = (names, rows) if names else _chosen(rows)
     options = parse_settings(settings, names, asking=asking)
     own = own_names(list(options))
@@ -443,6 +445,11 @@ def _show_estimate(rows: Rows, metrics: Sequence[Metric], repeat: int, price: tu
     if not estimated.samples:
         click.echo(_NO_SAMPLE, err=True)
     return 2 if estimated.bad_rows or not estimated.samples else 0
+
+
+def _close(rows: Generator[object, None, None]) -> None:
+    with contextlib.suppress(ValueError):  # a thread waits in it for a pipe's next line
+        rows.close()
 
 
 def _count_lines(file: str) -> int | None:
