@@ -69,7 +69,7 @@ def test_nothing_was_scored_yet():
 
 def test_what_a_metric_s_section_says():
     text = text_of(Report.of(live([0.25, 0.75, None]), name="a.db"))
-    for words in ("a.db 3 rows, 3 outcomes, samples submitted from 2026-", "mean 0.500", "scored 2", "unscored 1",
+    for words in ("a.db 3 rows, 3 outcomes, samples submitted from 2026-", "0.500 0.500 on a scale from 0 to 1", "1 unscored",
                   "1 unscored", "timeout 1 1 outcome: timeout metric message samples outcomes demo after 60 s q2 1", "0.250 q0", "Mean score per minute"):  # fmt: skip
         assert words in text
     assert "weighted" not in text
@@ -78,7 +78,7 @@ def test_what_a_metric_s_section_says():
 
 def test_nothing_scored_is_no_mean():
     text = text_of(report([None, None]))
-    assert "mean – nothing was scored" in text
+    assert "– nothing was scored; 2 unscored." in text
     assert "nan" not in text.lower()
     assert "0.000" not in text
 

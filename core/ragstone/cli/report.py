@@ -19,6 +19,7 @@ from ragstone.text.plain import printable, text_table
     metavar="TIME",
     help="Leave out samples submitted before: 30m, 24h or 7d ago, or a date and time (ISO 8601, UTC).",
 )
+@click.option("--against", metavar="SOURCE", help="Show the change against another run over the same samples.")
 @click.option("--by", type=click.Choice(get_args(Facet)), multiple=True, help="Print and show the means by this, too.")
 @click.option(
     "--out",
@@ -27,21 +28,22 @@ from ragstone.text.plain import printable, text_table
     show_default=True,
     help="Where the page goes (- : stdout). A file that is there is replaced.",
 )
-def report(source: str, since: str | None, by: tuple[Facet, ...], out: str) -> None:
+def report(source: str, since: str | None, against: str | None, by: tuple[Facet, ...], out: str) -> None:
     """Make a page of what was scored.
 
     SOURCE is a file that `ragstone score --out` wrote, the file of a monitor's SQLiteSink, or the URL of its SQLSink,
     such as postgresql+psycopg://user@host/name. It is read, never changed. The page is one file that loads nothing:
-    scores and their spread, over time where times are known, the lowest with what lowered them, failures, judge calls
-    and the queue.
+    scores and their spread, over time where times are known, all samples with what lowered their scores, failures,
+    slices by metadata, judge calls and the queue.
 
     \b
     Exit status:
       0    done, also where nothing was scored yet
-      2    there is no such source, it cannot be read, or the page
-           cannot be written
+      2    there is no such source, it cannot be read, the runs are
+           not comparable, or the page cannot be written
     """  # noqa: D301 - click's mark for lines that stay as they are
-    check_apart([("--out", None if out == "-" else out)], [("the input", database_file(source))])
+    inputs = [("the input", database_file(source)), ("--against", None if against is None else database_file(against))]
+    check_apart([("--out", None if out == "-" else out)], inputs)
     try:
         page = Report.load(source, since=since)
     except ResultsError:
@@ -49,7 +51,7 @@ def report(source: str, since: str | None, by: tuple[Facet, ...], out: str) -> N
     except ValueError as error:
         raise click.UsageError(f"--{error}") from None
     slices = [(facet, name, slice_cells(means)) for facet in by for name, means in page.by(facet).items()]
-    write_page("--out", out, page.html())
+    write_page("--out", out, page.html(against=against))
     outcomes = page.aggregates().cost.outcomes
     what = f"{outcomes:,} outcomes of {', '.join(dict.fromkeys(info.name for info in page.metrics))}"
     if not outcomes:

@@ -89,16 +89,16 @@ class MetricInfo:
 
         Of a cosine's bounds [-1, 1] only what is above 0 counts: unrelated texts are near 0.
         """
-        low, high = scale(self.bounds)
-        if self.bounds is None or high <= low:
+        if self.bounds is None:
             return 1.0
+        low, high = scale(self.bounds)
         share = min(1.0, max(0.0, (value - low) / (high - low)))
         return 1.0 - share if self.higher_is_better else share
 
 
-def scale(bounds: tuple[float, float] | None) -> tuple[float, float]:
+def scale(bounds: tuple[float, float]) -> tuple[float, float]:
     """Return the ends between which a metric's values are shown: its bounds, from 0 where they begin below."""
-    low, high = bounds or (0.0, 1.0)
+    low, high = bounds
     return (max(0.0, low), high) if high > 0.0 else (low, high)
 
 
@@ -303,6 +303,12 @@ class MetricSummary:
     def weighted(self) -> bool:
         """Whether rows had different chances to be sampled, so that they weigh differently."""
         return self._values.weighted
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The ends between which its values are shown: by its bounds, or by the values where those are not known."""
+        bins = self.spread.bins() if self.info.bounds is None else []
+        return scale((bins[0].low, bins[-1].high) if bins else self.info.bounds or (0.0, 1.0))
 
     @property
     def passed(self) -> float | None:

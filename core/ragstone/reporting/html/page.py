@@ -18,7 +18,6 @@ from ragstone.reporting.aggregates import (
     Worst,
     by_metric,
     by_row,
-    scale,
 )
 from ragstone.reporting.html.charts import Ends, calls_over_time, distribution, means_over_time, stretch
 from ragstone.reporting.html.evidence import evidence, flagged_text, low_score, reason
@@ -40,7 +39,6 @@ from ragstone.reporting.html.samples import Samples
 from ragstone.reporting.statistics import Estimate, bucket_width
 from ragstone.reporting.tables import (
     COSTS,
-    DASH,
     INTERVAL,
     cost_cells,
     count,
@@ -181,14 +179,21 @@ def _overview(report: "Report", names: Sequence[str], comparison: "Comparison | 
 def _score(link: Html, summary: MetricSummary, change: "MetricComparison | None", old: str) -> Html:
     """Return one metric's line of the scorecard."""
     info, facts = summary.info, list[str]()
+    if summary.mean is None:
+        facts.append("nothing was scored")
     if summary.low is not None:
         facts.append(f"{INTERVAL} {interval(summary.low, summary.high)}")
+    if summary.weighted:
+        facts.append("weighted")
     if summary.passed is not None:
         least = "the threshold" if info.threshold is None else f"the threshold of {info.threshold:g}"
         facts.append(f"{percent(summary.passed)} reach {least}")
-    unscored = f"{summary.total - summary.scored:,} unscored" if summary.total > summary.scored else ""
-    if unscored:
-        facts.append(unscored)
+    if summary.noise is not None:
+        agreed = summary.noise.agreement
+        passing = "" if agreed is None else f", draws agree on passing in {percent(agreed)}"
+        facts.append(f"judge's noise {number(summary.noise.sd)} in up to {summary.draws} draws{passing}")
+    if summary.total > summary.scored:
+        facts.append(f"{summary.total - summary.scored:,} unscored")
     if not info.higher_is_better:
         facts.append("lower is better")
     lines: list[str] = [f"{'; '.join(facts)}. " if facts else ""]
@@ -208,7 +213,7 @@ def _score(link: Html, summary: MetricSummary, change: "MetricComparison | None"
 
 def _gauge(summary: MetricSummary, mean: float) -> Html:
     """Return a bar as long as the mean, with its interval and the threshold."""
-    low, high = scale(summary.info.bounds)
+    low, high = summary.ends
 
     def at(value: float) -> float:
         return 100 * min(1.0, max(0.0, (value - low) / (high - low)))
@@ -235,7 +240,6 @@ def _group(summary: MetricSummary, name: str, report: "Report", period: Ends | N
     when = "" if summary.first is None else f", {moment(summary.first)} to {moment(summary.last)} UTC"
     parts = [
         soft("Version ", foreign(info.version, 200), ", judge ", foreign(info.judge or "unknown", 200), when),
-        figures(_figures(summary)),
     ]
     if bins:
         small = "by share of the traffic" if summary.over_time.buckets else "by share of the rows"
@@ -246,22 +250,6 @@ def _group(summary: MetricSummary, name: str, report: "Report", period: Ends | N
             charts.insert(0, means_over_time(summary.over_time, info.bounds, name, period, axis))
         parts += [tag("div", *charts, class_="charts"), *_worst(summary, report)]
     return tag("div", *parts, id=name, class_="group")
-
-
-def _figures(summary: MetricSummary) -> Iterator[tuple[str, str, str]]:
-    if summary.mean is None:
-        yield "mean", DASH, "nothing was scored"
-    else:
-        yield "weighted mean" if summary.weighted else "mean", number(summary.mean), ""
-        yield INTERVAL, interval(summary.low, summary.high), "needs two rows" if summary.low is None else ""
-    yield "scored", f"{summary.scored:,}", ""
-    yield "unscored", f"{summary.total - summary.scored:,}", ""
-    if summary.passed is not None:
-        yield "reached the threshold", percent(summary.passed), ""
-    if summary.noise is not None:
-        yield "judge's noise", number(summary.noise.sd), f"between up to {summary.draws} draws of a row"
-        if summary.noise.agreement is not None:
-            yield "draws agree on passing", percent(summary.noise.agreement), ""
 
 
 def _unscored(

@@ -32,7 +32,8 @@
   // The controls.
   const controls = [];
   function control(label, element) {
-    controls.push(make("label", null, make("span", null, label), element));
+    element.id = `control-${controls.length}`;
+    controls.push(make("div", null, make("label", { for: element.id }, label), element));
     element.addEventListener("input", show);
     return element;
   }

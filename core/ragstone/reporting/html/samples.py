@@ -4,6 +4,7 @@ import heapq
 import json
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ragstone.outcome import Evidence, Suspicion, Unscored, UnscoredReason, Usage, Verdict
@@ -16,11 +17,10 @@ from ragstone.reporting.aggregates import (
     by_metric,
     is_unanswerable,
     known_time,
-    scale,
     slice_value,
 )
 from ragstone.reporting.html.markup import cut
-from ragstone.reporting.tables import moment
+from ragstone.reporting.tables import count, moment
 from ragstone.store.pending import FEEDBACK
 
 if TYPE_CHECKING:
@@ -45,7 +45,9 @@ class Samples:
     def __init__(self, report: "Report", names: Mapping[Key, str]) -> None:
         self._report = report
         self._names = names
-        self._infos: dict[Key, MetricInfo] = {each.info.key: each.info for each in report.aggregates()}
+        self._infos: dict[Key, MetricInfo] = {
+            each.info.key: replace(each.info, bounds=each.ends) for each in report.aggregates()
+        }
         self._n = 0
         self._low: list[Place] = []  # a heap, the best row first
         self._others: list[Place] = []
@@ -84,7 +86,8 @@ class Samples:
         listed = [self._row(records, aggregates, texts, filters) for *_, records in rows]
         metrics: list[dict[str, object]] = []
         for key, name in self._names.items():
-            info, (low, high) = self._infos[key], scale(self._infos[key].bounds)
+            info = self._infos[key]
+            low, high = info.bounds or (0.0, 1.0)
             metrics.append({"name": name, "low": low, "high": high, "up": info.higher_is_better})
         few = {name: sorted(values) for name, values in filters.items() if 1 < len(values) <= _FILTER}
         return {"metrics": metrics, "texts": texts.all, "filters": few, "rows": listed, "total": self._n}
@@ -194,8 +197,8 @@ def _cost(usage: Usage) -> str:
         if usage.input_tokens is None or usage.output_tokens is None
         else f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out"
     )
-    embedded = f"{usage.embed_calls:,} embedder calls, " if usage.embed_calls else ""
-    return f"{usage.llm_calls:,} judge calls, {embedded}{tokens}, {usage.seconds:.1f} s"
+    embedded = f"{count(usage.embed_calls, 'embedder call')}, " if usage.embed_calls else ""
+    return f"{count(usage.llm_calls, 'judge call')}, {embedded}{tokens}, {usage.seconds:.1f} s"
 
 
 def _facts(record: "Record", metadata: Mapping[str, Any], feedback: str) -> list[list[str]]:

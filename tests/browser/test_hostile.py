@@ -1,0 +1,146 @@
+"""What comes from outside stays text, in the table too; nothing of it runs, loads, sticks out or turns a line around."""
+
+from dataclasses import replace
+
+import pytest
+
+from ragstone import Sample, Score, Verdict
+from ragstone.outcome import Suspicion
+from ragstone.reporting import Report, compare, report_page
+from ragstone.sinks import Feedback, Record, SQLiteSink
+
+from ..reporting.data import NOON, database, health, records  # noqa: TID252
+from ..reporting.reports import report, rich  # noqa: TID252
+from .conftest import open_all
+
+pytestmark = pytest.mark.browser
+ATTACK = (
+    "<script>alert(1);document.title='owned'</script></style><style>*{display:none}</style></title>"
+    "<img src=http://evil.example/a.png onerror=document.title='owned'><base href=http://evil.example/>"
+    "\"><svg onload=document.title='owned'><a href='javascript:document.title=1'>x</a>]]>--><!-- &lt;b&gt; \u202eabc \x00"
+)
+OURS = {
+    "a", "b", "bdi", "body", "button", "caption", "circle", "dd", "desc", "details", "div", "dl", "dt", "figcaption",
+    "figure", "h1", "h2", "h3", "h4", "head", "html", "input", "label", "li", "line", "link", "main", "mark", "meta",
+    "option", "p", "polygon", "polyline", "rect", "script", "section", "select", "small", "span", "style", "summary",
+    "svg", "table", "tbody", "td", "text", "th", "thead", "time", "title", "tr", "ul",
+}  # fmt: skip
+ELEMENTS = "[...new Set([...document.querySelectorAll('*')].map(each => each.localName))]"
+UNISOLATED = """() => {
+  const found = [], walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walk.nextNode()) {
+    const parent = walk.currentNode.parentElement;
+    if (walk.currentNode.data.includes("\\u202e") && !parent.closest("bdi, [dir=auto], title, script, option")) {
+      found.push(parent.outerHTML.slice(0, 200));
+    }
+  }
+  return found;
+}"""
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    """A monitor's page in which every text that comes from outside attacks."""
+    given = []
+    for i, metric in enumerate(("alignment_coverage", "context_relevancy", ATTACK)):
+        verdicts = [
+            Verdict(
+                id=ATTACK, kind="claim" if i == 0 else ATTACK, text=ATTACK, verdict="contradicted", lowers_score=True
+            ),
+            Verdict(id="1", kind="sentence", text=ATTACK, verdict="irrelevant", lowers_score=True),
+        ]
+        score = Score(
+            metric=metric, value=0.1, reason=ATTACK, breakdown={ATTACK: 0.5}, verdicts=verdicts, version=ATTACK,
+            suspected=[Suspicion(field="response", start=0, end=400, kind="order")],
+        )  # fmt: skip
+        sample = Sample(
+            user_input=ATTACK, retrieved_contexts=[ATTACK, "b" * 5_000], response=ATTACK, id=ATTACK,
+            history=[{"role": "user", "content": ATTACK}], metadata={ATTACK: ATTACK},
+        )  # fmt: skip
+        for j in range(2):
+            given.append(
+                Record(
+                    sample_id=ATTACK + str(j), outcome=score, judge=ATTACK, submitted_at=NOON + j, scored_at=NOON,
+                    sample=sample, run_name=ATTACK + str(j), tags=(ATTACK, str(j)), origin={"trace_id": ATTACK},
+                )
+            )  # fmt: skip
+    counters = health(process=ATTACK).model_copy(update={"reasons": {ATTACK: {ATTACK: 3}}})
+    path = database(tmp_path_factory.mktemp("hostile") / "a.db", given, counters)
+    sink = SQLiteSink(path)
+    sink.feedback([Feedback(sample_id=ATTACK + "0", value=ATTACK, comment=ATTACK, at=NOON)])
+    sink.close()
+    page = report_page(path)
+    assert all(f"By {facet}" in page for facet in ("feedback", "run name", "tag"))
+    return page
+
+
+@pytest.fixture(scope="module")
+def compared():
+    """Two reports whose every text attacks, compared."""
+    before = rich(ATTACK)
+    after = [
+        replace(each, outcome=each.outcome.model_copy(update={"value": 0.9})) if each.draw < 2 else each
+        for each in before.results()
+    ]
+    samples = [before.sample(after[0]).model_copy(update={"metadata": {ATTACK: ATTACK + str(i)}}) for i in range(3)]
+    return compare(before, Report.of(after, samples=samples, name=ATTACK))
+
+
+@pytest.mark.parametrize(
+    ("kind", "title"),
+    [
+        ("live", "a.db: ragstone report"),
+        ("batch", ": ragstone report"),
+        ("against", ": ragstone report"),
+        ("both", "comparison"),
+    ],
+)
+def test_what_comes_from_outside_stays_text(show, hostile, compared, kind, title):
+    html = {
+        "live": lambda: hostile,
+        "batch": compared.a.html,
+        "against": lambda: compared.b.html(against=compared.a),
+        "both": compared.html,
+    }[kind]()
+    page = show(html)
+    open_all(page)
+    assert page.title().endswith(title)
+    assert set(page.evaluate(ELEMENTS)) <= OURS
+    shown = page.inner_text("body")
+    assert shown.count("<img src=http://evil.example/a.png") > 30
+    assert page.evaluate(UNISOLATED) == []
+    if kind != "both":
+        assert page.inner_text("#samples").count("<img src=http://evil.example/a.png") > 15
+
+
+def test_a_notebook_stays_as_it_is(show, compared):
+    for shown in (compared, compared.a):
+        page = show(f"<title>notebook</title><link rel=icon href=data:,>{shown._repr_html_()}")
+        assert page.title() == "notebook"
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_nothing_sticks_out(show, hostile, tmp_path, width):
+    real = report_page(database(tmp_path / ("long-name-" * 15 + ".db"), records(60), health(), health("web-2:1")))
+    for html in (real, hostile):
+        page = show(html, width)
+        open_all(page)
+        wide = "document.documentElement.scrollWidth"
+        assert page.evaluate(wide) <= width
+        cut = """width => [...document.querySelectorAll("body *")].filter(each => (
+            !each.closest(".scroll, svg") || each.matches("#samples .frame")) &&
+            each.getBoundingClientRect().right > width + 1).map(each => each.outerHTML.slice(0, 100))"""
+        assert page.evaluate(cut, width) == []
+        inner = "document.querySelector('.frame').scrollWidth - document.querySelector('.frame').clientWidth"
+        assert width > 390 or page.evaluate(inner) <= 0
+
+
+def test_half_characters_and_a_text_of_a_megabyte(show):
+    texts = ["\ud83d half", "x" * 1_000_000, "\x00\x1b[31m"]
+    samples = [Sample(user_input="q", response=text, metadata={"kind": text[:9]}) for text in texts]
+    html = report([0.1, 0.2, 0.3], samples=samples).html()
+    assert len(html) < 300_000
+    page = show(html)
+    open_all(page)
+    assert "\ufffd half" in page.inner_text("#samples")
+    assert "(20,000 of 1,000,000 characters)" in page.inner_text("#samples")
