@@ -40,7 +40,7 @@ def test_on_a_terminal_unless_told(monkeypatch, terminal, asked, there):
 def test_done_total_calls_tokens_and_failures(monkeypatch):
     last = shown(monkeypatch, terminal=True, progress="auto").replace("\n", "\r").split("\r")[-2]
     assert "5/5" in last
-    assert "samples/s" in last
+    assert "5/5 samples [" in last
     assert last.endswith("0 in flight, 7,404 tokens, 1 unscored]")
 
 

@@ -36,6 +36,12 @@ def row(i: int, **more: Any) -> dict[str, Any]:
     return {"user_input": f"Who wrote book {i}?", "retrieved_contexts": contexts, "response": f"Ann {i} did.", **more}
 
 
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Results go to a file of the current folder where none is named."""
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.fixture
 def server(openai_server: Callable[..., OpenAIServer]) -> OpenAIServer:
     return openai_server(judge)

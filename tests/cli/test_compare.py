@@ -37,11 +37,11 @@ def test_two_files(run, scored, tmp_path):
     found = run("compare", a, changed(a, value=0.0), "--report", tmp_path / "c.html")
     assert found.exit_code == 0
     lines = found.stdout.splitlines()
-    assert lines[0] == "a: a.jsonl; b: b.jsonl"
+    assert lines[0] == "b.jsonl compared with a.jsonl"
     assert "0/0/8" in lines[2]
     assert lines[3].startswith("context_relevancy: a is better: -")
     assert (tmp_path / "c.html").read_text().startswith("<!doctype html>")
-    assert found.stderr == f"{tmp_path / 'c.html'}: written\n"
+    assert found.stderr == f"Report: {tmp_path / 'c.html'}\n"
 
 
 @pytest.mark.parametrize("change", [{"version": "9"}, {"judge": "other"}])

@@ -81,7 +81,8 @@ def test_wrong_files(run, tmp_path, content):
     assert done.stderr.startswith(message)
 
 
-def test_lines():
+def test_lines(monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
     evidence = Evidence(field="retrieved_contexts", chunk=2, start=5, end=9, text="\x1b[2J")
     verdict = Verdict(
         id="1", kind="claim", text="Long " * 50, verdict="supported", probability=0.987, evidence=(evidence,)

@@ -15,6 +15,10 @@ from .conftest import row
     [
         ("none.jsonl", "'none.jsonl' does not exist"),
         ("- --metric bleu", "there is no metric 'bleu'; there are alignment_coverage"),
+        ("- --metric faithfullness", "Did you mean faithfulness?"),
+        ("- --metric rag --metric sumary", "Did you mean summary?"),
+        ("- --metric rag --llm gpt-4o", "or module:function. Did you mean openai:gpt-4o?"),
+        ("- --metric rag --llm lokal", "or module:function. Did you mean local?"),
         ("- --field response=", "--field response=: write FIELD=KEY"),
         ("- --field answer=x", "FIELD one of user_input, retrieved_contexts, response, id"),
         ("- --threshold nan", "--threshold nan: write X or METRIC=X"),
@@ -34,7 +38,7 @@ from .conftest import row
     ],
 )
 def test_wrong(run, arguments, message):
-    done = run("score", *arguments.split(), "--llm", "http://127.0.0.1:9")  # nobody is there: another error
+    done = run("score", "--llm", "http://127.0.0.1:9", *arguments.split())  # nobody is there: another error
     assert done.exit_code == 2
     assert message in " ".join(done.stderr.split())
 
@@ -55,7 +59,7 @@ def test_settings_take_effect(score, rows):
         "context_relevancy.granularity=chunk",
     )
     groups = ("--metric", "rag", "--metric", "summarization_score")
-    done = score(rows(row(1)), "--explain", *groups, *(arg for each in settings for arg in ("--set", each)))
+    done = score(rows(row(1)), "--explain", "-v", *groups, *(arg for each in settings for arg in ("--set", each)))
     assert done.exit_code == 0
     assert "question 1: yes: Is it a novel?" in done.stdout
     assert "The 2 question(s) made from the response" in done.stdout

@@ -47,7 +47,7 @@ def test_results_are_complete_where_nobody_reads_standard_output(process, server
         return command.returncode, errors.decode()
 
     out, page = tmp_path / "out.jsonl", tmp_path / "page.html"
-    assert closed_run("--out", out, "--report", page) == (0, "")
+    assert closed_run("--out", out, "--report", page) == (0, f"Report: {page}\n")
     assert [json.loads(line)["row"] + 1 for line in out.read_text().splitlines()[1:]] == [1, 2, 3, 4, 5, 6]
     assert page.exists()
     status, errors = closed_run()
@@ -104,7 +104,7 @@ def test_nothing_is_left_open(process, server, six):
     with six.open("rb") as piped:
         groups = ("--metric", "rag", "--metric", "summary")
         _, errors = process("score", "-", "--llm", server.url, *groups, env=environ, stdin=piped).communicate()
-    assert errors == b""
+    assert re.fullmatch(rb"Results: ragstone-results-[\d-]+\.jsonl\. What lowered .*\n", errors)
 
 
 def test_help_says_that_standard_output_is_closed(process):

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -75,7 +76,7 @@ def test_the_metrics_that_fit_the_rows(score, six, server, out):
 def test_fields_are_mapped_and_verdicts_explained(score, rows):
     given = rows({"q": "Who?", "source": "One. Two.", "text": "Ann.", "key": "k1"})
     fields = ("user_input=q", "retrieved_contexts=source", "response=text", "id=key")
-    done = score(given, "--explain", *(arg for field in fields for arg in ("--field", field)))
+    done = score(given, "--explain", "-v", *(arg for field in fields for arg in ("--field", field)))
     assert "k1  response_relevancy  " in done.stdout
     assert "\n    sentence 1: relevant: One.\n        [retrieved_contexts[0] 0-4]\n" in done.stdout
 
@@ -88,17 +89,24 @@ def test_standard_input_and_output_in_utf_8(score, rows):
 
 
 def test_nothing_that_a_terminal_obeys_reaches_it(score, rows):
-    evil = "\x1b[31m \x1b]0;title\x07 \x9b2J \u202e x."
+    evil = "\x1b[35m \x1b]0;title\x07 \x9b2J \u202e x."
     bad = {"response": 1, "\x1b[2J": 1}
     done = score(rows(row(1, id=evil, retrieved_contexts=[evil]), bad, {"\x1b[2J": 1}), "--explain", color=True)
-    shown = done.stdout + done.stderr
+    shown = re.sub(r"\x1b\[(0|1|31|33)m", "", done.stdout + done.stderr)  # our own colours
     assert not [character for character in shown if not (character.isprintable() or character == "\n")]
-    assert "\ufffd[31m" in shown
+    assert "\ufffd[35m" in shown
 
 
 class TestBadLines:
     def test_they_are_reported_with_their_number_and_the_run_goes_on(self, score, rows):
-        done = score(rows(b"[1]", row(2), b"{", b"", row(5), b"\xff", {"query": "Q?"}), *ONE, "--threshold", "1")
+        done = score(
+            rows(b"[1]", row(2), b"{", b"", row(5), b"\xff", {"query": "Q?"}),
+            *ONE,
+            "--threshold",
+            "1",
+            "--out",
+            os.devnull,
+        )
         assert done.exit_code == 2
         assert done.stderr.splitlines() == [
             "line 1: is list, not an object {...} (skipped)",
@@ -118,7 +126,8 @@ class TestBadLines:
 
     def test_a_missing_field_is_unscored_by_those_who_need_it_before_a_call(self, score, rows):
         given = rows({"user_input": "Q?", "response": "A."})
-        done = score(given, "--threshold", "context_relevancy=0", *(arg for name in ALL for arg in ("--metric", name)))
+        limit = ("--threshold", "context_relevancy=0", "--out", os.devnull)
+        done = score(given, *limit, *(arg for name in ALL for arg in ("--metric", name)))
         shown = table(done.stdout)
         needy = ("summarization_score", "context_relevancy", "faithfulness")
         assert {name for name in ALL if shown[name]["scored"] == "0/1"} == set(needy)
@@ -188,7 +197,7 @@ class TestFailingJudge:
 
     def test_it_is_given_up_when_the_first_call_is_refused_for_good(self, score, rows, server):
         server.reply = lambda body: error(401, "not with this key")
-        done = score(rows(*(row(i) for i in range(200))), "--concurrency", 4)
+        done = score(rows(*(row(i) for i in range(200))), "--concurrency", 4, "--out", os.devnull)
         assert done.exit_code == 1
         assert len(server.bodies) <= 10
         (message,) = [line for line in done.stderr.splitlines() if not line.startswith("Metrics: ")]
@@ -197,6 +206,52 @@ class TestFailingJudge:
 
 
 class TestOutput:
+    def test_without_a_name_results_go_to_a_new_file_of_the_current_folder(
+        self, score, run, six, tmp_path, monkeypatch
+    ):
+        monkeypatch.setattr("time.strftime", lambda form: form.replace("%Y%m%d-%H%M%S", "now"))
+        for name in ("ragstone-results-now.jsonl", "ragstone-results-now-2.jsonl"):
+            done = score(six, *ONE)
+            assert done.stderr == f"Results: {name}. What lowered the scores: ragstone explain {name}\n"
+            assert len(results(tmp_path / name)) == 6
+        assert run("explain", "ragstone-results-now.jsonl").exit_code == 0
+        (tmp_path / "empty.jsonl").touch()
+        assert (score(tmp_path / "empty.jsonl").exit_code, len(list(tmp_path.glob("ragstone-*")))) == (2, 2)
+
+    def test_where_no_file_can_be_made_the_run_goes_on(self, score, six, tmp_path, monkeypatch):
+        gone = tmp_path / "gone"
+        gone.mkdir()
+        monkeypatch.chdir(gone)
+        gone.rmdir()
+        done = score(six, *ONE)
+        assert (done.exit_code, table(done.stdout)["context_relevancy"]["scored"]) == (0, "6/6")
+        assert done.stderr.startswith(
+            "Warning: no results are kept: ragstone-results.jsonl: cannot write: No such file"
+        )
+
+    @pytest.mark.parametrize("more", [(), ("-v",), ("--explain",)])
+    def test_how_much_is_printed(self, score, rows, more):
+        lines = score(rows(row(1)), *ONE, *more, "--out", os.devnull).output.splitlines()
+        head = {
+            (): [],
+            ("-v",): ["1  context_relevancy 0.25"],
+            ("--explain",): [
+                "question: Who wrote book 1?",
+                "response: Ann 1 did.",
+                "1  context_relevancy  0.250",
+                "    1 of 4 sentences in 1 of 2 contexts are needed to answer.",
+            ],
+        }[more]
+        assert lines[: len(head)] == head
+        assert len(lines) == {(): 4, ("-v",): 5, ("--explain",): 12}[more]
+
+    def test_the_page_is_shown(self, score, rows, monkeypatch, tmp_path):
+        shown = []
+        monkeypatch.setattr("click.launch", shown.append)
+        done = score(rows(row(1)), *ONE, "--report", "page.html", "--open", "--out", "out.jsonl")
+        assert (shown, done.stderr) == (["page.html"], "Report: page.html\n")
+        assert "--open: shows the page of --report" in score(rows(row(1)), "--open").stderr
+
     def test_an_earlier_file_is_replaced_from_the_first_result_on(self, score, six, out):
         for before in (None, b"paid for\n" * 1000):
             if before:

@@ -28,7 +28,10 @@ class Progress:
         if (in_notebook() or is_terminal()) if shown == "auto" else shown:
             from tqdm import auto  # also knows notebooks
 
-            self._bar = auto.tqdm(total=total, unit=" samples", file=sys.stderr, dynamic_ncols=True)
+            form = "{n_fmt} samples [{elapsed}{postfix}]"
+            if total is not None:
+                form = "{l_bar}{bar}| {n_fmt}/{total_fmt} samples [{elapsed}<{remaining}{postfix}]"
+            self._bar = auto.tqdm(total=total, bar_format=form, file=sys.stderr, dynamic_ncols=True)
 
     def at(self, place: int, unscored: int = 0) -> None:
         """Say that all up to `place`, counted from 1, is done, with so many more outcomes unscored."""

@@ -9,6 +9,7 @@ import click
 
 from ragstone.batch.evaluate import evaluate
 from ragstone.cli.options import NotThere
+from ragstone.cli.output import coloured
 from ragstone.judge import Asking, LLMReply, LLMRequest
 from ragstone.keys import reply_key
 from ragstone.outcome import Outcome, Score
@@ -102,9 +103,9 @@ def demo(page: str, samples: str | None) -> None:
     outcomes: dict[int, list[Outcome]] = {}
     for record in report.results():
         outcomes.setdefault(record.row, []).append(record.outcome)
+    click.echo(f"{report}\n")
     for row, sample in enumerate(recording["samples"]):
         click.echo("\n".join(_lines(Sample(**sample), outcomes[row])) + "\n")
-    click.echo(f"{report}\n")
     click.echo(
         f"The replies are recorded, of {recording['judge']} on {recording['date']}. No model was asked just now."
     )
@@ -116,7 +117,7 @@ def _lines(sample: Sample, outcomes: Sequence[Outcome]) -> list[str]:
     """Return a sample and its scores as lines, and what cost most of each that is low."""
     shown = [f"{each.metric} {f'{each.value:.2f}' if isinstance(each, Score) else 'unscored'}" for each in outcomes]
     lines = [
-        f"{sample.id}",
+        coloured(f"{sample.id}", bold=True),
         f"  question: {sample.user_input}",
         f"  answer:   {sample.response}",
         f"  {'  '.join(shown)}",

@@ -1,8 +1,10 @@
 """Options that more than one command has, and the metrics, judges, fields and files made from them."""
 
+import difflib
 import json
 import math
 import os
+import re
 import sqlite3
 import stat
 import sys
@@ -68,11 +70,14 @@ def metric_option(description: str, name: str = "names", **more: Any) -> Decorat
 
 
 def _known(ctx: click.Context, param: click.Parameter, value: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    names = (value,) if isinstance(value, str) else value
     try:
-        for name in (value,) if isinstance(value, str) else registry.metrics_of(value):
+        for name in registry.metrics_of(names) if names is value else names:
             metric_class(name)
     except registry.RegistryError as error:
-        raise click.BadParameter(str(error), ctx, param) from None
+        known = [*registry.metric_names(), *registry.GROUPS]
+        near = [each for name in names if name not in known for each in difflib.get_close_matches(name, known, n=1)]
+        raise click.BadParameter(f"{error}. Did you mean {near[0]}?" if near else str(error), ctx, param) from None
     return value
 
 
@@ -135,9 +140,17 @@ def _explained(option: str, name: str) -> Generator[None, None, None]:
     try:
         yield
     except ValueError as error:
-        raise click.UsageError(f"{option} {name}: {error}") from None
+        raise click.UsageError(f"{option} {name}: {error}{_near_judge(name)}") from None
     except (ImportError, OSError, RuntimeError) as error:
         raise NotThere(f"{option} {name}: {error}") from error
+
+
+def _near_judge(name: str) -> str:
+    """Return which judge may be meant by what is none, such as a model without its provider."""
+    if re.fullmatch(r"[\w.-]+", name) is None:
+        return ""
+    near = difflib.get_close_matches(name.lower(), ["local"])
+    return f". Did you mean {near[0] if near else f'openai:{name}'}?"
 
 
 def make_llm(name: str, *, max_concurrency: int) -> LLM:

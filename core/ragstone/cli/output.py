@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import click
 
@@ -15,6 +15,7 @@ from ragstone.outcome import Outcome, Unscored
 from ragstone.reporting.tables import place, verdict_lines
 from ragstone.sample import Sample
 from ragstone.store.private_files import replacing
+from ragstone.store.record import Record
 from ragstone.text.plain import printable
 
 _CLOSED = (errno.EPIPE, errno.EBADF)  # the reader has gone (`| head`); closed from the start (`>&-`)
@@ -73,18 +74,35 @@ def sample_lines(sample: Sample, *, contexts: bool = True) -> Iterator[str]:
         yield f"response: {printable(sample.response, _LONGEST)}"
 
 
-def evidence_lines(sample_id: str, outcome: Outcome) -> Iterator[str]:
-    """Yield an outcome as lines: the number, why, and each verdict with the passages that it points to."""
-    head = f"{printable(sample_id, _WIDTH)}  {outcome.metric}"
+def evidence_lines(sample_id: str, outcome: Outcome, *, full: bool = True) -> Iterator[str]:
+    """Yield an outcome as lines: the number, why, and each verdict with the passages that it points to.
+
+    Where it is not `full`, only the verdicts that lowered the score, without places.
+    """
+    head = f"{printable(sample_id, _WIDTH)}  {coloured(outcome.metric, bold=True)}"
     if isinstance(outcome, Unscored):
-        yield f"{head}  unscored ({outcome.reason}): {printable(outcome.detail)}"
+        yield f"{head}  {coloured(f'unscored ({outcome.reason})', fg='yellow')}: {printable(outcome.detail)}"
     else:
-        passed = {True: "  passed", False: "  below its threshold", None: ""}[outcome.passed]
-        yield f"{head}  {outcome.value:.3f}{passed}"
+        passed = {True: coloured("  passed", fg="green"), False: coloured("  below its threshold", fg="red"), None: ""}
+        yield f"{head}  {coloured(f'{outcome.value:.3f}', bold=True)}{passed[outcome.passed]}"
         yield f"    {printable(outcome.reason)}"
-        if outcome.breakdown:
+        if outcome.breakdown and full:
             yield f"    {'  '.join(f'{name} {value:.3f}' for name, value in outcome.breakdown.items())}"
         for verdict in outcome.verdicts:
-            yield from (f"    {line}" for line in verdict_lines(verdict, _WIDTH))
+            if full or verdict.lowers_score:
+                first, *places = verdict_lines(verdict, _WIDTH)
+                yield f"    {coloured(first, fg='red') if verdict.lowers_score else first}"
+                yield from (f"    {line}" for line in places if full)
     for sign in outcome.suspected:
         yield f"    looks like an attack on the judge ({sign.kind.replace('_', ' ')}): [{place(sign)}]"
+
+
+def brief(record: Record) -> str:
+    """Return a metric and its score."""
+    outcome = record.outcome
+    return f"{outcome.metric} {'unscored' if isinstance(outcome, Unscored) else f'{outcome.value:.2f}'}"
+
+
+def coloured(text: str, **style: Any) -> str:  # noqa: ANN401 - click's
+    """Return a text in a colour, which a stream that is no terminal is not sent; none where NO_COLOR is set."""
+    return text if os.environ.get("NO_COLOR") else click.style(text, **style)

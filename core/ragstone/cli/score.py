@@ -1,13 +1,12 @@
 """`ragstone score`: a file of samples in, scores with evidence out."""
 
 import contextlib
-import os
 import sys
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any, cast
 
 import click
 
@@ -28,24 +27,19 @@ from ragstone.cli.options import (
     parse_settings,
     scoring_options,
 )
-from ragstone.cli.output import echo, evidence_lines, write_page
+from ragstone.cli.output import brief, echo, evidence_lines, sample_lines, write_page
+from ragstone.cli.results_file import ResultsFile
 from ragstone.labels import Calibration
 from ragstone.metrics import Metric
-from ragstone.outcome import Score
-from ragstone.plain import to_json
 from ragstone.registry import GROUPS, RegistryError
 from ragstone.reporting import MetricInfo, Report
 from ragstone.sample import BadLine
 from ragstone.sources import SAMPLE_FIELDS, Rows, SourceError, rows_of
 from ragstone.store.journal import JournalError
-from ragstone.store.lease import lock_file
-from ragstone.store.private_files import open_private
-from ragstone.store.record import Record, encode
+from ragstone.store.record import Record
 from ragstone.text.plain import printable
 
 _NO_SAMPLE = "No sample: the input is empty."
-_CELL = 20
-_MOST_LINES = 20
 _POSITIVE = FiniteRange(min=0, min_open=True)
 
 
@@ -58,18 +52,24 @@ _POSITIVE = FiniteRange(min=0, min_open=True)
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, allow_dash=True),
-    help="Write a JSON line per sample and metric, the samples with them (- : stdout). What is in the file is "
-    "replaced, from the first result on.",
+    help="The results file: a JSON line per sample and metric, with the samples (- : stdout). What is in it is "
+    "replaced, from the first result on. Default: a new file, ragstone-results-DATE-TIME.jsonl.",
 )
-@click.option("--no-texts", is_flag=True, help="Leave the samples' texts, and those of the evidence, out of --out.")
+@click.option("--no-texts", is_flag=True, help="Leave the texts of samples and evidence out of the results file.")
 @click.option(
     "--report",
     type=click.Path(dir_okay=False),
     metavar="HTML",
-    help="Write a page: the spread of the scores, and the lowest with what cost them. A file that is there is "
-    "replaced.",
+    help="Write a page of all samples and scores, with the evidence. A file that is there is replaced.",
 )
-@click.option("--explain", is_flag=True, help="Print each score with its verdicts and their evidence.")
+@click.option("--open", "opened", is_flag=True, help="Show the page of --report in the browser.")
+@click.option("--explain", is_flag=True, help="Print each question and answer, its scores and what lowered them.")
+@click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="A line of scores for each sample; with --explain, contexts, all verdicts and their places, too.",
+)
 @click.option(
     "--threshold",
     "thresholds",
@@ -152,7 +152,9 @@ def score(
     price: tuple[float, float] | None,
     out: str | None,
     report: str | None,
+    opened: bool,
     explain: bool,
+    verbose: bool,
     no_texts: bool,
     **run_options: Any,  # noqa: ANN401 - of `evaluate`, by name
 ) -> None:
@@ -161,10 +163,10 @@ def score(
     FILE is JSON lines, a JSON list, CSV, TSV (each also .gz), Parquet, Arrow, or a folder that Hugging Face's
     save_to_disk wrote.
 
-    Prints a line for each of the first 20 samples as it comes, then for each metric the mean, how many samples it is
-    of, the failures by reason, calls and tokens. A bad line is reported with its number and the run goes on. A run
-    that is interrupted, or that gives up because the judge keeps failing, prints and has written what was scored so
-    far. Ctrl-C finishes the calls in flight, a second one stops at once.
+    Prints for each metric the mean with its interval, how many samples it is of, the failures by reason, calls and
+    tokens. Each score goes to the results file, for `ragstone explain`, `report` and `compare`. A bad row is reported
+    with its number and the run goes on. A run that is interrupted, or that gives up because the judge keeps failing,
+    prints and has written what was scored so far. Ctrl-C finishes the calls in flight, a second one stops at once.
 
     \b
     Exit status:
@@ -186,6 +188,8 @@ def score(
         ],
     )
     mapping = parse_keys("--field", "FIELD", fields, SAMPLE_FIELDS)
+    if opened and report is None:
+        raise click.UsageError("--open: shows the page of --report; name its file")
     if out == "-" and explain:
         raise click.UsageError("--out - and --explain both write to standard output; name a file for --out")
     if price is not None and not dry:
@@ -206,23 +210,21 @@ def score(
         check_writable("--report", report, replaced=True)
     if out not in (None, "-"):
         check_writable("--out", out)
-    run = _Run(metrics, explain=explain, print_needed=report is None and out in (None, "-"))
+    run = _Run(explain=explain, verbose=verbose, print_needed=report is None and out in (None, "-"))
     run_options["max_concurrency"] = concurrency
     run_options["total"] = _count_lines(file) if is_terminal() else None
     run_options["name"] = "standard input" if file == "-" else Path(file).name
-    if out is None:
-        result, ended = run.evaluate(rows, run_options)
-    else:
-        head = {"ragstone_results": 1, "metrics": [asdict(MetricInfo.of(metric)) for metric in metrics]}
-        with contextlib.closing(ResultsFile(out, head, texts=not no_texts)) as run.results:
-            result, ended = run.evaluate(rows, run_options)
+    head = {"ragstone_results": 1, "metrics": [asdict(MetricInfo.of(metric)) for metric in metrics]}
+    with _results_file(out, head, texts=not no_texts) as run.results:
+        result, ended = run.evaluate(rows, metrics, run_options)
+        kept = run.results
     run.say(f"\n{result}", err=out == "-")
-    if isinstance(ended, KeyboardInterrupt):
-        journal = run_options["journal"]
-        on = "" if journal is None else f" Run the same command again to go on from there: {journal} has it."
-        run.say(f"Interrupted: the table is of what was scored so far.{on}", err=True)
+    run.say_where(ended, kept, run_options["journal"])
     if report is not None:
         write_page("--report", report, result.html())
+        run.say(f"Report: {report}", err=True)
+        if opened:
+            click.launch(report)
     if ended is not None:
         raise ended
     ctx.exit(run.status(result, limits))
@@ -276,86 +278,38 @@ def _add_calibrations(options: Mapping[str, dict[str, Any]], own: Mapping[str, s
         options[own[name]]["calibration"] = calibration
 
 
-class ResultsFile:
-    """A results file that is written while a run goes on, by one process at a time: it is locked from now on.
-
-    What was in it is gone when there is a first record to write; where there is none, no new file is left.
-
-    Args:
-        out: What --out names: a file, or "-" for standard output, which gets no first line.
-        head: What the first line says of the run.
-        texts: Whether the samples' texts are written.
-
-    Raises:
-        NotThere: Another process is writing to the file, or it cannot be opened.
-    """
-
-    def __init__(self, out: str, head: Mapping[str, object], *, texts: bool) -> None:
-        self._out, self._head, self._texts = out, head, texts
-        self._path = Path(os.path.realpath(out))  # what a link leads to
-        self._begun = self._new = False
-        self.to_stdout = out == "-"
-        if out == "-":
-            self._file: IO[bytes] = sys.stdout.buffer
-            return
-        try:
-            self._new = not self._path.exists()
-            self._file = open_private(self._path, "ab", buffering=0)  # what is written is on its way to the disk
-            if self._path.is_file() and not self._lock():  # several may write to a pipe or a device
-                self._file.close()
-                raise NotThere(
-                    f"--out {out}: cannot write: another process is writing to it; wait for it, or name another file"
-                )
-        except OSError as error:
-            raise self.lost(error) from error
-
-    def _lock(self) -> bool:
-        try:
-            return lock_file(self._file.fileno()) and self._path.exists()  # else its owner has just removed it
-        except OSError:  # some network disks have no locks
-            return True
-
-    def write(self, records: Sequence[Record]) -> None:
-        """Write a line for each record: a sample's lines are handed over whole before the next sample is taken up."""
-        text = "".join(f"{encode(record, texts=self._texts)}\n" for record in records)
-        if not self._begun and self._out != "-":
-            text = f"{to_json(self._head)}\n{text}"
-            if self._path.is_file():
-                self._file.truncate(0)
-        self._begun = True
-        rest = memoryview(text.encode("utf-8", "backslashreplace"))
-        while rest:
-            rest = rest[self._file.write(rest) :]
-        self._file.flush()
-
-    def lost(self, error: OSError) -> NotThere:
-        """Return what to say of a file that cannot be written."""
-        return NotThere(f"--out {self._out}: cannot write: {error.strerror}")
-
-    def close(self) -> None:
-        """Let go of the file."""
-        if self._out == "-":
-            return
-        if self._new and not self._begun:
-            self._path.unlink(missing_ok=True)
-        self._file.close()
+@contextlib.contextmanager
+def _results_file(
+    out: str | None, head: Mapping[str, object], *, texts: bool
+) -> Generator[ResultsFile | None, None, None]:
+    """Open the results file; None where --out names none and none can be made, which is said."""
+    try:
+        file = ResultsFile(out, head, texts=texts)
+    except NotThere as error:
+        if out is not None:
+            raise
+        echo(f"Warning: no results are kept: {error.message}; name a file by --out", err=True)
+        yield None
+    else:
+        with contextlib.closing(file):
+            yield file
 
 
 class _Run:
     """What a run prints and writes on the way."""
 
-    def __init__(self, metrics: Sequence[Metric], *, explain: bool, print_needed: bool) -> None:
-        self._metrics, self._explain, self._print_needed = metrics, explain, print_needed
+    def __init__(self, *, explain: bool, verbose: bool, print_needed: bool) -> None:
+        self._explain, self._verbose, self._print_needed = explain, verbose, print_needed
         self._lost: NotThere | None = None
-        self._lines = 0
-        self._values: dict[str, list[float]] = {metric.name: [] for metric in metrics}
         self.results: ResultsFile | None = None
 
-    def evaluate(self, rows: Rows, run_options: dict[str, Any]) -> tuple[Report, BaseException | None]:
+    def evaluate(
+        self, rows: Rows, metrics: Sequence[Metric], run_options: dict[str, Any]
+    ) -> tuple[Report, BaseException | None]:
         """Return the report, and what ended the run before its time."""
         try:
             events: dict[str, Any] = {"on_result": self._on_result, "on_bad_row": _say_bad_row}
-            return evaluate(rows, self._metrics, stop_on_give_up=True, **events, **run_options), None
+            return evaluate(rows, metrics, stop_on_give_up=True, **events, **run_options), None
         except Interrupted as interrupted:
             return interrupted.report, self._lost or KeyboardInterrupt()
         except (JournalError, SourceError) as error:
@@ -366,39 +320,38 @@ class _Run:
 
     def _on_result(self, records: Sequence[Record]) -> None:
         if self._explain:
+            sample = records[0].sample
+            lines = [] if sample is None else list(sample_lines(sample, contexts=self._verbose))
             for record in records:
-                self.say("\n".join(evidence_lines(record.sample_id, record.outcome)))
-        elif self._lines < _MOST_LINES and not getattr(self.results, "to_stdout", False):
-            self._show(records)
+                lines += evidence_lines(record.sample_id, record.outcome, full=self._verbose)
+            self.say("\n".join([*lines, ""]))
+        elif self._verbose:
+            self.say("  ".join([printable(records[0].sample_id, 40), *map(brief, records)]), err=True)
         if self.results is not None:
             try:
                 self.results.write(records)
             except BrokenPipeError:
                 raise
             except OSError as error:
-                self._lost = self.results.lost(error)
-                raise KeyboardInterrupt from error  # so that the table of what was scored comes all the same
-
-    def _show(self, records: Sequence[Record]) -> None:
-        """Print a sample's scores in one line, each with the mean so far."""
-        if not self._lines:
-            names = "".join(f"  {name:>{_CELL}}" for name in self._values)
-            self.say(f"{'score (mean so far)':<{_CELL}}{names}")
-        cells = ""
-        for name, values in self._values.items():
-            own = [r.outcome.value for r in records if isinstance(r.outcome, Score) and r.outcome.metric == name]
-            values += own
-            cell = f"{sum(own) / len(own):.2f} ({sum(values) / len(values):.2f})" if own else "unscored"
-            cells += f"  {cell:>{max(_CELL, len(name))}}"
-        self.say(f"{printable(records[0].sample_id, _CELL):<{_CELL}}{cells}")
-        self._lines += 1
-        if self._lines == _MOST_LINES:
-            self.say(f"(A line for each of the first {_MOST_LINES} samples; --out keeps all.)")
+                lost = self.results.lost(error)
+                if self.results.named:
+                    self._lost = lost
+                    raise KeyboardInterrupt from error  # so that the table of what was scored comes all the same
+                self.results = None
+                self.say(f"Warning: no more results are kept: {lost.message}", err=True)
 
     def say(self, text: str, *, err: bool = False) -> None:
         """Print a line, above the progress bar where there is one."""
         with above_bar(sys.stderr if err else sys.stdout):
             echo(text, err=err, needed=self._print_needed)
+
+    def say_where(self, ended: BaseException | None, kept: ResultsFile | None, journal: str | None) -> None:
+        """Say how to go on after Ctrl-C, and where the results are."""
+        if isinstance(ended, KeyboardInterrupt):
+            on = "" if journal is None else f" Run the same command again to go on from there: {journal} has it."
+            self.say(f"Interrupted: the table is of what was scored so far.{on}", err=True)
+        if kept is not None and kept.begun and not kept.named:
+            self.say(f"Results: {kept.out}. What lowered the scores: ragstone explain {kept.out}", err=True)
 
     def status(self, result: Report, limits: dict[str, float]) -> int:
         """Say what was wrong, and return the exit status."""

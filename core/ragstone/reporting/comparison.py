@@ -25,10 +25,11 @@ from ragstone.reporting.statistics import (
 from ragstone.reporting.tables import DASH, INTERVAL, Shown, count, interval, number
 from ragstone.store.pending import FEEDBACK
 from ragstone.store.record import Record
+from ragstone.text.plain import printable
 
 _MOVED = 10
 _SURE = 0.05
-_HEAD = ("metric", "pairs", "a", "b", "b - a", INTERVAL, "p (permutation)", "p (sign)", "b better/same/worse")
+_SHORT = 30
 
 
 class NotComparableError(ValueError):
@@ -122,8 +123,8 @@ class MetricComparison:
             f"{self.wins:,}/{self.ties:,}/{self.losses:,}",
         )
 
-    def conclusion(self) -> str:
-        """Return what the numbers say, in a sentence or two."""
+    def conclusion(self, name_a: str = "a", name_b: str = "b") -> str:
+        """Return what the numbers say, in a sentence or two; the arguments say what the systems are called."""
         if self.difference is None:
             return "no sample has a score in both."
         change, reach = number(self.difference, "+"), number(self.noise_reach)
@@ -134,7 +135,8 @@ class MetricComparison:
         elif self.better is None:
             sentence = f"no difference is shown: {change}, p = {p}{noise}."
         else:
-            sentence = f"{self.better} is better: {change}, p {p if p.startswith('<') else f'= {p}'}{noise}."
+            better = name_b if self.better == "b" else name_a
+            sentence = f"{better} is better: {change}, p {p if p.startswith('<') else f'= {p}'}{noise}."
         direction = [] if self.higher_is_better else ["(Lower is better.)"]
         return " ".join([sentence, *direction, *self._caveats()])
 
@@ -178,12 +180,19 @@ class Comparison(Shown):
 
     def table(self) -> tuple[str, Sequence[str], list[tuple[str, ...]]]:
         """Return the title, head and rows of a table that has all metrics; the first column is the name."""
-        title = f"a: {self.name_a[:90]}; b: {self.name_b[:90]}"
-        return title, _HEAD, [each.cells() for each in self.metrics.values()]
+        a, b = self.short_names()
+        head = ("metric", "pairs", a, b, "difference", INTERVAL, "p (permutation)", "p (sign)", "better/same/worse")
+        title = f"{self.name_b[:90]} compared with {self.name_a[:90]}"
+        return title, head, [each.cells() for each in self.metrics.values()]
+
+    def short_names(self) -> tuple[str, str]:
+        """Return what to call the two in a sentence: "a" and "b" where their names are too long for one."""
+        names = printable(self.name_a.removesuffix(".jsonl")), printable(self.name_b.removesuffix(".jsonl"))
+        return names if all(0 < len(name) <= _SHORT for name in names) else ("a", "b")
 
     def remarks(self) -> Iterator[str]:
         """Yield what there is to say beside the table, in sentences."""
-        yield from (f"{each.name}: {each.conclusion()}" for each in self.metrics.values())
+        yield from (f"{each.name}: {each.conclusion(*self.short_names())}" for each in self.metrics.values())
         for each in filter(lambda each: each.moved, self.metrics.values()):
             most = ", ".join(f"{m.sample_id[:40]} {number(m.a)} to {number(m.b)}" for m in each.moved[:5])
             yield f"moved most by {each.name}: {most}"

@@ -411,14 +411,18 @@ def comparison_html(comparison: "Comparison") -> str:
             html_table(title, head, cells, numbers=len(head) - 1),
             *(soft(foreign(text)) for text in (*comparison.caveats(), _EXPLAINED)),
         ),
-        *(_section(each, f"metric-{i}", *sides) for i, each in enumerate(metrics)),
+        *(_section(each, f"metric-{i}", comparison.short_names(), *sides) for i, each in enumerate(metrics)),
     )
 
 
 def _section(
-    each: "MetricComparison", name: str, rows_a: Mapping[Place, ScoredRow], rows_b: Mapping[Place, ScoredRow]
+    each: "MetricComparison",
+    name: str,
+    systems: tuple[str, str],
+    rows_a: Mapping[Place, ScoredRow],
+    rows_b: Mapping[Place, ScoredRow],
 ) -> Html:
-    parts = [tag("p", each.conclusion(), id=name)]
+    parts = [tag("p", foreign(each.conclusion(*systems)), id=name)]
     if each.moved:
         parts += [tag("h3", "Moved most"), soft("What lowered each score is marked in the texts that are at hand.")]
     for moved in each.moved:
@@ -430,7 +434,9 @@ def _section(
         )
         a = rows_a[each.info_a.key, moved.row_a, moved.sample_id]
         b = rows_b[each.info_b.key, moved.row_b, moved.sample_id]
-        parts.append(tag("details", head, tag("div", _side("a", *a), _side("b", *b), class_="sides"), class_="low"))
+        parts.append(
+            tag("details", head, tag("div", _side(systems[0], *a), _side(systems[1], *b), class_="sides"), class_="low")
+        )
     return card(foreign(each.name), *parts)
 
 
