@@ -31,7 +31,9 @@ def sample_key(sample: Sample) -> str:
     has_contexts = "retrieved_contexts" in sample.model_fields_set or bool(sample.retrieved_contexts)
     contexts = list(sample.retrieved_contexts) if has_contexts else None
     turns = [[turn.role, turn.content] for turn in sample.history]
-    return _digest("sample-1", [sample.user_input, contexts, sample.response, *([turns] if turns else [])])
+    later: list[object] = [turns] if turns else []  # fields that came later: without them the key is the former one
+    later += [{"reference": sample.reference}] if sample.reference is not None else []
+    return _digest("sample-1", [sample.user_input, contexts, sample.response, *later])
 
 
 def metric_key(metric: "Metric") -> str:

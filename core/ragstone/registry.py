@@ -1,6 +1,6 @@
 """Metrics, judges and embedders by name: the same strings in Python, on the command line and in a worker.
 
-A metric is "response_relevancy" (one of `ragstone.metrics`) or "my_pkg:Polite"; "rag" and "summary" stand for several.
+A metric is "response_relevancy" (one of `ragstone.metrics`) or "my_pkg:Polite"; "rag", "summary", "golden" are groups.
 A judge or an embedder is "local", "local:PATH", "local:hf:OWNER/REPO/FILE.gguf", "openai:MODEL", the URL of an
 OpenAI-compatible server, "MODEL@URL", or "my_pkg:make_judge".
 """
@@ -26,6 +26,7 @@ FORMS = "local, local:PATH, local:hf:OWNER/REPO/FILE.gguf, openai:MODEL, URL, MO
 GROUPS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
     "rag": {"response_relevancy": {}, "response_completeness": {}, "context_relevancy": {}, "faithfulness": {}},
     "summary": {"summarization_score": {}, "alignment_coverage": {"source": "retrieved_contexts"}},
+    "golden": {"context_recall": {}, "factual_correctness": {}},
 }
 """Metrics, with their options, that one name stands for."""
 OBJECTS = frozenset({"llm", "embedder", "splitter", "calibration"})

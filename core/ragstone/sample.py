@@ -4,11 +4,11 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, cast, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-SampleField = Literal["user_input", "retrieved_contexts", "response"]
+SampleField = Literal["user_input", "retrieved_contexts", "response", "reference"]
 TextField = SampleField | Literal["history"]
 _LISTS = ("retrieved_contexts", "history")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -73,6 +73,7 @@ class Sample(BaseModel):
         user_input: The question or request that the app received. For a summariser, the original text.
         retrieved_contexts: The retrieved chunks, in order.
         response: What the app answered.
+        reference: A right answer, written by a person. Metrics of golden sets compare with it.
         id: Any name for the sample; it comes back with its outcomes.
         history: The turns of the conversation before `user_input`, oldest first: `Turn`s, or mappings of `role` and
             `content`. Metrics that look at the question show them to the judge.
@@ -96,6 +97,7 @@ class Sample(BaseModel):
     user_input: _Text | None = None
     retrieved_contexts: Annotated[Sequence[_Text], BeforeValidator(_contexts)] = ()
     response: _Text | None = None
+    reference: _Text | None = None
     id: _Text | None = None
     history: tuple[Turn, ...] = ()
     metadata: dict[str, Any] = Field(default_factory=dict[str, Any])
@@ -114,13 +116,18 @@ class Sample(BaseModel):
             return tuple(turn.content for turn in self.history)
         if field == "retrieved_contexts":
             return tuple(self.retrieved_contexts)
-        value = self.user_input if field == "user_input" else self.response
+        value: str | None = getattr(self, field)
         return () if value is None else (value,)
+
+    def all_texts(self) -> Iterator[str]:
+        """Yield the texts of all fields."""
+        for field in get_args(SampleField):
+            yield from self.texts(field)
+        yield from self.texts("history")
 
     def characters(self) -> int:
         """Return the length of all texts together."""
-        turns = (turn.content for turn in self.history)
-        return sum(map(len, (self.user_input or "", *self.retrieved_contexts, self.response or "", *turns)))
+        return sum(map(len, self.all_texts()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ _KNOWN_NAMES: Mapping[str, tuple[str, ...]] = {
     "user_input": ("user_input", "question", "input"),
     "retrieved_contexts": ("retrieved_contexts", "contexts", "retrieval_context"),
     "response": ("response", "answer", "actual_output"),
+    "reference": ("reference", "ground_truth", "expected_output"),
     "id": ("id",),
     "history": ("history", "chat_history", "conversation_history"),
     "metadata": ("metadata", "additional_metadata"),
@@ -48,7 +49,7 @@ NAMING = "fields={'response': KEY, ...}"
 _PYTHON_LIST = re.compile(r"\[\s*['\"].*['\"]\s*,?\s*\]", re.DOTALL)
 _LISTED = 20
 _LONGEST_CELL = 2**31 - 1
-_NO_SAMPLE = {"id", "history", "metadata"}  # alone
+_NO_SAMPLE = {"id", "history", "metadata", "reference"}  # alone
 _LOOKED_AT = 20  # rows of a file: where none is a sample, the file is something else
 _SILENT = ("system", "developer", "tool", "function")  # roles of turns that the user did not see
 _CHUNK = 1_000  # rows of a table that are Python objects at a time

@@ -60,9 +60,6 @@ class RagEvaluator:
         >>> evaluator(inputs="Who wrote Emma?", outputs="Jane Austen.", context=7)["score"]
     """
 
-    requires_reference = False
-    """No metric of ragstone compares with a reference."""
-
     def __init__(
         self,
         metric: Metric | str,
@@ -100,7 +97,7 @@ class RagEvaluator:
 
         `inputs` and `outputs` are each a text, a message, a list of messages, a mapping, or a graph's state (mapping,
         pydantic model or dataclass); `context`, also `contexts`, is a text, a Document or a list of them.
-        `reference_outputs` is read only where `fields` says so, and other keywords are not read.
+        `reference_outputs`, in the same forms, is the reference answer. Other keywords are not read.
 
         Returns:
             `key`, `score` (None where there is none), `comment` (what the score rests on, or why there is none) and
@@ -191,8 +188,8 @@ class RagEvaluator:
     ) -> dict[str, Any]:
         """Score as LangChain's string evaluators do: `prediction` is the answer, `input` the question.
 
-        `contexts`, also `context`, is what was retrieved: a text, a Document, or a list of them. `reference` is read
-        only where `fields` says so, and other keywords are not read.
+        `contexts`, also `context`, is what was retrieved: a text, a Document, or a list of them. `reference` is the
+        reference answer. Other keywords are not read.
 
         Returns:
             `score` (None where there is none), `value` ("passed" or "failed" by the metric's threshold, None without
@@ -220,6 +217,11 @@ class RagEvaluator:
     def requires_input(self) -> bool:
         """Whether the metric reads the question."""
         return "user_input" in self.metric.required_fields
+
+    @property
+    def requires_reference(self) -> bool:
+        """Whether the metric reads a reference answer."""
+        return "reference" in self.metric.required_fields
 
 
 def _judge(llm: Any) -> Any:  # noqa: ANN401 - the registry checks it

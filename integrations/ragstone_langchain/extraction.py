@@ -35,7 +35,7 @@ FieldMapping = Mapping[str, str]
 FieldFunction = Callable[..., Sample | Mapping[str, object]]
 P = ParamSpec("P")
 T = TypeVar("T")
-TextField = Literal["user_input", "response"]
+TextField = Literal["user_input", "response", "reference"]
 
 FIELDS: tuple[SampleField, ...] = get_args(SampleField)
 FIELD_NAMES: Mapping[SampleField, tuple[str, ...]] = {
@@ -49,6 +49,7 @@ FIELD_NAMES: Mapping[SampleField, tuple[str, ...]] = {
         *("retrieved_contexts", "contexts", "context", "documents", "docs"),
         *("source_documents", "input_documents", "retrieval_context"),
     ),
+    "reference": ("reference", "reference_answer", "ground_truth", "expected_output", "expected"),
 }
 """The keys under which LangChain's chains, tutorials and evaluators keep each field; the first that is there counts."""
 
@@ -71,6 +72,7 @@ _WAYS_OUT: Mapping[SampleField, str] = {
     "response": "pass outputs as text, an AI message with text, or a mapping with one of %s",
     "retrieved_contexts": "pass context as texts or Documents, or outputs with one of %s; an agent's tool keeps "
     "Documents in its artifact or is named in retriever_tools",
+    "reference": "pass reference_outputs as text, or a mapping with one of %s or with an answer",
 }
 
 
@@ -141,6 +143,9 @@ class Extraction:
             return _under_key(field, key, arguments)
         if field == "response":
             return find_text(field, arguments.outputs, "outputs")
+        if field == "reference":
+            names = (*FIELD_NAMES["reference"], *FIELD_NAMES["response"])
+            return find_text(field, arguments.reference_outputs, "reference_outputs", names=names)
         if field == "user_input":
             # Only where it is the original: else "text" beside "question" would take the question's place.
             return find_question(
@@ -169,7 +174,12 @@ def _has_text(texts: str | list[str] | None) -> bool:
 
 
 def _absent(field: SampleField, arguments: Arguments) -> str:
-    places = {"user_input": "inputs outputs", "response": "outputs", "retrieved_contexts": "context inputs outputs"}
+    places = {
+        "user_input": "inputs outputs",
+        "response": "outputs",
+        "retrieved_contexts": "context inputs outputs",
+        "reference": "reference_outputs",
+    }
     return f"is not in {' or '.join(f'{name} ({kind(getattr(arguments, name))})' for name in places[field].split())}"
 
 
@@ -339,7 +349,7 @@ def _leading(
         # A number, say, under an unknown name is nothing; under a name of the field's own it is a mistake.
         if isinstance(only, str) or read_messages(only) or entries_of(only) is not None:
             return {name: own and lone and name not in _OTHERS[field] | _NOT_ALONE}
-    elif own and lone and not inside and (field == "user_input" or is_mapping(value)):
+    elif own and lone and not inside and (field != "response" or is_mapping(value)):
         texts = entries.keys() - _OTHERS[field] - _BESIDE
         texts = {name for name in texts if read_message(x := entries[name]) or (isinstance(x, str) and x.strip())}
         return dict.fromkeys(texts, True) if len(texts) == 1 else {}

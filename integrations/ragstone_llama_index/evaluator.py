@@ -28,7 +28,12 @@ from ragstone_llama_index.responses import AnyResponse, Mode, aread_response, ch
 AnyLLM = LLM | ragstone.LLM | str
 AnyEmbedder = BaseEmbedding | Embedder | str
 _IN_BOTH = ("metric", "version", "usage", "suspected")  # of an outcome and of a result alike
-_ARGUMENTS: dict[str, str] = {"user_input": "query", "retrieved_contexts": "contexts", "response": "response"}
+_ARGUMENTS: dict[str, str] = {
+    "user_input": "query",
+    "retrieved_contexts": "contexts",
+    "response": "response",
+    "reference": "reference",
+}
 
 
 class MetricResult(EvaluationResult):
@@ -87,10 +92,11 @@ class MetricResult(EvaluationResult):
 class MetricEvaluator(BaseEvaluator):
     """A metric as a LlamaIndex evaluator: alone, in `BatchEvalRunner`, or wherever a `BaseEvaluator` goes.
 
-    `query` is the sample's `user_input`, `contexts` its `retrieved_contexts`. An input that the metric needs and the
-    caller leaves out raises `ValueError`. Everything else that keeps a sample from being scored (a judge that fails,
-    a reply that cannot be used, an app that answered nothing) is a result with `invalid_result=True`: a raised
-    exception would have `BatchEvalRunner` retry for eight seconds and then lose the whole batch.
+    `query` is the sample's `user_input`, `contexts` its `retrieved_contexts`, `reference` a right answer. An input that
+    the metric needs and the caller leaves out raises `ValueError`. Everything else that keeps a sample from being
+    scored (a judge that fails, a reply that cannot be used, an app that answered nothing) is a result with
+    `invalid_result=True`: a raised exception would have `BatchEvalRunner` retry for eight seconds and then lose the
+    whole batch.
 
     The sync methods work inside a running event loop; the async methods use it. `get_prompts` shows the metric's
     instructions to the judge, by step, and `update_prompts` replaces them, which changes the metric's version.
@@ -153,10 +159,11 @@ class MetricEvaluator(BaseEvaluator):
         query: str | None = None,
         response: str | None = None,
         contexts: Sequence[str] | None = None,
+        reference: str | None = None,
         **kwargs: Any,  # noqa: ANN401, ARG002 - as BaseEvaluator has it
     ) -> MetricResult:
         """Score one sample, blocking. An input that is left out or is no text is a ValueError."""
-        sample = self._sample(query, response, contexts)
+        sample = self._sample(query, response, contexts, reference)
         return MetricResult.of(score_safely(self._metric, sample), sample)
 
     async def aevaluate(
@@ -164,16 +171,18 @@ class MetricEvaluator(BaseEvaluator):
         query: str | None = None,
         response: str | None = None,
         contexts: Sequence[str] | None = None,
+        reference: str | None = None,
         **kwargs: Any,  # noqa: ANN401, ARG002 - as BaseEvaluator has it
     ) -> MetricResult:
         """Score one sample on the running event loop; otherwise as `evaluate`."""
-        sample = self._sample(query, response, contexts)
+        sample = self._sample(query, response, contexts, reference)
         return MetricResult.of(await ascore_safely(self._metric, sample), sample)
 
     def evaluate_response(
         self,
         query: str | None = None,
         response: AnyResponse | None = None,
+        reference: str | None = None,
         **kwargs: Any,  # noqa: ANN401 - as BaseEvaluator has it
     ) -> MetricResult:
         """Score what a query engine, chat engine or agent returned, blocking.
@@ -186,26 +195,34 @@ class MetricEvaluator(BaseEvaluator):
                 be read and belongs to the running event loop.
         """
         if response is None:
-            return self.evaluate(query=query, **kwargs)
+            return self.evaluate(query=query, reference=reference, **kwargs)
         self._need("user_input", query)
+        self._need("reference", reference)
         sample, problem = read_response(query, response, self._mode, self._context_tools)
+        sample = sample.model_copy(update={"reference": reference})
         return MetricResult.of(self._unanswered(problem) or score_safely(self._metric, sample), sample)
 
     async def aevaluate_response(
         self,
         query: str | None = None,
         response: AnyResponse | None = None,
+        reference: str | None = None,
         **kwargs: Any,  # noqa: ANN401 - as BaseEvaluator has it
     ) -> MetricResult:
         """Score what a query engine, chat engine or agent returned; otherwise as `evaluate_response`."""
         if response is None:
-            return await self.aevaluate(query=query, **kwargs)
+            return await self.aevaluate(query=query, reference=reference, **kwargs)
         self._need("user_input", query)
+        self._need("reference", reference)
         sample, problem = await aread_response(query, response, self._mode, self._context_tools)
+        sample = sample.model_copy(update={"reference": reference})
         return MetricResult.of(self._unanswered(problem) or await ascore_safely(self._metric, sample), sample)
 
-    def _sample(self, query: str | None, response: str | None, contexts: Sequence[str] | None) -> Sample:
+    def _sample(
+        self, query: str | None, response: str | None, contexts: Sequence[str] | None, reference: str | None
+    ) -> Sample:
         fields: dict[SampleField, object] = {"user_input": query, "retrieved_contexts": contexts, "response": response}
+        fields["reference"] = reference
         for field, value in fields.items():
             self._need(field, value)
         try:

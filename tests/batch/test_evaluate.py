@@ -207,7 +207,7 @@ class TestGroups:
             evaluate(samples, llm=self.judge, embedder=FakeEmbedder(), on_result=stop, max_concurrency=1)
         assert len(read) < 100
         line = (
-            f"Metrics: rag ({', '.join(GROUPS['rag'])}), since row 3 has user_input, retrieved_contexts and response."
+            f"Metrics: rag ({', '.join(GROUPS['rag'])}), because row 3 has user_input, retrieved_contexts and response."
         )
         assert capfd.readouterr().err.splitlines()[0] == line
         report = evaluate(samples if kind == "list" else given, llm=self.judge, embedder=FakeEmbedder())

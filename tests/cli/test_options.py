@@ -20,7 +20,7 @@ from .conftest import row
         ("- --metric rag --llm gpt-4o", "or module:function. Did you mean openai:gpt-4o?"),
         ("- --metric rag --llm lokal", "or module:function. Did you mean local?"),
         ("- --field response=", "--field response=: write FIELD=KEY"),
-        ("- --field answer=x", "FIELD one of user_input, retrieved_contexts, response, id"),
+        ("- --field answer=x", "FIELD one of user_input, retrieved_contexts, response, reference, id"),
         ("- --threshold nan", "--threshold nan: write X or METRIC=X"),
         ("- --threshold 2", "X from -1 to 1"),
         ("- --metric context_relevancy --threshold response_relevancy=0.5", "METRIC one of context_relevancy"),
@@ -62,7 +62,8 @@ def test_settings_take_effect(score, rows):
     done = score(rows(row(1)), "--explain", "-v", *groups, *(arg for each in settings for arg in ("--set", each)))
     assert done.exit_code == 0
     assert "question 1: yes: Is it a novel?" in done.stdout
-    assert "The 2 question(s) made from the response" in done.stdout
+    assert "question 2: " in done.stdout
+    assert "question 3: " not in done.stdout
     assert "1  context_relevancy  0.500" in done.stdout
 
 

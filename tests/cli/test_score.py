@@ -53,7 +53,7 @@ def test_the_metrics_that_fit_the_rows(score, six, server, out):
     done = score(six, "--concurrency", "2", "--out", out)
     assert done.exit_code == 0
     assert done.stderr == (
-        f"Metrics: rag ({', '.join(RAG)}), since row 1 has user_input, retrieved_contexts and response.\n"
+        f"Metrics: rag ({', '.join(RAG)}), because row 1 has user_input, retrieved_contexts and response.\n"
     )
     found = results(out)
     assert [(sample_id, line, outcome.metric) for sample_id, line, outcome in found] == [
@@ -129,7 +129,7 @@ class TestBadLines:
         limit = ("--threshold", "context_relevancy=0", "--out", os.devnull)
         done = score(given, *limit, *(arg for name in ALL for arg in ("--metric", name)))
         shown = table(done.stdout)
-        needy = ("summarization_score", "context_relevancy", "faithfulness")
+        needy = ("summarization_score", "context_relevancy", "faithfulness", "context_recall", "factual_correctness")
         assert {name for name in ALL if shown[name]["scored"] == "0/1"} == set(needy)
         assert {shown[name]["judge calls"] for name in needy} == {"0"}
         assert (

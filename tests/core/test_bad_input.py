@@ -152,8 +152,8 @@ def test_a_sample_is_made_of_known_fields_and_any_run_of_texts():
     for value in ("text", None, ["user_input"]):
         with pytest.raises(ValidationError, match="Sample"):
             Sample.model_validate(value)
-    with pytest.raises(ValidationError, match="reference"):
-        Sample(reference="x")
+    with pytest.raises(ValidationError, match="references"):
+        Sample(references="x")
     for value in (("a",), deque("a"), {1: "a"}.values()):
         assert Sample(retrieved_contexts=value).retrieved_contexts == ("a",)
     fields = {"user_input": "q", "retrieved_contexts": None}

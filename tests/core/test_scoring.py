@@ -17,6 +17,7 @@ SAMPLE = Sample(
     user_input="Who wrote Emma, and when?",
     retrieved_contexts=["Jane Austen wrote Emma. It is long.", "Emma came out in 1815."],
     response="Jane Austen wrote it. It came out in 1815.",
+    reference="It is by Jane Austen. It is from 1815.",
 )
 
 

@@ -30,6 +30,7 @@ def secretive() -> Sample:
         user_input=f"What is {SECRET}?",
         retrieved_contexts=["Nothing.", f"It is {SECRET}."],
         response=f"{SECRET}.",
+        reference=f"{SECRET}.",
         metadata={
             f"key {SECRET}": f"value {SECRET}",
             "error": f"ValueError: {SECRET}",

@@ -390,3 +390,27 @@ def test_it_is_a_string_evaluator_with_langchain_s_own_checks() -> None:
     assert evaluator.evaluation_name == "padding"
     with pytest.raises(ValueError, match="requires an input string"):
         evaluator.evaluate_strings(prediction=ANSWER, contexts=[FIRST])
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "It is by Austen.",
+        {"answer": "It is by Austen."},
+        {"expected_output": "It is by Austen."},
+        AIMessage("It is by Austen."),
+    ],
+)
+def test_reference_outputs_are_the_reference(reference):
+    llm = FakeLLM(lambda request: {"claims": ["A."]} if "claims" in request.task else {"verdicts": {"1": CLAIM}})
+    evaluator = RagEvaluator("context_recall", llm=llm)
+    result = evaluator(inputs=QUESTION, outputs={"answer": ANSWER, "context": [FIRST]}, reference_outputs=reference)
+    assert (result["score"], evaluator.requires_reference) == (1.0, True)
+    assert "It is by Austen." in llm.requests[0].user
+    assert (
+        evaluator(inputs=QUESTION, outputs={"answer": ANSWER, "context": [FIRST]})["metadata"]["unscored"]
+        == "missing_input"
+    )
+
+
+CLAIM = {"evidence": [1], "verdict": "supported"}

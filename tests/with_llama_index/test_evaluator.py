@@ -253,3 +253,14 @@ def test_a_wrong_one_is_refused_at_once() -> None:
         with pytest.raises(error, match=message):
             evaluator.update_prompts({name: prompt})
     assert evaluator.metric.version == ContextRelevancy.version
+
+
+@BOTH_WAYS
+def test_a_reference(way):
+    claim = {"evidence": [1], "verdict": "supported"}
+    llm = FakeLLM(lambda request: {"claims": ["A."]} if "claims" in request.task else {"verdicts": {"1": claim}})
+    evaluator = MetricEvaluator("context_recall", llm)
+    assert way(evaluator, **INPUTS, reference="It is by Austen.").score == 1.0
+    assert "It is by Austen." in llm.requests[0].user
+    with pytest.raises(ValueError, match="reference: is missing; context_recall needs it"):
+        way(evaluator, **INPUTS)

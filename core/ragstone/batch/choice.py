@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
+from typing import get_args
 
 from ragstone.registry import GROUPS, NullJudge, RegistryError, make_metric, metric_names
-from ragstone.sample import BadLine, Row, Sample
+from ragstone.sample import BadLine, Row, Sample, SampleField
 
 _LOOKED_AT = 100  # rows at most
 Item = Row | BadLine
@@ -21,7 +22,7 @@ def choose(rows: Iterator[Item]) -> tuple[str, str, Iterator[Item]]:
 
     Example:
         >>> choose(iter([Row(1, Sample(retrieved_contexts=["Emma is a novel."], response="A novel."))]))[1]
-        'Metrics: summary (summarization_score, alignment_coverage), since row 1 has retrieved_contexts and response.'
+        'Metrics: summary (summarization_score, alignment_coverage), because row 1 has retrieved_contexts and response.'
     """
     seen: list[Item] = []
     for item in islice(rows, _LOOKED_AT):
@@ -29,7 +30,8 @@ def choose(rows: Iterator[Item]) -> tuple[str, str, Iterator[Item]]:
         if isinstance(item, Row) and _decides(item):
             has = _fields(item.sample)
             group = "rag" if "user_input" in has else "summary"
-            line = f"Metrics: {group} ({', '.join(GROUPS[group])}), since row {item.line} has {_and(has)}."
+            line = f"Metrics: {group} ({', '.join(GROUPS[group])}), because row {item.line} has {_and(has)}."
+            line += " The group golden compares with the reference." if "reference" in has else ""
             return group, line, chain(seen, rows)
     first = next((item for item in seen if isinstance(item, Row)), None)
     if first is None:
@@ -48,7 +50,7 @@ def _decides(item: Item) -> bool:
 
 
 def _fields(sample: Sample) -> list[str]:
-    return [name for name in ("user_input", "retrieved_contexts", "response") if getattr(sample, name)]
+    return [name for name in get_args(SampleField) if getattr(sample, name)]
 
 
 def _and(words: Sequence[str]) -> str:

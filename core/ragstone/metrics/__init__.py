@@ -2,7 +2,9 @@
 
 from ragstone.metrics.alignment_coverage import AlignmentCoverage
 from ragstone.metrics.base import Metric
+from ragstone.metrics.context_recall import ContextRecall
 from ragstone.metrics.context_relevancy import ContextRelevancy
+from ragstone.metrics.factual_correctness import FactualCorrectness
 from ragstone.metrics.faithfulness import Faithfulness
 from ragstone.metrics.response_completeness import ResponseCompleteness
 from ragstone.metrics.response_relevancy import ResponseRelevancy
@@ -10,7 +12,9 @@ from ragstone.metrics.summarization_score import SummarizationScore
 
 __all__ = [
     "AlignmentCoverage",
+    "ContextRecall",
     "ContextRelevancy",
+    "FactualCorrectness",
     "Faithfulness",
     "Metric",
     "ResponseCompleteness",

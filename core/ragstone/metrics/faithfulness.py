@@ -1,14 +1,10 @@
 """Faithfulness: how much of a response the retrieved contexts support."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
-from ragstone.errors import CannotScore
-from ragstone.judging.flow import Flow
-from ragstone.metrics.items import SplittingMetric, expected_share, least, verdicts_of
-from ragstone.outcome import Score
-from ragstone.sample import Sample, SampleField
+from ragstone.metrics.items import SupportedClaims
 
 _CLAIMS = (
     "List the factual claims that a response makes: every one, each short and understandable on its own, in the "
@@ -22,7 +18,7 @@ _VERDICT = "Is the claim supported by the text?"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Faithfulness(SplittingMetric):
+class Faithfulness(SupportedClaims):
     """Share of the response's claims that the retrieved contexts support; higher is better.
 
         score = claims supported by the contexts / claims of the response
@@ -47,6 +43,7 @@ class Faithfulness(SplittingMetric):
         ragas, "Faithfulness" (Es et al. 2023, arXiv 2309.15217, section 3).
 
     Example:
+        >>> from ragstone import Sample
         >>> from ragstone.testing import FakeLLM
         >>> replies = {
         ...     "claims": {"claims": ["Emma is a novel.", "It is short."]},
@@ -60,29 +57,5 @@ class Faithfulness(SplittingMetric):
 
     name: ClassVar[str] = "faithfulness"
     version: ClassVar[str] = "3"
-    has_expected: ClassVar[bool] = True
+    claims_of: ClassVar[Literal["response", "reference"]] = "response"
     prompts: ClassVar[Mapping[str, str]] = {"claims": _CLAIMS, "verdicts": _VERDICTS, "verdict": _VERDICT}
-
-    @property
-    def required_fields(self) -> Sequence[SampleField]:
-        """What was retrieved and what was answered."""
-        return ("retrieved_contexts", "response")
-
-    def _flow(self, sample: Sample) -> Flow[Score]:
-        self._fits(sample, *self.required_fields)
-        claims = yield from self.find_claims("response", sample)
-        if not claims:
-            raise CannotScore("undefined", "the judge found no claim in response (0 of 0)")
-        checks = yield from self.check_claims(claims, "context", sample, "retrieved_contexts")
-        supported = sum(check.choice == "supported" for check in checks)
-        breakdown = {"supported": float(supported), "claims": float(len(claims))}
-        expected = expected_share(checks, "supported")
-        if expected is not None:
-            breakdown["least"] = least(checks, "supported")
-        return self._score(
-            supported / len(claims),
-            f"{supported} of {len(claims)} claims of the response are supported by the retrieved contexts.",
-            expected=expected,
-            breakdown=breakdown,
-            verdicts=verdicts_of("claim", [claim.text for claim in claims], checks, "supported"),
-        )

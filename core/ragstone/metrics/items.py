@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 from ragstone.errors import CannotScore
 from ragstone.judging.flow import Flow, each
@@ -11,7 +11,7 @@ from ragstone.judging.prompt import numbered, sendable
 from ragstone.judging.reply import TEXT, Answer, distinct, keyed, listing, one_of, record, whole
 from ragstone.metrics.base import Metric
 from ragstone.metrics.fitted import SUPPORTED, Fitted
-from ragstone.outcome import Evidence, Verdict
+from ragstone.outcome import Evidence, Score, Verdict
 from ragstone.pace import paced
 from ragstone.sample import Sample, SampleField
 from ragstone.text import Splitter, language_of, split_sentences
@@ -251,15 +251,21 @@ class SplittingMetric(Metric):
         if self.language not in (None, "en"):
             self.splitter("", self.language)  # an unknown language is refused here, not at the first sample
 
-    def find_claims(self, name: str, sample: Sample) -> Flow[tuple[Claim, ...]]:
-        """Return the response's claims: its sentences, or what the judge lists of the text that is called `name`.
+    def find_claims(
+        self, name: str, sample: Sample, field: Literal["response", "reference"] = "response"
+    ) -> Flow[tuple[Claim, ...]]:
+        """Return the claims of a field: its sentences, or what the judge lists of the text, which is called `name`.
 
         A small judge lists claims badly, and a sentence costs no call.
         """
         if self.asks_one_by_one:
-            sentences = sentences_of(sample, "response", self.splitter, self.language)
-            return tuple({sentence.text: Claim(sentence.text, (sentence,)) for sentence in sentences}.values())
-        return tuple(map(Claim, (yield from list_claims(self, name, sample.response or ""))))
+            return self.sentence_claims(sample, field)
+        return tuple(map(Claim, (yield from list_claims(self, name, "".join(sample.texts(field))))))
+
+    def sentence_claims(self, sample: Sample, field: SampleField) -> tuple[Claim, ...]:
+        """Return each sentence of a field as a claim; one that is repeated counts once."""
+        sentences = sentences_of(sample, field, self.splitter, self.language)
+        return tuple({sentence.text: Claim(sentence.text, (sentence,)) for sentence in sentences}.values())
 
     def check_claims(
         self, claims: Sequence[Claim], name: str, sample: Sample, field: SampleField
@@ -288,6 +294,38 @@ class SplittingMetric(Metric):
                 sentences=sentences,
                 reply="verdicts",
             )
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SupportedClaims(SplittingMetric):
+    """A metric that is the share of a text's claims that the retrieved contexts support."""
+
+    has_expected: ClassVar[bool] = True
+    claims_of: ClassVar[Literal["response", "reference"]]
+
+    @property
+    def required_fields(self) -> Sequence[SampleField]:
+        """What was retrieved, and the text that makes the claims."""
+        return ("retrieved_contexts", self.claims_of)
+
+    def _flow(self, sample: Sample) -> Flow[Score]:
+        self._fits(sample, *self.required_fields)
+        claims = yield from self.find_claims(self.claims_of, sample, self.claims_of)
+        if not claims:
+            raise CannotScore("undefined", f"the judge found no claim in {self.claims_of} (0 of 0)")
+        checks = yield from self.check_claims(claims, "context", sample, "retrieved_contexts")
+        supported = sum(check.choice == "supported" for check in checks)
+        breakdown = {"supported": float(supported), "claims": float(len(claims))}
+        expected = expected_share(checks, "supported")
+        if expected is not None:
+            breakdown["least"] = least(checks, "supported")
+        return self._score(
+            supported / len(claims),
+            f"The retrieved contexts support {supported} of {len(claims)} claims of the {self.claims_of}.",
+            expected=expected,
+            breakdown=breakdown,
+            verdicts=verdicts_of("claim", [claim.text for claim in claims], checks, "supported"),
         )
 
 

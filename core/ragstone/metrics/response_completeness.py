@@ -85,7 +85,7 @@ class ResponseCompleteness(Metric):
         answered = sum(answer.choice == "yes" for answer in answers)
         return self._score(
             answered / len(parts),
-            f"{answered} of {len(parts)} parts of the question are answered by the response.",
+            f"The response answers {answered} of {len(parts)} parts of the question.",
             expected=expected_share(answers, "yes"),
             breakdown={"answered": float(answered), "parts": float(len(parts))},
             verdicts=verdicts_of("part", parts, answers, "yes"),

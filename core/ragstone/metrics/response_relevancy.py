@@ -188,11 +188,14 @@ class ResponseRelevancy(Metric):
         expected = None
         if probability is not None:
             expected = mean if self.noncommittal == "off" else mean * (1.0 - probability)
-        zero = ", which makes the score 0" if off and not self.expects else ""
+        if off and not self.expects:
+            why = f"Judged a refusal, so 0; similarity to the question would be {mean:.2f}."
+        else:
+            why = f"Questions made from the response have a mean similarity of {mean:.2f} to the user's question."
+            why += f" {flagged} of {len(questions)} flag it as a refusal." if flagged else ""
         return self._score(
             value,
-            f"The {len(questions)} question(s) made from the response are {mean:.2f} close to the one asked on average"
-            + (f"; {flagged} of them flag it as noncommittal{zero}." if flagged else "."),
+            why,
             expected=expected,
             breakdown=breakdown,
             verdicts=[

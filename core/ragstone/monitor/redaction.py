@@ -57,10 +57,9 @@ def snapshot(sample: Sample, sample_id: str, redact: Redact | None = None) -> Sa
     if sample.history:
         turns = [(turn.role, text(turn.content)) for turn in sample.history]
         fields["history"] = tuple([Turn.model_construct(role=role, content=content) for role, content in turns])
-    if sample.user_input is not None:
-        fields["user_input"] = text(sample.user_input)
-    if sample.response is not None:
-        fields["response"] = text(sample.response)
+    for name in ("user_input", "response", "reference"):
+        if (value := getattr(sample, name)) is not None:
+            fields[name] = text(value)
     return Sample.model_construct(**fields) if clean is None else Sample(**fields)  # a user's text is checked
 
 
@@ -165,9 +164,7 @@ def storable(outcome: Outcome, sample: Sample, *, store_text: bool) -> Outcome:
         hide = outcome.reason == "judge_unparseable" and not store_text
         detail = "the judge's reply could not be read" if hide else without_keys(outcome.detail)
         if not store_text:
-            turns = (turn.content for turn in sample.history)
-            texts = (sample.user_input or "", *sample.retrieved_contexts, sample.response or "", *turns)
-            detail = without_quotations(detail, texts)
+            detail = without_quotations(detail, sample.all_texts())
         return outcome.model_copy(update={"detail": detail})
     return outcome if store_text else without_texts(outcome)
 

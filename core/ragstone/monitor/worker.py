@@ -77,7 +77,7 @@ class Task(Pending):
     def __post_init__(self) -> None:
         sample = self.sample
         turns = (turn.content for turn in sample.history)
-        texts = sample.user_input, sample.response, *sample.retrieved_contexts, *turns
+        texts = sample.user_input, sample.response, sample.reference, *sample.retrieved_contexts, *turns
         self.size = sum(map(getsizeof, texts)) + _size(sample.metadata)
 
 

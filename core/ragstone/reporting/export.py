@@ -24,7 +24,7 @@ COLUMNS: Mapping[str, tuple[str, str]] = {
     "chosen_by": _TEXT,
     "value": _REAL, "passed": _FLAG, "unscored": _TEXT, "reason": _TEXT, "breakdown": _TEXT, "verdicts": _TEXT,
     "llm_calls": _COUNT, "embed_calls": _COUNT, "input_tokens": _COUNT, "output_tokens": _COUNT, "seconds": _REAL,
-    "user_input": _TEXT, "retrieved_contexts": _TEXT, "response": _TEXT,
+    "user_input": _TEXT, "retrieved_contexts": _TEXT, "response": _TEXT, "reference": _TEXT,
 }  # fmt: skip
 # As a formula, also behind space, and in the full-width forms that spreadsheets in East Asian languages take.
 _RUN_BY_SPREADSHEETS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")

@@ -1,6 +1,7 @@
 """What lowered a score: verdicts, and the sample's texts with the passages that they point to."""
 
 from collections.abc import Iterator, Sequence
+from typing import get_args
 
 from ragstone.outcome import Evidence, Score, Suspicion, Verdict
 from ragstone.reporting.aggregates import Worst, known_time
@@ -14,7 +15,6 @@ _ITEM_TEXT = 400
 _TEXT = 4_000
 _CONTEXTS = _TURNS = 20
 _ID = 200
-_FIELDS: tuple[SampleField, ...] = ("user_input", "retrieved_contexts", "response")
 
 Span = tuple[int, int]
 
@@ -78,7 +78,7 @@ def passages(sample: Sample, marked: Sequence[Evidence | Suspicion]) -> Iterator
     if sample.history:
         turns = [_passage(turn.role, turn.content, ()) for turn in sample.history[-_TURNS:]]
         yield folded(f"history (the last {count(len(turns), 'turn')})", together(turns))
-    for field in _FIELDS:
+    for field in get_args(SampleField):
         for i, text in enumerate(sample.texts(field)[:_CONTEXTS]):
             chunk = i if field == "retrieved_contexts" else None
             name = field if chunk is None else f"{field}[{chunk}]"

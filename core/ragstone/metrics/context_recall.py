@@ -1,0 +1,59 @@
+"""ContextRecall: how much of a reference answer the retrieved contexts hold."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from ragstone.metrics.items import SupportedClaims
+
+_CLAIMS = (
+    "List the factual claims that a reference answer makes: every one, each short and understandable on its own, in "
+    "the language of the reference. Take them as they are, true or not; add none."
+)
+_VERDICTS = (
+    "Check claims against a context, and against nothing that you know. supported: the context says it or it plainly "
+    "follows. contradicted: the context says otherwise. not_in_source: neither."
+)
+_VERDICT = "Is the claim supported by the text?"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextRecall(SupportedClaims):
+    """Share of a reference answer's claims that the retrieved contexts support; higher is better.
+
+        score = claims of the reference that the contexts support / claims of the reference
+
+    It tells whether retrieval found what a right answer needs. The response is not looked at. The judge lists the
+    claims, then checks each against the contexts alone. Asked one by one, the claims are the reference's sentences.
+
+    Args:
+        llm: The judge. See `Metric` for the options that all metrics share.
+        language: Of the texts, for splitting them; None: by their script.
+        splitter: Another sentence splitter.
+
+    Returns:
+        A score within [0, 1]. Breakdown and verdicts are those of `Faithfulness`, of the reference in place of the
+        response. `Unscored("missing_input")` without a reference, as for live samples; `Unscored("undefined")` when
+        the reference makes no claim (0 of 0).
+
+    Source:
+        ragas, "Context Recall" (LLM based, with reference).
+
+    Example:
+        >>> from ragstone import Sample
+        >>> from ragstone.testing import FakeLLM
+        >>> replies = {
+        ...     "claims": {"claims": ["Jane Austen wrote Emma.", "It came out in 1815."]},
+        ...     "verdicts": {"verdicts": {"1": {"evidence": [1], "verdict": "supported"},
+        ...                               "2": {"evidence": [], "verdict": "not_in_source"}}},
+        ... }
+        >>> metric = ContextRecall(llm=FakeLLM(lambda request: replies[request.task.split(".")[1]]))
+        >>> sample = Sample(retrieved_contexts=["Emma is by Jane Austen."], reference="Jane Austen, in 1815.")
+        >>> metric.score(sample).value
+        0.5
+    """
+
+    name: ClassVar[str] = "context_recall"
+    version: ClassVar[str] = "1"
+    claims_of: ClassVar[Literal["response", "reference"]] = "reference"
+    prompts: ClassVar[Mapping[str, str]] = {"claims": _CLAIMS, "verdicts": _VERDICTS, "verdict": _VERDICT}
