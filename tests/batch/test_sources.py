@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from ragstone import Sample
 from ragstone.sample import BadLine, Row
-from ragstone.sources import SourceError, read_rows, rows_of
+from ragstone.sources import SourceError, rows_of
 
 WHOLE = {"user_input": "Q?", "retrieved_contexts": ["C.", "D."], "response": "A."}
 SAMPLE = Sample(**WHOLE)
@@ -544,7 +544,6 @@ class TestHuggingFace:
 
 @pytest.mark.parametrize("name", ["reference", "ground_truth", "expected_output"])
 def test_a_reference_answer_is_read_by_the_names_of_ragas_and_deepeval(name):
-    (row,) = read_rows([json.dumps({"question": "Q?", name: "So."}).encode()])
+    row, bad = rows_of([{"question": "Q?", name: "So."}, {name: "So."}])
     assert row.sample.reference == "So."
-    (bad,) = read_rows([json.dumps({name: "So."}).encode()])
     assert "none of a sample's fields" in bad.problem, "alone it is nothing to score"
