@@ -9,6 +9,8 @@ from click.testing import CliRunner
 from ragstone.cli.main import cli
 
 from .data import database, health, records
+from .reports import report
+from .test_page import Text
 
 
 @pytest.fixture
@@ -43,6 +45,20 @@ def test_since(path, tmp_path):
     assert run(path, "--out", out, "--since", "1970-01-01").output.startswith(f"{out}: 40 outcomes")
     assert run(path, "--out", out, "--since", "9000-01-01").output == f"{out}: 0 outcomes since then\n"
     assert "Nothing was submitted since 9000-01-01" in out.read_text(encoding="utf-8")
+
+
+def test_the_change_against_another_run(tmp_path):
+    old, new, out = tmp_path / "old.jsonl", tmp_path / "new.jsonl", tmp_path / "a.html"
+    report([0.25] * 20).to_json(old)
+    report([0.75] * 20).to_json(new)
+    report([0.75] * 20, version="2").to_json(tmp_path / "other.jsonl")
+    assert run(new, "--against", old, "--out", out).exit_code == 0
+    words = "+0.500 ( +0.500 – +0.500 ) against old.jsonl : better"
+    assert words.replace(" ", "") in Text(out.read_text("utf-8")).text.replace(" ", "")
+    refused = run(new, "--against", tmp_path / "other.jsonl", "--out", out)
+    assert refused.exit_code == 2
+    assert "not comparable" in refused.output
+    assert "is --against" in run(new, "--against", old, "--out", old).output
 
 
 @pytest.mark.parametrize(

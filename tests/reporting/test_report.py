@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragstone import ContextRelevancy, Sample
+from ragstone import ContextRelevancy, Sample, Verdict
 from ragstone.outcome import Suspicion
 from ragstone.reporting import MetricInfo, Report, ResultsError
 from ragstone.reporting.report import seconds_since
@@ -20,6 +20,7 @@ from ragstone.store.results import MemoryResults
 from ragstone.testing import FakeLLM
 
 from .reports import data_of, records, report, rich, scored, unscored, without_scripts
+from .test_page import Text
 
 
 def only(found):
@@ -255,6 +256,36 @@ def test_attacks_on_the_judge_are_counted_by_row_and_shown():
     assert "obey &lt;" in found.html()
     assert data_of(found.html())["rows"][1]["suspected"] == [["order", "response", 4, 10]]
     assert "attack" not in without_scripts(report([0.5]).html()) + str(report([0.5]))
+
+
+def test_the_main_cause_is_what_cost_the_most_points_not_what_is_most_frequent():
+    def low(value, *words):
+        verdicts = [Verdict(id="1", kind="claim", text="", verdict=word, lowers_score=word != "yes") for word in words]
+        return scored(value, verdicts=verdicts)
+
+    outcomes = [low(0.9, "vague", "yes"), low(0.9, "vague"), low(0.1, "wrong", "wrong", "vague"), low(1.0, "yes")]
+    info = MetricInfo("demo", "1", "judge", (0.0, 1.0))
+    given = [Record(f"q{row}", each, "judge", row) for row, each in enumerate(outcomes)]
+    assert only(Report.of(given, [info])).main_cause == ("claim judged “wrong”", 1)
+    assert only(Report.of(given[3:], [info])).main_cause is None
+    assert "Main cause: claim judged “wrong” (1 of 4 samples)." in " ".join(
+        Text(Report.of(given, [info]).html()).text.split()
+    )
+
+
+def test_a_refusal_is_right_where_no_context_holds_an_answer():
+    refusing, empty = {"noncommittal": 1.0}, {"sentence": 0.0}
+    rows = [(refusing, empty), (refusing, {"sentence": 0.5}), ({"noncommittal": 0.5}, empty)]
+    names = "response_relevancy", "context_relevancy"
+    given = [
+        Record(f"q{row}", scored(0.0, name, breakdown=each), "j", row)
+        for row, of in enumerate(rows)
+        for name, each in zip(names, of, strict=True)
+    ]
+    found = Report.of(given)
+    assert found.aggregates().unanswerable == 1
+    assert "1 sample refused, and no context holds an answer." in Text(found.html()).text
+    assert Report.of(given[:1]).aggregates().unanswerable == 0
 
 
 NOW = datetime(2026, 9, 24, 12, tzinfo=timezone.utc).timestamp()

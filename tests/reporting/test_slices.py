@@ -110,6 +110,21 @@ def test_comments_are_shown_where_the_texts_are():
     assert "secret" not in html
 
 
+def test_slices_by_metadata_leave_out_what_tells_all_rows_apart():
+    samples = [
+        Sample(response="a", metadata={"tags": "de" if i % 2 else "en", "n": i, "one": 1, "score": 0.5, "list": ["x"]})
+        for i in range(60)
+    ]
+    found = Report.of(records([i % 2 for i in range(60)]), samples=samples)
+    slices = found.aggregates()
+    assert slices.metadata_keys() == ["tags"]
+    (summary,) = slices
+    assert {value: (each.n, each.mean) for value, each in slices.by_metadata("tags", summary.info).items()} == {
+        "en": (30, 0.0), "de": (30, 1.0),
+    }  # fmt: skip
+    assert "By tags demo tags n mean 95 % interval en 30 0.000" in Text(found.html()).text
+
+
 def test_the_command_prints_it_and_reads_feedback_from_the_database(tmp_path):
     path = tmp_path / "a.db"
     sink = SQLiteSink(path)

@@ -313,7 +313,7 @@ def open_report(source: Source, since: Since = None) -> Report:
 
 
 def report_page(source: Source, since: Since = None) -> str:
-    """Return the page of a results file or of a monitor's database: one text that loads nothing and runs nothing.
+    """Return the page of a results file or of a monitor's database: one text that loads nothing.
 
     The same as `Report.load(source, since=since).html()`, and raises what that raises.
     """

@@ -90,7 +90,7 @@ class Shown(ABC):
 
     @abstractmethod
     def html(self) -> str:
-        """Return it as a page: one text that loads nothing and runs nothing."""
+        """Return it as a page: one text that loads nothing."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page of `html` to a file.

@@ -1,1 +1,1 @@
-"""Reports as pages: one file each that loads nothing, runs nothing and escapes all that comes from outside."""
+"""Reports as pages: one file each that loads nothing, runs no script but ours, and escapes all text from outside."""

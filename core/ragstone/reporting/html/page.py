@@ -1,6 +1,6 @@
 """A report as a page: scores, their spread and course, the lowest with what lowered them, failures, cost, queues.
 
-And a comparison of two. A page is one file that loads nothing and runs nothing.
+And a comparison of two. A page is one file that loads nothing, and runs no script but ours.
 """
 
 import time
@@ -189,9 +189,7 @@ def _score(link: Html, summary: MetricSummary, change: "MetricComparison | None"
         least = "the threshold" if info.threshold is None else f"the threshold of {info.threshold:g}"
         facts.append(f"{percent(summary.passed)} reach {least}")
     if summary.noise is not None:
-        agreed = summary.noise.agreement
-        passing = "" if agreed is None else f", draws agree on passing in {percent(agreed)}"
-        facts.append(f"judge's noise {number(summary.noise.sd)} in up to {summary.draws} draws{passing}")
+        facts.append(f"±{number(summary.noise_reach)} by the judge's noise")
     if summary.total > summary.scored:
         facts.append(f"{summary.total - summary.scored:,} unscored")
     if not info.higher_is_better:
