@@ -33,7 +33,6 @@ from .conftest import row
         ("- --call-timeout 0", "Invalid value for '--call-timeout'"),
         ("- --sample-timeout nan", "Invalid value for '--sample-timeout'"),
         ("- --repeat 0", "Invalid value for '--repeat'"),
-        ("- --price 1 1", "--price: is for --dry-run"),
         ("- --out - --explain", "both write to standard output; name a file for --out"),
     ],
 )

@@ -205,6 +205,19 @@ class TestFailingJudge:
         assert "call: check " in message
 
 
+def test_limits_leave_a_rest_that_resumes_and_money_is_in_the_table(score, six, server, out):
+    command = (six, *ONE, "--max-calls", "4", "--price", "1", "2", "--journal", out.with_suffix(".db"), "--out", out)
+    first, second = score(*command), score(*command)
+    assert table(first.stdout)["context_relevancy"]["scored"] == "4/6"
+    assert "unscored by context_relevancy: 2 over_budget; first: 5: max_calls: the budget has no room" in first.stdout
+    shown = table(second.stdout)["context_relevancy"]
+    spent = (int(shown["tokens in"]) + 2 * int(shown["tokens out"])) / 1e6
+    assert (shown["scored"], shown["cost"]) == ("6/6", f"{spent:.4f}")
+    assert sum(seen.path.endswith("/chat/completions") for seen in server.seen) == 6
+    unpriced = score(six, *ONE, "--max-cost", "1")
+    assert (unpriced.exit_code, "is known; give --price, per million tokens in and out" in unpriced.stderr) == (2, True)
+
+
 class TestOutput:
     def test_without_a_name_results_go_to_a_new_file_of_the_current_folder(
         self, score, run, six, tmp_path, monkeypatch

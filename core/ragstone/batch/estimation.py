@@ -202,7 +202,7 @@ def estimate(
             continue
         number += 1
         for metric, total in zip(listed, totals, strict=True):
-            _add(total, _of_sample(metric, row.sample), repeat)
+            _add(total, estimate_sample(metric, row.sample), repeat)
     if input_price is not None and output_price is not None:
         for total in totals:
             total.cost = (total.input_tokens * input_price + total.output_tokens * output_price) / _PER
@@ -222,8 +222,8 @@ def _check(repeat: int, input_price: float | None, output_price: float | None) -
         raise ValueError("input_price and output_price: pass both, for a million tokens each")
 
 
-def _of_sample(metric: Metric, sample: Sample) -> MetricEstimate:
-    """Return what one sample costs: the metric's flow is run on made-up replies."""
+def estimate_sample(metric: Metric, sample: Sample) -> MetricEstimate:
+    """Return what one sample would cost one metric, whose flow is run on made-up replies."""
     rounds: list[MetricEstimate] = []
     outcome: Outcome | None = None
     try:

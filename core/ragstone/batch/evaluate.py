@@ -19,6 +19,7 @@ from typing_extensions import TypedDict, Unpack
 from ragstone.batch.choice import choose
 from ragstone.batch.progress import Progress, Shown, above_bar
 from ragstone.batch.runner import Runner
+from ragstone.batch.spending import Spending
 from ragstone.judge import LLM, Embedder
 from ragstone.limits.gate import RequestGate
 from ragstone.limits.timeouts import daemon, in_daemon
@@ -50,6 +51,12 @@ class RunOptions(TypedDict, total=False):
             a limit of its own, such as `OpenAICompatible(max_concurrency=...)`; the embedded one's is 1. Default: 16.
         requests_per_minute: Calls to judges at most, spread evenly. A retry by the judge's own client is not seen.
         tokens_per_minute: Tokens of judges at most: estimated before a call, then corrected by what it took.
+        max_calls: Calls to judges at most, in this run. An evaluation that has no room makes no call and is
+            `Unscored("over_budget")`; with a journal, the same call goes on there, with its limits anew.
+        max_tokens: Prompt and reply tokens of judges at most, likewise. Each evaluation's are estimated beforehand.
+        max_cost: Money for judges at most, likewise. Needs a price.
+        price: What a million prompt tokens and a million reply tokens cost. Default: the judge's list price, where
+            `ragstone.limits.prices` knows it. The report then says what was spent on judges.
         call_timeout: Seconds for one call. A call that takes longer makes its sample `Unscored("timeout")`.
         sample_timeout: Seconds for one sample by one metric in which its calls are in flight. The time in which they
             wait for their turn is not counted.
@@ -75,6 +82,10 @@ class RunOptions(TypedDict, total=False):
     max_concurrency: int
     requests_per_minute: float | None
     tokens_per_minute: float | None
+    max_calls: int | None
+    max_tokens: int | None
+    max_cost: float | None
+    price: tuple[float, float] | None
     call_timeout: float | None
     sample_timeout: float | None
     journal: str | Path | Journal | None
@@ -187,13 +198,15 @@ class _Run:
         self._repeat = options.get("repeat", 1)
         check_count("max_concurrency", self._calls)
         check_count("repeat", self._repeat)
-        for argument in ("requests_per_minute", "tokens_per_minute", "call_timeout", "sample_timeout"):
+        limits = ("requests_per_minute", "tokens_per_minute", "max_calls", "max_tokens", "max_cost")
+        for argument in (*limits, "call_timeout", "sample_timeout"):
             value: object = options.get(argument)
             number = isinstance(value, (int, float)) and not isinstance(value, bool)
             if value is not None and not (number and 0 < cast("float", value) < math.inf):
                 raise ValueError(f"{argument}: {value!r} is no number above 0, nor None")
         if options.get("progress", "auto") not in (True, False, "auto"):
             raise ValueError(f"progress: {options.get('progress')!r} is none of True, False, 'auto'")
+        self._spending = Spending((), None)
         self._metrics = [] if metrics is None else self._made(metrics)
         self._samples = samples
         self._rows = rows_of(samples, options.get("fields"))
@@ -259,6 +272,7 @@ class _Run:
                 journal=journal,
                 sample_timeout=options.get("sample_timeout"),
                 in_memory=isinstance(self._samples, (list, tuple)),
+                meter=self._spending.meter,
                 flows=1 if self._calls == 1 else 2 * self._calls,  # in turn: what shares a text is asked together
                 window=16 * self._calls,
             )
@@ -276,6 +290,7 @@ class _Run:
         name, notes = self._options.get("name", ""), (*notes, *(f"Gave up: {why}." for why in self._gave_up))
         report = Report(self._results, self._metrics, bad_rows=self._bad_rows, name=name, notes=notes)
         report.gave_up = tuple(self._gave_up)
+        report.prices = self._spending.prices
         return report
 
     def interrupted(self) -> str:
@@ -288,6 +303,15 @@ class _Run:
         made = _metrics(metrics, self._options.get("llm"), self._options.get("embedder"), self._calls)
         if all(getattr(metric.judge, "in_turn", False) for metric in made):
             self._calls = 1
+        options = self._options
+        self._spending = Spending(
+            made,
+            options.get("price"),
+            options.get("llm"),
+            max_calls=options.get("max_calls"),
+            max_tokens=options.get("max_tokens"),
+            max_cost=options.get("max_cost"),
+        )
         return made
 
     async def _choose(self) -> None:

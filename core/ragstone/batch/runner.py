@@ -4,7 +4,7 @@ import asyncio
 import logging
 import threading
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
@@ -13,12 +13,13 @@ from typing import NamedTuple, Protocol
 from ragstone.errors import CannotScore, unscored
 from ragstone.judge import Meter
 from ragstone.keys import metric_key, outcome_key, sample_key
+from ragstone.limits.budget import BudgetMeter
 from ragstone.limits.gate import RequestGate
 from ragstone.limits.limiter import GateClosed
 from ragstone.limits.timeouts import Stopwatch, daemon
 from ragstone.metrics.base import Metric
 from ragstone.outcome import Outcome, Score, Unscored
-from ragstone.sample import BadLine, Row
+from ragstone.sample import BadLine, Row, Sample
 from ragstone.store.journal import JournalError
 from ragstone.store.record import Record
 
@@ -89,6 +90,7 @@ class Runner:
             has claimed; the row waits for it.
         sample_timeout: Seconds that one evaluation of one sample may have calls in flight.
         in_memory: Whether the rows never wait.
+        meter: Makes what counts an evaluation, and may refuse it (`CannotScore`) before its calls.
         flows: Evaluations under way at most; twice the calls keep the judge busy while others compute.
         window: Rows held at most, from being read to being done with; a thread may have read as many again.
 
@@ -109,6 +111,7 @@ class Runner:
         journal: Outcomes | None = None,
         sample_timeout: float | None = None,
         in_memory: bool = False,
+        meter: Callable[[Metric, Sample], Meter] = lambda _metric, _sample: Meter(),
         flows: int = 32,
         window: int = 256,
     ) -> None:
@@ -117,6 +120,7 @@ class Runner:
         self._gate = gate
         self._journal = journal
         self._sample_timeout = sample_timeout
+        self._meter = meter
         self._flows = max(1, flows)
         self._window = max(1, window)
         self._draws = [(metric, draw) for metric in metrics for draw in range(repeat)]
@@ -322,7 +326,7 @@ class Runner:
         self._begin()
 
     async def _score(self, row: Row, metric: Metric, draw: int) -> Outcome:
-        meter = Meter()
+        meter = self._meter(metric, row.sample)
         if row.error is not None and ("response" in metric.required_fields or not row.sample.retrieved_contexts):
             return unscored(metric, CannotScore("missing_input", f"response: {row.error}"), meter)
         refusal = _GAVE_UP if self._gave_up else self._refusal(metric)
@@ -343,6 +347,9 @@ class Runner:
                 late = TimeoutError(f"its calls took more than {self._sample_timeout:g} s (sample_timeout)")
                 return unscored(metric, late, meter)
             return unscored(metric, CannotScore("cancelled", _CANCELLED), meter)
+        finally:
+            if isinstance(meter, BudgetMeter):
+                meter.settle()
 
     def _scored(self, slot: _Slot) -> Scored:
         """Return a finished row, after looking whether it is time to give up."""

@@ -14,6 +14,7 @@ from ragstone.batch.choice import choose
 from ragstone.batch.estimation import estimate
 from ragstone.batch.evaluate import Interrupted, evaluate
 from ragstone.batch.progress import above_bar, is_terminal
+from ragstone.batch.spending import Spending
 from ragstone.cli.options import (
     FiniteRange,
     NotThere,
@@ -30,6 +31,7 @@ from ragstone.cli.options import (
 from ragstone.cli.output import brief, echo, evidence_lines, sample_lines, write_page
 from ragstone.cli.results_file import ResultsFile
 from ragstone.labels import Calibration
+from ragstone.limits.prices import Price, list_price
 from ragstone.metrics import Metric
 from ragstone.registry import GROUPS, RegistryError
 from ragstone.reporting import MetricInfo, Report
@@ -103,6 +105,14 @@ _POSITIVE = FiniteRange(min=0, min_open=True)
     metavar="N",
     help="Tokens per minute at most: estimated, then corrected.",
 )
+@click.option(
+    "--max-calls",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Judge calls at most: the rest is over_budget. With --journal, the same command goes on there.",
+)
+@click.option("--max-tokens", type=click.IntRange(1), metavar="N", help="Tokens of the judge at most, likewise.")
+@click.option("--max-cost", type=_POSITIVE, metavar="X", help="Money for the judge at most, likewise.")
 @click.option("--call-timeout", type=_POSITIVE, metavar="SECONDS", help="For one call to the judge.")
 @click.option(
     "--sample-timeout",
@@ -132,7 +142,7 @@ _POSITIVE = FiniteRange(min=0, min_open=True)
     "--price",
     type=(FiniteRange(min=0), FiniteRange(min=0)),
     metavar="IN OUT",
-    help="For --dry-run: what a million prompt tokens cost, and a million reply tokens.",
+    help="What a million prompt tokens cost, and a million reply tokens. Default: the list price, if it is known.",
 )
 @click.pass_context
 def score(
@@ -192,8 +202,6 @@ def score(
         raise click.UsageError("--open: shows the page of --report; name its file")
     if out == "-" and explain:
         raise click.UsageError("--out - and --explain both write to standard output; name a file for --out")
-    if price is not None and not dry:
-        raise click.UsageError("--price: is for --dry-run")
     rows = cast("Rows", rows_of(file, mapping, naming="--field FIELD=KEY"))
     ctx.call_on_close(partial(_close, cast("Generator[object, None, None]", rows)))
     names, rows = (names, rows) if names else _chosen(rows)
@@ -205,13 +213,19 @@ def score(
     _add_calibrations(options, own, calibrations)
     metrics = make_metrics(options, llm=llm, embedder=embedder, concurrency=concurrency, dry=dry)
     if dry:
-        ctx.exit(_show_estimate(rows, metrics, run_options["repeat"], price))
+        ctx.exit(_show_estimate(rows, metrics, run_options["repeat"], Price(*price) if price else list_price(llm)))
+    try:
+        Spending(metrics, price, llm, max_cost=run_options["max_cost"])
+    except ValueError as error:
+        raise click.UsageError(
+            str(error).replace("max_cost:", "--max-cost:").replace("one, per", "--price, per")
+        ) from None
     if report is not None:
         check_writable("--report", report, replaced=True)
     if out not in (None, "-"):
         check_writable("--out", out)
     run = _Run(explain=explain, verbose=verbose, print_needed=report is None and out in (None, "-"))
-    run_options["max_concurrency"] = concurrency
+    run_options |= {"max_concurrency": concurrency, "price": price, "llm": llm}
     run_options["total"] = _count_lines(file) if is_terminal() else None
     run_options["name"] = "standard input" if file == "-" else Path(file).name
     head = {"ragstone_results": 1, "metrics": [asdict(MetricInfo.of(metric)) for metric in metrics]}
@@ -383,7 +397,7 @@ def _say_bad_row(row: BadLine) -> None:
         echo(f"line {row.line}: {printable(row.problem)} (skipped)", err=True, needed=False)
 
 
-def _show_estimate(rows: Rows, metrics: Sequence[Metric], repeat: int, price: tuple[float, float] | None) -> int:
+def _show_estimate(rows: Rows, metrics: Sequence[Metric], repeat: int, price: Price | None) -> int:
     """Print what a run would take; return the exit status: 2 where a row, or every row, holds no sample."""
 
     def shown() -> Rows:
@@ -392,9 +406,11 @@ def _show_estimate(rows: Rows, metrics: Sequence[Metric], repeat: int, price: tu
                 _say_bad_row(row)
             yield row
 
-    input_price, output_price = price or (None, None)
-    estimated = estimate(shown(), metrics, repeat=repeat, input_price=input_price, output_price=output_price)
+    prices = (None, None) if price is None else (price.input, price.output)
+    estimated = estimate(shown(), metrics, repeat=repeat, input_price=prices[0], output_price=prices[1])
     click.echo(str(estimated))
+    if price is not None:
+        click.echo(f"cost of judges: {price.source}")
     if not estimated.samples:
         click.echo(_NO_SAMPLE, err=True)
     return 2 if estimated.bad_rows or not estimated.samples else 0

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 from ragstone.errors import CannotScore
 from ragstone.judge import LLMReply, LLMRequest, Meter
 from ragstone.judging.prompt import tokens
+from ragstone.limits.prices import Price
 
 _SECONDS = {"minute": 60, "day": 86_400}
 _KEPT = 2 * 86_400
@@ -64,7 +65,13 @@ class Budget:
 
     def price(self, input_tokens: int, output_tokens: int) -> float:
         """Return what the tokens cost; 0.0 where no price is given."""
-        return ((self.input_price or 0.0) * input_tokens + (self.output_price or 0.0) * output_tokens) / 1e6
+        return Price(self.input_price or 0.0, self.output_price or 0.0).of(input_tokens, output_tokens)
+
+    @property
+    def most_calls(self) -> int:
+        """How many calls one evaluation may reserve; 0 where calls have no limit."""
+        limits = (self.calls_per_minute, self.calls_per_day)
+        return min((limit for limit in limits if limit is not None), default=0)
 
     def entries(self, now: float, *, calls: int, tokens: int, money: float) -> "list[Entry]":
         """Return what to enter for an expense at a time, under each limit that there is."""
@@ -75,6 +82,39 @@ class Budget:
             for period, seconds in _SECONDS.items()
             if (limit := getattr(self, name := f"{unit}_per_{period}")) is not None
         ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunBudget:
+    """What one run may ask of judges, at most; None: no limit.
+
+    Args:
+        calls: Judge calls.
+        tokens: Prompt and reply tokens together.
+        cost: Money, in the currency of the price.
+        per_million: What tokens of the judge cost.
+        begun_at: When the run began, in seconds since 1970 (UTC).
+    """
+
+    calls: int | None = None
+    tokens: int | None = None
+    cost: float | None = None
+    per_million: Price
+    begun_at: int
+
+    def price(self, input_tokens: int, output_tokens: int) -> float:
+        """Return what the tokens cost."""
+        return self.per_million.of(input_tokens, output_tokens)
+
+    @property
+    def most_calls(self) -> int:
+        """How many calls one evaluation may reserve; 0 where calls have no limit."""
+        return self.calls or 0
+
+    def entries(self, _now: float, *, calls: int, tokens: int, money: float) -> "list[Entry]":
+        """Return what to enter for an expense, under each limit that there is."""
+        limits = (("max_calls", calls, self.calls), ("max_tokens", tokens, self.tokens), ("max_cost", money, self.cost))
+        return [Entry(name, self.begun_at, amount, limit) for name, amount, limit in limits if limit is not None]
 
 
 class Entry(NamedTuple):
@@ -149,14 +189,13 @@ class Account:
         most_calls: How many calls an evaluation reserves at most, beyond those of its first round.
     """
 
-    def __init__(self, budget: Budget, ledger: Ledger, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, budget: Budget | RunBudget, ledger: Ledger, clock: Callable[[], float] = time.time) -> None:
         self.clock = clock
         self.failed: Callable[[Exception], object] = lambda _: None
         self.waiting: set[BudgetMeter] = set()
         self.closed = threading.Event()
         self.growth: dict[tuple[str, str], float] = {}
-        limits = [limit for limit in (budget.calls_per_minute, budget.calls_per_day) if limit is not None]
-        self.most_calls = min(limits, default=0)
+        self.most_calls = budget.most_calls
         self._budget = budget
         self._ledger = ledger
 
@@ -175,18 +214,21 @@ class BudgetMeter(Meter):
     Args:
         account: The budget's.
         key: Name and version of the metric.
+        expected: What the evaluation is expected to take in all ("calls", "input" and "output" tokens), if that is
+            known: it is reserved before the first call.
 
     Attributes:
         refused_by: The limit that refused, None where none did.
         waited: The seconds that were spent with the ledger.
     """
 
-    def __init__(self, account: Account, key: tuple[str, str]) -> None:
+    def __init__(self, account: Account, key: tuple[str, str], expected: Callable[[], Counter[str]] = Counter) -> None:
         super().__init__()
         self.refused_by: str | None = None
         self.waited = 0.0
         self._account = account
         self._key = key
+        self._expected = expected
         self._at = account.clock()
         self._first = 0  # calls of the first round
         self._reserved: Counter[str] = Counter()
@@ -206,10 +248,16 @@ class BudgetMeter(Meter):
                 self._first = len(requests)
                 grown = round(self._account.growth.get(self._key, 1.0) * self._first)
                 need["calls"] = max(self._first, min(grown, self._account.most_calls))
+                need |= self._expected()
             if more := need - self._reserved:
                 self._reserve(more)
         self._round = round_
         super().asking(round_)
+
+    def spared(self) -> None:
+        """Uncount a call that was not needed."""
+        super().spared()
+        self._taken["calls"] -= 1
 
     def answered(self, replies: Sequence[object]) -> None:
         """Count the cost of the replies."""
@@ -260,7 +308,7 @@ class BudgetMeter(Meter):
         if self.refused_by is not None:
             if self._taken["calls"]:  # broken off half-way: the next ones reserve as much before they begin
                 self._account.growth[self._key] = (self._reserved["calls"] + more["calls"]) / self._first
-            detail = f"{self.refused_by}: the monitor's budget has no room for another evaluation"
+            detail = f"{self.refused_by}: the budget has no room for another evaluation"
             raise CannotScore("over_budget", detail)
         self._reserved += more
 

@@ -25,6 +25,7 @@ from ragstone.reporting.tables import (
     cost_cells,
     count,
     interval,
+    money,
     number,
     percent,
     place,
@@ -34,6 +35,7 @@ from ragstone.store.record import Record
 from ragstone.store.results import MemoryResults, Results, ResultsError, open_results, write_results
 
 if TYPE_CHECKING:
+    from ragstone.limits.prices import Price
     from ragstone.metrics.base import Metric
     from ragstone.store.base import Health
 
@@ -60,6 +62,7 @@ class Report(Shown):
         name: What it is called; "" without a name.
         bad_rows: The rows of the input that held no sample, and why.
         since: Samples submitted before are left out, in seconds since 1970 (UTC); None: all are in.
+        prices: What judges cost, by their `model`, where that is known.
         gave_up: Why judges or embedders were not asked any more in the run, in words.
 
     Example:
@@ -90,6 +93,7 @@ class Report(Shown):
         self.name = name
         self._notes = tuple(notes)
         self.gave_up: tuple[str, ...] = ()
+        self.prices: Mapping[str, Price] = {}
         self.since = since
 
     @classmethod
@@ -260,7 +264,15 @@ class Report(Shown):
         rows = count(self.aggregates().rows, "row")
         summaries = self.summary()
         noisy = any(each.noise is not None for each in summaries.values())
-        head = ("metric", "mean", INTERVAL, *(["± by noise"] if noisy else []), "scored", *COSTS)
+        head = (
+            "metric",
+            "mean",
+            INTERVAL,
+            *(["± by noise"] if noisy else []),
+            "scored",
+            *COSTS,
+            *(["cost"] if self.prices else []),
+        )
         cells = [
             (
                 name,
@@ -269,6 +281,7 @@ class Report(Shown):
                 *([DASH if each.noise_reach is None else f"±{each.noise_reach:.3f}"] if noisy else []),
                 f"{each.scored:,}/{each.total:,}",
                 *cost_cells(each.cost),
+                *([money(each.cost, self.prices.get(each.info.judge))] if self.prices else []),
             )
             for name, each in summaries.items()
         ]
@@ -287,6 +300,8 @@ class Report(Shown):
                 )
             for reason, n in each.failures.most_common():
                 yield f"unscored by {name}: {n:,} {reason}; first: {each.examples[reason]}"
+        for source in dict.fromkeys(price.source for price in self.prices.values()):
+            yield f"cost of judges: {source}"
         aggregates = self.aggregates()
         if aggregates.flagged:
             suspicion, record = aggregates.flags[0]

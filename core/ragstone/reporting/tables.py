@@ -12,6 +12,7 @@ from ragstone.store.private_files import replacing
 from ragstone.text.plain import printable, text_table
 
 if TYPE_CHECKING:
+    from ragstone.limits.prices import Price
     from ragstone.outcome import Evidence, Suspicion, Verdict
     from ragstone.reporting.aggregates import Cost
     from ragstone.reporting.statistics import Estimate
@@ -69,6 +70,14 @@ def cost_cells(cost: "Cost") -> tuple[str, ...]:
         reported = cost.sums[name]
         calls.append(f"{reported:,}" if not cost.unknown[name] else f"at least {reported:,}" if reported else "unknown")
     return tuple(calls)
+
+
+def money(cost: "Cost", price: "Price | None") -> str:
+    """Return what a judge's tokens cost; unknown without a price, or where the judge does not count them."""
+    if price is None or cost.unknown["tokens"]:
+        return "unknown"
+    spent = price.of(cost.sums["input_tokens"], cost.sums["output_tokens"])
+    return f"{spent:,.2f}" if spent >= 1 else f"{spent:.4f}"
 
 
 def slice_cells(means: "Mapping[str, Estimate]", most: int = 20) -> list[tuple[str, str, str, str]]:

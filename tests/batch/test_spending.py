@@ -1,0 +1,88 @@
+"""Limits of a run, and what it cost."""
+
+import json
+import re
+
+import pytest
+
+from ragstone import ContextRelevancy, Faithfulness, Score, evaluate
+from ragstone.batch.estimation import synthetic_reply
+from ragstone.clients import OpenAICompatible
+from ragstone.judge import LLMReply
+from ragstone.limits.prices import PRICES, list_price
+from ragstone.testing import FakeLLM
+
+ROWS = [{"question": f"Q{i}?", "contexts": [f"C{i}. D."], "answer": f"A{i}. B."} for i in range(10)]
+
+
+def judge():
+    return FakeLLM(lambda request: LLMReply('{"ids": [1]}', 100, 50))
+
+
+def reasons(report):
+    return ["scored" if isinstance(each.outcome, Score) else each.outcome.reason for each in report.results()]
+
+
+@pytest.mark.parametrize(
+    "limit", [{"max_calls": 4}, {"max_tokens": 4 * 200}, {"max_cost": 4.4 * 2e-4, "price": (1.0, 2.0)}]
+)
+def test_what_has_no_room_is_over_budget_and_costs_nothing(limit):
+    llm = judge()
+    report = evaluate(ROWS, ContextRelevancy(llm=llm), max_concurrency=1, **limit)
+    scored = reasons(report).count("scored")
+    assert sorted(set(reasons(report))) == ["over_budget", "scored"]
+    assert len(llm.requests) == scored <= 5
+    first = next(each.outcome for each in report.results() if not isinstance(each.outcome, Score))
+    assert first.detail.startswith(f"{next(iter(limit))}: the budget has no room")
+    assert first.usage.llm_calls == 0
+
+
+def test_no_evaluation_is_begun_that_cannot_be_ended():
+    llm = FakeLLM(synthetic_reply)
+    report = evaluate(ROWS, Faithfulness(llm=llm, asking="together"), max_calls=5)  # two rounds of one call
+    assert reasons(report).count("scored") == 2
+    assert len(llm.requests) == 4
+
+
+def test_the_rest_is_scored_when_the_run_is_resumed(tmp_path):
+    llm, again = judge(), {"journal": tmp_path / "j.db", "max_calls": 4}
+    for scored in (4, 8, 10):
+        assert reasons(evaluate(ROWS, ContextRelevancy(llm=llm), **again)).count("scored") == scored
+    assert len(llm.requests) == 10
+
+
+def test_money_needs_a_price():
+    with pytest.raises(ValueError, match="max_cost: no price of 'fake' is known; give one"):
+        evaluate(ROWS, ContextRelevancy(llm=judge()), max_cost=1.0)
+    for price in ((1.0,), (-1.0, 2.0), (1.0, float("nan"))):
+        with pytest.raises(ValueError, match="price: .* is none; pass what a million"):
+            evaluate(ROWS, ContextRelevancy(llm=judge()), price=price)
+
+
+def test_the_report_says_what_the_judge_cost():
+    report = evaluate(ROWS, ContextRelevancy(llm=judge()), price=(1.0, 2.0))
+    assert re.search(r"tokens out +cost\ncontext_relevancy .* 0\.0020\ncost of judges: by the price that", str(report))
+    assert "cost" not in str(evaluate(ROWS, ContextRelevancy(llm=judge())))
+    silent = FakeLLM(lambda request: LLMReply('{"ids": [1]}'))
+    assert re.search(r" unknown\ncost of", str(evaluate(ROWS, ContextRelevancy(llm=silent), price=(1.0, 2.0))))
+
+
+def test_the_list_price_is_that_of_the_judges_provider(monkeypatch):
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    made = json.loads(PRICES.read_text())
+    of_list = f"list price in USD, {made['source']}, {made['date']}"
+    expected = (*made["prices"]["openai/gpt-5-mini"], of_list)
+    model = OpenAICompatible("gpt-5-mini", api_key="k", base_url="https://api.openai.com/v1")
+    for known in (model, "openai:gpt-5-mini", "gpt-5-mini@https://api.openai.com/v1", "langchain:openai:gpt-5-mini"):
+        assert list_price(known) == expected
+    assert list_price("langchain:anthropic:claude-sonnet-4-5") == (
+        *made["prices"]["anthropic/claude-sonnet-4-5"],
+        of_list,
+    )
+    elsewhere = OpenAICompatible("gpt-5-mini", base_url="http://127.0.0.1:1/v1")
+    for unknown in (elsewhere, "openai:no-such-model", "local", "my_pkg:gpt-5-mini", "langchain:x", judge()):
+        assert list_price(unknown) is None
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
+    assert list_price("openai:gpt-5-mini") is None
+    assert made["notice"].count("MIT License")
+    assert all(min(costs) >= 0 < max(costs) for costs in made["prices"].values())
