@@ -119,23 +119,39 @@ def metric_class(name: str) -> "type[Metric]":
         raise RegistryError(f"{name!r} is a group of metrics; name one of them: {', '.join(GROUPS[name])}")
     if not is_entry_point(name):
         raise RegistryError(f"there is no metric {name!r}; there are {', '.join((*known, *GROUPS))}, or module:Class")
-    cls: Any = load_entry_point(name)
-    if not (isinstance(cls, type) and issubclass(cls, import_module("ragstone.metrics").Metric)):
-        raise RegistryError(f"{name} is no subclass of ragstone.Metric")
-    own: type[Metric] = cls
+    own = _own_metric(name)
+    return own if isinstance(own, type) else type(own)
+
+
+def metric_name(name: str) -> str:
+    """Return what the outcomes of a metric are named by: "my_pkg:Polite" has a name of its own.
+
+    Raises:
+        RegistryError: The name names none, or a group of them.
+    """
+    return _own_metric(name).name if is_entry_point(name) else metric_class(name).name
+
+
+def _own_metric(name: str) -> "type[Metric] | Metric":
+    own: Any = load_entry_point(name)
+    base: type[Metric] = import_module("ragstone.metrics").Metric
+    if not isinstance(own, base) and not (isinstance(own, type) and issubclass(own, base)):
+        raise RegistryError(
+            f"{name} is neither a subclass of ragstone.Metric nor a metric, such as a ragstone.Criterion"
+        )
     return own
 
 
 def make_metric(
-    name: str, options: Mapping[str, object], llm: "LLM | str", embedder: "Embedder | str | None" = None
+    name: str, options: Mapping[str, object], llm: "LLM | str | None", embedder: "Embedder | str | None" = None
 ) -> "Metric":
     """Return a metric.
 
     Args:
         name: The metric.
         options: Its options; those that are texts, numbers and lists are checked against their types.
-        llm: The judge, or its name.
-        embedder: The embedder, or its name; used where the metric takes one.
+        llm: The judge, or its name; used if the metric asks one.
+        embedder: The embedder, or its name; used if the metric takes one.
 
     Raises:
         RegistryError: A name names nothing, or an option is unknown or impossible.
@@ -145,13 +161,15 @@ def make_metric(
         'chunk'
     """
     cls = metric_class(name)
-    arguments: dict[str, Any] = {"llm": llm}
+    arguments: dict[str, Any] = {"llm": llm} if cls.needs_llm else {}
     if embedder is not None and "embedder" in _types(cls):
         arguments["embedder"] = embedder
     for option, value in options.items():
         is_object = option in ("splitter", "calibration") and type(value) not in (str, int, float, list, dict)
         arguments[option] = value if is_object and option in _types(cls) else checked_option(name, option, value)
     try:
+        if is_entry_point(name) and not isinstance(own := _own_metric(name), type):
+            return dataclasses.replace(own, **arguments)
         return cls(**arguments)
     except (TypeError, ValueError) as error:
         raise RegistryError(f"{name}: {error}") from error
@@ -270,6 +288,11 @@ def is_embedded(llm: object) -> bool:
     return type(llm).__module__.startswith("ragstone.local")
 
 
+def needs_llm(name: str) -> bool:
+    """Whether a metric asks a judge."""
+    return metric_class(name).needs_llm
+
+
 def needs_embedder(name: str) -> bool:
     """Whether a metric cannot do without an embedder."""
     return metric_class(name).needs_embedder
@@ -317,5 +340,5 @@ def load_entry_point(name: str, *, call: bool = False) -> object:
 def _metrics() -> "dict[str, type[Metric]]":
     room = import_module("ragstone.metrics")
     names: list[str] = room.__all__
-    classes = (getattr(room, name) for name in names if name != "Metric")
+    classes = (getattr(room, name) for name in names if name not in ("Metric", "Criterion"))
     return {cls.name: cls for cls in classes}

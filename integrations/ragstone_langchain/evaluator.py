@@ -1,6 +1,7 @@
 """One metric wherever LangChain evaluates."""
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from ragstone.errors import ascore_safely, describe, score_safely
@@ -29,7 +30,7 @@ class RagEvaluator:
 
     Args:
         metric: The metric, with its judge; or a metric's name, such as "context_relevancy" or "my_pkg:MyMetric".
-        llm: Of a metric by name: the judge, a LangChain model or any of ragstone's, by name too.
+        llm: The judge of a metric by name or without one: a LangChain model or any of ragstone's, by name too.
         embedder: Of a metric by name that embeds: LangChain embeddings or any of ragstone's embedders.
         key: The results' key; by default the metric's name.
         fields: Where a sample's fields are when their names are not the usual ones: a mapping from field to key, such
@@ -75,6 +76,8 @@ class RagEvaluator:
         if not isinstance(cast("object", metric), Metric):
             what = f"the class {metric.__name__}" if isinstance(metric, type) else kind(metric)
             raise TypeError(f"metric: is {what}; pass a metric, such as ragstone.ContextRelevancy(llm=...)")
+        if metric.lacks_llm:
+            metric = replace(metric, llm=_judge(llm))
         self.metric = metric
         self.key = metric.name if key is None else key
         self.__name__ = f"ragstone:{self.key}"  # LangSmith names the evaluator's trace by it

@@ -145,6 +145,9 @@ class MetricEvaluator(BaseEvaluator):
             self._metric = _metric_of(metric, llm, embed_model, options)
             return
         _check_metric(metric)
+        if metric.lacks_llm and embed_model is None and not options:
+            self._metric = dataclasses.replace(metric, llm=_judge(llm))
+            return
         if llm is not None or embed_model is not None or options:
             raise TypeError(f"metric: {metric.name} was made with a judge and options; pass it alone, or its name")
         self._metric = metric
@@ -256,11 +259,15 @@ def _metric_of(name: str, llm: AnyLLM | None, embed_model: AnyEmbedder | None, o
     cls = metric_class(name)
     if issubclass(cls, AlignmentCoverage):
         options.setdefault("source", "retrieved_contexts")
-    judge = llm if isinstance(llm, (str, ragstone.LLM)) else LlamaIndexLLM(llm)
+    judge = _judge(llm)
     if not isinstance(embed_model, (str, Embedder)):
         wanted = embed_model is not None or (cls.needs_embedder and not isinstance(judge, str))
         embed_model = LlamaIndexEmbedder(embed_model) if wanted else None
     return make_metric(name, options, judge, embed_model)
+
+
+def _judge(llm: AnyLLM | None) -> ragstone.LLM | str:
+    return llm if isinstance(llm, (str, ragstone.LLM)) else LlamaIndexLLM(llm)
 
 
 def _check_metric(metric: object) -> None:

@@ -56,7 +56,10 @@ def openai(monkeypatch):
 
 
 def test_the_metrics_are_those_that_the_package_exports():
-    classes = {getattr(ragstone.metrics, name) for name in ragstone.metrics.__all__} - {ragstone.metrics.Metric}
+    classes = {getattr(ragstone.metrics, name) for name in ragstone.metrics.__all__} - {
+        ragstone.metrics.Metric,
+        ragstone.metrics.Criterion,
+    }
     assert {metric_class(name) for name in metric_names()} == classes
     assert metric_class(f"{HERE}:Mine") is Mine
     assert [needs_embedder(name) for name in ("context_relevancy", "response_relevancy")] == [False, True]
@@ -67,7 +70,7 @@ def test_the_metrics_are_those_that_the_package_exports():
     [
         ("bleu", "there is no metric 'bleu'; there are alignment_coverage, .* or module:Class"),
         ("rag", "'rag' is a group of metrics; name one of them: response_relevancy, .*faithfulness"),
-        (f"{HERE}:judge", "is no subclass of ragstone.Metric"),
+        (f"{HERE}:judge", "is neither a subclass of ragstone.Metric nor a metric"),
         (f"{HERE}:Nothing", "its_module:Nothing cannot be loaded .AttributeError"),
         ("no_such_module:X", "no_such_module:X cannot be loaded .ModuleNotFoundError"),
     ],

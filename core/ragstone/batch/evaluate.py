@@ -25,7 +25,7 @@ from ragstone.limits.gate import RequestGate
 from ragstone.limits.timeouts import daemon, in_daemon
 from ragstone.metrics.base import Metric, check_count
 from ragstone.outcome import Score
-from ragstone.registry import RegistryError, make_embedder, make_llm, make_metric, needs_embedder, spread
+from ragstone.registry import RegistryError, make_embedder, make_llm, make_metric, needs_embedder, needs_llm, spread
 from ragstone.reporting.report import Report
 from ragstone.sample import BadLine
 from ragstone.sources import Source, SourceError, rows_of
@@ -126,10 +126,10 @@ def evaluate(samples: Source, metrics: Metrics = None, **options: Unpack[RunOpti
         samples: What to score: a list, generator or asynchronous generator of `Sample`s or dicts, a pandas or polars
             DataFrame, a Hugging Face or Arrow table, or the path of a file or folder (see `rows_of`). Generators and
             files are read in a thread, no further ahead than is needed.
-        metrics: What to score by: metrics, or their names ("response_relevancy", "my_pkg:Polite"), or "rag" or
-            "summary", which stand for several; no two metrics of one name. None: the first row with contexts and a
-            response decides (of the first 100): "rag" where it has a question, else "summary". A line on standard
-            error says so.
+        metrics: What to score by: metrics, or their names ("response_relevancy", "my_pkg:Polite"), or a group's name
+            ("rag", "summary", "golden"); no two metrics of one name. Metrics without a judge get `llm`. None: the first
+            row with contexts and a response decides (of the first 100): "rag" if it has a question, else "summary". A
+            line on standard error says so.
         **options: See `RunOptions`.
 
     Returns:
@@ -387,20 +387,26 @@ def _metrics(metrics: object, llm: LLM | str | None, embedder: Embedder | str | 
     made: list[Metric] = []
     judge, named = llm, embedder
     for metric, its_options in spread(cast("Sequence[object]", metrics)):
-        if isinstance(metric, str):
-            if judge is None:
-                raise ValueError(f"llm: is missing; pass a judge for {metric!r}, or its name, such as 'local'")
+        with _naming("metrics"):
+            asks = needs_llm(metric) if isinstance(metric, str) else isinstance(metric, Metric) and metric.lacks_llm
+        if asks and judge is None:
+            name = getattr(metric, "name", metric)
+            raise ValueError(f"llm: is missing; pass a judge for {name!r}, or its name, such as 'local'")
+        if asks and isinstance(judge, str):
             with _naming("llm"):
-                judge = make_llm(judge, max_concurrency=calls) if isinstance(judge, str) else judge
+                judge = make_llm(judge, max_concurrency=calls)
+        if isinstance(metric, str):
             with _naming("metrics"):
                 embeds = needs_embedder(metric)
             if embeds and (embedder is None or isinstance(embedder, str)):
                 with _naming("embedder"):
                     embedder = make_embedder(
-                        embedder, judge, llm_name=llm if isinstance(llm, str) else "", max_concurrency=calls
+                        embedder, judge or "", llm_name=llm if isinstance(llm, str) else "", max_concurrency=calls
                     )
             with _naming("metrics"):
                 metric = make_metric(metric, its_options, judge, embedder if embeds else named)
+        elif asks:
+            metric = replace(cast("Metric", metric), llm=judge)
         if not isinstance(metric, Metric):
             raise TypeError(f"metrics: holds a {type(metric).__name__}; pass metrics or their names")
         made.append(metric)

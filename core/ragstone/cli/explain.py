@@ -2,9 +2,9 @@
 
 import click
 
-from ragstone.cli.options import metric_class
+from ragstone.cli.options import import_from_here
 from ragstone.cli.output import evidence_lines, sample_lines
-from ragstone.registry import GROUPS, is_entry_point
+from ragstone.registry import GROUPS, is_entry_point, metric_name
 from ragstone.store.results import open_results
 
 
@@ -20,7 +20,8 @@ def explain(ctx: click.Context, results: str, sample_id: str | None, metric: str
     """
     names = () if metric is None else GROUPS.get(metric, (metric,))
     if metric is not None and is_entry_point(metric):
-        names = (metric_class(metric).name,)
+        import_from_here(metric)
+        names = (metric_name(metric),)
     first_row: int | None = None
     shown_row: int | None = None
     file = open_results(results)

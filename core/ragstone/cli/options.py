@@ -65,7 +65,7 @@ Decorator = Callable[[Command], Command]
 def metric_option(description: str, name: str = "names", **more: Any) -> Decorator:  # noqa: ANN401 - click's
     """Return the option --metric: metrics of ragstone's, groups where several may be named, or "module:Class"."""
     known = (*registry.metric_names(), *(registry.GROUPS if "multiple" in more else ()))
-    description = f"{description} One of {', '.join(known)}, or module:Class."
+    description = f"{description} One of {', '.join(known)}, or module:Class, or module:metric."
     return click.option("--metric", name, callback=_known, metavar="NAME", help=description, **more)
 
 
@@ -210,7 +210,8 @@ def make_metrics(
     options: Mapping[str, Mapping[str, Any]], *, llm: str, embedder: str | None, concurrency: int, dry: bool = False
 ) -> list[Metric]:
     """Return the metrics, over one judge; in a dry run over one that is never asked."""
-    judge = _stand_in("--llm", llm) if dry else make_llm(llm, max_concurrency=concurrency)
+    asks = any(map(registry.needs_llm, options))
+    judge = _stand_in("--llm", llm) if dry or not asks else make_llm(llm, max_concurrency=concurrency)
     made: Embedder | None = None
     metrics: list[Metric] = []
     for name, values in options.items():
@@ -235,7 +236,7 @@ def make_metrics(
 
 def own_names(names: Sequence[str]) -> dict[str, str]:
     """Return the metrics by the name that their outcomes have, which is another one for "module:Class"."""
-    return {registry.metric_class(name).name: name for name in names}
+    return {registry.metric_name(name): name for name in names}
 
 
 def parse_settings(settings: Sequence[str], names: Sequence[str], **defaults: object) -> dict[str, dict[str, Any]]:

@@ -4,6 +4,7 @@ from ragstone.metrics.alignment_coverage import AlignmentCoverage
 from ragstone.metrics.base import Metric
 from ragstone.metrics.context_recall import ContextRecall
 from ragstone.metrics.context_relevancy import ContextRelevancy
+from ragstone.metrics.criterion import Criterion
 from ragstone.metrics.factual_correctness import FactualCorrectness
 from ragstone.metrics.faithfulness import Faithfulness
 from ragstone.metrics.response_completeness import ResponseCompleteness
@@ -14,6 +15,7 @@ __all__ = [
     "AlignmentCoverage",
     "ContextRecall",
     "ContextRelevancy",
+    "Criterion",
     "FactualCorrectness",
     "Faithfulness",
     "Metric",

@@ -14,7 +14,7 @@ from ragstone.judging.prompt import DATA_NOTICE, digest, fence, filled, tokens
 from ragstone.judging.reply import Answer, BadReply, Schema, bare_json, one_of, parse
 from ragstone.metrics.history import standalone
 from ragstone.outcome import Finding, Outcome, Score, Unscored, UnscoredReason, Verdict
-from ragstone.registry import RegistryError, is_embedded, make_embedder, make_llm
+from ragstone.registry import NullJudge, RegistryError, is_embedded, make_embedder, make_llm
 from ragstone.sample import Sample, SampleField, TextField
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ T = TypeVar("T")
 # Above this many characters a sample's splitting and prompt building leave the event loop for a thread:
 # 2,000 characters are some 6 ms of work, a thread costs 0.1 ms.
 _OFFLOAD_CHARACTERS = 2_000
+_NO_JUDGE = NullJudge()
 DEFAULT_MAX_INPUT_TOKENS = 100_000
 DEFAULT_MAX_CHARACTERS = 2_000_000
 _INSTEAD = (
@@ -46,7 +47,8 @@ class Metric(ABC):
     returns `self._score(...)`. Everything else, sync and async, re-asks, usage and checks, comes with it.
 
     Args:
-        llm: The judge, or its name: "local", "openai:MODEL", the URL of a server (see `ragstone.registry`).
+        llm: The judge, or its name: "local", "openai:MODEL", the URL of a server (see `ragstone.registry`). None:
+            `evaluate(..., llm=)`, an evaluator or the command line gives it later, or the metric asks no judge.
         threshold: `Score.passed` says whether the value reaches it; None: no verdict on passing.
         asking: "together": all items in one call; "one_by_one": one item per call; "auto": what suits the judge.
         scoring: "count": hard verdicts, the published definition; "expected": the judge's probabilities in their
@@ -65,6 +67,7 @@ class Metric(ABC):
         prompts: The instructions of each step, a step being the part of the task behind the metric's name.
         bounds: Least and greatest possible value.
         higher_is_better: The direction.
+        needs_llm: Whether it asks a judge. One that does not may return its score from `_flow` without a `yield`.
         needs_embedder: Whether a field `embedder` that holds None is always filled with what goes with the judge;
             otherwise it is where the judge is embedded.
         calibrated_items: The items, beside the score, whose probabilities the metric lets a calibration map.
@@ -91,13 +94,14 @@ class Metric(ABC):
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
     higher_is_better: ClassVar[bool] = True
     prompts: ClassVar[Mapping[str, str]] = {}
+    needs_llm: ClassVar[bool] = True
     needs_embedder: ClassVar[bool] = False
     calibrated_items: ClassVar[tuple[CalibratedItem, ...]] = ()
     has_expected: ClassVar[bool] = False
     auto_expects: ClassVar[bool] = True
     follows_history: ClassVar[bool] = False
 
-    llm: LLM | str
+    llm: LLM | str | None = None
     threshold: float | None = None
     asking: Literal["auto"] | Asking = "auto"
     scoring: Scoring = "auto"
@@ -125,7 +129,7 @@ class Metric(ABC):
                 check_count(limit, most)
         object.__setattr__(self, "instructions", _check_instructions(self.instructions, self.prompts))
         if changed := {step: text for step, text in self.instructions.items() if text != self.prompts[step]}:
-            object.__setattr__(self, "version", f"{type(self).version}+{digest(changed)}")
+            object.__setattr__(self, "version", f"{self.version}+{digest(changed)}")
         if self.calibration is not None and not hasattr(self.calibration, "answers"):
             kind = type(self.calibration).__name__
             raise TypeError(f"calibration: is {kind}; pass ragstone.labels.Calibration.load(path)")
@@ -150,6 +154,8 @@ class Metric(ABC):
         named, embedder = self.llm, getattr(self, "embedder", None)
         role = "llm"
         try:
+            if named is None:
+                return
             if isinstance(named, str):
                 object.__setattr__(self, "llm", make_llm(named))
             check_members(
@@ -182,8 +188,13 @@ class Metric(ABC):
 
     @property
     def judge(self) -> LLM:
-        """The judge: `llm`, which may have been a name."""
-        return cast("LLM", self.llm)
+        """The judge: `llm`, which may have been a name; one that cannot be asked where there is none."""
+        return _NO_JUDGE if self.llm is None else cast("LLM", self.llm)
+
+    @property
+    def lacks_llm(self) -> bool:
+        """Whether it asks a judge and has none yet."""
+        return self.needs_llm and self.llm is None
 
     @property
     def judge_embedder(self) -> Embedder | None:
@@ -234,6 +245,8 @@ class Metric(ABC):
         """Return the algorithm on one sample, for drivers: it yields rounds of requests, returns the outcome."""
         if not isinstance(cast("object", sample), Sample):
             raise TypeError(f"sample: is {type(sample).__name__}; pass ragstone.Sample(...)")
+        if self.lacks_llm:
+            raise TypeError(f'llm: is None; {self.name} asks a judge: pass one, such as llm="local"')
         return self._checked(sample)
 
     def _checked(self, sample: Sample) -> Flow[Outcome]:
@@ -249,9 +262,12 @@ class Metric(ABC):
             for name in self.required_fields:
                 self._require(sample, name)
             flow = cast("object", self._follow(sample) if follows else self._flow(sample))
-            if not isinstance(flow, Generator):
+            if isinstance(flow, Score) and not self.needs_llm:
+                outcome = flow
+            elif isinstance(flow, Generator):
+                outcome = yield from cast("Flow[Score]", flow)
+            else:
                 raise TypeError(f"{type(self).__name__}._flow must be a generator: it asks by `yield from ask(...)`")
-            outcome = yield from cast("Flow[Score]", flow)
         except CannotScore as cannot:
             outcome = self._unscored(cannot.reason, cannot.detail)
         texts: tuple[TextField, ...] = (*self.required_fields, "history") if follows else tuple(self.required_fields)
@@ -259,7 +275,7 @@ class Metric(ABC):
         return outcome.model_copy(update={"suspected": signs}) if signs else outcome
 
     @abstractmethod
-    def _flow(self, sample: Sample) -> Flow[Score]:
+    def _flow(self, sample: Sample) -> Flow[Score] | Score:
         """Run the algorithm on a sample whose required fields hold something. May raise `CannotScore`."""
 
     def _follow(self, sample: Sample) -> Flow[Score]:
@@ -267,7 +283,7 @@ class Metric(ABC):
         whole: list[SampleField] = [field for field in self.required_fields if field != "retrieved_contexts"]
         self._fits(sample, *whole)
         question = yield from standalone(self, sample)
-        score = yield from self._flow(sample.model_copy(update={"user_input": question}))
+        score = yield from cast("Flow[Score]", self._flow(sample.model_copy(update={"user_input": question})))
         taken = Verdict(id="0", kind="asked", text=question, verdict="taken_as")
         reason = f"{score.reason} The question was taken as: {question}"
         return score.model_copy(update={"reason": reason, "verdicts": (*score.verdicts, taken)})

@@ -146,10 +146,12 @@ class FactualCorrectness(SplittingMetric):
             return keyed({str(i): one for i in range(1, len(claims) + 1)})
 
         def read(value: Any, against: Sequence[Evidence]) -> list[Answer]:  # noqa: ANN401 - of the schema above
-            return [
-                Answer(one["verdict"], evidence=tuple(against[i - 1] for i in sorted(set(one["evidence"]))))
-                for one in (value[str(number)] for number in range(1, len(value) + 1))
-            ]
+            answers: list[Answer] = []
+            for number in range(1, len(value) + 1):
+                numbers: Sequence[int] = value[str(number)]["evidence"]
+                evidence = tuple(against[i - 1] for i in sorted(set(numbers)))
+                answers.append(Answer(value[str(number)]["verdict"], evidence=evidence))
+            return answers
 
         return self.ask_json(
             "verdicts",

@@ -357,6 +357,8 @@ def _seconds(name: str, text: str | None, *, possible: bool = True) -> float | N
 
 
 def _metric_key(metric: Metric) -> tuple[str, str]:
+    if metric.lacks_llm:
+        raise ValueError(f"metrics: {metric.name} has no judge; give it one: llm=...")
     return metric.name, metric.version
 
 

@@ -1,0 +1,168 @@
+"""Criterion: a question of your own about a sample, with a fixed list of answers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, cast, get_args
+
+from ragstone.judging.flow import Flow
+from ragstone.judging.prompt import digest
+from ragstone.judging.reply import Answer, listing, one_of, record, whole
+from ragstone.metrics.base import check_number
+from ragstone.metrics.history import FOLLOW_UP
+from ragstone.metrics.items import SplittingMetric, ask_word, listed, sentences_of
+from ragstone.outcome import Evidence, Score, Verdict
+from ragstone.sample import Sample, SampleField
+
+_CALLED: Mapping[SampleField, str] = {
+    "user_input": "question",
+    "retrieved_contexts": "contexts",
+    "response": "response",
+    "reference": "reference",
+}
+
+
+@dataclass(frozen=True)
+class Criterion(SplittingMetric):
+    """A yes/no or graded criterion of your own, without a class; higher is better.
+
+        score = value of the judge's choice
+
+    The judge sees some fields of the sample and picks one of your choices. Asked together, it names the sentences that
+    show it. Asked one by one, it answers with one word, and where there are probabilities the score is their mean:
+
+        expected = sum over the choices of probability * value
+
+    Args:
+        name: Names the metric in results, reports and files. Two criteria of one run need two names.
+        question: What the judge answers, such as "Is the response polite?".
+        choices: The answers, from best to worst: they are worth evenly spaced values from 1 to 0. Or a mapping from
+            answer to value, from 0 to 1. Each is one word of letters, digits, "_" and "-", in small letters.
+        sees: The sample's fields that the judge sees. A sample that lacks one is `Unscored("missing_input")`.
+        llm: The judge. See `Metric` for the options that all metrics share.
+        language: Of the texts, for splitting them; None: by their script.
+        splitter: Another sentence splitter.
+
+    Returns:
+        A score within [0, 1]. Breakdown: where there are probabilities `count` (the value of the choice) and
+        `expected`. One verdict, of the kind "criterion", with the choice and its probability.
+
+    Raises:
+        ValueError: A name, question, choice, value or field that cannot be; the message says which.
+
+    Example:
+        >>> from ragstone.testing import FakeLLM
+        >>> judge = FakeLLM(lambda request: {"evidence": [2], "verdict": "fair"})
+        >>> polite = Criterion("polite", "How polite is the response?", choices=("good", "fair", "poor"), llm=judge)
+        >>> polite.score(Sample(user_input="Why?", response="Look it up.")).value
+        0.5
+    """
+
+    name: str  # type: ignore[misc]  # pyright: ignore[reportIncompatibleVariableOverride]  # a class's, elsewhere
+    question: str
+    choices: Sequence[str] | Mapping[str, float] = field(default=("yes", "no"), kw_only=True, hash=False)
+    sees: Sequence[SampleField] = field(default=("user_input", "response"), kw_only=True)
+
+    version: ClassVar[str] = "1"
+    has_expected: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        for argument, text in (("name", self.name), ("question", self.question)):
+            if not isinstance(cast("object", text), str) or not text.strip():
+                raise ValueError(f"{argument}: {text!r} is no text; write Criterion(NAME, QUESTION, ...)")
+        values = _values(self.choices)
+        fields: object = self.sees
+        if isinstance(fields, str) or not self.sees or not set(self.sees) <= set(get_args(SampleField)):
+            raise ValueError(f"sees: {fields!r} names other things than {', '.join(get_args(SampleField))}")
+        content = {"question": self.question, "choices": repr(values), "sees": repr(tuple(self.sees))}
+        facts: dict[str, object] = {
+            "choices": values,
+            "sees": tuple(self.sees),
+            "prompts": {"verdict": self.question, **(FOLLOW_UP if "user_input" in self.sees else {})},
+            "follows_history": "user_input" in self.sees,
+            "version": f"{type(self).version}+{digest(content)}",
+        }
+        for fact, value in facts.items():
+            object.__setattr__(self, fact, value)
+        super().__post_init__()
+
+    @property
+    def required_fields(self) -> Sequence[SampleField]:
+        """The fields that the judge sees."""
+        return self.sees
+
+    def _flow(self, sample: Sample) -> Flow[Score]:
+        values = cast("Mapping[str, float]", self.choices)
+        words = tuple(values)
+        self._fits(sample, *self.sees)
+        if self.asks_one_by_one:
+            data = {_CALLED[name]: "\n\n".join(sample.texts(name)) for name in self.sees}
+            answer = yield from ask_word(self, "verdict", data, words)
+        else:
+            answer = yield from self._ask_together(sample, words)
+        best = max(values, key=values.__getitem__)
+        expected = None
+        if answer.probabilities is not None:
+            expected = sum(p * values[word] for word, p in answer.probabilities.items())
+        return self._score(
+            values[answer.choice],
+            f"{self.question} {answer.choice}.",
+            expected=expected,
+            verdicts=[
+                Verdict(
+                    id="1",
+                    kind="criterion",
+                    text=self.question,
+                    verdict=answer.choice,
+                    probability=answer.probability(best),
+                    evidence=answer.evidence,
+                    lowers_score=values[answer.choice] < values[best],
+                )
+            ],
+        )
+
+    def _ask_together(self, sample: Sample, words: tuple[str, ...]) -> Flow[Answer]:
+        data: dict[str, str] = {}
+        sentences: list[Evidence] = []
+        for name in self.sees:
+            more = sentences_of(sample, name, self.splitter, self.language)
+            data[_CALLED[name]] = listed(more, len(sentences) + 1)
+            sentences += more
+
+        def read(value: Any) -> Answer:  # noqa: ANN401 - of the schema below
+            numbers: Sequence[int] = value["evidence"]
+            return Answer(value["verdict"], evidence=tuple(sentences[number - 1] for number in sorted(set(numbers))))
+
+        return self.ask_json(
+            "verdict",
+            data,
+            f"{self.question} verdict: {', '.join(words[:-1])} or {words[-1]}. "
+            "evidence: numbers of the sentences that show it, [] if none.",
+            record(evidence=listing(whole(1, len(sentences))), verdict=one_of(words)),
+            read,
+        )
+
+
+def _values(choices: object) -> dict[str, float]:
+    """Return the value of each choice.
+
+    Example:
+        >>> _values(("good", "fair", "poor"))
+        {'good': 1.0, 'fair': 0.5, 'poor': 0.0}
+    """
+    if isinstance(choices, Mapping):
+        values = dict(cast("Mapping[str, float]", choices))
+    elif isinstance(choices, Sequence) and not isinstance(choices, str):
+        words = cast("Sequence[str]", choices)
+        values = {word: 1.0 - i / max(1, len(words) - 1) for i, word in enumerate(words)}
+        if len(values) < len(words):
+            raise ValueError("choices: holds a word twice")
+    else:
+        raise ValueError(f'choices: {choices!r} is no list of words; write ("yes", "no") or {{"good": 1, "poor": 0}}')
+    for word, value in values.items():
+        bare = word.replace("_", "").replace("-", "") if isinstance(cast("object", word), str) else ""
+        if not bare.isalnum() or word != word.lower():
+            raise ValueError(f"choices: {word!r} is not one word in small letters, such as 'yes' or 'very_good'")
+        check_number(f"choices[{word!r}]", value, 0.0, 1.0)
+    if len(set(values.values())) < 2:
+        raise ValueError("choices: needs two words of different values")
+    return {word: float(value) for word, value in values.items()}

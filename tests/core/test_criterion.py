@@ -1,0 +1,193 @@
+"""A criterion of one's own, and a metric that asks no judge: wherever a metric works."""
+
+import asyncio
+import dataclasses
+import math
+from dataclasses import dataclass
+
+import pytest
+
+from ragstone import Criterion, LLMReply, Metric, Monitor, Sample, Score, evaluate
+from ragstone.batch import estimate
+from ragstone.errors import score_safely
+from ragstone.keys import metric_key
+from ragstone.registry import NullJudge, RegistryError, make_metric, metric_name
+from ragstone.sinks import CallableSink
+from ragstone.testing import FakeLLM
+
+from .judges import fenced
+
+SAMPLE = Sample(user_input="Who wrote Emma?", response="Austen did. Look it up.", retrieved_contexts=["ZEBRA."])
+polite = Criterion("polite", "Is the response polite?")
+
+
+def says(word, evidence=()):
+    return FakeLLM(lambda request: {"evidence": list(evidence), "verdict": word})
+
+
+def by_word(**probabilities):
+    def reply(request):
+        return LLMReply(max(probabilities, key=probabilities.__getitem__), probabilities=probabilities)
+
+    return FakeLLM(reply, asking="one_by_one", gives_probabilities=True)
+
+
+@pytest.mark.parametrize(
+    ("choices", "word", "value", "lowers"),
+    [
+        (("yes", "no"), "yes", 1.0, False),
+        (("yes", "no"), "no", 0.0, True),
+        (("good", "fair", "poor"), "fair", 0.5, True),
+        (("a", "b", "c", "d", "e"), "d", 0.25, True),
+        ({"good": 1, "poor": 0}, "good", 1.0, False),
+        ({"poor": 0.1, "good": 0.6, "fine": 0.6}, "fine", 0.6, False),
+    ],
+)
+def test_a_choice_is_worth_its_value(choices, word, value, lowers):
+    metric = Criterion("polite", "How polite is it?", choices=choices, llm=says(word, [2, 2]))
+    outcome = metric.score(SAMPLE)
+    assert (outcome.metric, outcome.value) == ("polite", pytest.approx(value))
+    (verdict,) = outcome.verdicts
+    assert (verdict.kind, verdict.text, verdict.verdict, verdict.lowers_score) == (
+        *("criterion", "How polite is it?", word, lowers),
+    )
+    (evidence,) = verdict.evidence
+    assert (evidence.field, evidence.start, evidence.text) == ("response", 0, "Austen did.")
+    assert outcome.usage.llm_calls == 1
+
+
+def test_probabilities_make_the_expected_value():
+    metric = Criterion(
+        "polite", "How polite?", choices=("good", "fair", "poor"), llm=by_word(good=0.2, fair=0.7, poor=0.1)
+    )
+    outcome = metric.score(SAMPLE)
+    assert outcome.value == outcome.breakdown["expected"] == pytest.approx(0.2 + 0.7 / 2)
+    assert outcome.breakdown["count"] == 0.5
+    assert (outcome.verdicts[0].verdict, outcome.verdicts[0].probability) == ("fair", 0.2)
+    assert metric.version.endswith("+expected")
+
+
+@pytest.mark.parametrize("asking", ["together", "one_by_one"])
+def test_the_judge_sees_what_the_criterion_names_and_no_more(asking):
+    llm = FakeLLM(lambda request: "yes" if request.choices else {"evidence": [], "verdict": "yes"}, asking=asking)
+    dataclasses.replace(polite, llm=llm).score(SAMPLE)
+    Criterion("short", "Is it short?", sees=("retrieved_contexts",), llm=llm).score(SAMPLE)
+    first, second = (fenced(request)[0] for request in llm.requests)
+    assert (set(first), set(second)) == ({"question", "response"}, {"contexts"})
+    assert not any("ZEBRA" in text for text in first.values())
+    assert "Is the response polite?" in fenced(llm.requests[0])[1], "said again behind the data"
+
+
+def test_what_it_needs_and_lacks_costs_nothing():
+    llm = says("yes")
+    outcome = Criterion("close", "Is it as the reference?", sees=("response", "reference"), llm=llm).score(SAMPLE)
+    assert (outcome.reason, outcome.detail[:10], llm.requests) == ("missing_input", "reference:", [])
+
+
+@pytest.mark.parametrize("reply", [{"evidence": [9], "verdict": "yes"}, {"evidence": [], "verdict": "maybe"}, "yes"])
+def test_what_is_no_choice_is_asked_again_and_then_no_score(reply):
+    llm = FakeLLM(lambda request: reply)
+    outcome = dataclasses.replace(polite, llm=llm).score(SAMPLE)
+    assert (outcome.reason, len(llm.requests)) == ("judge_unparseable", 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        (("", "Is it?"), {}, "name: ''"),
+        (("a", " "), {}, "question: ' '"),
+        (("a", "Is it?"), {"choices": "yes"}, "choices: 'yes' is no list"),
+        (("a", "Is it?"), {"choices": ("yes",)}, "two words"),
+        (("a", "Is it?"), {"choices": ("yes", "yes")}, "twice"),
+        (("a", "Is it?"), {"choices": ("Yes", "no")}, "small letters"),
+        (("a", "Is it?"), {"choices": ("very good", "no")}, "'very_good'"),
+        (("a", "Is it?"), {"choices": {"yes": 2, "no": 0}}, "from 0 to 1"),
+        (("a", "Is it?"), {"choices": {"yes": math.nan, "no": 0}}, "from 0 to 1"),
+        (("a", "Is it?"), {"choices": {"yes": 1, "no": 1}}, "different values"),
+        (("a", "Is it?"), {"sees": ("answer",)}, "sees: "),
+        (("a", "Is it?"), {"sees": "response"}, "sees: "),
+        (("a", "Is it?"), {"sees": ()}, "sees: "),
+    ],
+)
+def test_what_cannot_be_is_refused(arguments, options, message):
+    with pytest.raises(ValueError, match=message):
+        Criterion(*arguments, **options)
+
+
+def test_another_question_is_another_version_and_another_key_of_the_journal():
+    judged = dataclasses.replace(polite, llm=says("yes"))
+    others = [
+        dataclasses.replace(judged, question="Is it kind?"),
+        dataclasses.replace(judged, choices=("no", "yes")),
+        dataclasses.replace(judged, sees=("response",)),
+        dataclasses.replace(judged, instructions={"verdict": "Is it nice?"}),
+    ]
+    assert len({each.version for each in (judged, *others)}) == 5
+    assert len({metric_key(each) for each in (judged, *others)}) == 5
+    assert dataclasses.replace(judged).version == judged.version
+    assert hash(judged) == hash(dataclasses.replace(judged))
+
+
+def test_in_a_data_set_the_judge_comes_later():
+    report = evaluate([SAMPLE], [polite, "context_relevancy"], llm=says("no"), progress=False)
+    assert report.summary()["polite"].mean == 0.0
+    with pytest.raises(ValueError, match="llm: is missing; pass a judge for 'polite'"):
+        evaluate([SAMPLE], polite)
+    with pytest.raises(TypeError, match="llm: is None; polite asks a judge"):
+        polite.score(SAMPLE)
+    with pytest.raises(ValueError, match="metrics: polite has no judge"):
+        Monitor(polite)
+
+
+def test_live_and_estimated():
+    records = []
+    with Monitor(dataclasses.replace(polite, llm=says("yes")), sinks=CallableSink(records.extend)) as monitor:
+        monitor.submit(SAMPLE)
+        assert monitor.flush(20)
+    assert [record.outcome.value for record in records] == [1.0]
+    (cost,) = estimate([SAMPLE], [dataclasses.replace(polite, llm=NullJudge())]).metrics
+    assert (cost.metric, cost.calls) == ("polite", 1)
+
+
+def test_by_name():
+    name = f"{__name__}:polite"
+    metric = make_metric(name, {"threshold": 0.5}, says("yes"))
+    assert (metric.name, metric.threshold, metric_name(name)) == ("polite", 0.5, "polite")
+    assert polite.threshold is None, "the object that was named stays as it is"
+    with pytest.raises(RegistryError, match="neither a subclass of ragstone.Metric nor a metric"):
+        make_metric(f"{__name__}:SAMPLE", {}, says("yes"))
+
+
+# --- without a judge
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exact(Metric):
+    name, version, required_fields, needs_llm = "exact", "1", ("response", "reference"), False
+
+    def _flow(self, sample):
+        same = sample.response == sample.reference
+        return self._score(float(same), "The texts are the same." if same else "The texts differ.")
+
+
+def test_a_metric_without_a_judge_costs_nothing():
+    sample = Sample(response="Austen.", reference="Austen.")
+    outcome = Exact().score(sample)
+    assert isinstance(outcome, Score)
+    assert (outcome.value, outcome.usage.llm_calls, outcome.usage.input_tokens) == (1.0, 0, 0)
+    assert asyncio.run(Exact().ascore(sample)).value == 1.0
+    assert score_safely(Exact(), Sample(response="Austen.")).reason == "missing_input"
+    named = evaluate([sample, sample.model_copy(update={"response": "Bob."})], f"{__name__}:Exact", progress=False)
+    assert named.summary()["exact"].mean == 0.5
+    assert [record.judge for record in named.results()] == ["none", "none"]
+
+
+def test_one_that_asks_after_all_is_told():
+    class Asking(Exact):
+        def _flow(self, sample):
+            yield from self.ask_choice(self.choice("verdict", {"response": "x"}, "Yes?", ("yes", "no")))
+
+        prompts = {"verdict": "Is it?"}  # noqa: RUF012
+
+    with pytest.raises(AssertionError, match="a NullJudge cannot answer exact.verdict"):
+        Asking().score(Sample(response="A.", reference="A."))
