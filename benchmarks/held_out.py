@@ -100,8 +100,7 @@ def main(
     beside = make_embedder(embedder, judge, llm, max_concurrency=1) if embedder else None
     metric = ContextRelevancy(llm=llm, embedder=beside)
     try:
-        with file.open("rb") as lines:
-            labelled = read_labels(lines, metric, {}, parse_keys("--map", "LABEL", maps, (*LABELS, "sentences")))
+        labelled = read_labels(file, metric, {}, parse_keys("--map", "LABEL", maps, (*LABELS, "sentences")))
         if labelled.item != "sentence":
             raise click.UsageError(f"{file}: its labels are of {labelled.item}, not of sentences")
         samples, unscored = gather(prepared(metric, labelled), labelled, max_concurrency=1, journal=journal)

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, cast, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
@@ -121,8 +121,8 @@ class Sample(BaseModel):
 
     def all_texts(self) -> Iterator[str]:
         """Yield the texts of all fields."""
-        for field in get_args(SampleField):
-            yield from self.texts(field)
+        for name in get_args(SampleField):
+            yield from self.texts(name)
         yield from self.texts("history")
 
     def characters(self) -> int:
@@ -139,11 +139,13 @@ class Row:
         sample: The sample.
         error: Why the app gave no response. Metrics that need one are then `Unscored("missing_input")` with this
             reason, and all are where nothing was retrieved.
+        extra: What else was asked of the row (`rows_of(keep=...)`), by its key.
     """
 
     line: int
     sample: Sample
     error: str | None = None
+    extra: Mapping[str, object] = field(default_factory=dict[str, object])
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,17 @@ import re
 import sys
 import zlib
 from collections import Counter
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Collection,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from datetime import date
@@ -70,7 +80,7 @@ class SourceError(ValueError):
 
 
 def rows_of(
-    source: Source, fields: Mapping[str, str] | None = None, *, naming: str = NAMING
+    source: Source, fields: Mapping[str, str] | None = None, *, naming: str = NAMING, keep: Collection[str] = ()
 ) -> Rows | AsyncIterator[Row | BadLine]:
     """Return the rows of a source, lazily: a `Row` per sample, a `BadLine` for what is none.
 
@@ -95,6 +105,7 @@ def rows_of(
             known names (ragstone's, ragas', DeepEval's). A row without it is a bad line. A text that is named here
             for `retrieved_contexts` is one context; a value for `metadata` that is no object is kept under its name.
         naming: How the user writes such a mapping, for messages.
+        keep: Further keys or columns, whose values the rows have in `extra`. In a table, text that is JSON is read.
 
     Returns:
         An iterator; an asynchronous one for an asynchronous source. It may wait for a file or for the source. An
@@ -112,7 +123,7 @@ def rows_of(
         >>> next(rows)
         BadLine(line=2, problem='is str, not a Sample or a dict')
     """
-    reader = RowReader(fields, naming)
+    reader = RowReader(fields, naming, keep)
     if isinstance(source, (str, PathLike)):
         return _file_rows(Path(source), reader)
     kind = type(source).__name__
@@ -162,9 +173,12 @@ def _refuse_single(source: object) -> None:
 class RowReader:
     """Makes a source's items rows of samples, whatever their fields are called; the arguments are `rows_of`'s."""
 
-    def __init__(self, fields: Mapping[str, str] | None = None, naming: str = NAMING) -> None:
+    def __init__(
+        self, fields: Mapping[str, str] | None = None, naming: str = NAMING, keep: Collection[str] = ()
+    ) -> None:
         self._fields: dict[str, str] = {}
         self._naming = naming
+        self._keep = keep
         named: object = {} if fields is None else fields
         if not is_mapping(named):
             raise TypeError(f"fields: is {type(named).__name__}; pass a mapping such as {{'response': 'output'}}")
@@ -188,7 +202,7 @@ class RowReader:
             raise SourceError(f"{table}: no column holds a field of a sample; {there}: {way_out}")
         if twice := [name for name in columns if Counter(names)[name] > 1]:
             raise SourceError(f"{table}: the column {twice[0]!r} is there more than once; {there}")
-        return columns
+        return columns + [name for name in self._keep if name in names and name not in columns]
 
     def row(self, number: int, item: object, form: Form = "object") -> Row | BadLine:
         """Return the row of one item.
@@ -211,7 +225,8 @@ class RowReader:
             if values is None:
                 wanted = "an object {...}" if form == "json" else "a Sample or a dict"
                 return BadLine(number, f"is {type(item).__name__}, not {wanted}")
-            return Row(number, self._sample(number, values, form))
+            extra = {name: _json_cell(values[name], form) for name in self._keep if name in values}
+            return Row(number, self._sample(number, values, form), extra=extra)
         except ValidationError as error:
             return BadLine(number, first_problem(error))
         except ValueError as error:
@@ -262,6 +277,15 @@ def _cell(value: object) -> Any:  # noqa: ANN401 - it may be anything, as in the
         scalar: Any = value
         value = scalar.item()
     return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _json_cell(value: object, form: Form) -> object:
+    """Return a value as JSON has it: a table's cell may hold that as text."""
+    value = value if form == "json" else _cell(value)
+    if form == "table" and isinstance(value, str):
+        with suppress(ValueError, RecursionError):
+            return json.loads(value)
+    return value
 
 
 def _contexts(text: str) -> object:

@@ -17,7 +17,7 @@ ANSWER = {"user_input": "Who?", "response": "Ann."}
 
 
 def read(*rows, metric=None, **more):
-    return read_labels([json.dumps(row).encode() for row in rows], metric or relevancy(), **more)
+    return read_labels(rows, metric or relevancy(), **more)
 
 
 def answers(*rows, **more):
@@ -111,9 +111,19 @@ def test_a_line_that_cannot_be_used_is_named(label, message):
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
-def test_scores_are_from_0_to_1(value):
+def test_scores_are_from_0_to_1(tmp_path, value):
+    (tmp_path / "rows.jsonl").write_text(json.dumps(ANSWER | {"score": value}))
     with pytest.raises(CalibrationError, match="line 1: score: .* is not true, false or a number from 0 to 1"):
-        answers(ANSWER | {"score": value})
+        read_labels(tmp_path / "rows.jsonl", relevancy())
+
+
+def test_labels_in_the_cells_of_a_table(tmp_path):
+    text = 'question,contexts,labels,score\nWho?,"[""Ann did. It rains.""]","[true, false]",\n'
+    (tmp_path / "a.csv").write_text(text + 'Why?,"[""So."", ""No.""]","[1, 0]",\n')
+    assert [each.labels for each in read_labels(tmp_path / "a.csv", relevancy()).samples] == [(1.0, 0.0), (1.0, 0.0)]
+    (tmp_path / "b.csv").write_text("question,contexts,mine\nWho?,Ann did.,0.5\nWhy?,So.,\n")
+    found = read_labels(tmp_path / "b.csv", relevancy(), keys={"score": "mine"})
+    assert ([each.labels for each in found.samples], found.skipped) == ([(0.5,)], 1)
 
 
 def test_all_bad_lines_are_named_up_to_a_limit():

@@ -53,7 +53,9 @@ class Spending:
         ledger, now = MemoryLedger(), int(time.time())
         for metric in metrics:
             model = metric.judge.model
-            found = Price(*price) if price else list_price(metric.judge) or list_price(judge)
+            found = Price(*price) if price else list_price(metric.judge)
+            if found is None and isinstance(judge, str) and judge.endswith(f":{model}"):
+                found = list_price(judge)
             if found is not None:
                 self.prices[model] = found
             if max_cost is not None and found is None and not is_embedded(metric.judge):

@@ -1,8 +1,6 @@
 """`ragstone calibrate`: labelled samples in, what the judge's probabilities mean by these labels out."""
 
 import json
-from contextlib import nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -36,7 +34,7 @@ _LABELS = ("labels", "relevant", "noncommittal", "score", "sentences")
 
 
 @click.command(short_help="Fit a judge's probabilities to your labels.")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False), required=False)
+@click.argument("file", type=click.Path(exists=True, allow_dash=True), required=False)
 @click.option(
     "--from-db",
     metavar="DB",
@@ -105,7 +103,7 @@ def calibrate(
 ) -> None:
     """Score the labelled samples in FILE and fit how this judge's probabilities map to the labels.
 
-    FILE has a sample in each line, as for `ragstone score`, and one label with it. context_relevancy: "labels", true
+    FILE holds samples, as for `ragstone score`, and one label with each. context_relevancy: "labels", true
     or false for each sentence, or "relevant", [context, sentence] pairs from 0; "sentences" says what the sentences
     are, a list per context. response_relevancy: "noncommittal", true or false. Any metric: "score", a number from 0 to
     1, or true or false. null: not labelled, left out.
@@ -119,7 +117,7 @@ def calibrate(
       2    a line or an option cannot be used, or the labels are too few
     """  # noqa: D301 - click's mark for lines that stay as they are
     from ragstone.labels.fit import load_sklearn
-    from ragstone.labels.label_rows import read_labels, thumb_lines
+    from ragstone.labels.label_rows import read_labels, thumb_rows
     from ragstone.labels.make import make
 
     if (file is None) == (from_db is None):
@@ -134,9 +132,8 @@ def calibrate(
     check_writable("--out", out)
     load_sklearn("linear_model")  # before a judge is loaded for nothing
     (metric,) = make_metrics(parse_settings(settings, (name,)), llm=llm, embedder=embedder, concurrency=concurrency)
-    with nullcontext(thumb_lines(from_db)) if from_db is not None else Path(file or "").open("rb") as lines:
-        keys = parse_keys("--field", "NAME", fields, SAMPLE_FIELDS), parse_keys("--map", "NAME", maps, _LABELS)
-        labels = read_labels(lines, metric, *keys)
+    keys = parse_keys("--field", "NAME", fields, SAMPLE_FIELDS), parse_keys("--map", "NAME", maps, _LABELS)
+    labels = read_labels(file or "" if from_db is None else thumb_rows(from_db), metric, *keys)
     calibration, fit, unscored = make(metric, labels, max_concurrency=concurrency, journal=journal, **how)
     _show(calibration, fit, labels, how["width"])  # before it is saved: it was paid for, whatever becomes of the file
     for reason, count in unscored.items():

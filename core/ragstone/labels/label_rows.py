@@ -1,22 +1,21 @@
-"""Reading labelled samples: JSON lines as `ragstone score` reads them, each with what a person says of it."""
+"""Reading labelled samples: rows as `ragstone score` reads them, each with what a person says of it."""
 
-import codecs
 import json
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Annotated
+from typing import Annotated, cast
 
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from ragstone.labels.calibration import CalibrationError
 from ragstone.metrics.base import CalibratedItem, Metric
 from ragstone.metrics.items import sentences_of
-from ragstone.plain import as_dict, to_json
+from ragstone.plain import as_dict
 from ragstone.sample import BadLine, Sample, SampleField, first_problem
-from ragstone.sources import RowReader, parse_line
+from ragstone.sources import Rows, Source, rows_of
 from ragstone.store.record import sample_fields
 from ragstone.store.results import open_results
 from ragstone.text import Splitter, split_sentences
@@ -116,7 +115,7 @@ class KnownSentences:
 
 
 def read_labels(
-    lines: Iterable[bytes],
+    source: Source,
     metric: Metric,
     fields: Mapping[str, str] | None = None,
     keys: Mapping[str, str] | None = None,
@@ -124,26 +123,23 @@ def read_labels(
     """Return the labelled samples of a file.
 
     Args:
-        lines: JSON objects, one a line.
+        source: A file, or rows, as for `rows_of`.
         metric: What will score them: its splitter says what the sentences are, its `source_field` what groups them.
-        fields: The row's key by the sample's field, as for `read_rows`.
+        fields: The row's key by the sample's field, as for `rows_of`.
         keys: The row's key by label (`LABELS`, "sentences"); a key in an object is written KEY.KEY.
 
     Raises:
         CalibrationError: A line cannot be used; all such lines (20 at most) are named, with the field.
     """
-    reader = RowReader(fields)
+    names = {name: (keys or {}).get(name, name) for name in (*LABELS, "sentences")}
+    keep = {part for name in names.values() for part in (name, name.partition(".")[0])}
     bad: dict[int, str] = {}
     rows: list[tuple[int, Sample, Mapping[str, object]]] = []
-    for number, line in enumerate(lines, 1):
-        if not (body := line.removeprefix(codecs.BOM_UTF8).strip()):
-            continue
-        value = parse_line(body)
-        row = reader.row(number, value, "json")
+    for row in cast("Rows", rows_of(source, fields, naming="--field FIELD=KEY", keep=keep)):
         if isinstance(row, BadLine):
-            bad[number] = row.problem
+            bad[row.line] = row.problem
         else:
-            rows.append((number, row.sample, _values(as_dict(value), keys or {})))
+            rows.append((row.line, row.sample, _values(row.extra, names)))
     item = _item(rows, metric)
     splitter = KnownSentences(getattr(metric, "splitter", split_sentences))
     labelled: list[tuple[int, Sample, _Verdicts]] = []
@@ -170,25 +166,25 @@ def read_labels(
     return Labels(item, tuple(samples), splitter if splitter.texts else None, skipped)
 
 
-def thumb_lines(source: str) -> list[bytes]:
-    """Return the samples of a monitor's database that have a thumb, as labelled lines: up is a score of 1, down of 0.
+def thumb_rows(source: str) -> list[dict[str, object]]:
+    """Return the samples of a monitor's database that have a thumb, as labelled rows: up is a score of 1, down of 0.
 
     Raises:
         CalibrationError: There is none whose texts are stored.
         ResultsError: The database cannot be read.
     """
-    results, lines = open_results(source), dict[str, bytes]()
+    results, rows = open_results(source), dict[str, dict[str, object]]()
     scores = {sample_id: _THUMBS[each.value] for sample_id, each in results.feedback().items() if each.value in _THUMBS}
     for record in results.records():
-        sample = results.sample(record) if record.sample_id in scores.keys() - lines.keys() else None
+        sample = results.sample(record) if record.sample_id in scores.keys() - rows.keys() else None
         if sample is not None:
-            lines[record.sample_id] = to_json({**sample_fields(sample), "score": scores[record.sample_id]}).encode()
-    if not lines:
+            rows[record.sample_id] = {**sample_fields(sample), "score": scores[record.sample_id]}
+    if not rows:
         raise CalibrationError(
             f"{source}: of {len(scores):,} samples with a thumb, none has its texts here; from now on they are "
             "kept with Monitor(store_text=True)"
         )
-    return list(lines.values())
+    return list(rows.values())
 
 
 @contextmanager
@@ -201,9 +197,9 @@ def _noting(number: int, bad: dict[int, str]) -> Generator[None, None, None]:
 
 def _values(row: Mapping[str, object], keys: Mapping[str, str]) -> dict[str, object]:
     values: dict[str, object] = {}
-    for name in (*LABELS, "sentences"):
+    for name, key in keys.items():
         with suppress(KeyError):
-            values[name] = _at(row, keys.get(name, name))
+            values[name] = _at(row, key)
     return values
 
 

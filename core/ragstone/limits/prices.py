@@ -69,9 +69,10 @@ def _named(name: str) -> tuple[str, str]:
 
 
 def _made(judge: object) -> tuple[str, str]:
-    identity: Any = getattr(judge, "identity", None)
-    url = identity.get("base_url") if isinstance(identity, dict) else None
-    return _provider(str(url)), str(getattr(judge, "model", ""))
+    if not type(judge).__module__.startswith("ragstone.clients"):
+        return "", ""
+    of_server: Any = judge
+    return _provider(of_server.identity["base_url"]), of_server.model
 
 
 def _provider(url: str) -> str:
