@@ -17,8 +17,8 @@ SHOWN = "#samples tbody th button"
 
 
 def verdict(start, end, *, lowers=True, field="response", word="no"):
-    evidence = (Evidence(field=field, chunk=None, start=start, end=end, text="?"),)
-    return Verdict(id="1", kind="claim", text="A claim.", verdict=word, lowers_score=lowers, evidence=evidence)
+    evidence = (Evidence(field=field, chunk=None, start=start, end=end, text="green"),)
+    return Verdict(id="1", kind="claim", text="green", verdict=word, lowers_score=lowers, evidence=evidence)
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +118,7 @@ def test_a_row_opens_by_keyboard_to_all_that_is_known(show, html):
     assert button.get_attribute("aria-expanded") == "true"
     detail = page.locator("#samples .detail")
     text = detail.inner_text()
-    for words in ("Question 0?", "history (1 turn)", "What was retrieved.", "It is 0.1.", "claim 1 no: A claim.",
+    for words in ("Question 0?", "history (1 turn)", "What was retrieved.", "It is 0.1.", "claim 1 no: green",
                   "2 judge calls, 10 tokens in, 1 out", "t-7", '"language": "en"'):  # fmt: skip
         assert words in text
     assert detail.locator("mark").all_inner_texts() == ["green"]

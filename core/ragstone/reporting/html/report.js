@@ -145,7 +145,7 @@
     if (!passages.length) left.append(soft("The texts are not stored."));
     const quality = (i) => (scored(row.cells[i]) ? share(row.cells[i].value, data.metrics[i]) : -1);
     const outcomes = columns.filter((i) => row.cells[i] !== null).sort((a, b) => quality(a) - quality(b));
-    const right = make("div", null, ...outcomes.map((i) => outcomeOf(row.cells[i], data.metrics[i])));
+    const right = make("div", null, ...outcomes.map((i) => outcomeOf(row, row.cells[i], data.metrics[i])));
     for (const [kind, field, start, end] of row.suspected) {
       right.append(make("p", null, make("span", { class: "word" }, "Possible attack on the judge"), `: ${kind}, in ${field} ${start}\u2013${end}`));
     }
@@ -156,7 +156,9 @@
     return make("div", { class: "sides" }, left, right);
   }
 
-  function outcomeOf(cell, metric) {
+  const quoted = (row, [field, start, end]) => Array.from(textOf(row, field)).slice(start, end).join("");
+
+  function outcomeOf(row, cell, metric) {
     const value = scored(cell) ? number(cell.value) : cell.unscored.replaceAll("_", " ");
     const parts = [make("h4", null, bdi(metric.name), " ", make("b", null, value))];
     if (scored(cell) && cell.draws[0] > 1) {
@@ -164,7 +166,7 @@
     }
     if (data.texts[cell.why]) parts.push(make("p", { dir: "auto" }, data.texts[cell.why]));
     const items = (cell.verdicts || []).map(([name, word, i, lowers, probability, evidence]) => {
-      const text = data.texts[i];
+      const text = i === null ? quoted(row, evidence[0]) : data.texts[i];
       const places = text ? "" : evidence.map((span) => `${span[0]} ${span[1]}\u2013${span[2]}`).join(", ");
       const notes = [probability === null ? "" : `p(yes) = ${probability.toFixed(2)}`, places].filter(Boolean).join("; ");
       return make("li", null, bdi(name), " ", make("span", { class: lowers ? "word" : "word plain" }, bdi(word)),

@@ -113,7 +113,10 @@ class Samples:
         grouped = by_metric(records)
         row: dict[str, object] = {
             "id": first.sample_id,
-            "cells": [self._cell(grouped.get(key, ()), self._infos[key], texts) for key in self._names],
+            "cells": [
+                self._cell(grouped.get(key, ()), self._infos[key], texts, quoted=sample is not None)
+                for key in self._names
+            ],
             "filters": own,
             "suspected": [[each.kind.replace("_", " "), *_span(each)] for each in suspected],
             "unanswerable": is_unanswerable(records),
@@ -121,7 +124,9 @@ class Samples:
         }
         return row if sample is None else row | {"texts": _passages(sample, texts)}
 
-    def _cell(self, records: "Sequence[Record]", info: MetricInfo, texts: "_Texts") -> dict[str, object] | None:
+    def _cell(
+        self, records: "Sequence[Record]", info: MetricInfo, texts: "_Texts", *, quoted: bool
+    ) -> dict[str, object] | None:
         if not records:
             return None
         worst = Worst.of(records, info)
@@ -136,8 +141,8 @@ class Samples:
             "failed": score.passed is False,
             "draws": [worst.draws, score.value],
             "why": texts.add(score.reason),
-            "parts": [[name, value] for name, value in score.breakdown.items()],
-            "verdicts": [_verdict(each, texts) for each in verdicts[:_VERDICTS]],
+            "parts": [[name, round(value, 4)] for name, value in score.breakdown.items()],
+            "verdicts": [_verdict(each, texts, quoted=quoted) for each in verdicts[:_VERDICTS]],
             "more": max(0, len(verdicts) - _VERDICTS),
             "cost": _cost(usage),
         }
@@ -168,8 +173,8 @@ def _passages(sample: "Sample", texts: _Texts) -> list[list[object]]:
         passages.append([f"history[{i}]", turn.role, texts.add(turn.content)])
     if sample.response is not None:
         passages.append(["response", "answer", texts.add(sample.response)])
-    if isinstance(reference := getattr(sample, "reference", None), str):
-        passages.append(["reference", "reference", texts.add(reference)])
+    if sample.reference is not None:
+        passages.append(["reference", "reference", texts.add(sample.reference)])
     for i, context in enumerate(sample.retrieved_contexts):
         passages.append([f"retrieved_contexts[{i}]", f"context {i + 1}", texts.add(context)])
     return passages
@@ -180,13 +185,15 @@ def _span(passage: Evidence | Suspicion) -> list[object]:
     return [field, passage.start, passage.end]
 
 
-def _verdict(verdict: Verdict, texts: _Texts) -> list[object]:
+def _verdict(verdict: Verdict, texts: _Texts, *, quoted: bool) -> list[object]:
+    first = verdict.evidence[0] if quoted and verdict.evidence else None
+    stands_there = first is not None and first.text == verdict.text and first.end <= _TEXT
     return [
         f"{verdict.kind} {verdict.id}",
         verdict.verdict,
-        texts.add(verdict.text, _VERDICT_TEXT),
+        None if stands_there else texts.add(verdict.text, _VERDICT_TEXT),
         verdict.lowers_score,
-        verdict.probability,
+        None if verdict.probability is None else round(verdict.probability, 3),
         [_span(each) for each in verdict.evidence],
     ]
 
