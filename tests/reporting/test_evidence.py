@@ -76,7 +76,7 @@ def test_long_texts_are_cut_and_say_so():
     sample = Sample(retrieved_contexts=["x" * 1_000_000] * 25)
     html = shown(claim((3_990, 4_010), (9_000, 9_001), text="y" * 1_000_000), sample=sample)
     assert marked(html) == ["x" * 10]
-    assert "Cut after 4,000 of 1,000,000 characters; 1 marked passages are behind that." in html
+    assert "Cut after 4,000 of 1,000,000 characters; 1 marked passages come later." in html
     assert html.count("<h4>") == 20
     assert "5 further contexts are not shown." in html
     assert "y" * 400 not in html

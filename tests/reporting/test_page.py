@@ -69,7 +69,7 @@ def test_nothing_was_scored_yet():
 
 def test_what_a_metric_s_section_says():
     text = text_of(Report.of(live([0.25, 0.75, None]), name="a.db"))
-    for words in ("a.db 3 rows, 3 outcomes, samples submitted from 2026-", "0.500 0.500 on a scale from 0 to 1", "1 unscored",
+    for words in ("a.db 3 samples, 3 outcomes, samples submitted from 2026-", "0.500 0.500 on a scale from 0 to 1", "1 unscored",
                   "1 unscored", "timeout 1 1 outcome: timeout metric message samples outcomes demo after 60 s q2 1", "0.250 q0", "Mean score per minute"):  # fmt: skip
         assert words in text
     assert "weighted" not in text
@@ -86,7 +86,7 @@ def test_nothing_scored_is_no_mean():
 def test_versions_and_judges_stand_apart_and_the_newest_first():
     given = [*live([0.1], at=NOON - 9_000), *live([0.2], version="2"), *live([0.9], metric="another", at=NOON - 99_000)]
     text = text_of(Report.of(given))
-    assert "by different versions or judges are not comparable and are never averaged together" in text
+    assert "by different versions or judges are not comparable, so they are never averaged" in text
     places = [
         text.index(words) for words in ("Version 2 , judge judge", "Version 1 , judge judge", "another Version 1")
     ]

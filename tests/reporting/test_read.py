@@ -82,7 +82,7 @@ def test_postgresql_says_the_same(postgres, tmp_path):
     assert list(there.results()) == list(here.results())
     assert (there.health(), str(there).partition("\n")[2]) == (here.health(), str(here).partition("\n")[2])
     page = report_page(url, since="1970-01-02")
-    assert "40 rows, 160 outcomes" in page
+    assert "40 samples, 160 outcomes" in page
     assert "p@ss" not in page
     assert "p%40ss" not in page
     assert "ragstone@127.0.0.1" in page

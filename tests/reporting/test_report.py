@@ -100,7 +100,7 @@ def test_the_worst_rows_come_first_with_what_cost_them():
     places = [page.index(f"<bdi>q{i}</bdi>") for i in (3, 1, 0)]
     assert places == sorted(places)
     assert "<bdi>q2</bdi>" not in page  # nothing cost a full score
-    assert "mean of 2 draws, of which the worst is shown, 0.100" in page
+    assert "mean of 2 draws; the worst, 0.100, is shown" in page
     assert "question 3" in page
     lower = [MetricInfo("demo", "1", "judge", (0.0, 1.0), higher_is_better=False)]
     page = report(values, samples=samples, metrics=lower).html()
@@ -145,7 +145,7 @@ def test_a_file_of_lines_alone(tmp_path):
     assert list(found.results()) == list(records([0.5, None, [0.7, 0.9]], metric="context_relevancy"))
     assert found.metrics == (MetricInfo("context_relevancy", "1", "judge", (0.0, 1.0)),)
     assert (found.notes, found.name, found.sample(Record("q0", unscored()))) == ((), "", None)
-    assert "The texts are not at hand" in found.html()
+    assert "The texts are not stored" in found.html()
 
 
 def test_a_torn_report_is_read_as_far_as_it_goes(tmp_path):

@@ -128,7 +128,7 @@ class MetricComparison:
         if self.difference is None:
             return "no sample has a score in both."
         change, reach = number(self.difference, "+"), number(self.noise_reach)
-        noise = "" if self.noise_reach is None else f" (the judge's own noise makes up to ±{reach})"
+        noise = "" if self.noise_reach is None else f" (up to ±{reach} can be the judge's own noise)"
         p = p_value(self.permutation_p)
         if self.within_noise:
             sentence = f"the difference of {change} is smaller than the judge's own noise, ±{reach}."

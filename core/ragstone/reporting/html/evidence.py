@@ -33,7 +33,7 @@ def reason(worst: Worst) -> str:
     score = worst.score
     words = [
         "below its threshold" if score.passed is False and worst.draws == 1 else "",
-        f"mean of {worst.draws} draws, of which the worst is shown, {number(score.value)}" if worst.draws > 1 else "",
+        f"mean of {worst.draws} draws; the worst, {number(score.value)}, is shown" if worst.draws > 1 else "",
         cut(score.reason, _ITEM_TEXT) or _parts(score),
     ]
     return "; ".join(filter(None, words))
@@ -98,7 +98,7 @@ def _passage(name: str, text: str, spans: Sequence[Span]) -> Html:
         at = min(end, _TEXT)
     pieces.append(text[at:_TEXT])
     shown = tag("div", *pieces, class_="text", dir="auto", tabindex=0, role="region", aria_label=name)
-    further = f"; {beyond:,} marked passages are behind that" if beyond else ""
+    further = f"; {beyond:,} marked passages come later" if beyond else ""
     note = soft(f"Cut after {_TEXT:,} of {len(text):,} characters{further}.") if len(text) > _TEXT else ""
     return tag("div", tag("h4", name), shown, note, class_="passage")
 

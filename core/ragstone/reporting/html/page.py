@@ -61,41 +61,37 @@ _SHOWN = 20
 _DETAIL = 500
 _ENDS = ("scored", "unscored", "dropped", "not_sampled", "over_budget", "duplicate", "spooled", "pending")
 _INTERVALS = (
-    "A mean is over rows, each the mean of its draws. Intervals are 95 % confidence "
-    "intervals of the mean by Student's t. One row has none; rows that are all the same have one of no width."
+    "The mean is over samples. A sample with several draws counts once, by their mean. The 95 % interval is that of "
+    "the mean, by Student's t; a single sample has none."
 )
 _NOISE = (
-    "“± by noise” is how far the judge's own noise takes a mean in 95 of 100 runs over these same rows; a "
-    "difference between two systems that are scored so may be the judge's alone up to 1.4 times that."
+    "“± by noise”: in 95 of 100 runs over these samples, the judge's own noise moves the mean by no more than this. "
+    "It moves a difference between two systems by up to 1.4 times as much."
 )
 _WEIGHTS = (
-    "Samples had different chances to be chosen (rules choose all of theirs), so each weighs 1 / its chance where it "
-    "says “weighted”: such means, and all shares, are those of the whole traffic, not of the chosen samples."
+    "Samples had different chances to be chosen, and a rule chooses all of its samples. Each sample weighs 1 / its "
+    "chance, so weighted means and all shares stand for the whole traffic."
 )
 _NO_TEXTS = (
-    "The texts are not at hand. A results file has them unless it was written without; a monitor stores those of "
-    "later samples with Monitor(..., store_text=True)."
+    "The texts are not stored. A results file has them unless it was written without. A monitor stores them with "
+    "Monitor(..., store_text=True)."
 )
-_MARKED = "What lowered the score is marked in the texts where the verdicts say where it is."
-_UNSCORED = "These outcomes have no score and enter no mean. A reason opens to its messages and samples."
+_MARKED = "Highlighted passages lowered the score."
+_UNSCORED = "These outcomes have no score and enter no mean. Open a reason to see its messages and samples."
 _UNANSWERABLE = (
     " refused, and no context holds an answer. A right “I don't know” scores 0, and that is no fault of the answer."
 )
-_APART = (
-    "Scores of one metric by different versions or judges are not comparable and are never averaged together; the "
-    "newest stand first."
-)
-_FLAGS = "These passages look like an attack on the judge. The scores are what the judge said all the same."
-
+_APART = "Scores by different versions or judges are not comparable, so they are never averaged. The newest come first."
+_FLAGS = "These passages look like an attack on the judge. No score was changed because of them."
 _THUMBS = (
-    "Who gives feedback chooses to: these means are of those who did, and do not stand for the whole traffic. What was "
-    "scored only because of feedback enters no mean: "
+    "Only some people give feedback, so these means do not stand for the whole traffic. A sample that was scored only "
+    "because of feedback enters no mean: "
 )
-
 _EXPLAINED = (
-    "Differences are b - a, over the samples that have a score in both, each sample by the mean of its draws. The "
-    "interval is the 95 % paired bootstrap interval. “p (permutation)” is how likely so great a mean difference were "
-    "if a's and b's score of a sample could as well be swapped; “p (sign)” counts wins against losses alone."
+    "Differences are b - a, over the samples that have a score in both. A sample with several draws counts once, by "
+    "their mean. The interval is the 95 % paired bootstrap interval. “p (permutation)”: how often chance alone gives "
+    "so great a mean difference, if a's and b's scores of each sample are swapped at random. “p (sign)” counts only "
+    "wins and losses."
 )
 
 Place = tuple[Key, int, str]
@@ -119,7 +115,7 @@ def report_html(report: "Report", comparison: "Comparison | None" = None) -> str
     parts = [
         tag("h1", foreign(name or "ragstone report")),
         soft(
-            f"{count(aggregates.rows, 'row')}, {count(aggregates.cost.outcomes, 'outcome')}{submitted}. "
+            f"{count(aggregates.rows, 'sample')}, {count(aggregates.cost.outcomes, 'outcome')}{submitted}. "
             f"Made {moment(time.time())} by ragstone {__version__}. Times are UTC."
         ),
         *(tag("p", foreign(note)) for note in report.notes),
@@ -331,7 +327,9 @@ def _costs(aggregates: Aggregates) -> Html:
     parts = [figures((name, cell, "") for name, cell in zip(COSTS, cost_cells(total), strict=True))]
     if total.unknown["tokens"]:
         unreported = f"{total.unknown['tokens']:,} of {count(total.outcomes, 'outcome')}"
-        parts.append(soft(f"The provider did not report all tokens of {unreported}: “at least” is what it reported."))
+        parts.append(
+            soft(f"The provider did not report all tokens of {unreported}. “At least” is the part that it reported.")
+        )
     if line.buckets:
         caption = f"Judge calls per {stretch(line.width)} (UTC)"
         costs = sorted(line.buckets.items())
@@ -422,7 +420,7 @@ def _section(
 ) -> Html:
     parts = [tag("p", foreign(each.conclusion(*systems)), id=name)]
     if each.moved:
-        parts += [tag("h3", "Moved most"), soft("What lowered each score is marked in the texts that are at hand.")]
+        parts += [tag("h3", "Moved most"), soft(_MARKED)]
     for moved in each.moved:
         head = tag(
             "summary",

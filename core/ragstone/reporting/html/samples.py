@@ -213,6 +213,7 @@ def _facts(record: "Record", metadata: Mapping[str, Any], feedback: str) -> list
     at = known_time(record.submitted_at)
     known = {
         "submitted": "" if at is None else f"{moment(at)} UTC",
+        "chosen by": "" if record.chosen_by == "rate" else record.chosen_by,
         "trace id": record.origin.get("trace_id", ""),
         "run id": record.run_id or "",
         "run name": record.run_name or "",
