@@ -61,7 +61,7 @@ def test_score_writes_a_page(score, rows, tmp_path):
     text = page.read_text()
     assert text.startswith("<!doctype html>")
     for part in (
-        f"2 rows, {2 * len(GROUPS['rag'])} outcomes",
+        f"2 samples, {2 * len(GROUPS['rag'])} outcomes",
         "rows.jsonl",
         "Rows that held no sample",
         "not JSON",

@@ -121,9 +121,8 @@ def document(title: str, *parts: Html, script: str | None = None, data: object =
         digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
         policy = f"{_POLICY}; script-src 'sha256-{digest}'"
         # Within a script element nothing is unescaped; "<" alone could end it.
-        written = _UNSHOWABLE.sub("\ufffd", json.dumps(data, ensure_ascii=False, separators=(",", ":"))).replace(
-            "<", "\\u003c"
-        )
+        written = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+        written = _UNSHOWABLE.sub("\ufffd", written).replace("<", "\\u003c")
         scripts = Html(f'<script type="application/json" id="data">{written}</script><script>{script}</script>')
     head = tag(
         "head",
