@@ -380,7 +380,7 @@ def _opened_rows(path: Path, kind: str, reader: RowReader) -> Rows:
     with _explained(path), _opened(path) as file:
         packed = file.peek(2)[:2] == b"\x1f\x8b"
         body = cast("io.BufferedReader", gzip.GzipFile(fileobj=file)) if packed else file
-        read = _READERS[kind if kind in _READERS else _kind_of(body.peek(200))]
+        read = _READERS[kind if kind in _READERS else _kind_of(body.peek(200), path)]
         rows = read(body, reader, path)
         bad: list[BadLine] = []
         for row in rows:
@@ -410,11 +410,11 @@ def _name(path: Path) -> str:
     return "standard input" if str(path) == "-" else str(path)
 
 
-def _kind_of(start: bytes) -> str:
+def _kind_of(start: bytes, path: Path) -> str:
     r"""Return the kind of a file that begins with these bytes.
 
     Example:
-        >>> [_kind_of(start) for start in (b'[\n{"question"', b"question\tanswer\n", b"PAR1", b"question,answer")]
+        >>> [_kind_of(start, Path()) for start in (b"[\n{", b"question\tanswer\n", b"PAR1", b"question,answer")]
         ['.jsonl', '.tsv', '.parquet', '.csv']
     """
     if start.startswith(b"PAR1"):
@@ -423,6 +423,8 @@ def _kind_of(start: bytes) -> str:
         return ".arrow"
     if start.removeprefix(codecs.BOM_UTF8).lstrip()[:1] in (b"", b"{", b"["):
         return ".jsonl"
+    if b"\0" in start and not start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise SourceError(f"{_name(path)}: is neither JSON, CSV, TSV, Parquet nor Arrow")
     return ".tsv" if b"\t" in start.split(b"\n")[0] else ".csv"
 
 

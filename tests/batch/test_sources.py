@@ -344,6 +344,7 @@ def test_mixed_encodings_spoil_their_rows_alone(tmp_path):
             CSV * 30,
             r"a\.jsonl: no sample in its first 20 rows; line 1: not JSON: Expecting value at column 1",
         ),
+        ("a.bin", b"\x7fELF\0\0" * 50, r"a\.bin: is neither JSON, CSV, TSV, Parquet nor Arrow"),
         ("a.md", "# Title\n", r"a\.md: no column holds a field of a sample; the columns are '# Title'"),
         ("a.jsonl", '{"ragstone_results": 1}\n', r"a\.jsonl: holds results; `ragstone report`, `explain` and"),
         (

@@ -61,16 +61,18 @@ def test_money_needs_a_price():
 
 def test_the_report_says_what_the_judge_cost():
     report = evaluate(ROWS, ContextRelevancy(llm=judge()), price=(1.0, 2.0))
-    assert re.search(r"tokens out +cost\ncontext_relevancy .* 0\.0020\ncost of judges: by the price that", str(report))
+    assert re.search(
+        r"tokens out +cost\ncontext_relevancy .* 0\.0020\ncost: the judge's tokens at the price that", str(report)
+    )
     assert "cost" not in str(evaluate(ROWS, ContextRelevancy(llm=judge())))
     silent = FakeLLM(lambda request: LLMReply('{"ids": [1]}'))
-    assert re.search(r" unknown\ncost of", str(evaluate(ROWS, ContextRelevancy(llm=silent), price=(1.0, 2.0))))
+    assert re.search(r" unknown\ncost: ", str(evaluate(ROWS, ContextRelevancy(llm=silent), price=(1.0, 2.0))))
 
 
 def test_the_list_price_is_that_of_the_judges_provider(monkeypatch):
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     made = json.loads(PRICES.read_text())
-    of_list = f"list price in USD, {made['source']}, {made['date']}"
+    of_list = f"at list price in USD, {made['source']}, {made['date']}"
     expected = (*made["prices"]["openai/gpt-5-mini"], of_list)
     model = OpenAICompatible("gpt-5-mini", api_key="k", base_url="https://api.openai.com/v1")
     for known in (model, "openai:gpt-5-mini", "gpt-5-mini@https://api.openai.com/v1", "langchain:openai:gpt-5-mini"):

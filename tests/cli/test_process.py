@@ -104,7 +104,7 @@ def test_nothing_is_left_open(process, server, six):
     with six.open("rb") as piped:
         groups = ("--metric", "rag", "--metric", "summary")
         _, errors = process("score", "-", "--llm", server.url, *groups, env=environ, stdin=piped).communicate()
-    assert re.fullmatch(rb"Results: ragstone-results-[\d-]+\.jsonl\. What lowered .*\n", errors)
+    assert re.fullmatch(rb"Results: ragstone-results-[\d-]+\.jsonl\nNext: .*\n", errors)
 
 
 def test_help_says_that_standard_output_is_closed(process):

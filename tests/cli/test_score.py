@@ -225,7 +225,7 @@ class TestOutput:
         monkeypatch.setattr("time.strftime", lambda form: form.replace("%Y%m%d-%H%M%S", "now"))
         for name in ("ragstone-results-now.jsonl", "ragstone-results-now-2.jsonl"):
             done = score(six, *ONE)
-            assert done.stderr == f"Results: {name}. What lowered the scores: ragstone explain {name}\n"
+            assert done.stderr == f"Results: {name}\nNext: ragstone explain {name}\n"
             assert len(results(tmp_path / name)) == 6
         assert run("explain", "ragstone-results-now.jsonl").exit_code == 0
         (tmp_path / "empty.jsonl").touch()

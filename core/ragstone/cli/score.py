@@ -365,7 +365,7 @@ class _Run:
             on = "" if journal is None else f" Run the same command again to go on from there: {journal} has it."
             self.say(f"Interrupted: the table is of what was scored so far.{on}", err=True)
         if kept is not None and kept.begun and not kept.named:
-            self.say(f"Results: {kept.out}. What lowered the scores: ragstone explain {kept.out}", err=True)
+            self.say(f"Results: {kept.out}\nNext: ragstone explain {kept.out}", err=True)
 
     def status(self, result: Report, limits: dict[str, float]) -> int:
         """Say what was wrong, and return the exit status."""
@@ -410,7 +410,7 @@ def _show_estimate(rows: Rows, metrics: Sequence[Metric], repeat: int, price: Pr
     estimated = estimate(shown(), metrics, repeat=repeat, input_price=prices[0], output_price=prices[1])
     click.echo(str(estimated))
     if price is not None:
-        click.echo(f"cost of judges: {price.source}")
+        click.echo(f"cost: the judge's tokens {price.source}")
     if not estimated.samples:
         click.echo(_NO_SAMPLE, err=True)
     return 2 if estimated.bad_rows or not estimated.samples else 0

@@ -29,7 +29,7 @@ class Price(NamedTuple):
 
     input: float
     output: float
-    source: str = "by the price that was given"
+    source: str = "at the price that was given"
 
     def of(self, input_tokens: float, output_tokens: float) -> float:
         """Return what so many tokens cost.
@@ -55,7 +55,7 @@ def list_price(judge: object) -> Price | None:
     costs = file["prices"].get(f"{provider}/{model}") if file else None
     if costs is None:
         return None
-    return Price(costs[0], costs[1], f"list price in USD, {file['source']}, {file['date']}")
+    return Price(costs[0], costs[1], f"at list price in USD, {file['source']}, {file['date']}")
 
 
 def _named(name: str) -> tuple[str, str]:

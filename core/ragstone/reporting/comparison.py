@@ -187,8 +187,8 @@ class Comparison(Shown):
 
     def short_names(self) -> tuple[str, str]:
         """Return what to call the two in a sentence: "a" and "b" where their names are too long for one."""
-        names = printable(self.name_a.removesuffix(".jsonl")), printable(self.name_b.removesuffix(".jsonl"))
-        return names if all(0 < len(name) <= _SHORT for name in names) else ("a", "b")
+        a, b = (printable(name.removesuffix(".gz").removesuffix(".jsonl")) for name in (self.name_a, self.name_b))
+        return (a, b) if a != b and all(0 < len(name) <= _SHORT for name in (a, b)) else ("a", "b")
 
     def remarks(self) -> Iterator[str]:
         """Yield what there is to say beside the table, in sentences."""

@@ -301,7 +301,7 @@ class Report(Shown):
             for reason, n in each.failures.most_common():
                 yield f"unscored by {name}: {n:,} {reason}; first: {each.examples[reason]}"
         for source in dict.fromkeys(price.source for price in self.prices.values()):
-            yield f"cost of judges: {source}"
+            yield f"cost: the judge's tokens {source}"
         aggregates = self.aggregates()
         if aggregates.flagged:
             suspicion, record = aggregates.flags[0]
