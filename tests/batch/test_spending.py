@@ -2,10 +2,11 @@
 
 import json
 import re
+from dataclasses import dataclass
 
 import pytest
 
-from ragstone import ContextRelevancy, Faithfulness, Score, evaluate
+from ragstone import ContextRelevancy, Faithfulness, Metric, Score, evaluate
 from ragstone.batch.estimation import synthetic_reply
 from ragstone.clients import OpenAICompatible
 from ragstone.judge import LLMReply
@@ -17,6 +18,18 @@ ROWS = [{"question": f"Q{i}?", "contexts": [f"C{i}. D."], "answer": f"A{i}. B."}
 
 def judge():
     return FakeLLM(lambda request: LLMReply('{"ids": [1]}', 100, 50))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Length(Metric):
+    name = "length"
+    version = "1"
+    required_fields = ("response",)
+    needs_llm = False
+
+    def _flow(self, sample):
+        yield from ()
+        return self._score(1.0, reason="so it is", verdicts=())
 
 
 def reasons(report):
@@ -57,6 +70,12 @@ def test_money_needs_a_price():
     for price in ((1.0,), (-1.0, 2.0), (1.0, float("nan"))):
         with pytest.raises(ValueError, match="price: .* is none; pass what a million"):
             evaluate(ROWS, ContextRelevancy(llm=judge()), price=price)
+
+
+def test_a_metric_that_asks_no_judge_costs_nothing():
+    report = evaluate(ROWS, Length(), max_cost=1.0, max_calls=1)
+    assert set(reasons(report)) == {"scored"}
+    assert "cost" not in str(report)
 
 
 def test_the_report_says_what_the_judge_cost():

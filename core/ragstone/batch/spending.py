@@ -51,7 +51,7 @@ class Spending:
         self.prices: dict[str, Price] = {}
         self._accounts: dict[str, Account] = {}
         ledger, now = MemoryLedger(), int(time.time())
-        for metric in metrics:
+        for metric in (each for each in metrics if each.llm is not None):  # the others ask no judge
             model = metric.judge.model
             found = Price(*price) if price else list_price(metric.judge)
             if found is None and isinstance(judge, str) and judge.endswith(f":{model}"):
