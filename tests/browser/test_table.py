@@ -35,7 +35,7 @@ def html():
     }  # fmt: skip
     samples = {
         i: Sample(
-            user_input=f"Question {i}?", response="\U0001f600 green, and big.", retrieved_contexts=["What was retrieved."],
+            user_input=f"Question {i}?", response="\U0001f600 green, and big.", retrieved_contexts=["What was retrieved."], reference="It is right.",
             history=[{"role": "user", "content": "Earlier."}], metadata={"language": "de" if i % 2 else "en"},
         )
         for i in range(5)
@@ -118,7 +118,7 @@ def test_a_row_opens_by_keyboard_to_all_that_is_known(show, html):
     assert button.get_attribute("aria-expanded") == "true"
     detail = page.locator("#samples .detail")
     text = detail.inner_text()
-    for words in ("Question 0?", "history (1 turn)", "What was retrieved.", "It is 0.1.", "claim 1 no: green",
+    for words in ("Question 0?", "history (1 turn)", "What was retrieved.", "It is right.", "It is 0.1.", "claim 1 no: green",
                   "2 judge calls, 10 tokens in, 1 out", "t-7", '"language": "en"'):  # fmt: skip
         assert words in text
     assert detail.locator("mark").all_inner_texts() == ["green"]

@@ -26,12 +26,14 @@ def marked(html):
 
 
 def test_only_what_lowered_the_score_is_shown_and_marked():
-    sample = Sample(retrieved_contexts=["It is red. It is big."], response="It is green. It is big.")
+    sample = Sample(
+        retrieved_contexts=["It is red. It is big."], response="It is green. It is big.", reference="It is blue."
+    )
     html = shown(claim((0, 10)), claim((11, 21), text="It is big!", lowers=False, number="2"), sample=sample, at=5.0)
     assert "claim 1" in html
     assert "claim 2" not in html
     assert marked(html) == ["It is red."]
-    for words in ("Why.", "Submitted 1970-01-01 00:00 UTC", "It is green. It is big."):
+    for words in ("Why.", "Submitted 1970-01-01 00:00 UTC", "It is green. It is big.", "It is blue."):
         assert words in html
 
 

@@ -138,7 +138,7 @@ def report_html(report: "Report", comparison: "Comparison | None" = None) -> str
     title = f"{cut(name, 100)}: ragstone report" if name else "ragstone report"
     if not aggregates.rows:
         return document(title, *parts)
-    return document(title, *parts, script=asset("report.js"), data=samples.data(aggregates))
+    return document(title, *parts, script=asset("report.js"), data=samples.data(aggregates.feedback))
 
 
 def _overview(report: "Report", names: Sequence[str], comparison: "Comparison | None") -> Html:

@@ -72,7 +72,7 @@
     if (kind === "unanswerable" && !row.unanswerable) return false;
     const limit = below.value === "" ? null : Number(below.value);
     if (limit !== null && !shown.some((cell) => scored(cell) && cell.value < limit)) return false;
-    if (!filters.every(([name, each]) => !each.value || (row.filters[name] || []).includes(each.value))) return false;
+    if (!filters.every(([name, each]) => !each.value || row.filters[name].includes(each.value))) return false;
     if (hits === null) return true;
     const texts = [...(row.texts || []).map((text) => text[2]), ...shown.map((cell) => cell.why)];
     const words = [row.id, ...row.facts.map((fact) => fact[1])];

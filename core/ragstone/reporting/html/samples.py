@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from ragstone.outcome import Evidence, Suspicion, Unscored, UnscoredReason, Usage, Verdict
 from ragstone.plain import to_plain
 from ragstone.reporting.aggregates import (
-    Aggregates,
     Key,
     MetricInfo,
     Worst,
@@ -26,11 +25,12 @@ from ragstone.store.pending import FEEDBACK
 if TYPE_CHECKING:
     from ragstone.reporting.report import Report
     from ragstone.sample import Sample
+    from ragstone.store.base import Feedback
     from ragstone.store.record import Record
 
 MOST = 5_000
 _TEXT = 20_000
-_VERDICTS, _VERDICT_TEXT, _FILTER = 100, 400, 100
+_VERDICTS, _VERDICT_TEXT, _FILTER = 100, 400, 50
 
 Place = tuple[float, int, "Sequence[Record]"]
 
@@ -78,37 +78,39 @@ class Samples:
         elif (i := self._chance.randrange(beyond)) < len(self._others):
             self._others[i] = place
 
-    def data(self, aggregates: Aggregates) -> dict[str, object]:
+    def data(self, feedback: "Mapping[str, Feedback]") -> dict[str, object]:
         """Return what the page's script reads. Each text stands in it once: all else names it by its number."""
         texts = _Texts()
-        rows = sorted((*self._low, *self._others), key=lambda place: -place[1])
-        filters: dict[str, set[str]] = {}
-        listed = [self._row(records, aggregates, texts, filters) for *_, records in rows]
+        chosen = sorted((*self._low, *self._others), key=lambda place: -place[1])
+        rows = [self._row(records, feedback.get(records[0].sample_id), texts) for *_, records in chosen]
+        values: dict[str, set[str]] = {}
+        for _, own in rows:
+            for name, given in own.items():
+                values.setdefault(name, set()).update(given)
+        filters = {name: sorted(given) for name, given in values.items() if 1 < len(given) <= _FILTER}
         metrics: list[dict[str, object]] = []
         for key, name in self._names.items():
             info = self._infos[key]
             low, high = info.bounds or (0.0, 1.0)
             metrics.append({"name": name, "low": low, "high": high, "up": info.higher_is_better})
-        few = {name: sorted(values) for name, values in filters.items() if 1 < len(values) <= _FILTER}
-        return {"metrics": metrics, "texts": texts.all, "filters": few, "rows": listed, "total": self._n}
+        return {
+            "metrics": metrics,
+            "texts": texts.all,
+            "filters": filters,
+            "rows": [row | {"filters": {name: own.get(name, ()) for name in filters}} for row, own in rows],
+            "total": self._n,
+        }
 
     def _row(
-        self, records: "Sequence[Record]", aggregates: Aggregates, texts: "_Texts", filters: dict[str, set[str]]
-    ) -> dict[str, object]:
+        self, records: "Sequence[Record]", feedback: "Feedback | None", texts: "_Texts"
+    ) -> tuple[dict[str, object], dict[str, list[str]]]:
+        """Return a row of the table, and by what it can be filtered."""
         first, sample = records[0], self._report.sample(records[0])
-        feedback = aggregates.feedback.get(first.sample_id)
         metadata = {} if sample is None else sample.metadata
         said = "" if feedback is None else f"{feedback.value} {(sample and feedback.comment) or ''}".strip()
-        own: dict[str, list[str]] = {
-            name: [value]
-            for name in aggregates.metadata_keys()
-            if (value := slice_value(metadata.get(name))) is not None
-        }
-        own |= {"tag": list(first.tags), "run name": [first.run_name or ""]}
+        own = {name: [text] for name, value in metadata.items() if (text := slice_value(value)) is not None}
+        own |= {"tag": [*first.tags], "run name": [first.run_name] if first.run_name else []}
         own["feedback"] = [] if feedback is None else [feedback.value]
-        own = {name: [cut(value, 100) for value in values if value] for name, values in own.items()}
-        for name, values in own.items():
-            filters.setdefault(name, set()).update(values)
         suspected = list(dict.fromkeys(each for record in records for each in record.outcome.suspected))
         grouped = by_metric(records)
         row: dict[str, object] = {
@@ -117,12 +119,11 @@ class Samples:
                 self._cell(grouped.get(key, ()), self._infos[key], texts, quoted=sample is not None)
                 for key in self._names
             ],
-            "filters": own,
             "suspected": [[each.kind.replace("_", " "), *_span(each)] for each in suspected],
             "unanswerable": is_unanswerable(records),
             "facts": _facts(first, metadata, said),
         }
-        return row if sample is None else row | {"texts": _passages(sample, texts)}
+        return row if sample is None else row | {"texts": _passages(sample, texts)}, own
 
     def _cell(
         self, records: "Sequence[Record]", info: MetricInfo, texts: "_Texts", *, quoted: bool
