@@ -15,7 +15,7 @@ from ragstone.store.record import Record
 from ragstone.store.results import MemoryResults
 
 from .data import NOON, health
-from .reports import records, report, scored, unscored
+from .reports import data_of, records, report, scored, unscored
 
 DAY = 86_400
 
@@ -91,6 +91,17 @@ def test_versions_and_judges_stand_apart_and_the_newest_first():
         text.index(words) for words in ("Version 2 , judge judge", "Version 1 , judge judge", "another Version 1")
     ]
     assert places == sorted(places)
+
+
+def test_what_a_monitor_writes_while_the_page_is_made_is_in_it():
+    class Growing(Monitored):
+        def records(self, since=None):
+            records, self._records = super().records(since), (*self._records, *live([None, 0.3], version="2"))
+            return records
+
+    page = Report(Growing(live([0.1]))).html()
+    assert "demo (version 2, judge judge)" in page
+    assert {len(row["cells"]) for row in data_of(page)["rows"]} == {2}
 
 
 def test_unknown_tokens_are_never_zero():

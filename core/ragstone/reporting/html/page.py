@@ -101,13 +101,12 @@ ScoredRow = tuple[Worst, "Sample | None"]
 
 def report_html(report: "Report", comparison: "Comparison | None" = None) -> str:
     """Return the page of a report; a comparison of another run with it shows what changed."""
-    summaries = report.summary()
+    samples = Samples(report)
+    aggregates = report.read(samples.add, report.aggregates().slices)
+    summaries = aggregates.named()
     # Metrics in their order; of one metric the newest first.
     metrics = [each.info.name for each in summaries.values()]
     order = sorted(summaries, key=lambda name: (metrics.index(summaries[name].info.name), -(summaries[name].last or 0)))
-    samples = Samples(report, {summaries[name].info.key: name for name in order})
-    aggregates = report.read(samples.add, report.aggregates().slices)
-    summaries = aggregates.named()
     period = aggregates.period()
     name = report.name
     since = "" if report.since is None else f", none before {moment(report.since)}"
@@ -138,7 +137,8 @@ def report_html(report: "Report", comparison: "Comparison | None" = None) -> str
     title = f"{cut(name, 100)}: ragstone report" if name else "ragstone report"
     if not aggregates.rows:
         return document(title, *parts)
-    return document(title, *parts, script=asset("report.js"), data=samples.data(aggregates.feedback))
+    names = {summaries[name].info.key: name for name in order}
+    return document(title, *parts, script=asset("report.js"), data=samples.data(names, aggregates.feedback))
 
 
 def _overview(report: "Report", names: Sequence[str], comparison: "Comparison | None") -> Html:
@@ -247,17 +247,18 @@ def _group(summary: MetricSummary, name: str, report: "Report", period: Ends | N
 
 
 def _unscored(
-    found: "Mapping[UnscoredReason, Mapping[tuple[str, str], Sequence[str]]]", aggregates: Aggregates
+    found: "Mapping[UnscoredReason, Mapping[tuple[Key, str], Sequence[str]]]", aggregates: Aggregates
 ) -> Html:
     """Return all outcomes without a score, by reason, with the ids of their samples."""
     total: Counter[UnscoredReason] = Counter()
     for each in aggregates:
         total.update(each.failures)
+    names = {each.info.key: name for name, each in aggregates.named().items()}
     parts: list[Html] = []
     for why, n in total.most_common():
         rows = [
-            (foreign(metric, 200), foreign(detail, _DETAIL), together(_listed(ids)), f"{len(ids):,}")
-            for (metric, detail), ids in found.get(why, {}).items()
+            (foreign(names[key], 200), foreign(detail, _DETAIL), together(_listed(ids)), f"{len(ids):,}")
+            for (key, detail), ids in found.get(why, {}).items()
         ]
         table = html_table(
             f"{count(n, 'outcome')}: {why}", ("metric", "message", "samples", "outcomes"), rows, numbers=1

@@ -3,7 +3,7 @@
 import heapq
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -42,9 +42,8 @@ class Samples:
         unscored: The samples' ids by reason, then by metric and message.
     """
 
-    def __init__(self, report: "Report", names: Mapping[Key, str]) -> None:
+    def __init__(self, report: "Report") -> None:
         self._report = report
-        self._names = names
         self._infos: dict[Key, MetricInfo] = {
             each.info.key: replace(each.info, bounds=each.ends) for each in report.aggregates()
         }
@@ -52,20 +51,22 @@ class Samples:
         self._low: list[Place] = []  # a heap, the best row first
         self._others: list[Place] = []
         self._chance = random.Random(0)  # noqa: S311 - the same rows each time
-        self.unscored: dict[UnscoredReason, dict[tuple[str, str], list[str]]] = {}
+        self.unscored: dict[UnscoredReason, dict[tuple[Key, str], list[str]]] = {}
         self._n_unscored = 0
 
     def add(self, records: "Sequence[Record]") -> None:
         """Take the records of one row."""
         lost = 0.0
         for key, of_metric in by_metric(records).items():
+            if key not in self._infos:  # a monitor wrote it since
+                self._infos[key] = MetricInfo.from_record(of_metric[0])
             worst = Worst.of(of_metric, self._infos[key])
             lost = max(lost, 2.0 if worst is None else self._infos[key].lost(worst.value))
             for record in of_metric:
                 if isinstance(record.outcome, Unscored) and record.chosen_by != FEEDBACK and self._n_unscored < MOST:
                     self._n_unscored += 1
                     by_message = self.unscored.setdefault(record.outcome.reason, {})
-                    by_message.setdefault((self._names[key], record.outcome.detail), []).append(record.sample_id)
+                    by_message.setdefault((key, record.outcome.detail), []).append(record.sample_id)
         self._n += 1
         place: Place = (lost, -self._n, list(records))
         if len(self._low) < MOST // 2:
@@ -78,18 +79,18 @@ class Samples:
         elif (i := self._chance.randrange(beyond)) < len(self._others):
             self._others[i] = place
 
-    def data(self, feedback: "Mapping[str, Feedback]") -> dict[str, object]:
+    def data(self, names: Mapping[Key, str], feedback: "Mapping[str, Feedback]") -> dict[str, object]:
         """Return what the page's script reads. Each text stands in it once: all else names it by its number."""
         texts = _Texts()
         chosen = sorted((*self._low, *self._others), key=lambda place: -place[1])
-        rows = [self._row(records, feedback.get(records[0].sample_id), texts) for *_, records in chosen]
+        rows = [self._row(records, names, feedback.get(records[0].sample_id), texts) for *_, records in chosen]
         values: dict[str, set[str]] = {}
         for _, own in rows:
             for name, given in own.items():
                 values.setdefault(name, set()).update(given)
         filters = {name: sorted(given) for name, given in values.items() if 1 < len(given) <= _FILTER}
         metrics: list[dict[str, object]] = []
-        for key, name in self._names.items():
+        for key, name in names.items():
             info = self._infos[key]
             low, high = info.bounds or (0.0, 1.0)
             metrics.append({"name": name, "low": low, "high": high, "up": info.higher_is_better})
@@ -102,7 +103,7 @@ class Samples:
         }
 
     def _row(
-        self, records: "Sequence[Record]", feedback: "Feedback | None", texts: "_Texts"
+        self, records: "Sequence[Record]", names: Iterable[Key], feedback: "Feedback | None", texts: "_Texts"
     ) -> tuple[dict[str, object], dict[str, list[str]]]:
         """Return a row of the table, and by what it can be filtered."""
         first, sample = records[0], self._report.sample(records[0])
@@ -116,8 +117,7 @@ class Samples:
         row: dict[str, object] = {
             "id": first.sample_id,
             "cells": [
-                self._cell(grouped.get(key, ()), self._infos[key], texts, quoted=sample is not None)
-                for key in self._names
+                self._cell(grouped.get(key, ()), self._infos[key], texts, quoted=sample is not None) for key in names
             ],
             "suspected": [[each.kind.replace("_", " "), *_span(each)] for each in suspected],
             "unanswerable": is_unanswerable(records),
