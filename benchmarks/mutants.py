@@ -201,13 +201,23 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
     ],
     ("core/ragstone/sources.py", "batch/test_rows.py"): [
         ("rows_names", '"contexts", "retrieval_context"', '"contexts"'),
-        ("rows_line", "enumerate(lines, 1):\n        if body", "enumerate(lines, 0):\n        if body"),
+        ("rows_line", "for line in file), 1)", "for line in file), 0)"),
         ("rows_mapped", "and names[0] not in row:", "and names[0] is None:"),
         ("rows_empty_text", "is not None:\n                    values", ":\n                    values"),
     ],
     ("core/ragstone/sources.py", "batch/test_sources.py"): [
         ("files_cells", "if len(cells) != width:", "if len(cells) > width:"),
+        ("files_of_something_else", "            if len(bad) == _LOOKED_AT:\n", "            if not bad:\n"),
+        ("files_by_content", "_READERS[kind if kind in _READERS else", "_READERS[kind if kind else"),
         ("files_open_quote", "delimiter=delimiter, strict=True", "delimiter=delimiter, strict=False"),
+    ],
+    ("core/ragstone/limits/prices.py", "batch/test_spending.py"): [
+        ("price_per_million", "/ 1e6", "/ 1e3"),
+        ("price_of_its_provider", 'f"{provider}/{model}"', 'f"openai/{model}"'),
+    ],
+    ("core/ragstone/limits/budget.py", "batch/test_spending.py"): [
+        ("budget_expected", "need |= self._expected()", "need |= Counter()"),
+        ("budget_given_back", "difference.subtract(self._reserved)", "difference.subtract(Counter())"),
     ],
     ("core/ragstone/reporting/statistics.py", "reporting/test_statistics.py"): [
         ("statistics_interval", "(0.025, 0.975)", "(0.05, 0.95)"),
@@ -243,7 +253,6 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
     # Monitor
     ("core/ragstone/limits/budget.py", "monitor/test_budget.py"): [
         ("budget_bound", "+ amount > limit", "+ amount >= limit"),
-        ("budget_price", "/ 1e6", "/ 1e3"),
         ("budget_day", '"day": 86_400}', '"day": 3_600}'),
         (
             "budget_all_windows",
