@@ -152,6 +152,29 @@ def examples(session: nox.Session, folder: str) -> None:
             session.run("python", str(script), env={"RAY_TMPDIR": tempfile.gettempdir()})  # nox's path is too long
 
 
+@nox.session(tags=["full"])
+def docs(session: nox.Session) -> None:
+    """Build the site of the pages in docs/ and of the docstrings; a warning is an error."""
+    session.install("--group", "docs")
+    folder = Path(session.create_tmp()).resolve() / "site"
+    session.run("mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder), env={"NO_MKDOCS_2_WARNING": "1"})
+
+
+@nox.session(tags=["full"])
+def release(session: nox.Session) -> None:
+    """Build wheel and source distribution, check what an index would show, install each alone and compute a score."""
+    folder = Path(session.create_tmp()).resolve() / "dist"
+    shutil.rmtree(folder, ignore_errors=True)
+    session.run_install("uv", "build", "--quiet", "--out-dir", str(folder), external=True)
+    session.install("twine")
+    session.run("twine", "check", "--strict", *map(str, folder.iterdir()))
+    for built in folder.iterdir():
+        session.run_install("uv", "venv", "--quiet", "--clear", str(folder / "env"), external=True)
+        python = str(folder / "env" / "bin" / "python")
+        session.run_install("uv", "pip", "install", "--quiet", "--python", python, str(built), external=True)
+        session.run(python, "-I", "-W", "error", "tests/packaging/first_score.py", external=True)
+
+
 @nox.session(tags=["full"], venv_backend="none")
 def readme(session: nox.Session) -> None:
     """Run README's demo and its first real run in a clone of the last commit; both print the scores README shows."""

@@ -28,6 +28,7 @@ _READINGS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "coverage": ("qa", "qa_expected", "value"),
         "overall": ("qa", "qa_expected", "value"),
     },
+    "factual_correctness": {"coverage": ("recall", "recall_expected", "value")},
     "alignment_coverage": {
         "human": ("alignment", "alignment_expected", "alignment_least", "value"),
         "coverage": ("coverage", "coverage_expected", "value"),
@@ -35,7 +36,7 @@ _READINGS: Mapping[str, Mapping[str, Sequence[str]]] = {
         "overall": ("value", "count", "expected"),
     },
 }
-_COUNT = {"expected": "count", **{f"{part}_expected": part for part in ("qa", "coverage", "alignment")}}
+_COUNT = {"expected": "count", **{f"{part}_expected": part for part in ("qa", "coverage", "alignment", "recall")}}
 _LEXICAL = (0.2, 0.3)  # shares of the question's words that make a sentence relevant to the lexical floor
 
 

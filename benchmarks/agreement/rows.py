@@ -90,6 +90,7 @@ class _Line(BaseModel):
     doc_id: str | None = None
     human: dict[str, Any] = {}
     history: list[Any] = []
+    references: list[str] = []
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -100,6 +101,8 @@ class _Line(BaseModel):
         named = [METRICS[word].name for word in words]
         if "response_relevancy" in named and self.task != "noncommittal":
             named.append("response_completeness")  # people's labels are of both
+        if "litepyramid_recall" in self.human and self.references:
+            named.append("factual_correctness")  # people counted facts of the reference
         return tuple(dict.fromkeys(named))
 
     @property
@@ -115,6 +118,7 @@ class _Line(BaseModel):
             raise ValueError("source: stands beside retrieved_contexts; a row has one of them")
         contexts = self.retrieved_contexts or ([] if self.source is None else [self.source])
         texts: dict[str, Any] = {"user_input": self.user_input, "response": self.response, "history": self.history}
+        texts["reference"] = next(iter(self.references), None)
         return Sample(**texts, retrieved_contexts=contexts, id=self.id)
 
     @property
