@@ -2,9 +2,8 @@
 
     python benchmarks/installs.py FOLDER
 
-It makes an environment for each in FOLDER with uv, installs the newest release (ragstone from this checkout), and prints
-a table: distributions and megabytes without pip, and the CPU seconds of a first import with warm files (the least of
-five). Packages are counted as they are the day it is run.
+It makes an environment for each in FOLDER with uv, installs the newest release (ragstone from this checkout) and prints
+a table: distributions, megabytes without compiled Python files, and the least CPU seconds of six imports.
 """
 
 import subprocess

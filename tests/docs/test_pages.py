@@ -1,4 +1,4 @@
-"""The pages in docs/ and README.md: every link leads somewhere, and the metrics' pages run and match the code."""
+"""The pages in docs/ and README.md: every link leads somewhere, and the metrics' pages match the code."""
 
 import dataclasses
 import re
@@ -8,15 +8,12 @@ from urllib.parse import unquote
 import pytest
 
 import ragstone
-from ragstone import Sample
-from ragstone.testing import FakeEmbedder, FakeLLM
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *(p for p in [ROOT / "README.md"] if p.is_file())]
-OWN = [*sorted((ROOT / "docs" / "metrics").glob("*.md")), ROOT / "docs" / "judging.md"]
 METRICS = ("SummarizationScore", "AlignmentCoverage", "ResponseRelevancy", "ResponseCompleteness", "ContextRelevancy")
 
-pytestmark = pytest.mark.skipif(not OWN[-1].is_file(), reason="needs the checkout: docs/")
+pytestmark = pytest.mark.skipif(not (ROOT / "docs").is_dir(), reason="needs the checkout: docs/")
 
 
 def prose(page):
@@ -57,14 +54,6 @@ def filled(schema):
     if schema["type"] == "array":
         return [filled(schema["items"])] * max(1, schema.get("minItems", 1))
     return {"integer": schema.get("minimum", 1), "boolean": False, "string": "Is it so?"}[schema["type"]]
-
-
-@pytest.mark.parametrize("page", OWN, ids=lambda p: p.name)
-def test_its_python_runs(page):
-    sample = Sample(id="1", user_input="Why?", retrieved_contexts=["So. Not so."], response="So.")
-    names = {"judge": FakeLLM(answer), "embedder": FakeEmbedder(), "samples": [sample], "sample": sample}
-    for block in re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
-        exec(compile(block, page.name, "exec"), names)
 
 
 @pytest.mark.parametrize("name", METRICS)

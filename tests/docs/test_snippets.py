@@ -1,0 +1,163 @@
+"""Every Python block of README and docs/ runs, with what an app has: models, a chain, an engine, a file of samples.
+
+A block behind `<!-- not run: REASON -->` is another library's, or needs what no test has.
+"""
+
+import ast
+import asyncio
+import inspect
+import json
+import re
+import warnings
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import ragstone
+from ragstone import BaseEmbedder, ContextRelevancy, Monitor, Sample, Score
+from ragstone.metrics import Faithfulness
+from ragstone.sinks import CallableSink, SQLSink
+from ragstone.testing import FakeLLM
+
+from ..support.openai_server import OpenAIServer, chat, embeddings  # noqa: TID252
+from .test_pages import PAGES, ROOT, answer, filled
+
+BLOCK = re.compile(r"(?:<!-- not run: ([^>]+) -->\n\n?)?^( *)```python\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+
+pytestmark = [
+    pytest.mark.skipif(not (ROOT / "docs").is_dir(), reason="needs the checkout: docs/"),
+    pytest.mark.filterwarnings("ignore:'upload_results' parameter is in beta", "ignore::DeprecationWarning"),
+]
+
+
+class Alike(BaseEmbedder):
+    model = "alike"
+
+    def embed(self, texts, /):
+        return np.ones((len(texts), 2), dtype=np.float32)
+
+
+def openai(body):
+    if "input" in body:
+        return embeddings([[1.0, 0.0] for _ in body["input"]])
+    schema = body.get("response_format", {}).get("json_schema", {}).get("schema")
+    return chat(json.dumps(filled(schema)) if schema else "yes")
+
+
+def of_frameworks():
+    """Return an app's objects: LangChain's and LlamaIndex' own, offline."""
+    langchain = pytest.importorskip("langchain_core")
+    from langchain_core.documents import Document
+    from langchain_core.language_models import FakeListChatModel
+    from langchain_core.runnables import RunnableLambda, RunnablePassthrough
+    from langsmith.schemas import Example
+
+    llama = pytest.importorskip("llama_index.core")
+    from llama_index.core import MockEmbedding, Settings, VectorStoreIndex
+    from llama_index.core.llms import MockLLM
+    from llama_index.core.schema import TextNode
+
+    assert langchain, llama
+    documents = [Document("Emma is a novel by Jane Austen.")]
+    chat_model = FakeListChatModel(responses=['{"claims": []}', '{"ids": [1]}'])
+    search = RunnableLambda(lambda _: documents)
+    state = RunnablePassthrough.assign(context=search, answer=RunnableLambda(lambda _: "Jane Austen did."))
+    llm, embed_model = MockLLM(), MockEmbedding(embed_dim=8)
+    Settings.llm, Settings.embed_model = llm, embed_model
+    index = VectorStoreIndex([TextNode(text="Emma is a novel by Jane Austen.")], embed_model=embed_model)
+    return {
+        "Document": Document,
+        "documents": documents,
+        "chat_model": chat_model,
+        "model": chat_model,
+        "retriever": search,
+        "rag_chain": state,
+        "app": RunnableLambda(lambda _: "Jane Austen did."),
+        "chain": RunnableLambda(lambda question: "Jane Austen did."),
+        "vector_store": SimpleNamespace(similarity_search=lambda _: documents),
+        "target": lambda inputs: {"answer": "Jane Austen did.", "context": documents},
+        "examples": [
+            Example(
+                id="00000000-0000-0000-0000-000000000001",
+                inputs={"question": "Who?"},
+                outputs={},
+                dataset_id="00000000-0000-0000-0000-000000000002",
+            )
+        ],
+        "llm": llm,
+        "embed_model": embed_model,
+        "engine": index.as_query_engine(llm=llm),
+        "Ingestion": type("Ingestion", (), {}),
+        "Support": type("Support", (), {}),
+    }
+
+
+@pytest.fixture
+def app(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    judge, question = FakeLLM(answer), "Who wrote Emma?"
+    sample = Sample(id="1", user_input=question, retrieved_contexts=["Emma is by Jane Austen."], response="She did.")
+    Path("rows.jsonl").write_text(
+        sample.model_dump_json(include={"id", "user_input", "retrieved_contexts", "response"})
+    )
+    monitors = []
+
+    def monitor(*args, **options):
+        options.setdefault("sinks", CallableSink(lambda records: None))
+        monitors.append(Monitor(*args, **options))
+        return monitors[-1]
+
+    with OpenAIServer(openai, models=["gpt-5-mini"]) as server:
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        names = of_frameworks() | {name: getattr(ragstone, name) for name in ragstone.__all__}
+        names |= {
+            "judge": judge,
+            "embedder": Alike(),
+            "samples": [sample],
+            "sample": sample,
+            "Score": Score,
+            "rows": [{"question": question, "reference_contexts": ["So."], "contexts": ["So."], "answer": "So."}],
+            "question": question,
+            "questions": [question],
+            "answer": "Jane Austen did.",
+            "contexts": ["So."],
+            "chunks": ["Emma is by Jane Austen."],
+            "source": "Emma is a novel.",
+            "summary": "A novel.",
+            "metric": Faithfulness(llm=judge),
+            "metrics": [ContextRelevancy(llm=judge)],
+            "old": [sample],
+            "new": [sample],
+            "trace_id": "request 7",
+            "url": f"sqlite:///{tmp_path}/ragstone.db",
+            "SQLSink": SQLSink,
+            "monitor": monitor(Faithfulness(llm=judge)),
+            "my_client": None,
+            "my_database": SimpleNamespace(search=lambda _: ["So."]),
+        }
+        yield names
+        for each in monitors:
+            each.close(5)
+        for each in names.values():
+            if isinstance(each, Monitor):
+                each.close(5)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_block_runs(page, app, capsys):
+    for number, (reason, indent, code) in enumerate(BLOCK.findall(page.read_text(encoding="utf-8"))):
+        if reason:
+            continue
+        code = re.sub(f"^{indent}", "", code, flags=re.MULTILINE).replace("/var/lib/rag/", "")
+        try:
+            compiled = compile(code, f"{page.name}, block {number}", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)
+                result = eval(compiled, app)
+                if inspect.isawaitable(result):
+                    asyncio.run(asyncio.wait_for(result, 60))
+        except BaseException as error:
+            raise AssertionError(f"{page.name}, block {number}: {type(error).__name__}: {error}\n{code}") from error
