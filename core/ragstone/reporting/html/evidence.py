@@ -97,7 +97,7 @@ def _passage(name: str, text: str, spans: Sequence[Span]) -> Html:
         pieces += [text[at:start], tag("mark", text[start : min(end, _TEXT)])]
         at = min(end, _TEXT)
     pieces.append(text[at:_TEXT])
-    shown = tag("div", *pieces, class_="text", dir="auto", tabindex=0, role="region", aria_label=name)
+    shown = tag("div", *pieces, class_="text", dir="auto", tabindex=0, role="group", aria_label=name)
     further = f"; {beyond:,} marked passages come later" if beyond else ""
     note = soft(f"Cut after {_TEXT:,} of {len(text):,} characters{further}.") if len(text) > _TEXT else ""
     return tag("div", tag("h4", name), shown, note, class_="passage")

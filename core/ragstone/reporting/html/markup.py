@@ -104,7 +104,7 @@ def html_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]],
         tag("tr", together(tag("td", cell, class_=kind) for cell, kind in zip(row, kinds, strict=True))) for row in rows
     )
     inner = tag("table", tag("caption", caption), tag("thead", tag("tr", top)), tag("tbody", body))
-    return tag("div", inner, class_="scroll", tabindex=0, role="region", aria_label=caption)
+    return tag("div", inner, class_="scroll", tabindex=0, role="group", aria_label=caption)
 
 
 def document(title: str, *parts: Html, script: str | None = None, data: object = None) -> str:

@@ -160,7 +160,7 @@
 
   function outcomeOf(row, cell, metric) {
     const value = scored(cell) ? number(cell.value) : cell.unscored.replaceAll("_", " ");
-    const parts = [make("h4", null, bdi(metric.name), " ", make("b", null, value))];
+    const parts = [make("h3", null, bdi(metric.name), " ", make("b", null, value))];
     if (scored(cell) && cell.draws[0] > 1) {
       parts.push(soft(`The mean of ${cell.draws[0]} draws. The worst is shown: ${number(cell.draws[1])}.`));
     }
@@ -200,7 +200,7 @@
   }
 
   function passageOf(name, text, marks) {
-    const shown = make("div", { class: "text", dir: "auto", tabindex: "0", role: "region", "aria-label": name });
+    const shown = make("div", { class: "text", dir: "auto", tabindex: "0", role: "group", "aria-label": name });
     const letters = marks.length ? Array.from(text) : []; // offsets count characters, not UTF-16 units
     const edges = [...new Set(marks.flatMap((mark) => [mark[0], mark[1]]))].sort((a, b) => a - b);
     let at = 0;
@@ -211,7 +211,7 @@
       at = Math.max(at, edge);
     }
     if (!marks.length) shown.append(text);
-    return make("div", { class: "passage" }, make("h4", null, name), shown);
+    return make("div", { class: "passage" }, make("h3", null, name), shown);
   }
 
   // The table.
