@@ -11,6 +11,7 @@ from ragstone.sample import Sample, Turn
 
 if TYPE_CHECKING:
     from ragstone.batch.evaluate import aevaluate, evaluate
+    from ragstone.clients import OpenAICompatible
     from ragstone.monitor import Monitor, trace_id
     from ragstone.reporting import Report
 
@@ -23,6 +24,7 @@ __all__ = [
     "LLMReply",
     "LLMRequest",
     "Monitor",
+    "OpenAICompatible",
     "Outcome",
     "Report",
     "Sample",
@@ -42,6 +44,7 @@ __all__ += metrics.__all__
 # Loaded by those who use them: they would add a third to everybody's import.
 _LATER = {
     "Monitor": "ragstone.monitor",
+    "OpenAICompatible": "ragstone.clients",
     "Report": "ragstone.batch",
     "aevaluate": "ragstone.batch",
     "evaluate": "ragstone.batch",
@@ -55,3 +58,7 @@ def __getattr__(name: str) -> object:
 
         return getattr(import_module(_LATER[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

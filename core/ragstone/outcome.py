@@ -1,6 +1,7 @@
 """What scoring gives back: a `Score` with its evidence, or an `Unscored` with its reason."""
 
-from typing import Annotated, Literal
+from importlib import import_module
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -137,8 +138,23 @@ def known_sum(a: int | None, b: int | None) -> int | None:
     return None if a is None or b is None else a + b
 
 
-class Score(_Frozen):
-    """A number with all that it rests on.
+class _Shown(_Frozen):
+    """What `print` shows as `ragstone explain` does, and a notebook as a table of verdicts."""
+
+    def __str__(self) -> str:
+        return "\n".join(_tables().outcome_lines(self))
+
+    def _repr_html_(self) -> str:
+        text: str = _tables().outcome_html(self)
+        return text
+
+
+def _tables() -> Any:  # noqa: ANN401 - a room above this one, loaded when something is shown
+    return import_module("ragstone.reporting.tables")
+
+
+class Score(_Shown):
+    """A number with all that it rests on. `print` shows it with its verdicts.
 
     Attributes:
         metric: The metric's name.
@@ -153,8 +169,9 @@ class Score(_Frozen):
             all the same.
 
     Example:
-        >>> Score(metric="demo", value=0.5, reason="1 of 2.", version="1").passed is None
-        True
+        >>> print(Score(metric="demo", value=0.5, reason="1 of 2.", version="1"))
+        demo  0.500
+            1 of 2.
     """
 
     metric: str
@@ -168,7 +185,7 @@ class Score(_Frozen):
     suspected: tuple[Suspicion, ...] = ()
 
 
-class Unscored(_Frozen):
+class Unscored(_Shown):
     """No number, and why. It never stands in as 0 or 1 and never enters a mean.
 
     Attributes:
@@ -180,8 +197,9 @@ class Unscored(_Frozen):
         suspected: As in `Score`; nothing where the provider failed or the time was up.
 
     Example:
-        >>> Unscored(metric="demo", reason="empty_input", detail="response: is blank", version="1").reason
-        'empty_input'
+        >>> outcome = Unscored(metric="demo", reason="empty_input", detail="response: is blank", version="1")
+        >>> outcome.reason, outcome.value
+        ('empty_input', None)
     """
 
     metric: str
@@ -190,6 +208,11 @@ class Unscored(_Frozen):
     usage: Usage = Usage()
     version: str
     suspected: tuple[Suspicion, ...] = ()
+
+    @property
+    def value(self) -> None:
+        """None: there is no number."""
+        return
 
 
 Outcome = Score | Unscored

@@ -2,7 +2,9 @@
 
 A metric is "response_relevancy" (one of `ragstone.metrics`) or "my_pkg:Polite"; "rag", "summary", "golden" are groups.
 A judge or an embedder is "local", "local:PATH", "local:hf:OWNER/REPO/FILE.gguf", "openai:MODEL", the URL of an
-OpenAI-compatible server, "MODEL@URL", or "my_pkg:make_judge".
+OpenAI-compatible server, "MODEL@URL", or "my_pkg:make_judge". Packages add forms of their own, "NAME:MODEL", by the
+entry points `ragstone.judges` and `ragstone.embedders`: functions that get MODEL and return the judge or embedder. So
+"langchain:anthropic:MODEL" is whatever LangChain's `init_chat_model` makes of "anthropic:MODEL".
 """
 
 import dataclasses
@@ -17,12 +19,17 @@ from ragstone.errors import describe
 from ragstone.judge import LLM, Asking, Embedder, LLMReply, LLMRequest
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoints
+
     import numpy as np
     from numpy.typing import NDArray
 
     from ragstone.metrics.base import Metric
 
-FORMS = "local, local:PATH, local:hf:OWNER/REPO/FILE.gguf, openai:MODEL, URL, MODEL@URL, or module:function"
+FORMS = (
+    "local, local:PATH, local:hf:OWNER/REPO/FILE.gguf, openai:MODEL, URL, MODEL@URL, langchain:PROVIDER:MODEL, "
+    "or module:function"
+)
 GROUPS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
     "rag": {"response_relevancy": {}, "response_completeness": {}, "context_relevancy": {}, "faithfulness": {}},
     "summary": {"summarization_score": {}, "alignment_coverage": {"source": "retrieved_contexts"}},
@@ -32,6 +39,8 @@ GROUPS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
 OBJECTS = frozenset({"llm", "embedder", "splitter", "calibration"})
 """Options of a metric that are objects: no text gives them."""
 _OPENAI_EMBEDDER = "text-embedding-3-small"
+_ENTRY_POINTS = {"llm": "ragstone.judges", "embedder": "ragstone.embedders"}
+_WRAPPERS = {"langchain_core": "ragstone_langchain.LangChain", "llama_index": "ragstone_llama_index.LlamaIndex"}
 _NAME = re.compile(
     r"(?P<local>local(:(?P<path>.*))?)|openai:(?P<openai>.+)|((?P<model>(?!https?://).+)@)?(?P<url>https?://.*)"
     r"|(?P<entry>[A-Za-z_][\w.]*:[A-Za-z_][\w.]*)"
@@ -208,14 +217,14 @@ def check_name(name: object) -> None:
         Traceback (most recent call last):
             ...
         ragstone.registry.RegistryError: 'gpt-5-mini' is none of local, local:PATH, \
-local:hf:OWNER/REPO/FILE.gguf, openai:MODEL, URL, MODEL@URL, or module:function
+local:hf:OWNER/REPO/FILE.gguf, openai:MODEL, URL, MODEL@URL, langchain:PROVIDER:MODEL, or module:function
     """
     if not isinstance(name, str):
         raise RegistryError(f"is {type(name).__name__}, not a name: one of {FORMS}")
     match = _NAME.fullmatch(name)
-    if match is None:
+    if match is None and not _is_added(name):
         raise RegistryError(f"{name[:200]!r} is none of {FORMS}")
-    if match["url"]:
+    if match is not None and match["url"]:
         try:
             import_module("ragstone.clients.access").check_url(match["url"])
         except ValueError as error:
@@ -224,7 +233,7 @@ local:hf:OWNER/REPO/FILE.gguf, openai:MODEL, URL, MODEL@URL, or module:function
 
 def is_entry_point(name: str) -> bool:
     """Whether a name is of the form "module:function"."""
-    return _part(name, "entry") is not None
+    return _part(name, "entry") is not None and not _is_added(name)
 
 
 def is_local(name: str) -> bool:
@@ -235,6 +244,19 @@ def is_local(name: str) -> bool:
 def _part(name: str, part: str) -> str | None:
     match = _NAME.fullmatch(name)
     return None if match is None else match[part]
+
+
+def _added(name: str, role: Literal["llm", "embedder"]) -> "EntryPoints":
+    """Return the entry point that makes judges or embedders of the form "NAME:MODEL", if a package has one."""
+    from importlib.metadata import entry_points  # loaded when first used
+
+    return entry_points(group=_ENTRY_POINTS[role], name=name.partition(":")[0])
+
+
+def _is_added(name: str) -> bool:
+    match = _NAME.fullmatch(name)
+    ours = match is not None and match["entry"] is None
+    return not ours and name.partition(":")[2] != "" and bool(_added(name, "llm") or _added(name, "embedder"))
 
 
 def make_llm(name: str, **settings: Any) -> LLM:  # noqa: ANN401
@@ -257,7 +279,7 @@ def make_embedder(name: str | None, llm: "LLM | str", *, llm_name: str = "", **s
     """Return the embedder of a name; for None the one that goes with the judge.
 
     That is "text-embedding-3-small" for "openai:MODEL", the embedded one for "local" and for a `LocalLLM`, and the
-    judge itself where it embeds, as a server does.
+    judge itself where it embeds, as a server does. Nothing goes with a judge of LangChain.
 
     Args:
         name: The embedder.
@@ -276,11 +298,24 @@ def make_embedder(name: str | None, llm: "LLM | str", *, llm_name: str = "", **s
     elif name is None and (is_local(llm_name) or is_embedded(llm)):
         name = "local"
     embedder: object = llm
-    if name is not None or isinstance(llm, str):
+    if name is not None or (isinstance(llm, str) and not _is_added(llm)):
         embedder = _made(name or llm_name, "embedder", settings)
     if not isinstance(embedder, Embedder):
-        raise RegistryError(f"{type(embedder).__name__} does not embed texts; name an embedder ({FORMS})")
+        what = embedder if isinstance(embedder, str) else type(embedder).__name__
+        wrapper = wrapper_of(embedder, "LLM" if embedder is llm else "Embedder")
+        raise RegistryError(
+            f"{what} is no judge yet; {wrapper}"
+            if wrapper
+            else f"{what} does not embed texts; name an embedder ({FORMS})"
+        )
     return embedder
+
+
+def wrapper_of(model: object, role: Literal["LLM", "Embedder"]) -> str | None:
+    """Return how to wrap a framework's model object; None where it is no framework's."""
+    packages = [kind.__module__.partition(".")[0] for kind in type(model).__mro__]
+    prefix = next((_WRAPPERS[package] for package in packages if package in _WRAPPERS), None)
+    return prefix and f"wrap it: {prefix}{role}(model)"
 
 
 def is_embedded(llm: object) -> bool:
@@ -318,11 +353,25 @@ def _made(name: str, role: Literal["llm", "embedder"], settings: Mapping[str, An
         local = import_module("ragstone.local")  # loaded by name, as all rooms above this one
         path = _part(name, "path") or None
         return local.LocalLLM(path) if role == "llm" else local.LocalEmbedder(path)
+    if _is_added(name):
+        return _made_by_package(name, role)
     if is_entry_point(name):
         return load_entry_point(name, call=True)
     client = import_module("ragstone.clients").OpenAICompatible
     url, model = _part(name, "url"), _part(name, "openai") or _part(name, "model")
     return client(model, **settings) if url is None else client.at(url, model, **settings)
+
+
+def _made_by_package(name: str, role: Literal["llm", "embedder"]) -> object:
+    package, _, model = name.partition(":")
+    if not (found := _added(name, role)):
+        raise RegistryError(f"{name}: {package} makes no {role}; there is no entry point of {_ENTRY_POINTS[role]}")
+    try:
+        return next(iter(found)).load()(model)
+    except ImportError:  # it names what to install
+        raise
+    except Exception as error:  # code of somebody's own
+        raise RegistryError(f"{name} cannot be made ({describe(error)})") from error
 
 
 def load_entry_point(name: str, *, call: bool = False) -> object:

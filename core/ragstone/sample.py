@@ -10,6 +10,22 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 SampleField = Literal["user_input", "retrieved_contexts", "response", "reference"]
 TextField = SampleField | Literal["history"]
+# Our own names (which are ragas'), then ragas' older ones, then DeepEval's. Not ragas' reference_contexts nor
+# DeepEval's context: they hold what should have been retrieved, and a score of them says nothing of a retriever.
+KNOWN_NAMES: Mapping[str, tuple[str, ...]] = {
+    "user_input": ("user_input", "question", "input"),
+    "retrieved_contexts": ("retrieved_contexts", "contexts", "retrieval_context"),
+    "response": ("response", "answer", "actual_output"),
+    "reference": ("reference", "ground_truth", "expected_output"),
+    "id": ("id",),
+    "history": ("history", "chat_history", "conversation_history"),
+    "metadata": ("metadata", "additional_metadata"),
+}
+_MEANT = {name: field for field, names in KNOWN_NAMES.items() for name in names} | {
+    "query": "user_input", "inputs": "user_input", "prompt": "user_input", "context": "retrieved_contexts",
+    "documents": "retrieved_contexts", "output": "response", "outputs": "response", "prediction": "response",
+    "reference_outputs": "reference", "messages": "history", "name": "id",
+}  # fmt: skip
 _LISTS = ("retrieved_contexts", "history")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -61,6 +77,14 @@ class Turn(BaseModel):
     content: _Text
 
 
+def _meant(name: str) -> str:
+    """Return which field an unknown name means, if any is near."""
+    import difflib  # loaded when first used
+
+    near = difflib.get_close_matches(name.lower(), _MEANT, n=1)
+    return f"{name[:40]}: write {_MEANT[near[0]]}" if near else f"{name[:40]}: is no field"
+
+
 class Sample(BaseModel):
     """One question, what was retrieved for it, and what was answered.
 
@@ -80,7 +104,8 @@ class Sample(BaseModel):
         metadata: Anything of yours; never shown to the judge. A monitor's rules read `error` and `feedback`.
 
     Raises:
-        pydantic.ValidationError: A field is not of its type; the message names the field and the type given.
+        pydantic.ValidationError: A field is not of its type; the message names the field and the type given. Or a
+            name is no field's; the message says which is meant.
 
     Example:
         >>> sample = Sample(
@@ -108,6 +133,8 @@ class Sample(BaseModel):
         if not isinstance(values, Mapping):
             return values
         fields = cast("Mapping[str, object]", values)
+        if unknown := [str(name) for name in fields if name not in KNOWN_NAMES]:
+            raise ValueError(f"{'; '.join(map(_meant, unknown))}. A sample has {', '.join(KNOWN_NAMES)}")
         return {name: value for name, value in fields.items() if value is not None or name not in _LISTS}
 
     def texts(self, field: TextField) -> tuple[str, ...]:

@@ -38,22 +38,11 @@ from pydantic import ValidationError
 
 from ragstone.errors import describe
 from ragstone.plain import as_dict, as_list, fields_of, is_list, is_mapping
-from ragstone.sample import BadLine, Row, Sample, first_problem
+from ragstone.sample import KNOWN_NAMES, BadLine, Row, Sample, first_problem
 
 __all__ = ["SAMPLE_FIELDS", "BadLine", "Row", "RowReader", "SourceError", "parse_line", "rows_of"]
 
-# Our own names (which are ragas'), then ragas' older ones, then DeepEval's. Not ragas' reference_contexts nor
-# DeepEval's context: they hold what should have been retrieved, and a score of them says nothing of a retriever.
-_KNOWN_NAMES: Mapping[str, tuple[str, ...]] = {
-    "user_input": ("user_input", "question", "input"),
-    "retrieved_contexts": ("retrieved_contexts", "contexts", "retrieval_context"),
-    "response": ("response", "answer", "actual_output"),
-    "reference": ("reference", "ground_truth", "expected_output"),
-    "id": ("id",),
-    "history": ("history", "chat_history", "conversation_history"),
-    "metadata": ("metadata", "additional_metadata"),
-}
-SAMPLE_FIELDS = tuple(_KNOWN_NAMES)
+SAMPLE_FIELDS = tuple(KNOWN_NAMES)
 NAMING = "fields={'response': KEY, ...}"
 """How Python names the keys of fields."""
 _PYTHON_LIST = re.compile(r"\[\s*['\"].*['\"]\s*,?\s*\]", re.DOTALL)
@@ -188,7 +177,7 @@ class RowReader:
             if not isinstance(name, str):
                 raise TypeError(f"fields[{field!r}]: is {type(name).__name__}; name a column or key")
             self._fields[str(field)] = name
-        self._names = {**_KNOWN_NAMES, **{field: (name,) for field, name in self._fields.items()}}
+        self._names = {**KNOWN_NAMES, **{field: (name,) for field, name in self._fields.items()}}
 
     def columns(self, names: Sequence[object], table: str) -> list[str]:
         """Return which of a table's columns hold fields of a sample, or raise `SourceError`."""

@@ -3,11 +3,6 @@
 import importlib
 from typing import TYPE_CHECKING
 
-try:
-    import langchain_core as _  # noqa: F401
-except ImportError as error:
-    raise ImportError('ragstone_langchain needs langchain-core: pip install "ragstone[langchain]"') from error
-
 if TYPE_CHECKING:
     from ragstone_langchain.embedder import LangChainEmbedder
     from ragstone_langchain.evaluator import RagEvaluator
@@ -42,7 +37,12 @@ if not TYPE_CHECKING:  # else a checker would take any name for one that there i
         if name not in _MODULES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         # Models, runnables and agents take seconds to import: each is loaded with what needs it.
-        return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+        try:
+            return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+        except ModuleNotFoundError as error:
+            if error.name is None or not error.name.startswith("langchain_core"):
+                raise
+            raise ImportError(f'{__name__} needs langchain-core: pip install "ragstone[langchain]"') from error
 
 
 def __dir__() -> list[str]:

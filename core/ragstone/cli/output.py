@@ -12,7 +12,7 @@ import click
 
 from ragstone.cli.options import NotThere
 from ragstone.outcome import Outcome, Unscored
-from ragstone.reporting.tables import place, verdict_lines
+from ragstone.reporting.tables import outcome_lines
 from ragstone.sample import Sample
 from ragstone.store.private_files import replacing
 from ragstone.store.record import Record
@@ -79,22 +79,9 @@ def evidence_lines(sample_id: str, outcome: Outcome, *, full: bool = True) -> It
 
     Where it is not `full`, only the verdicts that lowered the score, without places.
     """
-    head = f"{printable(sample_id, _WIDTH)}  {coloured(outcome.metric, bold=True)}"
-    if isinstance(outcome, Unscored):
-        yield f"{head}  {coloured(f'unscored ({outcome.reason})', fg='yellow')}: {printable(outcome.detail)}"
-    else:
-        passed = {True: coloured("  passed", fg="green"), False: coloured("  below its threshold", fg="red"), None: ""}
-        yield f"{head}  {coloured(f'{outcome.value:.3f}', bold=True)}{passed[outcome.passed]}"
-        yield f"    {printable(outcome.reason)}"
-        if outcome.breakdown and full:
-            yield f"    {'  '.join(f'{name} {value:.3f}' for name, value in outcome.breakdown.items())}"
-        for verdict in outcome.verdicts:
-            if full or verdict.lowers_score:
-                first, *places = verdict_lines(verdict, _WIDTH)
-                yield f"    {coloured(first, fg='red') if verdict.lowers_score else first}"
-                yield from (f"    {line}" for line in places if full)
-    for sign in outcome.suspected:
-        yield f"    looks like an attack on the judge ({sign.kind.replace('_', ' ')}): [{place(sign)}]"
+    first, *rest = outcome_lines(outcome, full=full, style=coloured)
+    yield f"{printable(sample_id, _WIDTH)}  {first}"
+    yield from rest
 
 
 def brief(record: Record) -> str:

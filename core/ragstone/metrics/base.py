@@ -14,7 +14,7 @@ from ragstone.judging.prompt import DATA_NOTICE, digest, fence, filled, tokens
 from ragstone.judging.reply import Answer, BadReply, Schema, bare_json, one_of, parse
 from ragstone.metrics.history import standalone
 from ragstone.outcome import Finding, Outcome, Score, Unscored, UnscoredReason, Verdict
-from ragstone.registry import NullJudge, RegistryError, is_embedded, make_embedder, make_llm
+from ragstone.registry import NullJudge, RegistryError, is_embedded, make_embedder, make_llm, wrapper_of
 from ragstone.sample import Sample, SampleField, TextField
 
 if TYPE_CHECKING:
@@ -158,9 +158,8 @@ class Metric(ABC):
                 return
             if isinstance(named, str):
                 object.__setattr__(self, "llm", make_llm(named))
-            check_members(
-                "llm", self.llm, ("model", "asking", "generate", "agenerate"), _INSTEAD.format("LLM", "generate")
-            )
+            instead = wrapper_of(self.llm, "LLM") or _INSTEAD.format("LLM", "generate")
+            check_members("llm", self.llm, ("model", "asking", "generate", "agenerate"), instead)
             optional = hasattr(self, "embedder") and is_embedded(self.llm)
             if embedder is None and not (self.needs_embedder or optional):
                 return
@@ -168,7 +167,8 @@ class Metric(ABC):
             if embedder is None or isinstance(embedder, str):
                 embedder = make_embedder(embedder, self.judge if optional else named)
                 object.__setattr__(self, "embedder", embedder)
-            check_members("embedder", embedder, ("model", "embed", "aembed"), _INSTEAD.format("Embedder", "embed"))
+            instead = wrapper_of(embedder, "Embedder") or _INSTEAD.format("Embedder", "embed")
+            check_members("embedder", embedder, ("model", "embed", "aembed"), instead)
         except RegistryError as error:
             raise RegistryError(f"{role}: {error}") from error
 

@@ -195,10 +195,11 @@ class Monitor:
         """The file to which samples are written ahead; None without one."""
         return self._outbox
 
-    def submit(self, sample: Sample) -> None:
-        """Take a sample to be scored. Returns at once; raises nothing.
+    def submit(self, sample: Sample | dict[str, Any]) -> None:
+        """Take a sample, or a dict of its fields, to be scored. Returns at once; raises nothing.
 
-        A sample whose `id` was submitted lately is a duplicate. One without an id gets one.
+        A sample whose `id` was submitted lately is a duplicate. One without an id gets one. A dict that makes no sample
+        is counted as dropped, and the log says why.
         """
         try:
             self._pipeline.submit(sample)

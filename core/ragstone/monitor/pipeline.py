@@ -15,13 +15,15 @@ from hashlib import blake2b
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from pydantic import ValidationError
+
 from ragstone.limits.budget import Account, MemoryLedger
 from ragstone.monitor.counters import STATUSES, Counters, FlushResult, Stats, Status
 from ragstone.monitor.delivery import Delivery, Item, start_thread
 from ragstone.monitor.redaction import RedactionFailed, snapshot
 from ragstone.monitor.trace import own_id
 from ragstone.monitor.worker import Settings, Task, TaskQueue, Workers
-from ragstone.sample import Sample
+from ragstone.sample import Sample, first_problem
 from ragstone.store.base import Feedback, Health, Sink
 from ragstone.store.pending import FEEDBACK
 from ragstone.store.record import Record
@@ -33,6 +35,13 @@ _JOIN_TIMEOUT = 1.0
 _SECONDS_FOR_LAST_CALL = 1.0
 _SECONDS_BETWEEN_REMOVALS = 86_400.0
 _LONG_ID = 64
+
+
+def _made(fields: dict[str, Any]) -> Sample:
+    try:
+        return Sample(**fields)
+    except ValidationError as error:
+        raise ValueError(first_problem(error)) from None  # its own text quotes the app's
 
 
 class _NotTaken(Exception):  # noqa: N818 - it carries the sample's status
@@ -164,12 +173,13 @@ class Pipeline:
 
     # --- taking samples, on the app's threads -----------------------------------------------------------------
 
-    def submit(self, sample: Sample) -> None:
+    def submit(self, sample: Sample | dict[str, Any]) -> None:
         """Take a sample, or count why not. O(1); raises nothing that a sample or a user's function may raise."""
         settings, open_ = self._settings, len(self._settings.metrics)
         self.counters.accept(open_)
         place, reason = "submit", "no_sample"
         try:
+            sample = _made(sample) if isinstance(sample, dict) else sample
             sample_id = self._id(sample)
             place, reason = "where", "where_failed"
             chosen = settings.sampling.choose(sample, sample_id)

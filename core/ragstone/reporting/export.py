@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ragstone.store.record import Record
 
 Cell = str | int | float | bool | None
-# What pandas and Arrow call each type: all have a form for what is missing, so that there is no NaN.
+# What pandas (polars: with a capital) and Arrow call each type: all have a form for what is missing, so none is NaN.
 _TEXT, _COUNT, _REAL, _FLAG = ("string", "string"), ("Int64", "int64"), ("Float64", "float64"), ("boolean", "bool_")
 COLUMNS: Mapping[str, tuple[str, str]] = {
     "row": _COUNT, "sample_id": _TEXT, "metric": _TEXT, "version": _TEXT, "judge": _TEXT, "draw": _COUNT,
@@ -95,6 +95,13 @@ def to_frame(rows: Iterable[Mapping[str, Cell]]) -> Any:  # noqa: ANN401 - a pan
     kept = list(rows)
     columns = {name: pandas.array([row[name] for row in kept], dtype=kind) for name, (kind, _) in COLUMNS.items()}
     return pandas.DataFrame(columns)
+
+
+def to_polars(rows: Iterable[Mapping[str, Cell]]) -> Any:  # noqa: ANN401 - a polars.DataFrame
+    """Return a polars DataFrame; a missing value is null, never NaN."""
+    polars = _installed("polars", "to_polars")
+    schema = {name: getattr(polars, kind.capitalize()) for name, (kind, _) in COLUMNS.items()}
+    return polars.DataFrame(list(rows), schema=schema)
 
 
 def write_parquet(path: Path, rows: Iterable[Mapping[str, Cell]]) -> None:

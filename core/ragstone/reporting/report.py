@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from pydantic import TypeAdapter, ValidationError
 
 from ragstone.outcome import Usage
 from ragstone.plain import seconds_of
 from ragstone.reporting.aggregates import FACETS, Aggregates, Facet, MetricInfo, MetricSummary, by_row
-from ragstone.reporting.export import to_frame, to_rows, write_csv, write_parquet
+from ragstone.reporting.export import to_frame, to_polars, to_rows, write_csv, write_parquet
 from ragstone.reporting.html.page import report_html
 from ragstone.reporting.statistics import Estimate
 from ragstone.reporting.tables import (
@@ -48,6 +48,9 @@ _BAD_ROWS = TypeAdapter(tuple[BadLine, ...])
 class Report(Shown):
     """Records in their order, and what they add up to. `print` shows it as a table, a notebook too.
 
+    `len(report)`, `for record in report` and `report[i]` are about its records: one for each sample, metric and draw.
+    A report of a file or a database reads them from there each time.
+
     Made by `evaluate`, `Report.of` and `Report.load`. Nothing in it changes.
 
     Args:
@@ -74,6 +77,8 @@ class Report(Shown):
         >>> demo = report.summary()["demo"]
         >>> demo.mean, demo.scored, demo.total, dict(demo.failures)
         (0.75, 2, 3, {'timeout': 1})
+        >>> len(report), [record.outcome.value for record in report], report[-1].outcome.reason
+        (3, [0.5, 1.0, None], 'timeout')
     """
 
     def __init__(
@@ -163,6 +168,22 @@ class Report(Shown):
         """Yield each record, in order."""
         return self._results.records(self.since)
 
+    def __iter__(self) -> Iterator[Record]:
+        return self.results()
+
+    def __len__(self) -> int:
+        return self.aggregates().cost.outcomes
+
+    def __bool__(self) -> bool:
+        return True  # a report of nothing is a report
+
+    @overload
+    def __getitem__(self, place: int) -> Record: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Record]: ...
+    def __getitem__(self, place: int | slice) -> Record | list[Record]:
+        return list(self.results())[place]
+
     def sample(self, record: Record) -> Sample | None:
         """Return the sample of a record; None where it is not kept."""
         return record.sample or self._results.sample(record)
@@ -217,6 +238,14 @@ class Report(Shown):
         """
         return to_frame(to_rows(self.results(), self.sample))
 
+    def to_polars(self) -> Any:  # noqa: ANN401 - a polars.DataFrame; polars is no dependency
+        """Return a polars DataFrame: a row for each sample, metric and draw. What is missing is null, never NaN.
+
+        Raises:
+            ImportError: polars is not installed.
+        """
+        return to_polars(to_rows(self.results(), self.sample))
+
     def to_csv(self, path: Source) -> None:
         """Write a CSV file: a row for each sample, metric and draw. What is missing is an empty cell.
 
@@ -261,7 +290,11 @@ class Report(Shown):
 
     def table(self) -> tuple[str, Sequence[str], list[tuple[str, ...]]]:
         """Return the title, head and rows of a table that has all metrics; the first column is the name."""
-        rows = count(self.aggregates().rows, "row")
+        n = self.aggregates().rows
+        if self.bad_rows and not n:
+            nothing = f"nothing was scored: {count(len(self.bad_rows), 'row')}, and none held a sample"
+            return f"{self.name}: {nothing}" if self.name else nothing, (), []
+        rows = count(n, "row")
         summaries = self.summary()
         noisy = any(each.noise is not None for each in summaries.values())
         head = (

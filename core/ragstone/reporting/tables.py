@@ -2,12 +2,13 @@
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ragstone.reporting.html.markup import foreign, html_table, tag, together
+from ragstone.outcome import Outcome, Score
+from ragstone.reporting.html.markup import Html, foreign, html_table, tag, together
 from ragstone.store.private_files import replacing
 from ragstone.text.plain import printable, text_table
 
@@ -21,6 +22,7 @@ DASH = "\u2013"  # between the ends of a range
 INTERVAL = "95 % interval"
 COSTS = ("judge calls", "embedder calls", "tokens in", "tokens out")
 _NAME = 100
+_VERDICTS = 20
 
 
 def number(value: float | None, sign: str = "") -> str:
@@ -61,6 +63,55 @@ def verdict_lines(verdict: "Verdict", width: int = 100) -> Iterator[str]:
     for evidence in verdict.evidence:
         text = "" if evidence.text == verdict.text else f" {printable(evidence.text, width)}"
         yield f"    [{place(evidence)}]{text}"
+
+
+def _plain(text: str, **_: object) -> str:
+    return text
+
+
+def outcome_lines(outcome: Outcome, *, full: bool = True, style: Callable[..., str] = _plain) -> Iterator[str]:
+    """Yield an outcome as lines: the number, why, and each verdict with the passages that it points to.
+
+    Args:
+        outcome: The outcome.
+        full: False leaves out verdicts that did not lower the score, and all places.
+        style: Colours a text, as `click.style` does.
+    """
+    head = style(outcome.metric, bold=True)
+    if isinstance(outcome, Score):
+        passed = {True: style("  passed", fg="green"), False: style("  below its threshold", fg="red"), None: ""}
+        yield f"{head}  {style(number(outcome.value), bold=True)}{passed[outcome.passed]}"
+        yield f"    {printable(outcome.reason)}"
+        if outcome.breakdown and full:
+            yield f"    {'  '.join(f'{name} {number(value)}' for name, value in outcome.breakdown.items())}"
+        for verdict in outcome.verdicts:
+            if full or verdict.lowers_score:
+                first, *places = verdict_lines(verdict)
+                yield f"    {style(first, fg='red') if verdict.lowers_score else first}"
+                yield from (f"    {line}" for line in places if full)
+    else:
+        yield f"{head}  {style(f'unscored ({outcome.reason})', fg='yellow')}: {printable(outcome.detail)}"
+    for sign in outcome.suspected:
+        yield f"    looks like an attack on the judge ({sign.kind.replace('_', ' ')}): [{place(sign)}]"
+
+
+def outcome_html(outcome: Outcome) -> Html:
+    """Return an outcome for a notebook: its first lines, and a table of the verdicts, those that lower it first."""
+    lines = outcome_lines(outcome.model_copy(update={"verdicts": ()}) if isinstance(outcome, Score) else outcome)
+    verdicts = sorted(outcome.verdicts, key=lambda each: not each.lowers_score) if isinstance(outcome, Score) else []
+    cells = [
+        (
+            foreign(f"{each.kind} {each.id}"),
+            tag("b" if each.lowers_score else "span", foreign(each.verdict)),
+            "" if each.probability is None else f"{each.probability:.2f}",
+            foreign(printable(each.text)),
+            ", ".join(map(place, each.evidence)),
+        )
+        for each in verdicts[:_VERDICTS]
+    ]
+    title = f"{count(len(verdicts), 'verdict')}; bold ones lowered the score"
+    table = html_table(title, ("item", "verdict", "p(yes)", "text", "passages"), cells) if cells else ""
+    return together([*(tag("p", foreign(line.strip())) for line in lines), table])
 
 
 def cost_cells(cost: "Cost") -> tuple[str, ...]:

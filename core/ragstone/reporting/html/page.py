@@ -143,9 +143,10 @@ def report_html(report: "Report", comparison: "Comparison | None" = None) -> str
 
 def _overview(report: "Report", names: Sequence[str], comparison: "Comparison | None") -> Html:
     summaries = report.summary()
-    if not summaries:
+    if not report.aggregates().rows:
         what = "scored" if report.since is None else f"submitted since {moment(report.since)} UTC"
-        return card("Scores", tag("p", f"Nothing was {what}."))
+        why = f" {count(len(report.bad_rows), 'row')}, and none held a sample." if report.bad_rows else ""
+        return card("Scores", tag("p", f"Nothing was {what}.{why}"))
     _, head, rows = report.table()
     by_name = {name: cells for name, *cells in rows}
     changes = {} if comparison is None else {each.info_b.key: each for each in comparison.metrics.values()}
