@@ -1,7 +1,6 @@
 """Judges and embedders by name: "langchain:PROVIDER:MODEL", through the entry points of pyproject.toml."""
 
 import importlib
-import importlib.util
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -50,10 +49,17 @@ def _made(module: str, function: str, model: str) -> Any:  # noqa: ANN401 - lang
 
 def _missing(model: str, error: ImportError) -> list[str]:
     """Return the packages to install: langchain and the provider's, or what its import did not find."""
-    if importlib.util.find_spec("langchain") is not None:
+    if _is_there("langchain"):
         cause = error.__cause__ if isinstance(error.__cause__, ImportError) else error
         return [(cause.name or "langchain").partition(".")[0].replace("_", "-")]
     provider, _, named = model.partition(":")
     package = _PACKAGES.get(provider.replace("-", "_"), f"langchain-{provider.replace('_', '-')}")
-    there = not named or importlib.util.find_spec(package.replace("-", "_")) is not None
-    return ["langchain"] if there else ["langchain", package]
+    return ["langchain", *([package] if named and not _is_there(package.replace("-", "_")) else [])]
+
+
+def _is_there(module: str) -> bool:
+    try:
+        importlib.import_module(module)
+    except ImportError:
+        return False
+    return True

@@ -22,7 +22,7 @@ def values():
         pytest.fail(f"{len(lacking)} outcomes of {len(outcomes)} lack recorded replies: {lacking[0]}", pytrace=False)
     found = {}
     for sample_id, outcome in outcomes:
-        found.setdefault(sample_id, {})[outcome.metric] = getattr(outcome, "value", None)
+        found.setdefault(sample_id, {})[outcome.metric] = outcome.value
     return found
 
 

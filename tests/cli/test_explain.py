@@ -105,6 +105,8 @@ def test_lines(monkeypatch):
     ]
     none = Unscored(metric="m", reason="judge_error", detail="E: \x1b[1m\nmore", version="1")
     assert list(evidence_lines("x", none)) == ["x  m  unscored (judge_error): E: \ufffd[1m more"]
+    for outcome in (score, none):  # print says the same
+        assert f"x  {outcome}" == "\n".join(evidence_lines("x", outcome))
 
 
 def test_printable():

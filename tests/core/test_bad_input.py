@@ -148,6 +148,29 @@ def test_what_is_no_list_of_texts_is_refused_by_name(value, said):
         Sample(retrieved_contexts=value)
 
 
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"question": "a", "answer": "b"}, "question: write user_input; answer: write response."),  # ragas
+        (
+            {"input": "a", "expected_output": "b"},
+            "input: write user_input; expected_output: write reference.",
+        ),  # DeepEval
+        ({"outputs": "a", "reference_outputs": "b"}, "outputs: write response; reference_outputs: write reference."),
+        (
+            {"respons": "a", "Retrieved_Context": []},
+            "respons: write response; Retrieved_Context: write retrieved_contexts.",
+        ),
+        ({"colour": 3, "response": 5}, "colour: is no field. A sample has user_input, retrieved_contexts, response, "),
+    ],
+)
+def test_a_name_that_is_no_field_is_told_which_is_meant(fields, said):
+    with pytest.raises(ValidationError) as caught:
+        Sample(**fields)
+    (error,) = caught.value.errors()
+    assert said in error["msg"]
+
+
 def test_a_sample_is_made_of_known_fields_and_any_run_of_texts():
     for value in ("text", None, ["user_input"]):
         with pytest.raises(ValidationError, match="Sample"):

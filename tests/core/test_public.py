@@ -29,7 +29,7 @@ WITH_ALL = [
 ]
 PROMISED = (
     "Sample Score Unscored Verdict Usage SummarizationScore AlignmentCoverage ResponseRelevancy "
-    "ResponseCompleteness ContextRelevancy Faithfulness LLM Embedder Metric Monitor Report aevaluate evaluate"
+    "ResponseCompleteness ContextRelevancy Faithfulness LLM Embedder Metric Monitor OpenAICompatible Report aevaluate evaluate"
 )
 NO_EXAMPLE = {"LLM", "Embedder", "Outcome", "BadReply", "CannotScore", "EmbedRequest", "Meter", "__version__"}
 
@@ -39,6 +39,7 @@ def test_what_is_promised_is_there():
         module = importlib.import_module(name)
         assert all(hasattr(module, n) for n in module.__all__)
     assert set(ragstone.__all__) >= set(PROMISED.split())
+    assert set(dir(ragstone)) >= set(ragstone.__all__), "completion shows what is loaded later, too"
 
 
 @pytest.mark.parametrize("name", WITH_ALL)

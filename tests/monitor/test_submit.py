@@ -121,6 +121,17 @@ def test_what_is_no_sample_is_counted_and_harms_nobody(wrong: str, redact: Any) 
     assert sink.ids == {"s1"}
 
 
+def test_a_dict_of_fields_is_a_sample(caplog: pytest.LogCaptureFixture) -> None:
+    sink = Kept()
+    with live(sinks=sink) as monitor:
+        monitor.submit({"id": "d1", "user_input": "Which?", "retrieved_contexts": ["This."]})
+        monitor.submit({"question": "a secret of the app"})
+    assert sink.ids == {"d1"}
+    assert monitor.stats().dropped == 1
+    assert "question: write user_input" in caplog.text
+    assert "secret" not in caplog.text
+
+
 VALUES: dict[str, Callable[[], Any]] = {
     "many": lambda: nested("ha", 30, lambda inner: [inner] * 50),
     "deep": lambda: nested("leaf", 5_000, lambda inner: {"deeper": inner}),

@@ -4,10 +4,12 @@ import re
 
 import pytest
 
-from ragstone import Evidence, Sample, Score, Verdict
+from ragstone import Evidence, Sample, Score, Unscored, Verdict
 from ragstone.reporting.aggregates import Worst
 from ragstone.reporting.html.evidence import joined, low_score
 from ragstone.store.record import Record, without_texts
+
+from .test_page import Text
 
 
 def shown(*verdicts, sample=None, at=0.0, keep=lambda score: score):
@@ -35,6 +37,23 @@ def test_only_what_lowered_the_score_is_shown_and_marked():
     assert marked(html) == ["It is red."]
     for words in ("Why.", "Submitted 1970-01-01 00:00 UTC", "It is green. It is big.", "It is blue."):
         assert words in html
+
+
+def test_a_notebook_shows_an_outcome_with_its_verdicts_those_that_lower_it_first():
+    hostile = "<script>alert(1)</script>"
+    verdicts = [
+        claim((0, 4), text="fine", lowers=False),
+        *[claim((5, 9), text=hostile, number=str(n)) for n in range(30)],
+    ]
+    score = Score(metric="mine", value=0.25, passed=False, reason=hostile, verdicts=verdicts, version="1")
+    html = score._repr_html_()
+    words = Text(html).text  # its elements are closed in order
+    assert "<script" not in html
+    assert words.startswith(f"mine 0.250 below its threshold {hostile} 31 verdicts; ")
+    assert html.count("<b>") == html.count("retrieved_contexts[0] 5-9") == 20
+    assert "fine" not in words, "what lowered it comes first, and twenty verdicts are enough"
+    none = Unscored(metric="mine", reason="timeout", detail=hostile, version="1")
+    assert Text(none._repr_html_()).text == f"mine unscored (timeout): {hostile}"
 
 
 def test_history_stands_folded_above_the_question_as_text():

@@ -1,4 +1,4 @@
-"""Tables of results: CSV that no spreadsheet runs, Parquet and pandas with nothing that is NaN."""
+"""Tables of results: CSV that no spreadsheet runs, Parquet, pandas and polars with nothing that is NaN."""
 
 import csv
 import io
@@ -80,6 +80,16 @@ def test_pandas(two):
     assert len(Report.of([]).to_pandas()) == 0
 
 
+def test_polars(two):
+    polars = pytest.importorskip("polars", reason="pip install polars")
+    frame = two.to_polars()
+    assert frame.columns == list(COLUMNS)
+    assert frame["value"].to_list() == [0.5, -0.25, 1.0, None]
+    assert frame["passed"].to_list() == [None, None, True, None]
+    assert Report.of([]).to_polars().schema == frame.schema, "an empty one has the same types"
+    assert frame.schema["row"] == polars.Int64
+
+
 def test_parquet(two, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet", reason="pip install pyarrow")
     two.to_parquet(tmp_path / "a.parquet")
@@ -92,7 +102,8 @@ def test_parquet(two, tmp_path):
 
 
 def test_what_is_not_installed_is_said(two, tmp_path, monkeypatch):
-    for missing, export in (("pandas", two.to_pandas), ("pyarrow", lambda: two.to_parquet(tmp_path / "a"))):
+    exports = {"pandas": two.to_pandas, "polars": two.to_polars, "pyarrow": lambda: two.to_parquet(tmp_path / "a")}
+    for missing, export in exports.items():
         monkeypatch.setitem(sys.modules, missing, None)
         with pytest.raises(ImportError, match=f"needs {missing}, .* pip install"):
             export()

@@ -138,7 +138,7 @@ KEPT = [
 
 def test_what_a_hand_has_changed_stops_nothing(tmp_path):
     given = [record for record in records(40) if record.outcome.metric == "context_relevancy"]
-    scored = [record for record in given if hasattr(record.outcome, "value")][: len(LOST) + len(KEPT)]
+    scored = [record for record in given if record.outcome.value is not None][: len(LOST) + len(KEPT)]
     path = database(tmp_path / "a.db", scored, health())
     for record, (column, value) in zip(scored, [*LOST, *KEPT], strict=True):
         change(path, f"UPDATE outcomes SET {column} = ? WHERE sample_id = ?", value, record.sample_id)

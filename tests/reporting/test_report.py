@@ -82,6 +82,25 @@ def test_no_row_at_all():
     assert (summary.mean, summary.low, summary.total) == (None, None, 0)
 
 
+def test_a_report_is_a_sequence_of_its_records(tmp_path):
+    found = report([0.5, [None, 1.0]])
+    found.to_json(tmp_path / "a.jsonl")
+    for one in (found, Report.load(tmp_path / "a.jsonl")):
+        assert [record.outcome.value for record in one] == [0.5, None, 1.0]
+        assert (len(one), one[-1].draw, [record.sample_id for record in one[1:]]) == (3, 1, ["q1", "q1"])
+        with pytest.raises(IndexError):
+            one[3]
+    assert Report.of([]), "an empty one is no False"
+
+
+def test_a_report_of_nothing_but_bad_rows_says_so():
+    found = report([], name="run", metrics=[ContextRelevancy(llm=FakeLLM(lambda _: ""))], bad_rows=[BadLine(1, "<b>")])
+    for shown in (str(found), found._repr_html_(), found.html()):
+        assert "nothing was scored" in shown.lower()
+        assert "1 row, and none held a sample" in shown
+        assert "\u2013" not in shown, "no table of dashes"
+
+
 def test_versions_and_judges_are_not_mixed():
     given = [*records([0.0, 0.0]), *records([1.0, 1.0], version="2"), *records([0.5], judge="")]
     found = Report.of(given).summary()

@@ -1,4 +1,4 @@
-"""`import ragstone_langchain` needs langchain-core alone, says so where it is missing, and loads little."""
+"""ragstone_langchain needs langchain-core alone, says so where it is missing, and loads little."""
 
 import json
 import os
@@ -45,6 +45,17 @@ def run(program: str, *hidden: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, env=kept | {"PYTHONPATH": path}, capture_output=True, text=True, timeout=120)
 
 
+CLAUDE = "from ragstone.registry import make_llm; make_llm('langchain:anthropic:claude-1')"
+CLAUDE_NEEDS = "langchain:anthropic:claude-1 needs packages that are missing: pip install"
+
+
+def test_a_judge_that_is_only_named_loads_no_framework() -> None:
+    program = "from ragstone.distributed import Spec; import json, sys\nSpec(metrics=['faithfulness'], judge='langchain:openai:m')\n"
+    done = run(program + "print(json.dumps(list(sys.modules)))")
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert {"langchain", "langchain_core", "ragstone_langchain"} & set(json.loads(done.stdout)) == set()
+
+
 def test_what_is_loaded_later() -> None:
     program = "from ragstone_langchain import LangSmithFeedbackSink, MonitorHandler, RagEvaluator; import json, sys, threading\n"
     done = run(program + "print(json.dumps(list(sys.modules)))")
@@ -53,19 +64,29 @@ def test_what_is_loaded_later() -> None:
 
 
 @pytest.mark.parametrize(
-    ("hidden", "name", "said"),
+    ("hidden", "program", "said"),
     [
         (
             "langchain_core",
-            "ragstone_langchain",
+            "from ragstone_langchain import LangChainLLM",
             'ragstone_langchain needs langchain-core: pip install "ragstone[langch',
         ),
-        ("langchain_classic", "ragstone_langchain.classic", "ragstone_langchain.classic needs langchain-classic: pip "),
-        ("langchain", "ragstone_langchain.middleware", "MonitorMiddleware needs langchain 1.x: pip install langchain"),
+        (
+            "langchain_classic",
+            "import ragstone_langchain.classic",
+            "ragstone_langchain.classic needs langchain-classic: pip ",
+        ),
+        (
+            "langchain",
+            "import ragstone_langchain.middleware",
+            "MonitorMiddleware needs langchain 1.x: pip install langchain",
+        ),
+        ("langchain langchain_core langchain_anthropic", CLAUDE, f"{CLAUDE_NEEDS} langchain langchain-anthropic"),
+        ("langchain_anthropic", CLAUDE, f"{CLAUDE_NEEDS} langchain-anthropic"),
     ],
 )
-def test_where_something_is_missing_it_says_what_to_install(hidden: str, name: str, said: str) -> None:
-    assert run(f"import {name}", hidden).stderr.splitlines()[-1].startswith(f"ImportError: {said}")
+def test_where_something_is_missing_it_says_what_to_install(hidden: str, program: str, said: str) -> None:
+    assert run(program, *hidden.split()).stderr.splitlines()[-1].startswith(f"ImportError: {said}")
 
 
 def test_langchain_core_is_enough() -> None:

@@ -1,0 +1,84 @@
+"""Judges by name: "langchain:PROVIDER:MODEL" in Python, on the command line and in a worker."""
+
+import json
+from importlib.metadata import entry_points
+
+import pytest
+from click.testing import CliRunner
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.language_models import FakeListChatModel
+
+from ragstone import Faithfulness, ResponseRelevancy, evaluate
+from ragstone.cli.main import cli
+from ragstone.distributed import Spec
+from ragstone.registry import RegistryError, make_embedder, make_llm
+from ragstone.sample import Sample
+from ragstone.testing import FakeLLM
+
+JUDGE = "langchain:openai:gpt-4o"
+ROW = {"user_input": "Which?", "retrieved_contexts": ["This. Not that."], "response": "This."}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _installed():
+    assert entry_points(group="ragstone.judges"), "this installation is older than the entry points: install it again"
+
+
+@pytest.fixture
+def server(openai_server, monkeypatch):
+    server = openai_server(lambda body: '{"ids": [1]}')
+    for name, value in (("OPENAI_BASE_URL", server.url), ("OPENAI_API_BASE", server.url), ("OPENAI_API_KEY", "k")):
+        monkeypatch.setenv(name, value)
+    return server
+
+
+def in_python(folder):
+    return evaluate([ROW], ["context_relevancy"], llm=JUDGE, progress=False)[0].outcome.value
+
+
+def on_the_command_line(folder):
+    (folder / "rows.jsonl").write_text(json.dumps(ROW))
+    command = ["score", str(folder / "rows.jsonl"), "--llm", JUDGE, "--metric", "context_relevancy"]
+    done = CliRunner().invoke(cli, [*command, "--out", str(folder / "out.jsonl")])
+    assert done.exit_code == 0, done.output
+    return json.loads((folder / "out.jsonl").read_text().splitlines()[-1])["value"]
+
+
+def in_a_worker(folder):
+    spec = Spec.from_json(Spec(metrics=["context_relevancy"], judge=JUDGE).to_json())
+    return spec.build()[0].score(Sample(**ROW)).value
+
+
+@pytest.mark.parametrize("way", [in_python, on_the_command_line, in_a_worker])
+def test_one_name_everywhere(way, server, tmp_path) -> None:
+    assert way(tmp_path) == 0.5
+    assert {body["model"] for body in server.bodies} == {"gpt-4o"}
+    assert all("temperature" not in body for body in server.bodies), "the provider's own settings"
+
+
+def test_an_embedder_by_name(server) -> None:
+    embedder = make_embedder("langchain:openai:text-embedding-3-small", JUDGE)
+    assert repr(embedder) == "LangChainEmbedder('text-embedding-3-small')"  # its tokenizer needs the network
+    with pytest.raises(RegistryError, match=f"embedder: {JUDGE} does not embed texts; name an embedder"):
+        ResponseRelevancy(llm=JUDGE)
+
+
+def test_a_name_that_langchain_does_not_know(server) -> None:
+    for name in ("langchain:nobody:m", "langchain:zork"):
+        with pytest.raises(RegistryError, match=f"{name} cannot be made .ValueError: Unable to infer model provider"):
+            make_llm(name)
+    for name in ("langchain:", "langchian:openai:gpt-4o"):
+        with pytest.raises(RegistryError, match=f"'{name}' is none of local, .*langchain:PROVIDER:MODEL"):
+            make_llm(name)
+
+
+def test_a_model_object_is_told_its_wrapper() -> None:
+    model = FakeListChatModel(responses=["yes"])
+    wrap = r"wrap it: ragstone_langchain\.LangChainLLM\(model\)"
+    with pytest.raises(TypeError, match=f"llm: FakeListChatModel has no .*; {wrap}"):
+        Faithfulness(llm=model)
+    for metric in ("faithfulness", "response_relevancy"):  # the second one asks the judge for an embedder first
+        with pytest.raises(RegistryError, match=wrap):
+            evaluate([ROW], [metric], llm=model)
+    with pytest.raises(TypeError, match=r"embedder: .*; wrap it: ragstone_langchain\.LangChainEmbedder\(model\)"):
+        ResponseRelevancy(llm=FakeLLM(lambda _: ""), embedder=DeterministicFakeEmbedding(size=4))
