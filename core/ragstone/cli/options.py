@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 JUDGE_HELP = (
     "The judge: local (the embedded model), local:PATH (another GGUF file), local:hf:OWNER/REPO/FILE.gguf (one that "
     "`ragstone pull` fetched), openai:MODEL (key from OPENAI_API_KEY), the URL of an OpenAI-compatible server, "
-    "MODEL@URL where it has several models, or module:function. A server that wants a key: openai:MODEL with "
-    "OPENAI_BASE_URL and OPENAI_API_KEY set."
+    "MODEL@URL where it has several models, langchain:PROVIDER:MODEL (any provider of LangChain), or module:function. "
+    "A server that wants a key: openai:MODEL with OPENAI_BASE_URL and OPENAI_API_KEY set."
 )
 EMBEDDER_HELP = (
     "The embedder of response_relevancy and context_relevancy, named in the same way (local:PATH: an ONNX file). "
