@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from ragstone.errors import describe
 from ragstone.metrics import Metric
 from ragstone.plain import as_list, is_list, is_mapping, to_plain
-from ragstone.sample import Sample, SampleField
+from ragstone.sample import Sample, SampleField, first_problem
 from ragstone_langchain.messages import (
     Message,
     Unreadable,
@@ -245,12 +245,7 @@ def to_sample(result: object, option: str) -> Sample | None:
     try:
         return Sample.model_validate(fields)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        at = ".".join(str(part) for part in first["loc"])
-        wrong = first["msg"].removeprefix("Value error, ")
-        raise Unreadable(
-            f"{option}: the function's {at!r}: {wrong}; a sample has {', '.join(Sample.model_fields)}"
-        ) from None
+        raise Unreadable(f"{option}: the function's {first_problem(error)}") from None
 
 
 def find_question(inputs: object, outputs: object, originals: Sequence[str] = (), *, lone: bool = True) -> str | None:

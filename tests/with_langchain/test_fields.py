@@ -225,7 +225,13 @@ REFUSED = [
     (QUESTION, {"draft": [1]}, DOCUMENTS, {"fields": {"response": "draft"}}, "response: outputs['draft'] is list, "),
     (QUESTION, ANSWER, None, {"fields": lambda **_: {}["x"]}, "fields: the function raised KeyError: 'x'"),
     (QUESTION, ANSWER, None, {"fields": lambda **_: {"response": 7}}, "fields: the function's 'response' is int"),
-    (QUESTION, ANSWER, None, {"fields": lambda **_: {"question": "x"}}, "fields: the function's 'question': Extra"),
+    (
+        QUESTION,
+        ANSWER,
+        None,
+        {"fields": lambda **_: {"question": "x"}},
+        "fields: the function's question: write user_input",
+    ),
 ]
 
 

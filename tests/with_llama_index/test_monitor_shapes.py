@@ -539,7 +539,7 @@ def test_what_extract_declines_or_cannot_read_is_counted(notes):
     errors = [str(error) for _, error in notes.errors]
     assert len(errors) == 4
     assert errors[2:] == [
-        "extract: questoin: Extra inputs are not permitted",
+        "extract: questoin: write user_input. A sample has user_input, retrieved_contexts, response, reference, id, history, metadata",
         "extract: user_input: is int, not text (str)",
     ]
     notes.errors.clear()
