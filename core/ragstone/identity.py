@@ -78,7 +78,7 @@ def public_url(url: str) -> str:
     """
     try:
         parts = urlsplit(url)
-        query = [(name, value) for name, value in parse_qsl(parts.query) if not _is_secret(name, value)]
+        query = [(name, value) for name, value in parse_qsl(parts.query) if not is_secret(name, value)]
     except ValueError:
         return ""
     host = parts.netloc.rpartition("@")[2]
@@ -154,7 +154,7 @@ def _settings(values: Mapping[Any, object], follow: tuple[type, ...], depth: int
         if name in _REQUEST_FIELDS and value
         else settings_of(value, follow, depth=depth + 1)
         for name, value in sorted(named.items(), key=lambda item: item[0])
-        if name not in _NOT_IDENTITY and not _is_secret(name, value)
+        if name not in _NOT_IDENTITY and not is_secret(name, value)
     }
 
 
@@ -177,7 +177,7 @@ def _is_key_field(name: str, value: object) -> bool:
     return name.lower() in _KEY_FIELDS and not isinstance(value, (Mapping, list, tuple, int, float))
 
 
-def _is_secret(name: str, value: object) -> bool:
+def is_secret(name: str, value: object) -> bool:
     """Whether a name is of a key, and the value can be one: numbers such as `max_tokens` cannot."""
     if "secret" in type(value).__name__.lower():
         return True

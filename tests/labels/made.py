@@ -4,7 +4,7 @@ import re
 
 from ragstone import ContextRelevancy, LLMReply, Sample
 from ragstone.labels import Calibration
-from ragstone.labels.calibration import prompts_digest
+from ragstone.metrics.setup import prompts_digest
 from ragstone.testing import FakeLLM
 
 _SAID = re.compile(r"p(\d\.\d+)")

@@ -14,9 +14,9 @@ from ragstone import (
 )
 from ragstone.keys import metric_key
 from ragstone.labels import Calibration, CalibrationError
-from ragstone.labels.calibration import plain_version, prompts_digest, settings_of
 from ragstone.labels.label_rows import Labels
 from ragstone.labels.make import prepared
+from ragstone.metrics.setup import plain_version, prompts_digest, settings_of
 from ragstone.testing import FakeEmbedder, FakeLLM
 
 from .made import calibration, judge, relevancy, sample

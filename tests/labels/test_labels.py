@@ -80,7 +80,7 @@ def test_summaries_of_one_source_belong_together_however_they_were_asked_for():
 def test_responses():
     found = answers(ANSWER | {"noncommittal": True}, ANSWER | {"noncommittal": None}, ANSWER | {"noncommittal": 0})
     assert found.item == "noncommittal"
-    assert [(each.line, each.labels) for each in found.samples] == [(1, (1.0,)), (3, (0.0,))]
+    assert [(each.name, each.labels) for each in found.samples] == [("line 1", (1.0,)), ("line 3", (0.0,))]
     assert found.skipped == 1
     assert len({each.group for each in found.samples}) == 1
     assert answers(ANSWER | {"score": 0.25}).item == "score"

@@ -4,6 +4,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from ragstone.cli.options import (
     FiniteRange,
@@ -27,7 +28,6 @@ from ragstone.text.plain import printable, text_table
 if TYPE_CHECKING:
     from ragstone.labels.calibration import Calibration, Figure
     from ragstone.labels.fit import FitResult
-    from ragstone.labels.label_rows import Labels
 
 _BIAS = "who presses a thumb chose to, so that labels from thumbs do not stand for all traffic"
 _LABELS = ("labels", "relevant", "noncommittal", "score", "sentences")
@@ -41,7 +41,13 @@ _LABELS = ("labels", "relevant", "noncommittal", "score", "sentences")
     help="In place of FILE: a monitor's database with texts; thumbs up label a score 1, down 0. Needs --biased.",
 )
 @click.option("--biased", is_flag=True, help="Take thumbs for labels, although they chose themselves.")
-@metric_option("What the labels are for.", "name", required=True)
+@click.option(
+    "--labels",
+    "labels_file",
+    type=click.Path(exists=True, dir_okay=False),
+    help="The download of `ragstone label`: FILE then holds the results, and no judge is asked.",
+)
+@metric_option("What the labels are for; not with --labels.", "name")
 @llm_option
 @embedder_option
 @click.option(
@@ -90,7 +96,8 @@ def calibrate(
     file: str | None,
     from_db: str | None,
     biased: bool,
-    name: str,
+    labels_file: str | None,
+    name: str | None,
     llm: str,
     embedder: str | None,
     out: str,
@@ -101,12 +108,13 @@ def calibrate(
     journal: str | None,
     **how: Any,  # noqa: ANN401 - of `make`, by name
 ) -> None:
-    """Score the labelled samples in FILE and fit how this judge's probabilities map to the labels.
+    """Fit how a judge's probabilities map to your labels.
 
-    FILE holds samples, as for `ragstone score`, and one label with each. context_relevancy: "labels", true
-    or false for each sentence, or "relevant", [context, sentence] pairs from 0; "sentences" says what the sentences
-    are, a list per context. response_relevancy: "noncommittal", true or false. Any metric: "score", a number from 0 to
-    1, or true or false. null: not labelled, left out.
+    With --labels, FILE holds results, and the labels of them come from the page of `ragstone label`. Otherwise the
+    judge scores the samples in FILE: as for `ragstone score`, and one label with each. context_relevancy: "labels",
+    true or false for each sentence, or "relevant", [context, sentence] pairs from 0; "sentences" says what the
+    sentences are, a list per context. response_relevancy: "noncommittal", true or false. Any metric: "score", a number
+    from 0 to 1, or true or false. null: not labelled, left out.
 
     Prints how well judge and labels agree before and after, each sample judged by a fit that has not seen it, and
     writes the calibration for `ragstone score --calibration` and for `calibration=` of a metric.
@@ -120,6 +128,11 @@ def calibrate(
     from ragstone.labels.label_rows import read_labels, thumb_rows
     from ragstone.labels.make import make
 
+    if labels_file is not None:
+        _from_results(file, labels_file, out, method=how["method"], width=how["width"])
+        return
+    if name is None:
+        raise click.UsageError("--metric: say what the labels are for")
     if (file is None) == (from_db is None):
         raise click.UsageError("give FILE or --from-db DB, one of them")
     if from_db is not None and not biased:
@@ -135,11 +148,37 @@ def calibrate(
     keys = parse_keys("--field", "NAME", fields, SAMPLE_FIELDS), parse_keys("--map", "NAME", maps, _LABELS)
     labels = read_labels(file or "" if from_db is None else thumb_rows(from_db), metric, *keys)
     calibration, fit, unscored = make(metric, labels, max_concurrency=concurrency, journal=journal, **how)
-    _show(calibration, fit, labels, how["width"])  # before it is saved: it was paid for, whatever becomes of the file
+    _show(calibration, fit, how["width"])  # before it is saved: it was paid for, whatever becomes of the file
+    if labels.skipped:
+        click.echo(f"{labels.skipped} line(s) have null for a label and were left out", err=True)
     for reason, count in unscored.items():
         click.echo(f"unscored, left out: {count} {printable(reason, 160)}", err=True)
     if from_db is not None:
         click.echo(f"Warning: {_BIAS}", err=True)
+    _save(calibration, out)
+
+
+def _from_results(file: str | None, labels: str, out: str, *, method: Any, width: float) -> None:  # noqa: ANN401
+    from ragstone.labels.make import from_results
+    from ragstone.reporting import Report
+
+    ctx = click.get_current_context()
+    taken = ("file", "labels_file", "out", "method", "width")
+    given = [name for name in ctx.params if ctx.get_parameter_source(name) == ParameterSource.COMMANDLINE]
+    options = [each.opts[0] for each in ctx.command.params if each.name in given and each.name not in taken]
+    if options or file is None:
+        wrong = f"leave out {', '.join(options)}" if options else "give the results as FILE"
+        raise click.UsageError(f"--labels: the results say how they were scored; {wrong}")
+    check_apart([("--out", out)], [("the results", file), ("--labels", labels)])
+    check_writable("--out", out)
+    calibration, fit, notes = from_results(Report.load(file), labels, method=method, width=width)
+    _show(calibration, fit, width)
+    for note in notes:
+        click.echo(note, err=True)
+    _save(calibration, out)
+
+
+def _save(calibration: "Calibration", out: str) -> None:
     try:
         calibration.save(out)
     except OSError as error:
@@ -147,7 +186,7 @@ def calibrate(
     click.echo(f"written: {json.dumps(out)} ({calibration.digest})")
 
 
-def _show(calibration: "Calibration", fit: "FitResult", labels: "Labels", width: float) -> None:
+def _show(calibration: "Calibration", fit: "FitResult", width: float) -> None:
     rows = [
         (change.name, *(_figure(each) for each in (change.before, change.after, change.difference)))
         for change in fit.agreement
@@ -163,8 +202,6 @@ def _show(calibration: "Calibration", fit: "FitResult", labels: "Labels", width:
     click.echo(
         f"samples needed for an interval {width:g} wide ({first.name}, now {first.after.width:.2g}): {fit.needed:,}"
     )
-    if labels.skipped:
-        click.echo(f"{labels.skipped} line(s) have null for a label and were left out", err=True)
     for warning in fit.warnings:
         click.echo(f"Warning: {warning}", err=True)
 

@@ -16,6 +16,7 @@ from ragstone.cli.doctor import doctor
 from ragstone.cli.explain import explain
 from ragstone.cli.feedback import feedback
 from ragstone.cli.forget import forget
+from ragstone.cli.label import label
 from ragstone.cli.models import models
 from ragstone.cli.options import NotThere
 from ragstone.cli.output import discard, open_standard_streams
@@ -77,7 +78,21 @@ def cli() -> None:
     """Score what a RAG app really answers, with evidence."""
 
 
-for command in (calibrate, compare, demo, doctor, explain, feedback, forget, models, pull, report, score, worker):
+for command in (
+    calibrate,
+    compare,
+    demo,
+    doctor,
+    explain,
+    feedback,
+    forget,
+    label,
+    models,
+    pull,
+    report,
+    score,
+    worker,
+):
     cli.add_command(command)
 
 

@@ -69,7 +69,11 @@ def metric_option(description: str, name: str = "names", **more: Any) -> Decorat
     return click.option("--metric", name, callback=_known, metavar="NAME", help=description, **more)
 
 
-def _known(ctx: click.Context, param: click.Parameter, value: str | tuple[str, ...]) -> str | tuple[str, ...]:
+def _known(
+    ctx: click.Context, param: click.Parameter, value: str | tuple[str, ...] | None
+) -> str | tuple[str, ...] | None:
+    if value is None:
+        return None
     names = (value,) if isinstance(value, str) else value
     try:
         for name in registry.metrics_of(names) if names is value else names:

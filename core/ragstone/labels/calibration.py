@@ -15,11 +15,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from ragstone.errors import CannotScore
 from ragstone.judge import LLMRequest
 from ragstone.judging.flow import Flow, each
-from ragstone.judging.prompt import digest
 from ragstone.judging.reply import Answer
 from ragstone.metrics.base import CalibratedItem, Metric
+from ragstone.metrics.setup import embedder_of, plain_version, prompts_digest, settings_of
 from ragstone.outcome import Finite, Probability
-from ragstone.plain import to_plain
 from ragstone.sample import first_problem
 
 if TYPE_CHECKING:
@@ -33,10 +32,6 @@ Signal = Literal["judge", "score"]
 
 _LEAST = 1e-4  # of a probability: further out a log-probability is rounding, and its logit would outweigh all others
 _VOTE_TEMPERATURE = 0.7  # draws of one prompt are wanted to differ
-# Options that are compared under another name (judge, embedder, version), or that leave the score as it is.
-_NOT_SETTINGS = frozenset(
-    {"llm", "embedder", "asking", "calibration", "instructions", "max_characters", "max_input_tokens", "threshold"}
-)
 
 
 class CalibrationError(ValueError):
@@ -324,39 +319,3 @@ def values_of(signal: Signal, judged: Sequence[float]) -> "Numbers":
         return p
     held = p.clip(_LEAST, 1.0 - _LEAST)
     return np.asarray(np.log(held / (1.0 - held)), np.float64)
-
-
-def prompts_digest(metric: Metric) -> str:
-    """Return what stands for the instructions that a metric gives its judge."""
-    return digest({**metric.prompts, **metric.instructions})
-
-
-def plain_version(metric: Metric) -> str:
-    """Return a metric's version without what a calibration and the scoring add to it."""
-    return metric.version.partition("+cal:")[0].removesuffix("+expected")
-
-
-def embedder_of(metric: Metric, item: CalibratedItem) -> str | None:
-    """Return the `model` of the embedder that the item depends on: of no metric is that whether it is noncommittal."""
-    return None if item == "noncommittal" else getattr(metric.judge_embedder, "model", None)
-
-
-def settings_of(metric: Metric, item: CalibratedItem) -> dict[str, Any]:
-    """Return the options that the item depends on, as JSON: those of the whole metric for a score.
-
-    Example:
-        >>> from ragstone import SummarizationScore
-        >>> from ragstone.testing import FakeLLM
-        >>> settings_of(SummarizationScore(llm=FakeLLM(lambda request: "")), "score")["coeff"]
-        0.5
-    """
-    if item != "score":
-        return {}
-    names = {field.name for field in dataclasses.fields(metric)} - _NOT_SETTINGS
-    settings = {name: to_plain(getattr(metric, name), _label) for name in sorted(names)}
-    return settings | {"scoring": "expected" if metric.expects else "count"}
-
-
-def _label(value: object) -> object:
-    labels = (getattr(value, name, None) for name in ("cache_key", "model", "__qualname__"))
-    return next((label for label in labels if isinstance(label, str)), type(value).__qualname__)

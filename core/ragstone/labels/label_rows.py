@@ -64,7 +64,7 @@ class _Verdicts(BaseModel):
 class LabelledSample:
     """A sample and what a person says of it."""
 
-    line: int  # from 1
+    name: str  # for messages: its line
     sample: Sample
     labels: tuple[float, ...]  # one per item: 0, 1, or for a score a number between
     group: str  # its question, or for a summary its source
@@ -158,7 +158,7 @@ def read_labels(
     for number, sample, verdicts in labelled:
         with _noting(number, bad):
             labels = tuple(_labels(verdicts, sample, metric, splitter))
-            samples.append(LabelledSample(number, sample, labels, _group(sample, metric)))
+            samples.append(LabelledSample(f"line {number}", sample, labels, group_of(sample, metric.source_field)))
     if bad:
         shown = [f"line {number}: {problem}" for number, problem in sorted(bad.items())[:_SHOWN]]
         more = [f"and {len(bad) - _SHOWN} more"] if len(bad) > _SHOWN else []
@@ -274,7 +274,8 @@ def _placed(relevant: Sequence[tuple[int, int]], sizes: Sequence[int]) -> list[f
     return [float((context, sentence) in relevant) for context, n in enumerate(sizes) for sentence in range(n)]
 
 
-def _group(sample: Sample, metric: Metric) -> str:
-    fields: tuple[SampleField, ...] = (metric.source_field or "user_input", "retrieved_contexts", "response")
+def group_of(sample: Sample, source: SampleField | None) -> str:
+    """Return what samples of one opinion share: the question, or the source of a summary."""
+    fields: tuple[SampleField, ...] = (source or "user_input", "retrieved_contexts", "response")
     texts = ("\n".join(sample.texts(field)) for field in fields)
     return next(filter(None, texts), "")

@@ -5,21 +5,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ragstone.labels.calibration import (
-    Calibration,
-    CalibrationError,
-    embedder_of,
-    plain_version,
-    prompts_digest,
-    settings_of,
-)
+from ragstone.labels.calibration import Calibration, CalibrationError
 from ragstone.labels.fit import FitResult, Labelled, Method, cross_fit, load_sklearn
-from ragstone.labels.label_rows import LabelledSample, Labels
+from ragstone.labels.label_file import WHOLE, LabelledRecord, items_of, match_labels, read_labels
+from ragstone.labels.label_rows import LabelledSample, Labels, group_of
 from ragstone.metrics.base import CalibratedItem, Metric
+from ragstone.metrics.setup import identity_of, setup_of
 from ragstone.outcome import Score, Unscored
+from ragstone.registry import metric_class, metric_names
 
 if TYPE_CHECKING:
     from ragstone.batch.progress import Shown
+    from ragstone.reporting import Report
 
 
 def prepared(metric: Metric, labels: Labels, votes: int = 1) -> Metric:
@@ -39,16 +36,7 @@ def prepared(metric: Metric, labels: Labels, votes: int = 1) -> Metric:
 
 
 def _identity(metric: Metric, item: CalibratedItem) -> dict[str, Any]:
-    return {
-        "metric": metric.name,
-        "version": plain_version(metric),
-        "prompts": prompts_digest(metric),
-        "judge": metric.judge.model,
-        "embedder": embedder_of(metric, item),
-        "item": item,
-        "settings": settings_of(metric, item),
-        "one_by_one": metric.asks_one_by_one,
-    }
+    return identity_of(metric.name, metric.version, metric.judge.model, setup_of(metric), item)
 
 
 def gather(
@@ -70,11 +58,11 @@ def gather(
         if isinstance(result.outcome, Unscored):
             unscored[f"{result.outcome.reason}: {result.outcome.detail}"] += 1
         else:
-            gathered.append(_labelled(labelled, result.outcome, labels.item, metric))
+            gathered.append(_labelled(labelled, result.outcome, labels.item, metric.judge.model))
     return gathered, dict(unscored)
 
 
-def _labelled(labelled: LabelledSample, score: Score, item: CalibratedItem, metric: Metric) -> Labelled:
+def _labelled(labelled: LabelledSample, score: Score, item: CalibratedItem, judge: str) -> Labelled:
     chosen = None
     if item == "score":
         return Labelled(labelled.group, (score.value,), labelled.labels)
@@ -86,14 +74,14 @@ def _labelled(labelled: LabelledSample, score: Score, item: CalibratedItem, metr
         judged = [None if committal is None else 1.0 - committal]
     if len(judged) != len(labelled.labels):
         raise CalibrationError(
-            f"line {labelled.line}: {len(labelled.labels)} labels for the {len(judged)} items that were judged; read "
+            f"{labelled.name}: {len(labelled.labels)} labels for the {len(judged)} items that were judged; read "
             "the labels with the metric, its splitter and language, that is to be calibrated"
         )
     known = [p for p in judged if p is not None]
     if len(known) < len(judged):
         raise CalibrationError(
-            f"line {labelled.line}: the judge {metric.judge.model!r} gives no probabilities; have it asked several "
-            "times about each item, for votes: --repeat 5"
+            f"{labelled.name}: the judge {judge!r} gives no probabilities; calibrate the score, or "
+            "have labelled samples asked about several times, for votes: --repeat 5"
         )
     return Labelled(labelled.group, known, labelled.labels, chosen)
 
@@ -119,8 +107,12 @@ def make(
     if not samples:
         raise CalibrationError(f"no sample could be scored: {next(iter(unscored), 'there is none')}")
     fit = cross_fit(samples, labels.item, method=method, width=width)
-    calibration = Calibration(
-        **_identity(asked, labels.item),
+    return _calibration(_identity(asked, labels.item), samples, fit, votes), fit, unscored
+
+
+def _calibration(identity: dict[str, Any], samples: list[Labelled], fit: FitResult, votes: int = 1) -> Calibration:
+    return Calibration(
+        **identity,
         **dict(fit.fitted),
         votes=votes,
         method=fit.method,
@@ -129,4 +121,89 @@ def make(
         samples=len(samples),
         agreement=fit.agreement,
     )
-    return calibration, fit, unscored
+
+
+def from_results(
+    report: "Report", path: str | Path, *, method: Literal["auto"] | Method = "auto", width: float = 0.1
+) -> tuple[Calibration, FitResult, list[str]]:
+    """Fit how the probabilities or scores in results map to labels of them. No judge is asked.
+
+    Args:
+        report: The results.
+        path: The file of labels (`ragstone.labels.label_file`).
+        method: How to fit.
+        width: Of the interval that is wanted.
+
+    Returns:
+        The calibration, the fit that it came from, and what was left out or is doubtful, in sentences.
+
+    Raises:
+        CalibrationError: A label cannot be used, or the results do not say enough of the metric.
+    """
+    load_sklearn("linear_model")
+    labels = read_labels(path)
+    matched = match_labels(path, labels, report)
+    if len(keys := {each.info.key for each in matched}) > 1:
+        names = ", ".join(sorted(" ".join(key) for key in keys))
+        raise CalibrationError(f"--labels {path}: holds labels of several metrics, versions or judges: {names}")
+    info = matched[0].info
+    if "+cal:" in info.version:
+        raise CalibrationError(f"{info.name}: these scores are calibrated; score and label without --calibration")
+    kinds = {label.kind for each in matched for label in each.labels if not label.skipped}
+    item = _item(info.name, kinds, path)
+    rows: list[Labelled] = []
+    used = shown = 0
+    for each in matched:
+        if (row := _row(each, item)) is not None:
+            rows.append(row)
+            mine = [label for label in each.labels if label.kind == item]
+            used += len(mine)
+            shown += any(label.verdicts_shown for label in mine)
+    try:
+        identity = identity_of(info.name, info.version, info.judge, info.setup, item)
+    except KeyError:
+        raise CalibrationError(
+            f"{info.name}: the results do not say how it was set up; calibrate a file that `ragstone score --out FILE` "
+            "or Report.to_json wrote"
+        ) from None
+    fit = cross_fit(rows, item, method=method, width=width)
+    skipped = sum(each.skipped for each in matched)
+    notes = [
+        (skipped, f"{skipped} sample(s) were skipped and are left out"),
+        (more := len(labels) - skipped - used, f"{more} label(s) of another kind than {item} are left out"),
+        (shown, f"{shown} sample(s) were labelled with the judge's verdicts in sight: such labels agree too readily"),
+    ]
+    return _calibration(identity, rows, fit), fit, [note for count, note in notes if count]
+
+
+def _item(metric: str, kinds: set[str], path: str | Path) -> CalibratedItem:
+    for item in metric_items(metric):
+        if item in kinds:
+            return item
+    raise CalibrationError(
+        f"--labels {path}: holds labels of each {' and each '.join(sorted(kinds)) or 'skipped sample'}; of {metric} "
+        f"only {' and '.join(metric_items(metric))} can be calibrated: label with `one score`"
+    )
+
+
+def metric_items(name: str) -> tuple[CalibratedItem, ...]:
+    """Return what can be calibrated of a metric: of one of your own, its score."""
+    own = metric_class(name).calibrated_items if name in metric_names() else ()
+    return (*own, WHOLE)
+
+
+def _row(labelled: LabelledRecord, item: CalibratedItem) -> Labelled | None:
+    """Return a sample's items with their labels; None where it has none of this kind."""
+    answers = {label.item: label.answer for label in labelled.labels if label.kind == item and not label.skipped}
+    if not answers:
+        return None
+    sample_id, source = labelled.record.sample_id, labelled.info.setup.get("source")
+    values: list[float] = []
+    if item == WHOLE:
+        values = [float(answer) for answer in answers.values() if not isinstance(answer, str) and answer is not None]
+    else:
+        for kind, each in items_of(labelled.score, labelled.info.items):
+            if kind.kind == item and each.id in answers:
+                values.append(float(answers[each.id] == kind.choices[0]))
+    given = LabelledSample(sample_id, labelled.sample, tuple(values), group_of(labelled.sample, source))
+    return _labelled(given, labelled.score, item, labelled.record.judge)

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 from ragstone.errors import CannotScore
 from ragstone.judging.flow import Flow, both
 from ragstone.judging.reply import TEXT, Answer, distinct, listing, record
-from ragstone.metrics.base import check_count, check_option
+from ragstone.metrics.base import ItemKind, ItemOrigin, check_count, check_option
 from ragstone.metrics.items import (
     SplittingMetric,
     ask_closed,
@@ -163,6 +163,16 @@ class AlignmentCoverage(SplittingMetric):
     def source_field(self) -> SampleField:
         """The field that holds the original."""
         return self.source or "user_input"
+
+    @property
+    def item_kinds(self) -> Sequence[ItemKind]:
+        """The summary's claims, and each question twice: answered by the original, and by the summary."""
+        origin: ItemOrigin = "judge" if self.assessment_questions is None else "given"
+        return (
+            self.claims_kind("claim", "original"),
+            ItemKind("source_answer", "What does the original answer?", _ANSWERS, origin),
+            ItemKind("summary_answer", "What does the summary answer?", _ANSWERS, origin),
+        )
 
     @property
     def source_chosen(self) -> bool:

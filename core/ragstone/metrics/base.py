@@ -22,7 +22,31 @@ if TYPE_CHECKING:
 
 Scoring = Literal["auto", "count", "expected"]
 CalibratedItem = Literal["sentence", "noncommittal", "score"]
+ItemOrigin = Literal["judge", "text", "given", "sample"]
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ItemKind:
+    """A kind of verdict that a person can give too.
+
+    Attributes:
+        kind: The kind of the metric's verdicts; of "sample", a name of its own.
+        question: What the person answers about each item.
+        choices: The answers; the first is the affirmative one, which `Verdict.probability` is of.
+        origin: "judge": the judge made the items, so one may be missing; "text": they are passages of the sample, and
+            their evidence says where; "given": they are the metric's own; "sample": the one item is the sample itself.
+
+    Example:
+        >>> ItemKind("part", "Does the response answer it?", ("yes", "no")).origin
+        'judge'
+    """
+
+    kind: str
+    question: str
+    choices: tuple[str, ...]
+    origin: ItemOrigin = "judge"
+
 
 # Above this many characters a sample's splitting and prompt building leave the event loop for a thread:
 # 2,000 characters are some 6 ms of work, a thread costs 0.1 ms.
@@ -185,6 +209,11 @@ class Metric(ABC):
     @abstractmethod
     def required_fields(self) -> Sequence[SampleField]:
         """The sample's fields that must be there and hold something."""
+
+    @property
+    def item_kinds(self) -> Sequence[ItemKind]:
+        """What a person can judge beside the whole sample."""
+        return ()
 
     @property
     def judge(self) -> LLM:

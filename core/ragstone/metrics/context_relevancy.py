@@ -10,7 +10,7 @@ from ragstone.judge import Embedder
 from ragstone.judging.flow import Flow, both, each, embed
 from ragstone.judging.prompt import one_line, tokens
 from ragstone.judging.reply import Answer, BadReply, listing, record, whole
-from ragstone.metrics.base import CalibratedItem, check_option
+from ragstone.metrics.base import CalibratedItem, ItemKind, check_option
 from ragstone.metrics.fitted import SENTENCES
 from ragstone.metrics.history import FOLLOW_UP
 from ragstone.metrics.items import (
@@ -152,6 +152,11 @@ class ContextRelevancy(SplittingMetric):
     def required_fields(self) -> Sequence[SampleField]:
         """The question and what was retrieved for it."""
         return ("user_input", "retrieved_contexts")
+
+    @property
+    def item_kinds(self) -> Sequence[ItemKind]:
+        """The sentences."""
+        return (ItemKind("sentence", "Is it needed to answer the question?", ("relevant", "irrelevant"), "text"),)
 
     @classmethod
     def finding(cls, score: Score) -> Finding | None:

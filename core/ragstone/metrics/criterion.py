@@ -7,7 +7,7 @@ from typing import Any, ClassVar, cast, get_args
 from ragstone.judging.flow import Flow
 from ragstone.judging.prompt import digest
 from ragstone.judging.reply import Answer, listing, one_of, record, whole
-from ragstone.metrics.base import check_number
+from ragstone.metrics.base import ItemKind, check_number
 from ragstone.metrics.history import FOLLOW_UP
 from ragstone.metrics.items import SplittingMetric, ask_word, listed, sentences_of
 from ragstone.outcome import Evidence, Score, Verdict
@@ -89,6 +89,13 @@ class Criterion(SplittingMetric):
     def required_fields(self) -> Sequence[SampleField]:
         """The fields that the judge sees."""
         return self.sees
+
+    @property
+    def item_kinds(self) -> Sequence[ItemKind]:
+        """The question, the best answer first."""
+        values = cast("Mapping[str, float]", self.choices)
+        choices = tuple(sorted(values, key=lambda word: -values[word]))
+        return (ItemKind("criterion", self.question, choices, "given"),)
 
     def _flow(self, sample: Sample) -> Flow[Score]:
         values = cast("Mapping[str, float]", self.choices)

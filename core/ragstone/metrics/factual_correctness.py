@@ -8,6 +8,7 @@ from ragstone.errors import CannotScore
 from ragstone.judging.flow import Flow, both
 from ragstone.judging.prompt import numbered
 from ragstone.judging.reply import TEXT, Answer, distinct, keyed, listing, one_of, record, whole
+from ragstone.metrics.base import ItemKind
 from ragstone.metrics.items import (
     CLAIM_WORDS,
     Claim,
@@ -88,6 +89,11 @@ class FactualCorrectness(SplittingMetric):
     def required_fields(self) -> Sequence[SampleField]:
         """What was answered, and what is right."""
         return ("response", "reference")
+
+    @property
+    def item_kinds(self) -> Sequence[ItemKind]:
+        """The claims of either text, checked against the other."""
+        return (self.claims_kind("response_claim", "reference"), self.claims_kind("reference_claim", "response"))
 
     def _flow(self, sample: Sample) -> Flow[Score]:
         self._fits(sample, *self.required_fields)

@@ -9,7 +9,7 @@ from ragstone.errors import CannotScore
 from ragstone.judging.flow import Flow, each
 from ragstone.judging.prompt import numbered, sendable
 from ragstone.judging.reply import TEXT, Answer, distinct, keyed, listing, one_of, record, whole
-from ragstone.metrics.base import Metric
+from ragstone.metrics.base import ItemKind, Metric
 from ragstone.metrics.fitted import SUPPORTED, Fitted
 from ragstone.outcome import Evidence, Score, Verdict
 from ragstone.pace import paced
@@ -262,6 +262,13 @@ class SplittingMetric(Metric):
             return self.sentence_claims(sample, field)
         return tuple(map(Claim, (yield from list_claims(self, name, "".join(sample.texts(field))))))
 
+    def claims_kind(self, kind: str, source: str) -> ItemKind:
+        """Return the kind of claims that a person checks against a text: asked one by one, they are sentences."""
+        question = f"Is it supported by the {source}?"
+        if self.asks_one_by_one:
+            return ItemKind(kind, question, ("supported", "unsupported"), "text")
+        return ItemKind(kind, question, CLAIM_WORDS)
+
     def sentence_claims(self, sample: Sample, field: SampleField) -> tuple[Claim, ...]:
         """Return each sentence of a field as a claim; one that is repeated counts once."""
         sentences = sentences_of(sample, field, self.splitter, self.language)
@@ -308,6 +315,11 @@ class SupportedClaims(SplittingMetric):
     def required_fields(self) -> Sequence[SampleField]:
         """What was retrieved, and the text that makes the claims."""
         return ("retrieved_contexts", self.claims_of)
+
+    @property
+    def item_kinds(self) -> Sequence[ItemKind]:
+        """The claims."""
+        return (self.claims_kind("claim", "contexts"),)
 
     def _flow(self, sample: Sample) -> Flow[Score]:
         self._fits(sample, *self.required_fields)

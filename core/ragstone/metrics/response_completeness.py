@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from ragstone.judging.flow import Flow, each
 from ragstone.judging.reply import TEXT, Answer, distinct, listing, record
-from ragstone.metrics.base import Metric
+from ragstone.metrics.base import ItemKind, Metric
 from ragstone.metrics.fitted import ANSWERED
 from ragstone.metrics.history import FOLLOW_UP
 from ragstone.metrics.items import ask_closed, ask_word, by_map, expected_share, verdicts_of
@@ -70,6 +70,11 @@ class ResponseCompleteness(Metric):
     def required_fields(self) -> Sequence[SampleField]:
         """The question and the response."""
         return ("user_input", "response")
+
+    @property
+    def item_kinds(self) -> Sequence[ItemKind]:
+        """The question's parts."""
+        return (ItemKind("part", "Does the response answer it?", ("yes", "no")),)
 
     def _flow(self, sample: Sample) -> Flow[Score]:
         self._fits(sample, *self.required_fields)

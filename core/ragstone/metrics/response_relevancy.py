@@ -8,7 +8,7 @@ from ragstone.judge import Embedder
 from ragstone.judging.flow import Flow, both, each, embed
 from ragstone.judging.prompt import write_in
 from ragstone.judging.reply import FLAG, TEXT, Answer, BadReply, listing, record
-from ragstone.metrics.base import CalibratedItem, Metric, check_count, check_option
+from ragstone.metrics.base import CalibratedItem, ItemKind, Metric, check_count, check_option
 from ragstone.metrics.fitted import NONCOMMITTAL
 from ragstone.metrics.history import FOLLOW_UP
 from ragstone.metrics.items import ask_word, cosines_to_first, log_odds
@@ -152,6 +152,11 @@ class ResponseRelevancy(Metric):
     def required_fields(self) -> Sequence[SampleField]:
         """The question and the response."""
         return ("user_input", "response")
+
+    @property
+    def item_kinds(self) -> Sequence[ItemKind]:
+        """Whether the response is noncommittal. Its questions are no matter for a person."""
+        return (ItemKind("noncommittal", "Does the response refuse or evade?", ("yes", "no"), "sample"),)
 
     @classmethod
     def finding(cls, score: Score) -> Finding | None:

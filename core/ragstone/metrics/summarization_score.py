@@ -7,7 +7,7 @@ from typing import ClassVar
 from ragstone.errors import CannotScore
 from ragstone.judging.flow import Flow
 from ragstone.judging.reply import TEXT, distinct, listing, record
-from ragstone.metrics.base import Metric, check_flag, check_number
+from ragstone.metrics.base import ItemKind, ItemOrigin, Metric, check_flag, check_number
 from ragstone.metrics.items import ask_closed, check_questions, expected_share, verdicts_of
 from ragstone.outcome import Score
 from ragstone.sample import Sample, SampleField
@@ -95,6 +95,12 @@ class SummarizationScore(Metric):
     def source_field(self) -> SampleField:
         """The retrieved contexts."""
         return "retrieved_contexts"
+
+    @property
+    def item_kinds(self) -> Sequence[ItemKind]:
+        """The questions on the source."""
+        origin: ItemOrigin = "judge" if self.questions is None else "given"
+        return (ItemKind("question", "Does the summary answer it with yes?", ("yes", "no"), origin),)
 
     def _flow(self, sample: Sample) -> Flow[Score]:
         self._fits(sample, "response")

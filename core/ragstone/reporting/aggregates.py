@@ -4,16 +4,19 @@ import heapq
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from ragstone.metrics.base import ItemKind
+from ragstone.metrics.setup import setup_of
 from ragstone.outcome import Score, Suspicion, UnscoredReason, Usage
-from ragstone.registry import metric_class, metric_names
+from ragstone.registry import NullJudge, make_metric, metric_class, metric_names
 from ragstone.reporting.statistics import DAY, NOISE_REACH, Estimate, Histogram, Mean, Noise, Timeline, noise_error
 from ragstone.store.pending import FEEDBACK
 
 if TYPE_CHECKING:
+    from ragstone.judge import Asking
     from ragstone.metrics.base import Metric
     from ragstone.store.base import Feedback
     from ragstone.store.record import Record
@@ -42,6 +45,8 @@ class MetricInfo:
         bounds: Least and greatest possible value; None where that is not known.
         higher_is_better: The direction.
         threshold: What `Score.passed` is about; None without one, or where that is not known.
+        items: What people can judge beside the whole sample; nothing where that is not known.
+        setup: What it was set up with, for a calibration; empty where that is not known.
 
     Example:
         >>> from ragstone import ContextRelevancy
@@ -56,14 +61,16 @@ class MetricInfo:
     bounds: tuple[float, float] | None = None
     higher_is_better: bool = True
     threshold: float | None = None
+    items: tuple[ItemKind, ...] = field(default=(), compare=False)
+    setup: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)
 
     @classmethod
     def of(cls, metric: "Metric | MetricInfo") -> "MetricInfo":
         """Return what is known of a metric."""
         if isinstance(metric, MetricInfo):
             return metric
-        model, bounds = metric.judge.model, metric.bounds
-        return cls(metric.name, metric.version, model, bounds, metric.higher_is_better, metric.threshold)
+        facts = metric.bounds, metric.higher_is_better, metric.threshold, tuple(metric.item_kinds), setup_of(metric)
+        return cls(metric.name, metric.version, metric.judge.model, *facts)
 
     @classmethod
     def from_record(cls, record: "Record") -> "MetricInfo":
@@ -71,8 +78,10 @@ class MetricInfo:
         name, version, judge = key_of(record)
         if name not in metric_names():
             return cls(name, version, judge)
-        metric = metric_class(name)
-        return cls(name, version, judge, metric.bounds, metric.higher_is_better)
+        verdicts = record.outcome.verdicts if isinstance(record.outcome, Score) else ()
+        asking: Asking = "one_by_one" if any(each.probability is not None for each in verdicts) else "together"
+        metric = make_metric(name, {}, NullJudge(asking=asking))
+        return cls(name, version, judge, metric.bounds, metric.higher_is_better, items=tuple(metric.item_kinds))
 
     @property
     def sign(self) -> float:

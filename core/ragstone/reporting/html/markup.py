@@ -36,7 +36,12 @@ def escape(text: str) -> Html:
     """
     if isinstance(text, Html):
         return text
-    return Html(html.escape(_UNSHOWABLE.sub("\ufffd", text), quote=True))
+    return Html(html.escape(showable(text), quote=True))
+
+
+def showable(text: str) -> str:
+    """Return the text with U+FFFD for each character that a page cannot hold."""
+    return _UNSHOWABLE.sub("\ufffd", text)
 
 
 def together(parts: Iterable[str]) -> Html:
@@ -121,8 +126,7 @@ def document(title: str, *parts: Html, script: str | None = None, data: object =
         digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
         policy = f"{_POLICY}; script-src 'sha256-{digest}'"
         # Within a script element nothing is unescaped; "<" alone could end it.
-        written = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-        written = _UNSHOWABLE.sub("\ufffd", written).replace("<", "\\u003c")
+        written = showable(json.dumps(data, ensure_ascii=False, separators=(",", ":"))).replace("<", "\\u003c")
         scripts = Html(f'<script type="application/json" id="data">{written}</script><script>{script}</script>')
     head = tag(
         "head",

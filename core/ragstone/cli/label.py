@@ -1,0 +1,49 @@
+"""`ragstone label`: results in, a page on which a person labels them out."""
+
+import click
+
+from ragstone.cli.options import check_apart, database_file, import_from_here
+from ragstone.cli.output import write_page
+from ragstone.registry import is_entry_point, metric_name
+from ragstone.reporting import Report
+
+
+@click.command(short_help="Make a page to label samples on.")
+@click.argument("results", metavar="RESULTS")
+@click.option("--metric", metavar="NAME", help="The metric to label, where RESULTS holds several.")
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    default="label.html",
+    show_default=True,
+    help="Where the page goes (- : stdout). A file that is there is replaced.",
+)
+@click.option("--show-verdicts", is_flag=True, help="Show the judge's verdicts, and mark the labels so.")
+@click.option("--open", "opened", is_flag=True, help="Show the page in the browser.")
+def label(results: str, metric: str | None, out: str, *, show_verdicts: bool, opened: bool) -> None:
+    """Make a page on which you label scored samples: a verdict on each item, or one score for the sample.
+
+    RESULTS is a file that `ragstone score` wrote, or a monitor's database with texts. The page is one file that loads
+    nothing and sends nothing. Samples come in a random order, and the judge's verdicts are not in it. Its download is
+    for `ragstone calibrate RESULTS --labels FILE`.
+
+    \b
+    Exit status:
+      0    written
+      2    RESULTS cannot be read, or holds nothing to label
+    """  # noqa: D301 - click's mark for lines that stay as they are
+    from ragstone.labels.page import label_page
+
+    check_apart([("--out", None if out == "-" else out)], [("RESULTS", database_file(results))])
+    if opened and out == "-":
+        raise click.UsageError("--open: shows a file; name one for --out")
+    if metric is not None and is_entry_point(metric):
+        import_from_here(metric)
+        metric = metric_name(metric)
+    page, samples, left_out = label_page(Report.load(results), metric, show_verdicts=show_verdicts)
+    write_page("--out", out, page)
+    click.echo(f"{out}: {samples:,} samples to label", err=out == "-")
+    if left_out:
+        click.echo(f"{left_out:,} scores are left out: no texts, or the same sample again", err=True)
+    if opened:
+        click.launch(out)

@@ -1,0 +1,242 @@
+"""A file of labels: what a person said of scored samples, one JSON object a line, and what it was said of."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError, model_validator
+
+from ragstone.labels.calibration import CalibrationError
+from ragstone.outcome import Score, Verdict
+from ragstone.reporting.html.markup import showable
+from ragstone.sample import Sample, first_problem
+from ragstone.store.record import Record
+
+if TYPE_CHECKING:
+    from ragstone.metrics.base import ItemKind
+    from ragstone.reporting import MetricInfo, Report
+
+SHOWN_PROBLEMS = 20
+WHOLE: Final = "score"
+"""The kind of a label of the whole sample."""
+
+_Text = StrictStr
+_Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False, strict=True)]
+
+
+class Label(BaseModel):
+    """What a person said of one item of a sample, or of the whole sample.
+
+    Attributes:
+        ragstone_label: The form's version.
+        id: The sample's id in the results.
+        sample_digest: Of the texts that were labelled (`sample_digest`).
+        response_digest: Of the response alone.
+        metric: The metric's name.
+        version: The version of the metric that listed the items.
+        judge: The `model` of the judge that listed them.
+        kind: The item's kind, such as "claim"; "score" for the whole sample.
+        item: The item's id within its kind; None for the whole sample.
+        text: The item's text, likewise.
+        answer: One of the kind's choices; a number from 0 to 1 for the whole sample; None where it was skipped.
+        skipped: Whether the person passed the sample over.
+        missing: Whether the person said that the list of items lacks something.
+        verdicts_shown: Whether the judge's verdicts were shown, so that the label may follow them.
+
+    Example:
+        >>> Label(id="q1", sample_digest="0a", response_digest="0b", metric="demo", version="1", judge="j",
+        ...       kind="score", answer=0.5).missing
+        False
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    ragstone_label: Literal[1] = 1
+    id: _Text
+    sample_digest: _Text
+    response_digest: _Text
+    metric: _Text
+    version: _Text
+    judge: _Text
+    kind: _Text
+    item: _Text | None = None
+    text: _Text | None = None
+    answer: _Share | _Text | None = None
+    skipped: bool = False
+    missing: bool = False
+    verdicts_shown: bool = False
+
+    @model_validator(mode="after")
+    def _whole(self) -> "Label":
+        if self.skipped != (self.answer is None):
+            raise ValueError("answer: is needed, unless the sample was skipped")
+        if (self.kind == WHOLE) != (self.item is None) or (self.item is None) != (self.text is None):
+            raise ValueError("item and text: belong to an item, and to it alone")
+        if self.kind == WHOLE and isinstance(self.answer, str):
+            raise ValueError(f"answer: {self.answer[:40]!r} is not a number from 0 to 1")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledRecord:
+    """A scored sample, and what a person said of it."""
+
+    record: Record
+    score: Score
+    sample: Sample
+    info: "MetricInfo"
+    labels: tuple[Label, ...]
+
+    @property
+    def skipped(self) -> bool:
+        """Whether the person passed it over."""
+        return any(label.skipped for label in self.labels)
+
+
+def sample_digest(sample: Sample) -> str:
+    """Return what stands for all texts of a sample.
+
+    Example:
+        >>> sample_digest(Sample(response="Yes.")) == sample_digest(Sample(response="Yes.", id="q1"))
+        True
+    """
+    turns = [[turn.role, turn.content] for turn in sample.history]
+    return _digest([sample.user_input, turns, list(sample.retrieved_contexts), sample.response, sample.reference])
+
+
+def response_digest(sample: Sample) -> str:
+    """Return what stands for a sample's response."""
+    return _digest(sample.response)
+
+
+def _digest(value: object) -> str:
+    return blake2b(json.dumps(value).encode(), digest_size=8).hexdigest()
+
+
+def items_of(score: Score, kinds: "Iterable[ItemKind]") -> "list[tuple[ItemKind, Verdict]]":
+    """Return what a person can judge of a score beside the whole: its verdicts, without what the judge said of them."""
+    items: list[tuple[ItemKind, Verdict]] = []
+    for kind in kinds:
+        verdicts = [verdict for verdict in score.verdicts if verdict.kind == kind.kind]
+        if kind.origin == "sample":
+            verdicts = [Verdict(id="1", kind=kind.kind, text="", verdict="")]
+        items += [(kind, verdict) for verdict in verdicts]
+    return items
+
+
+def read_labels(path: str | Path) -> list[tuple[int, Label]]:
+    """Return the labels of a file, each with its line from 1.
+
+    Raises:
+        CalibrationError: It cannot be read, or a line holds none; all such lines (20 at most) are named.
+    """
+    labels: list[tuple[int, Label]] = []
+    bad: list[str] = []
+    try:
+        lines = Path(path).read_bytes().splitlines()
+    except OSError as error:
+        raise CalibrationError(f"--labels {path}: cannot be read: {error.strerror}") from None
+    for number, line in enumerate(lines, 1):
+        try:
+            if line.strip():
+                labels.append((number, Label.model_validate_json(line)))
+        except ValidationError as error:  # noqa: PERF203 - each line is told of
+            bad.append(f"line {number}: {first_problem(error)}")
+    refuse(path, bad)
+    if not labels:
+        raise CalibrationError(f"--labels {path}: holds no label; `ragstone label` makes a page to make labels on")
+    return labels
+
+
+def refuse(path: str | Path, problems: Sequence[str]) -> None:
+    """Refuse a file of labels with what is wrong with its lines, where something is.
+
+    Raises:
+        CalibrationError: Something is.
+    """
+    if problems:
+        more = [f"and {len(problems) - SHOWN_PROBLEMS} more"] if len(problems) > SHOWN_PROBLEMS else []
+        head = f"--labels {path}: {len(problems)} label(s) cannot be used:"
+        raise CalibrationError("\n".join([head, *problems[:SHOWN_PROBLEMS], *more]))
+
+
+def match_labels(path: str | Path, labels: Sequence[tuple[int, Label]], report: "Report") -> list[LabelledRecord]:
+    """Return the scores that labels are of, in the order of the results.
+
+    Args:
+        path: The file, for messages.
+        labels: Its labels, each with its line.
+        report: The results.
+
+    Raises:
+        CalibrationError: A label is of another sample, text, item, version or judge, it is no answer, or it is the
+            second one of its item. All such labels (20 at most) are named.
+    """
+    found = {
+        (showable(each.record.sample_id), sample_digest(each.sample), each.score.metric): each
+        for each in scored(report)
+    }
+    ids = {(sample_id, metric) for sample_id, _, metric in found}
+    problems: list[str] = []
+    taken: dict[tuple[str, str, str], dict[tuple[str, str | None], Label]] = {}
+    for number, label in labels:
+        key = showable(label.id), label.sample_digest, label.metric
+        mine = taken.setdefault(key, {})
+        if key in found:
+            problem = _problem(label, found[key])
+        elif (key[0], label.metric) in ids:
+            problem = "its texts are others in the results; they were changed, so label it again"
+        else:
+            problem = f"the results have no score of it by {label.metric}"
+        if problem is None and (label.kind, label.item) in mine:
+            problem = f"{_name(label)} has a label already"
+        if problem is not None:
+            problems.append(f"line {number}: sample {label.id[:80]!r}: {problem}")
+        mine[label.kind, label.item] = label
+    refuse(path, problems)
+    return [
+        LabelledRecord(each.record, each.score, each.sample, each.info, tuple(taken[key].values()))
+        for key, each in found.items()
+        if key in taken
+    ]
+
+
+def scored(report: "Report", metric: str | None = None) -> Iterable[LabelledRecord]:
+    """Yield the scores whose sample is there with texts, of each sample the first draw; none has labels yet."""
+    infos = {info.key: info for info in report.metrics}
+    for record in report.results():
+        score = record.outcome
+        if record.draw or not isinstance(score, Score) or metric not in (None, score.metric):
+            continue
+        sample = report.sample(record)
+        if sample is not None and any(sample.all_texts()):
+            info = infos[score.metric, score.version, record.judge]
+            yield LabelledRecord(record, score, sample, info, ())
+
+
+def _name(label: Label) -> str:
+    return "the sample" if label.kind == WHOLE else f"{label.kind} {label.item}"
+
+
+def _problem(label: Label, scored: LabelledRecord) -> str | None:
+    """Return why a label is not of a score, if it is not."""
+    for name, said, is_now in (
+        ("version", label.version, scored.score.version),
+        ("judge", label.judge, scored.record.judge),
+    ):
+        if said != is_now:
+            return f"{label.metric}: the label is of {name} {said[:80]!r}, the score of {is_now!r}; label these results"
+    if label.kind == WHOLE:
+        return None
+    items = {(kind.kind, item.id): (kind, item) for kind, item in items_of(scored.score, scored.info.items)}
+    if (label.kind, label.item or "") not in items:
+        return f"the score has no {_name(label)[:80]}"
+    kind, item = items[label.kind, label.item or ""]
+    if showable(item.text) != showable(label.text or ""):
+        return f"{_name(label)}: its text is another in the results"
+    if label.answer not in kind.choices:
+        return f"{_name(label)}: answer: {str(label.answer)[:40]!r} is not one of {', '.join(kind.choices)}"
+    return None

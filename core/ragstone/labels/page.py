@@ -1,0 +1,96 @@
+"""The page on which a person labels scored samples: one file, no server, nothing loaded."""
+
+import json
+import random
+from collections import Counter
+from dataclasses import asdict
+from hashlib import blake2b
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from ragstone.labels.calibration import CalibrationError
+from ragstone.labels.label_file import LabelledRecord, items_of, response_digest, sample_digest, scored
+from ragstone.outcome import Score
+from ragstone.reporting.html.markup import document, tag
+from ragstone.sample import Sample
+
+if TYPE_CHECKING:
+    from ragstone.metrics.base import ItemKind
+    from ragstone.outcome import Verdict
+    from ragstone.reporting import Report
+
+
+def label_page(report: "Report", metric: str | None = None, *, show_verdicts: bool = False) -> tuple[str, int, int]:
+    """Return the page, how many samples are on it, and how many scores were left out as they have no texts.
+
+    The samples come in a random order, the same each time for the same results. Without `show_verdicts` nothing that
+    the judge said of the items is in the page.
+
+    Args:
+        report: The results.
+        metric: The metric's name; None where there is one.
+        show_verdicts: Show the judge's verdicts and scores, and mark the labels.
+
+    Raises:
+        CalibrationError: There is nothing to label, or several metrics and none is named.
+    """
+    records = (record for record in report.results() if not record.draw)
+    counts = Counter(record.outcome.metric for record in records if isinstance(record.outcome, Score))
+    names = list(counts)
+    if metric is None and len(names) > 1:
+        raise CalibrationError(f"--metric: the results hold {', '.join(names)}; name the one to label")
+    metric = metric or next(iter(names), None)
+    if metric not in names:
+        raise CalibrationError(
+            f"--metric {metric}: the results hold no score of it; they hold {', '.join(names) or 'no scores at all'}"
+        )
+    unique = {(each.record.sample_id, sample_digest(each.sample)): each for each in scored(report, metric)}
+    if not unique:
+        raise CalibrationError(
+            "the results hold no texts to label: score again without --no-texts, or have Monitor(store_text=True)"
+        )
+    samples = [_entry(each, show_verdicts=show_verdicts) for each in unique.values()]
+    # By what is labelled, not by place or score: no order of the input shows through.
+    seed = _digest(sorted(sample_id + digest for sample_id, digest in unique))
+    random.Random(seed).shuffle(samples)  # noqa: S311 - no secret hangs on it
+    kinds = {kind.kind: asdict(kind) for each in unique.values() for kind in each.info.items}
+    data: dict[str, Any] = {"metric": metric, "shown": show_verdicts, "kinds": kinds, "samples": samples}
+    data["digest"] = _digest(data)
+    script = files("ragstone.labels").joinpath("label.js").read_text("utf-8")
+    title = f"Label {metric}"
+    body = tag("div", tag("h1", title), tag("div", "This page works with scripts switched on.", id="label"))
+    return document(title, body, script=script, data=data), len(samples), counts[metric] - len(samples)
+
+
+def _entry(scored: LabelledRecord, *, show_verdicts: bool) -> dict[str, Any]:
+    record, score, sample = scored.record, scored.score, scored.sample
+    of = {"id": record.sample_id, "sample_digest": sample_digest(sample), "response_digest": response_digest(sample)}
+    of |= {"metric": score.metric, "version": score.version, "judge": record.judge}
+    items = [_item(kind, verdict, show_verdicts=show_verdicts) for kind, verdict in items_of(score, scored.info.items)]
+    entry: dict[str, Any] = {"of": of, "texts": _texts(sample), "items": items}
+    return entry | {"score": score.value} if show_verdicts else entry
+
+
+def _item(kind: "ItemKind", verdict: "Verdict", *, show_verdicts: bool) -> dict[str, Any]:
+    item: dict[str, Any] = {"kind": kind.kind, "item": verdict.id, "text": verdict.text}
+    if kind.origin == "text":  # the evidence says where the item stands; elsewhere it is what the judge found
+        item["at"] = [[each.field, each.chunk, each.start, each.end] for each in verdict.evidence]
+    return item | {"verdict": verdict.verdict} if show_verdicts else item
+
+
+def _texts(sample: Sample) -> list[tuple[str, int | None, str, str]]:
+    """Return the texts in the order in which they are read: field, place, name, text."""
+    texts: list[tuple[str, int | None, str, str]] = []
+    texts += [("history", i, turn.role, turn.content) for i, turn in enumerate(sample.history)]
+    single = (
+        ("user_input", "question", sample.user_input),
+        ("response", "answer", sample.response),
+        ("reference", "reference", sample.reference),
+    )
+    texts += [(field, None, name, text) for field, name, text in single if text is not None]
+    contexts = enumerate(sample.retrieved_contexts)
+    return texts + [("retrieved_contexts", i, f"context {i + 1}", text) for i, text in contexts]
+
+
+def _digest(value: object) -> str:
+    return blake2b(json.dumps(value).encode(), digest_size=8).hexdigest()

@@ -1,0 +1,154 @@
+"""The page of labels: clicks and keys, locking, undoing, going on after a reload, the download, hostile texts."""
+
+import json
+
+import pytest
+
+from ragstone import Evidence, Sample, Verdict
+from ragstone.labels.label_file import match_labels, read_labels
+from ragstone.labels.page import label_page
+from ragstone.metrics.base import ItemKind
+from ragstone.reporting import MetricInfo, Report
+from ragstone.store.record import Record
+
+from ..reporting.reports import scored  # noqa: TID252
+
+pytestmark = pytest.mark.browser
+ATTACK = '</script><img src=http://evil.example/a.png onerror=alert(1)>\u202e\x07\ud83d{"a":1}'
+KINDS = (
+    ItemKind("claim", "Is it supported?", ("supported", "contradicted", "not_in_source")),
+    ItemKind("sentence", "Is it needed?", ("relevant", "irrelevant"), "text"),
+)
+
+
+def made(n=3, text="Emma came out in 1815.", kinds=KINDS):
+    """Return a report of samples with two claims and a sentence each; the judge says that all is wrong."""
+    place = Evidence(field="response", start=2, end=7, text="green")
+    verdicts = [
+        *(Verdict(id=str(i), kind="claim", text=f"{text} {i}", verdict="contradicted") for i in (1, 2)),
+        Verdict(id="3", kind="sentence", text=text, verdict="irrelevant", evidence=(place,)),
+    ]
+    samples = [Sample(user_input=f"{text} Question {i}?", response="\U0001f600 green, and big.",
+                      retrieved_contexts=[text] * 2) for i in range(n)]  # fmt: skip
+    records = [Record(f"{text} q{i}", scored(0.125, verdicts=verdicts), "judge", i) for i in range(n)]
+    return Report.of(records, [MetricInfo("demo", "1", "judge", items=kinds)], samples=samples)
+
+
+def labels_of(page, report, tmp_path):
+    """Return what was downloaded, which the reader has found to be labels of these results."""
+    with page.expect_download() as download:
+        page.get_by_role("button", name="download labels").click()
+    path = tmp_path / download.value.suggested_filename
+    download.value.save_as(path)
+    match_labels(path, read_labels(path), report)
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def press(page, keys):
+    for key in keys:
+        page.keyboard.press({">": "ArrowRight", "^": "ArrowUp", "v": "ArrowDown"}.get(key, key))
+
+
+def status(page):
+    return page.get_by_role("status").inner_text()
+
+
+def test_by_keys_to_a_file_of_labels(show, tmp_path):
+    page = show(label_page(made())[0])
+    assert page.get_by_role("button", name="lock").is_disabled()
+    press(page, "12>")
+    assert status(page) == "0 of 3 samples done."
+    press(page, "2m>3u1v12u2^3u1>s")
+    assert status(page) == "3 of 3 samples done, 1 skipped. All samples are done: download your labels."
+    press(page, "u1s")
+    assert status(page).startswith("3 of 3")
+    lines = labels_of(page, made(), tmp_path)
+    assert [line["answer"] for line in lines] == [
+        "supported", "contradicted", "irrelevant", "supported", "contradicted", "relevant", None,
+    ]  # fmt: skip
+    assert [line.get("missing") for line in lines] == [True] * 3 + [False] * 3 + [None]
+    assert [line.get("skipped", False) for line in lines] == [False] * 6 + [True]
+    assert not any(line["verdicts_shown"] for line in lines)
+
+
+def test_by_clicks_and_on_after_a_reload(show, tmp_path):
+    page = show(label_page(made())[0])
+    claim = page.get_by_role("group", name="claim 2")
+    claim.get_by_role("button", name="not in source").click()
+    page.reload()
+    assert claim.get_by_role("button", name="not in source").get_attribute("aria-pressed") == "true"
+    page.get_by_role("button", name="undo").click()
+    assert claim.get_by_role("button", name="not in source").get_attribute("aria-pressed") == "false"
+    page.get_by_role("button", name="one score").click()
+    page.get_by_label("or any number").fill("1.5")
+    page.keyboard.press("Tab")
+    assert page.get_by_role("button", name="lock").is_disabled()
+    page.get_by_label("or any number").fill("0.3")
+    page.keyboard.press("Tab")
+    page.get_by_role("button", name="lock").click()
+    press(page, "4")
+    page.reload()
+    assert status(page) == "1 of 3 samples done."
+    assert page.get_by_role("button", name="0.75").get_attribute("aria-pressed") == "true"
+    press(page, ">")
+    assert [line["answer"] for line in labels_of(page, made(), tmp_path)] == [0.3, 0.75]
+
+
+def test_nothing_of_the_judge_shows_unless_asked_for(show, tmp_path):
+    page = show(label_page(made())[0])
+    press(page, "111")
+    assert "0.125" not in page.content()
+    assert page.get_by_text("right:").count() == 0
+    page = show(label_page(made(), show_verdicts=True)[0])
+    assert page.get_by_text("The judge's score: 0.125").is_visible()
+    assert page.get_by_role("group", name="claim 1").get_by_role("button").all_inner_texts() == [
+        "right: contradicted1", "wrong: supported2", "wrong: not in source3"]  # fmt: skip
+    press(page, "121>")
+    lines = labels_of(page, made(), tmp_path)
+    assert [line["answer"] for line in lines] == ["contradicted", "supported", "irrelevant"]
+    assert all(line["verdicts_shown"] for line in lines)
+
+
+def test_the_place_of_a_passage_is_marked_and_only_lists_of_the_judge_lack_something(show):
+    page = show(label_page(made())[0])
+    assert page.locator("mark").count() == 0
+    press(page, "vv")
+    assert page.locator("mark").all_inner_texts() == ["green"]
+    assert page.get_by_role("button", name="something is missing").is_visible()
+    page = show(label_page(made(kinds=KINDS[1:]))[0])
+    assert page.get_by_role("button", name="something is missing").count() == 0
+    page = show(label_page(made(kinds=()))[0])
+    assert page.get_by_role("button", name="each item").count() == 0
+    assert page.get_by_label("or any number").is_visible()
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_hostile_texts_stay_texts_and_nothing_sticks_out(show, tmp_path, width):
+    kinds = (ItemKind("claim", ATTACK, ("supported", "<img>")), KINDS[1])
+    report = made(text=ATTACK, kinds=kinds)
+    page = show(label_page(report, show_verdicts=True)[0], width)
+    assert page.locator("img, iframe, object, embed").count() == 0
+    assert page.inner_text("body").count("<img src=http://evil.example/a.png") > 5
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    press(page, "121>")
+    first, second, _ = labels_of(page, report, tmp_path)
+    assert (first["answer"], "<img" in second["answer"]) == ("supported", True)
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_serious_fault(show, width, scheme):
+    from axe_playwright_python.sync_playwright import Axe
+
+    page = show(label_page(made(), show_verdicts=True)[0], width, color_scheme=scheme, bypass_csp=True)
+    for keys in ("1vm", ""):
+        press(page, keys)
+        found = Axe().run(page).response["violations"]
+        serious = [each for each in found if each["impact"] in ("serious", "critical")]
+        assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in serious] == []
+        page.get_by_role("button", name="one score").click()
+
+
+def test_without_scripts_the_page_says_so(show):
+    page = show(label_page(made())[0], java_script_enabled=False)
+    assert page.get_by_text("works with scripts").is_visible()
