@@ -198,12 +198,12 @@ def _row(labelled: LabelledRecord, item: CalibratedItem) -> Labelled | None:
     if not answers:
         return None
     sample_id, source = labelled.record.sample_id, labelled.info.setup.get("source")
-    values: list[float] = []
     if item == WHOLE:
-        values = [float(answer) for answer in answers.values() if not isinstance(answer, str) and answer is not None]
+        values = [float(answer) for answer in answers.values() if isinstance(answer, (int, float))]
     else:
-        for kind, each in items_of(labelled.score, labelled.info.items):
-            if kind.kind == item and each.id in answers:
-                values.append(float(answers[each.id] == kind.choices[0]))
+        items = [(kind, each) for kind, each in items_of(labelled.score, labelled.info.items) if kind.kind == item]
+        if len(answers) < len(items):
+            raise CalibrationError(f"{sample_id}: {len(answers)} of {len(items)} items have a label; label all or none")
+        values = [float(answers[each.id] == kind.choices[0]) for kind, each in items]
     given = LabelledSample(sample_id, labelled.sample, tuple(values), group_of(labelled.sample, source))
     return _labelled(given, labelled.score, item, labelled.record.judge)
