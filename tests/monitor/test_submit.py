@@ -125,10 +125,10 @@ def test_a_dict_of_fields_is_a_sample(caplog: pytest.LogCaptureFixture) -> None:
     sink = Kept()
     with live(sinks=sink) as monitor:
         monitor.submit({"id": "d1", "user_input": "Which?", "retrieved_contexts": ["This."]})
-        monitor.submit({"question": "a secret of the app"})
+        monitor.submit({"response": ["a secret of the app"]})
     assert sink.ids == {"d1"}
     assert monitor.stats().dropped == 1
-    assert "question: write user_input" in caplog.text
+    assert "response: is list, not text" in caplog.text
     assert "secret" not in caplog.text
 
 
