@@ -57,7 +57,7 @@ class RagEvaluator:
         ...     outputs={"answer": "Jane Austen.", "context": ["It is long. Jane Austen wrote Emma."]},
         ... )
         >>> result["key"], result["score"], result["comment"]
-        ('context_relevancy', 0.5, '1 of 2 sentences in 1 of 1 contexts are needed to answer.')
+        ('context_relevancy', 0.5, 'The question needs 1 of 2 sentences, from 1 of 1 contexts.')
         >>> evaluator(inputs="Who wrote Emma?", outputs="Jane Austen.", context=7)["score"]
     """
 

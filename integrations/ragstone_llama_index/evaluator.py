@@ -126,7 +126,7 @@ class MetricEvaluator(BaseEvaluator):
         >>> evaluator = MetricEvaluator("context_relevancy", judge, threshold=0.5)
         >>> result = evaluator.evaluate(query="Who wrote Emma?", contexts=["It is long. Jane Austen wrote Emma."])
         >>> result.score, result.passing, result.feedback
-        (0.5, True, '1 of 2 sentences in 1 of 1 contexts are needed to answer.')
+        (0.5, True, 'The question needs 1 of 2 sentences, from 1 of 1 contexts.')
     """
 
     def __init__(

@@ -32,7 +32,7 @@ def test_what_reaches_it_comes_back():
 def test_a_failure_shows_what_cost_it_and_nothing_else():
     assert message(SAMPLE, metric(), at_least=0.7) == [
         "context_relevancy is 0.333, at least 0.7 is wanted",
-        "  1 of 3 sentences in 1 of 1 contexts are needed to answer.",
+        "  The question needs 1 of 3 sentences, from 1 of 1 contexts.",
         "  sentence 2: irrelevant: It rains.",
         "      [retrieved_contexts[0] 22-31]",
         "  sentence 3: irrelevant: It snows.",

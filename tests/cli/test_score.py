@@ -252,7 +252,7 @@ class TestOutput:
                 "question: Who wrote book 1?",
                 "response: Ann 1 did.",
                 "1  context_relevancy  0.250",
-                "    1 of 4 sentences in 1 of 2 contexts are needed to answer.",
+                "    The question needs 1 of 4 sentences, from 1 of 2 contexts.",
             ],
         }[more]
         assert lines[: len(head)] == head

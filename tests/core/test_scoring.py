@@ -50,7 +50,7 @@ def test_the_judge_decides_and_the_outcome_says_how_it_was_scored(name):
     assert counted.breakdown == expected.breakdown == auto.breakdown
     assert counted.value == counted.breakdown["count"] != expected.value == expected.breakdown["expected"]
     assert auto.value == chosen.value
-    by_count, by_judge = f"by count {counted.value:.2f}", f"by the judge's probabilities {expected.value:.2f}"
+    by_count, by_judge = f"{counted.value:.2f} by count", f"{expected.value:.2f} by the judge's probabilities"
     assert counted.reason.endswith(f"The score is {by_count} ({by_judge}).")
     assert expected.reason.endswith(f"The score is {by_judge} ({by_count}).")
     assert {"count", "expected"}.isdisjoint(made(name, judge("together")).score(SAMPLE).breakdown)

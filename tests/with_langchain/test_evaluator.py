@@ -349,10 +349,10 @@ def test_a_run_s_contexts() -> None:
     traced = run_of("retriever", outputs={"output": [{"page_content": FIRST}, SECOND]})
     textless = run_of("retriever", 1, outputs={"output": [{"text": "x"}]})
     for run, comment in (
-        (whole([search(SECOND)], context=[FIRST]), "1 of 2 sentences in 1 of 1 contexts"),
+        (whole([search(SECOND)], context=[FIRST]), "The question needs 1 of 2 sentences"),
         (whole().model_copy(update={"child_runs": None}), "missing_input: retrieved_contexts: is not in context"),
         (whole([search()]), "empty_input: retrieved_contexts: "),
-        (whole([traced]), "1 of 4 sentences in 1 of 2 contexts"),
+        (whole([traced]), "The question needs 1 of 4 sentences"),
         (whole([search(FIRST), textless]), "missing_input: retrieved_contexts: retriever run 2['output'][0] is dict"),
     ):
         assert evaluated(run).comment.startswith(comment)
@@ -378,7 +378,7 @@ def test_langchains_handlers_score_a_live_chain(way) -> None:
     client, collected = Feedback(), RunCollectorCallbackHandler()
     handler = EvaluatorCallbackHandler([evaluator], client=client, max_concurrency=0)
     way(rag(says(ANSWER), search=retriever), QUESTION, {"callbacks": [handler, collected]})
-    assert client.received == [("context_relevancy", VALUE, "1 of 4 sentences in 1 of 2 contexts")]
+    assert client.received == [("context_relevancy", VALUE, "The question needs 1 of 4 sentences")]
     (run,) = collected.traced_runs
     assert evaluator.evaluate_run(run).score == VALUE
 

@@ -217,7 +217,7 @@ class AlignmentCoverage(SplittingMetric):
         uncovered = [a != b and (a == "yes" or self.coverage_rule == "agreement") for a, b in pairs]
         return self._score(
             count,
-            f"{supported} of {len(claims)} claims are supported by the original; {coverage}.",
+            f"The original supports {supported} of {len(claims)} claims; {coverage}.",
             expected=expected,
             breakdown=breakdown,
             verdicts=[

@@ -487,9 +487,9 @@ class Metric(ABC):
     ) -> Score:
         parts = dict(breakdown or {})
         if expected is not None:
-            by_count, by_judge = "by count undefined", f"by the judge's probabilities {expected:.2f}"
+            by_count, by_judge = "undefined by count", f"{expected:.2f} by the judge's probabilities"
             if value is not None:
-                by_count = f"by count {value:.2f}"
+                by_count = f"{value:.2f} by count"
                 parts["count"] = value
             parts["expected"] = expected
             value, stated, other = (expected, by_judge, by_count) if self.expects else (value, by_count, by_judge)

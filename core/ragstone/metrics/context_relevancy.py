@@ -202,7 +202,7 @@ class ContextRelevancy(SplittingMetric):
         ]
         return self._score(
             value,
-            f"{sum(relevant)} of {len(sentences)} sentences in {len(hit)} of {chunks} contexts are needed to answer.",
+            f"The question needs {sum(relevant)} of {len(sentences)} sentences, from {len(hit)} of {chunks} contexts.",
             expected=by_judge,
             breakdown=breakdown,
             verdicts=[*verdicts, *judged],

@@ -115,7 +115,7 @@ class SummarizationScore(Metric):
             breakdown["qa_expected"] = expected
         return self._score(
             self._weighed(breakdown["qa"], breakdown["conciseness"]),
-            f"The summary answers {kept} of {len(questions)} questions on the source with yes and has "
+            f"The summary answers yes to {kept} of {len(questions)} questions on the source and has "
             f"{len(summary):,} characters for the source's {len(source):,}.",
             expected=None if expected is None else self._weighed(expected, breakdown["conciseness"]),
             breakdown=breakdown,

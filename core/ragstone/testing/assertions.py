@@ -41,7 +41,7 @@ def assert_score(sample: Sample | Mapping[str, Any], metric: Metric, *, at_least
         >>> assert_score(given, metric, at_least=0.7)
         Traceback (most recent call last):
         AssertionError: context_relevancy is 0.500, at least 0.7 is wanted
-          1 of 2 sentences in 1 of 1 contexts are needed to answer.
+          The question needs 1 of 2 sentences, from 1 of 1 contexts.
           sentence 2: irrelevant: It rains.
               [retrieved_contexts[0] 22-31]
     """
