@@ -18,6 +18,7 @@ from .conftest import row
         ("- --metric faithfullness", "Did you mean faithfulness?"),
         ("- --metric rag --metric sumary", "Did you mean summary?"),
         ("- --metric rag --llm gpt-4o", "or module:function. Did you mean openai:gpt-4o?"),
+        ("- --metric rag --llm claude-sonnet-4-5", "Did you mean langchain:anthropic:claude-sonnet-4-5?"),
         ("- --metric rag --llm lokal", "or module:function. Did you mean local?"),
         ("- --field response=", "--field response=: write FIELD=KEY"),
         ("- --field answer=x", "FIELD one of user_input, retrieved_contexts, response, reference, id"),

@@ -153,8 +153,10 @@ def _near_judge(name: str) -> str:
     """Return which judge may be meant by what is none, such as a model without its provider."""
     if re.fullmatch(r"[\w.-]+", name) is None:
         return ""
-    near = difflib.get_close_matches(name.lower(), ["local"])
-    return f". Did you mean {near[0] if near else f'openai:{name}'}?"
+    if near := difflib.get_close_matches(name.lower(), ["local"]):
+        return f". Did you mean {near[0]}?"
+    makers = {"claude": "langchain:anthropic", "gemini": "langchain:google_genai"}
+    return f". Did you mean {makers.get(name.partition('-')[0], 'openai')}:{name}?"
 
 
 def make_llm(name: str, *, max_concurrency: int) -> LLM:
