@@ -1,13 +1,8 @@
 """What importing costs, and what is said without the extra."""
 
-import ast
-import importlib
-import re
 import subprocess
 import sys
 from pathlib import Path
-
-import pytest
 
 import ragstone
 import ragstone_llama_index
@@ -41,21 +36,3 @@ def test_nothing_of_llamaindex_is_loaded_before_a_name_is_used_and_without_it_th
     assert (
         'ImportError: ragstone_llama_index needs llama-index-core: pip install "ragstone[llama-index]"' in done.stderr
     )
-
-
-DOCS = Path(__file__).resolve().parents[2] / "docs" / "llama_index.md"
-
-
-def blocks():
-    if not DOCS.is_file():
-        pytest.skip("needs the checkout: docs/llama_index.md")
-    return re.findall(r"^```python\n(.*?)^```$", DOCS.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-
-
-def test_each_use_imports_what_is_there():
-    assert blocks()
-    for block in blocks():
-        for node in ast.walk(compile(block, str(DOCS), "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)):
-            if isinstance(node, ast.ImportFrom) and not node.module.startswith("llama_index.llms."):
-                module = importlib.import_module(node.module)
-                assert [alias.name for alias in node.names if not hasattr(module, alias.name)] == []
