@@ -14,7 +14,7 @@ import pytest
 
 from ragstone.judge import LLMRequest
 from ragstone.local import LocalLLM
-from ragstone.local.engine import Engine, cores
+from ragstone.local.engine import cores
 
 REQUEST = LLMRequest(task="t", system="the system", user="the user", schema={"type": "object"})
 
@@ -199,16 +199,6 @@ def test_two_threads_where_there_are_two_cores(fake, monkeypatch, usable, thread
 
 def test_cores_are_those_of_this_process():
     assert 1 <= cores() <= (os.cpu_count() or 1)
-
-
-def test_tokens_that_were_read(tmp_path, monkeypatch):
-    usage = {"prompt_tokens": 79, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 72}}
-    llama = FakeLlama(lambda body: [*text("{}"), {"choices": [], "usage": usage}])
-    monkeypatch.setitem(sys.modules, "xllamacpp", llama)
-    (tmp_path / "some-model.gguf").write_bytes(b"GGUF")
-    engine = Engine(tmp_path / "some-model.gguf", threads=1, context_tokens=2048)
-    reply = engine.chat("s", "u", "", {}, lambda: False)
-    assert (reply.input_tokens, reply.read_tokens, reply.output_tokens) == (79, 7, 1)
 
 
 def test_what_is_missing_or_wrong_is_said(fake, monkeypatch, tmp_path):

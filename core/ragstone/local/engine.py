@@ -49,7 +49,6 @@ class Reply:
 
     text: str
     input_tokens: int
-    read_tokens: int  # of the prompt's, those that were not kept from the call before
     output_tokens: int
     candidates: tuple[tuple[str, float], ...]
 
@@ -172,8 +171,7 @@ def _reply(chunks: list[dict[str, Any]]) -> Reply:
             if choice.get("logprobs") and not candidates:
                 first: list[dict[str, Any]] = choice["logprobs"]["content"][0]["top_logprobs"]
                 candidates = tuple((option["token"], math.exp(option["logprob"])) for option in first)
-    read = (tokens := usage.get("prompt_tokens", 0)) - usage.get("prompt_tokens_details", {}).get("cached_tokens", 0)
-    return Reply("".join(text), tokens, read, usage.get("completion_tokens", 0), candidates)
+    return Reply("".join(text), usage.get("prompt_tokens", 0), usage.get("completion_tokens", 0), candidates)
 
 
 def _error(error: dict[str, Any]) -> Exception:
