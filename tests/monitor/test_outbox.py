@@ -10,7 +10,6 @@ from ragstone.sinks import Record
 from ragstone.store.outbox import Contents, Outbox, OutboxError
 from ragstone.store.pending import Choice, Pending
 
-from .kit import in_threads
 from .live_app import change, rows
 
 HOSTILE = [
@@ -230,20 +229,6 @@ def test_what_is_no_outbox_is_refused_and_not_touched(path, spoil, message):
     with pytest.raises(OutboxError, match=message):
         Outbox(path)
     assert path.read_bytes() == before
-
-
-def test_many_make_the_file_at_once(path):
-    """None takes the other's half-made file for another program's."""
-    in_threads(8, lambda _: Outbox(path).close())
-
-
-def test_a_file_that_is_deleted_is_made_again(outbox, path):
-    added(outbox, job("a"))
-    for each in path.parent.glob("outbox.db*"):
-        if each.is_file():
-            each.unlink()
-    assert added(outbox, job("a"), job("b")) == [True, True]
-    assert [name for (name,) in rows(path, "SELECT id FROM samples")] == ["a", "b"]
 
 
 def test_a_commit_that_fails_leaves_no_transaction_open(outbox):

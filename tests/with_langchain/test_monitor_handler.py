@@ -22,11 +22,10 @@ from numpy import zeros
 from ragstone import ContextRelevancy, LLMRequest, Sample, Score
 from ragstone.monitor import Monitor, run_tree
 from ragstone.sinks import CallableSink
-from ragstone.testing import FakeLLM
 from ragstone_langchain import LangChainLLM, MonitorHandler
 
 from ..support.waiting import soon  # noqa: TID252
-from .monitored import ANSWER, FIRST, FOUND, PROMPT, QUESTION, WHOLE, Noting, Searching, parts, rag, says
+from .monitored import ANSWER, FIRST, FOUND, QUESTION, WHOLE, Noting, parts, rag
 from .test_openai import in_loop, openai
 from .ways import ainvoke, named, stream
 
@@ -242,15 +241,6 @@ def test_what_it_does_not_take(option) -> None:
         MonitorHandler(**{"monitor": Noting(), option: "search"})
 
 
-def test_direct_calls_of_models_retrievers_prompts_and_parsers_are_no_samples(monitor, handler) -> None:
-    config = {"callbacks": [handler]}
-    list(says(ANSWER).stream(QUESTION, config))
-    Searching().invoke(QUESTION, config)
-    PROMPT.invoke({"context": "", "question": ""}, config)
-    StrOutputParser().invoke(ANSWER, config)
-    assert noted(monitor) == ([], {"only_model": 1, "only_retrieval": 1, "only_step": 2}, [])
-
-
 def test_attached_inside_of_a_run_several_times_and_everywhere_on_every_thread_until_that_ends(
     monitor, handler
 ) -> None:
@@ -421,22 +411,6 @@ def test_what_a_retriever_returns_that_is_no_document_and_what_its_own_tools_ret
 
 
 # --- with the real monitor --------------------------------------------------------------------------------------------
-
-
-def metric():
-    return ContextRelevancy(llm=FakeLLM(lambda request: {"ids": [1]}))
-
-
-def test_from_the_chain_to_the_sink_once_also_through_two_handlers() -> None:
-    records, ids = [], [uuid.uuid4() for _ in range(20)]
-    with Monitor(metric(), sinks=CallableSink(records.extend)) as monitor:
-        handlers = [MonitorHandler(monitor), MonitorHandler(monitor)]
-        for run_id in ids:
-            RAG.invoke(QUESTION, {"callbacks": handlers, "run_id": run_id})
-    assert sorted(record.sample_id for record in records) == sorted(map(str, ids))
-    assert {record.outcome.value for record in records} == {0.5}
-    stats = monitor.stats()
-    assert (stats.accepted, stats.scored, stats.duplicate, stats.skipped, stats.errors) == (20, 20, 0, {}, {})
 
 
 def test_app_and_judge_share_one_model_object(openai_server) -> None:
