@@ -1,7 +1,7 @@
-"""Score two versions of an app, say which one is better, and make pages of it: `python compare.py`."""
+"""Score two versions of an app, say which one is better, and make pages of it: `python -m batch.compare`."""
 
-from judge import judge
-from systems import samples
+from batch.systems import samples
+from words import judge
 
 from ragstone import ContextRelevancy, ResponseRelevancy, evaluate
 from ragstone.batch import compare, estimate

@@ -15,16 +15,26 @@ HANDBOOK = {
 
 # Question, the paragraph that answers it, the answers of the two versions.
 ASKED = (
-    ("How much does a ticket cost for adults?", "tickets", "12 euros.", "A ticket costs 12 euros for adults."),
-    ("Is the museum open on Mondays?", "hours", "No.", "No, it is closed on Mondays."),
-    ("Until when is it open on Thursdays?", "hours", "Nine.", "On Thursdays it is open until nine in the evening."),
-    ("May I use a tripod?", "photos", "I do not know.", "Only with a written permit from the office."),
-    ("May dogs come into the cafe?", "cafe", "Yes.", "No, only into the garden."),
-    ("When is lunch served?", "cafe", "At noon.", "Lunch is served from noon to three."),
-    ("How long does a guided tour take?", "tours", "An hour.", "A guided tour takes one hour."),
-    ("Where do guided tours start?", "tours", "I do not know.", "At the main stairs."),
-    ("What does the audio guide cost?", "tickets", "It depends.", "It costs 4 euros more than the ticket."),
-    ("May I film?", "photos", "Photographs are allowed.", "No, filming is not allowed."),
+    (
+        "How much does a ticket cost for adults?",
+        "tickets",
+        "A ticket costs 12 euros.",
+        "A ticket costs 12 euros for adults.",
+    ),
+    ("Is the museum open on Mondays?", "hours", "Yes, it is.", "No, the museum is closed on Mondays."),
+    (
+        "Until when is it open on Thursdays?",
+        "hours",
+        "At ten in the morning.",
+        "It stays open until nine on Thursdays.",
+    ),
+    ("May I use a tripod?", "photos", "I do not know.", "A tripod needs a written permit from the office."),
+    ("May dogs come into the cafe?", "cafe", "Dogs may come.", "Dogs may not come into the cafe."),
+    ("When is lunch served?", "cafe", "Lunch is served at noon.", "Lunch is served from noon to three."),
+    ("How long does a guided tour take?", "tours", "Tours start at eleven.", "A guided tour takes one hour."),
+    ("Where do guided tours start?", "tours", "I do not know.", "Guided tours start at the main stairs."),
+    ("What does the audio guide cost?", "tickets", "It depends on age.", "The audio guide costs 4 euros more."),
+    ("May I film?", "photos", "Photographs are allowed.", "Filming is not allowed."),
 )
 
 

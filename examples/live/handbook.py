@@ -1,6 +1,6 @@
 """What both apps know, and how they look it up: a museum's handbook, searched by shared words. No key needed."""
 
-import re
+from words import share
 
 HANDBOOK = (
     "The museum opens at ten in the morning from Tuesday to Sunday. It is closed on Mondays. On Thursdays it stays "
@@ -22,17 +22,6 @@ QUESTIONS = (
 )
 
 
-def words(text: str) -> set[str]:
-    """Return the words of a text, without their endings."""
-    return {word[:5] for word in re.findall(r"[a-z0-9]+", text.lower()) if len(word) > 2}
-
-
 def nearest(question: str, k: int = 2) -> list[str]:
     """Return the `k` paragraphs that share most words with a question."""
-    return sorted(HANDBOOK, key=lambda text: -len(words(text) & words(question)))[:k]
-
-
-def answer(question: str, text: str) -> str:
-    """Return the sentence that shares most words with a question."""
-    best = max(re.split(r"(?<=\.)\s+", text), key=lambda sentence: len(words(sentence) & words(question)))
-    return best if len(words(best) & words(question)) > 1 else "I do not know."
+    return sorted(HANDBOOK, key=lambda text: -share(question, text))[:k]

@@ -1,10 +1,9 @@
-"""A web app over a LangChain RAG chain, monitored: `uvicorn langchain_app:app`."""
+"""A web app over a LangChain RAG chain, monitored: `uvicorn live.langchain_app:app`."""
 
 import os
 from operator import itemgetter
 from typing import Any
 
-from handbook import answer, nearest
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.language_models import SimpleChatModel
@@ -13,11 +12,13 @@ from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig, RunnablePassthrough
-from monitoring import monitor
+from live.handbook import nearest
+from live.monitoring import monitor
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
+from words import answer
 
 from ragstone_langchain import MonitorHandler
 

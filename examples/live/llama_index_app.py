@@ -1,19 +1,20 @@
-"""A web app over a LlamaIndex query engine, monitored: `uvicorn llama_index_app:app`."""
+"""A web app over a LlamaIndex query engine, monitored: `uvicorn live.llama_index_app:app`."""
 
 import os
 
-from handbook import answer, nearest
+from live.handbook import nearest
+from live.monitoring import monitor
 from llama_index.core import QueryBundle
 from llama_index.core.llms import CompletionResponse, CompletionResponseGen, CustomLLM, LLMMetadata
 from llama_index.core.llms.callbacks import llm_completion_callback
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, TextNode
-from monitoring import monitor
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
+from words import answer
 
 from ragstone_llama_index import instrument
 

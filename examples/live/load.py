@@ -1,4 +1,4 @@
-"""Put load on the apps, end them as a server is ended, and make a report of each: `python load.py`."""
+"""Put load on the apps, end them as a server is ended, and make a report of each: `python -m live.load`."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ from urllib.error import URLError
 from urllib.parse import quote
 from urllib.request import urlopen
 
-from handbook import QUESTIONS
+from live.handbook import QUESTIONS
 
 APPS = ("langchain_app", "llama_index_app")
 REQUESTS = 300
@@ -58,9 +58,9 @@ def load(name: str) -> None:
     """Run one app under load and make its report."""
     database = Path(f"{name}.db").absolute()
     port = free_port()
-    command = [sys.executable, "-m", "uvicorn", f"{name}:app", "--port", str(port), "--log-level", "warning"]
+    command = [sys.executable, "-m", "uvicorn", f"live.{name}:app", "--port", str(port), "--log-level", "warning"]
     environ = os.environ | {"DATABASE": str(database)}
-    with subprocess.Popen(command, cwd=Path(__file__).parent, env=environ) as app:
+    with subprocess.Popen(command, cwd=Path(__file__).parents[1], env=environ) as app:
         try:
             url = f"http://127.0.0.1:{port}"
             wait_until_up(url, app)

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from app import QUESTIONS, Reader, retriever
-from judge import judge
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import create_retriever_tool
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
+from with_langchain.app import QUESTIONS, Reader, retriever
+from words import judge
 
 from ragstone import ContextRelevancy, ResponseRelevancy
 from ragstone_langchain import RagEvaluator

@@ -6,11 +6,11 @@ target's run, and LangChain runs inside the target are traced. The client below 
 
 import uuid
 
-from app import QUESTIONS
-from judge import judge
 from langsmith import Client, evaluate
 from langsmith.schemas import Example
-from rag_chain import chain
+from with_langchain.app import QUESTIONS
+from with_langchain.rag_chain import chain
+from words import judge
 
 from ragstone import ContextRelevancy, ResponseRelevancy
 from ragstone_langchain import RagEvaluator

@@ -3,11 +3,11 @@
 from operator import itemgetter
 from typing import Any
 
-from app import QUESTIONS, Reader, retriever
-from judge import judge
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
+from with_langchain.app import QUESTIONS, Reader, retriever
+from words import judge
 
 from ragstone import ContextRelevancy, ResponseRelevancy
 from ragstone_langchain import RagEvaluator

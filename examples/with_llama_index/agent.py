@@ -2,10 +2,10 @@
 
 import asyncio
 
-from app import QUESTIONS, Reader, index
-from judge import judge
 from llama_index.core.agent.workflow import ReActAgent
 from llama_index.core.tools import QueryEngineTool
+from with_llama_index.app import QUESTIONS, Reader, index
+from words import judge
 
 from ragstone_llama_index import MetricEvaluator
 

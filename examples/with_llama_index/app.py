@@ -1,13 +1,13 @@
 """The app under test: an index over a museum's handbook, and an LLM that reads from it. No key needed."""
 
 import re
-from zlib import crc32
 
 from llama_index.core import VectorStoreIndex
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.llms import CompletionResponse, CompletionResponseGen, CustomLLM, LLMMetadata
 from llama_index.core.llms.callbacks import llm_completion_callback
 from llama_index.core.schema import TextNode
+from words import WordEmbedder, answer
 
 HANDBOOK = (
     "The museum opens at ten in the morning from Tuesday to Sunday. It is closed on Mondays. On Thursdays it stays "
@@ -21,22 +21,14 @@ QUESTIONS = (
     "How much does a ticket cost for adults?",
     "Until when is the museum open on Thursdays?",
 )
-_DIMENSIONS = 512
-
-
-def words(text: str) -> set[str]:
-    """Return the words of a text, without their endings."""
-    return {word[:5] for word in re.findall(r"[a-z0-9]+", text.lower()) if len(word) > 2}
 
 
 class WordEmbedding(BaseEmbedding):
     """Places a text by the words that it holds: near means many words in common."""
 
     def _get_text_embedding(self, text: str) -> list[float]:
-        place = [1e-6] * _DIMENSIONS
-        for word in words(text):
-            place[crc32(word.encode()) % _DIMENSIONS] += 1.0
-        return place
+        vector: list[float] = WordEmbedder().embed([text])[0].tolist()
+        return vector
 
     def _get_query_embedding(self, query: str) -> list[float]:
         return self._get_text_embedding(query)
@@ -60,10 +52,9 @@ class Reader(CustomLLM):
     def complete(self, prompt: str, formatted: bool = False, **kwargs: object) -> CompletionResponse:  # noqa: ARG002
         """Answer a prompt."""
         question = re.findall(r"^(?:Query|user): (.*\?)", prompt, re.MULTILINE)[-1]
-        sentences = [text for chunk in HANDBOOK if chunk in prompt for text in re.findall(r"[^.]+\.", chunk)]
-        answer = max(sentences, key=lambda text: len(words(text) & words(question)), default="I do not know.").strip()
+        found = answer(question, " ".join(chunk for chunk in HANDBOOK if chunk in prompt))
         if "Action Input:" not in prompt:
-            return CompletionResponse(text=answer)
+            return CompletionResponse(text=found)
         observed = re.findall(r"Observation: (.*)", prompt.rpartition(f"user: {question}")[2])
         if observed:
             return CompletionResponse(text=f"Thought: I can answer now.\nAnswer: {observed[-1]}")

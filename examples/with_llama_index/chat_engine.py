@@ -1,8 +1,8 @@
 """Evaluate a chat engine turn by turn, and show what a score rests on."""
 
-from app import QUESTIONS, Reader, index
-from judge import judge
 from llama_index.core.chat_engine.types import ChatMode
+from with_llama_index.app import QUESTIONS, Reader, index
+from words import judge
 
 from ragstone_llama_index import MetricEvaluator
 

@@ -2,9 +2,9 @@
 
 import asyncio
 
-from app import QUESTIONS, Reader, index
-from judge import judge
 from llama_index.core.evaluation import BaseEvaluator, BatchEvalRunner
+from with_llama_index.app import QUESTIONS, Reader, index
+from words import judge
 
 from ragstone_llama_index import MetricEvaluator
 

@@ -33,7 +33,7 @@ def test_every_dependency_is_explained(repository: Path) -> None:
     settings = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))
     groups = [settings["project"]["dependencies"], *settings["project"]["optional-dependencies"].values()]
     groups += [settings["build-system"]["requires"], *(settings["dependency-groups"][name] for name in ("test", "dev"))]
-    groups += [settings["dependency-groups"][name] for name in ("browser", "lint", "types")]
+    groups += [settings["dependency-groups"][name] for name in ("browser", "lint", "notebook", "types")]
     names = {re.match(r"[\w-]+", entry)[0] for group in groups for entry in group if isinstance(entry, str)}
     explained = re.findall(r"^\| \[?`([\w-]+)", (repository / "docs/dependencies.md").read_text("utf-8"), re.MULTILINE)
     assert sorted(names - set(explained)) == []

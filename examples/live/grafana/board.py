@@ -83,7 +83,12 @@ def board(dialect: str) -> dict[str, Any]:
     shown: list[dict[str, Any]] = []
     for i, (title, kind, sql) in enumerate(panels(dialect)):
         series = kind == "timeseries"
-        form = {"format": "time_series" if series else "table", "rawQuery": True, "rawSql": sql, "editorMode": "code"}
+        form: dict[str, Any] = {
+            "format": "time_series" if series else "table",
+            "rawQuery": True,
+            "rawSql": sql,
+            "editorMode": "code",
+        }
         if dialect == "sqlite":
             form = {"queryType": "time series" if series else "table", "queryText": sql, "rawQueryText": sql}
             form["timeColumns"] = ["time"]

@@ -5,7 +5,7 @@ from typing import Any
 
 from ragstone.distributed import Spec, score_chunk
 
-SHARE = Spec(metrics=["context_relevancy"], judge="judge:scripted", max_concurrency=16).divided(2).to_json()
+SHARE = Spec(metrics=["context_relevancy"], judge="words:SharedWords", max_concurrency=16).divided(2).to_json()
 NAMES = ("id", "metric", "value", "status", "detail")
 
 

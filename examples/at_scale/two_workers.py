@@ -21,7 +21,7 @@ def rows() -> list[dict[str, Any]]:
             "user_input": f"How many bridges does {town} have in district {i}?",
             "retrieved_contexts": [
                 f"{town} has {i} bridges in that district. The bread is good.",
-                f"{town if i % 2 else 'Another place'} has canals.",
+                f"{town} has canals." if i % 2 else f"Its bridges made district {i} of {town} rich.",
             ],
         }
         for i, town in enumerate(TOWNS * 50)
@@ -37,7 +37,7 @@ def main() -> None:
     ):
         spec = Spec(
             metrics={"context_relevancy": {"threshold": 0.5}},
-            judge="judge:scripted",
+            judge="words:SharedWords",
             max_concurrency=16,
             journal=str(Path(folder) / "journal"),
         )
