@@ -103,12 +103,6 @@ def test_a_repeat_replaces(mlflow: Any) -> None:
     assert sorted(each.value for each in feedback(mlflow, trace_id)) == [0.5, 0.75]
 
 
-def test_the_trace_may_be_the_sample_s_id_or_opentelemetry_s(mlflow: Any) -> None:
-    trace_id, _ = traced(mlflow)
-    MLflowSink().write([score(trace_id), score("b", 0.75, origin={"trace_id": trace_id.removeprefix("tr-")})])
-    assert sorted(each.value for each in feedback(mlflow, trace_id)) == [0.5, 0.75]
-
-
 def test_a_trace_that_is_not_there_raises(mlflow: Any) -> None:
     with pytest.raises(LookupError, match="MLflow has no trace tr-abab"):
         MLflowSink().write([score("tr-" + "ab" * 16)])

@@ -2,9 +2,9 @@
 
 import asyncio
 import json
-import threading
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 from llama_index.core import MockEmbedding, VectorStoreIndex
@@ -228,15 +228,7 @@ def as_json(value):
 
 
 def in_threads(*calls):
-    """Run calls at the same time, each in a thread, and return what they return."""
-    results = [None] * len(calls)
-
-    def run(i):
-        results[i] = calls[i]()
-
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(len(calls))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    return results
+    """Run calls at the same time, each in a thread."""
+    with ThreadPoolExecutor(len(calls)) as pool:
+        for done in [pool.submit(call) for call in calls]:
+            done.result(60)

@@ -252,12 +252,12 @@ def agent(*turns, answer="From the tool.", name="Agent", streaming=False, can_ha
     return FunctionAgent(tools=tools, llm=Calling(*turns), **fields)
 
 
-def run(app, **asked):
-    """Run an agent to its end; return what it returned or raised."""
+def run(app, *args, **asked):
+    """Run an agent or a workflow to its end; return what it returned or raised."""
 
     async def main():
         try:
-            return await app.run(**asked)
+            return await app.run(*args, **asked)
         except Exception as error:
             return error
         finally:

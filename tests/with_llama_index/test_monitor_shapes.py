@@ -68,9 +68,8 @@ from .monitored import (
     index,
     memory,
     retriever,
-    settled,
 )
-from .test_monitor_runs import Second, tool
+from .test_monitor_runs import Second, run, tool
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::pydantic.PydanticDeprecatedSince20",
@@ -79,20 +78,6 @@ pytestmark = pytest.mark.filterwarnings(
 )
 DONE = ("Who?", TEXTS, ANSWER)
 EARLIER = [("user", "Who?"), ("assistant", ANSWER)]
-
-
-def run(app, *args, **asked):
-    """Run a workflow to its end; return what it returned or raised."""
-
-    async def main():
-        try:
-            return await app.run(*args, **asked)
-        except Exception as error:
-            return error
-        finally:
-            await settled()
-
-    return asyncio.run(main())
 
 
 def synthesizer(answer=ANSWER, **options):
