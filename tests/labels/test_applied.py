@@ -114,7 +114,12 @@ def test_votes_stand_for_probabilities():
 
 
 def made_with(metric, item, **more):
-    facts = {"metric": metric.name, "version": plain_version(metric), "prompts": prompts_digest(metric), "item": item}
+    facts = {
+        "metric": metric.name,
+        "version": plain_version(metric.version),
+        "prompts": prompts_digest(metric),
+        "item": item,
+    }
     return calibration(**facts | {"judge": metric.llm.model, "one_by_one": metric.asks_one_by_one} | more)
 
 

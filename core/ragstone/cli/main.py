@@ -78,22 +78,8 @@ def cli() -> None:
     """Score what a RAG app really answers, with evidence."""
 
 
-for command in (
-    calibrate,
-    compare,
-    demo,
-    doctor,
-    explain,
-    feedback,
-    forget,
-    label,
-    models,
-    pull,
-    report,
-    score,
-    worker,
-):
-    cli.add_command(command)
+for each in (calibrate, compare, demo, doctor, explain, feedback, forget, label, models, pull, report, score, worker):
+    cli.add_command(each)
 
 
 def main() -> None:

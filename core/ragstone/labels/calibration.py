@@ -266,7 +266,7 @@ class Calibration(ProbabilityMap):
     def _compared(self, metric: Metric) -> dict[str, tuple[object, object]]:
         """Return what must be the same, by name: as it was made, and as the metric has it."""
         compared: dict[str, tuple[object, object]] = {
-            "version": (self.version, plain_version(metric)),
+            "version": (self.version, plain_version(metric.version)),
             "instructions": (self.prompts, prompts_digest(metric)),
             "judge": (self.judge, metric.judge.model),
             "asking one by one": (self.one_by_one, metric.asks_one_by_one),

@@ -36,7 +36,7 @@ def identity_of(
     """
     return {
         "metric": metric,
-        "version": _plain(version),
+        "version": plain_version(version),
         "prompts": setup["prompts"],
         "judge": judge,
         "embedder": None if item == "noncommittal" else setup["embedder"],
@@ -51,12 +51,8 @@ def prompts_digest(metric: Metric) -> str:
     return digest({**metric.prompts, **metric.instructions})
 
 
-def plain_version(metric: Metric) -> str:
+def plain_version(version: str) -> str:
     """Return a metric's version without what a calibration and the scoring add to it."""
-    return _plain(metric.version)
-
-
-def _plain(version: str) -> str:
     return version.partition("+cal:")[0].removesuffix("+expected")
 
 
