@@ -20,9 +20,9 @@ import tomllib
 ROOT = Path(__file__).resolve().parents[1]
 PRODUCT = tuple(ROOT / folder for folder in ("core", "integrations"))
 AIMS = {
-    "product lines": 19_000,
-    "product files": 140,
-    "lines of tests": 20_000,
+    "product lines": 22_000,
+    "product files": 160,
+    "lines of tests": 22_000,
     "lines of benchmarks": 4_500,
     "files crossed by metric.score()": 10,
     "files crossed by ragstone score --out": 22,

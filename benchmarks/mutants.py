@@ -100,6 +100,20 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("fitted_reach", "max(z, default=0.0) - self.reach", "max(z, default=0.0) - math.inf"),
         ("fitted_cut", "if p >= 0.5 else", "if p > 0.5 else"),
     ],
+    ("core/ragstone/metrics/factual_correctness.py", "core/test_golden.py"): [
+        ("golden_order", "range(1, len(value) + 1)", "range(len(value), 0, -1)"),
+        ("golden_sides", 'form(response, texts["reference"])', 'form(response, texts["response"])'),
+        ("golden_f1", "return 2 * precision * recall / (precision + recall) if", "return (precision + recall) / 2 if"),
+    ],
+    ("core/ragstone/metrics/criterion.py", "core/test_criterion.py"): [
+        ("criterion_even", "1.0 - i / max(1, len(words) - 1)", "1.0 - i / len(words)"),
+        ("criterion_sees", "return self.sees", 'return ("response",)'),
+        ("criterion_version", '"sees": repr(tuple(self.sees))}', "}"),
+        ("criterion_lowers", "< values[best]", "<= values[best]"),
+    ],
+    ("core/ragstone/metrics/base.py", "core/test_criterion.py"): [
+        ("no_judge", "self.needs_llm and self.llm is None", "False"),
+    ],
     ("core/ragstone/metrics/items.py", "core/test_faithfulness.py"): [
         ("claims_mapped", "answers = by_map(SUPPORTED, (", "answers = list(("),
         ("claims_once", "tuple({sentence.text: Claim", "tuple({id(sentence): Claim"),
@@ -175,7 +189,8 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
     # Batches: journal, pace, sources, report, comparison, provider
     ("core/ragstone/keys.py", "store/test_keys.py"): [
         ("key_of_a_draw", "of_metric, draw]", "of_metric]"),
-        ("key_of_a_response", "contexts, sample.response, *(", "contexts, *("),
+        ("key_of_a_response", "contexts, sample.response, *later", "contexts, *later"),
+        ("key_of_a_reference", '[{"reference": sample.reference}]', "[]"),
         ("key_of_a_reply", "request.choices, judge, draw]", "request.choices, judge]"),
     ],
     ("core/ragstone/store/record.py", "store/test_journal.py"): [
@@ -199,8 +214,10 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("limiter_backs_off", "min(self.limit, self.in_flight) // 2)", "min(self.limit, self.in_flight))"),
         ("limiter_burst", "max(1.0, per_minute / 60)", "max(1.0, per_minute / 6)"),
     ],
-    ("core/ragstone/sources.py", "batch/test_rows.py"): [
+    ("core/ragstone/sample.py", "batch/test_rows.py"): [
         ("rows_names", '"contexts", "retrieval_context"', '"contexts"'),
+    ],
+    ("core/ragstone/sources.py", "batch/test_rows.py"): [
         ("rows_line", "for line in file), 1)", "for line in file), 0)"),
         ("rows_mapped", "and names[0] not in row:", "and names[0] is None:"),
         ("rows_empty_text", "is not None:\n                    values", ":\n                    values"),

@@ -99,6 +99,7 @@ def test_every_text_of_a_sample_counts_and_nothing_else():
         {"retrieved_contexts": ["Because.So."]}, {"retrieved_contexts": ["Because.", "So.", ""]},
         {"retrieved_contexts": []},  # "empty_input"
         {"retrieved_contexts": None},  # "missing_input"
+        {"reference": "So."}, {"reference": "Thus."}, {"history": [{"role": "user", "content": "So."}]},
     ]  # fmt: skip
     assert len({sample_key(Sample(**TEXTS | other)) for other in others}) == len(others)
     assert sample_key(Sample(response="A.", retrieved_contexts=None)) == sample_key(Sample(response="A."))
