@@ -81,8 +81,8 @@ class OpenAICompatible:
         _check(model, asking, gives_probabilities, timeout, max_retries, max_concurrency)
         access = resolve(base_url, api_key, os.environ)
         self._connection = Connection(access, timeout=timeout, max_retries=max_retries, max_concurrency=max_concurrency)
-        self._model = model
-        self._asking: Asking = asking
+        self.model = model
+        self.asking: Asking = asking
         self.gives_probabilities = gives_probabilities
         self._extra_body = copy.deepcopy(dict(extra_body)) if extra_body else None
         self._lock = threading.Lock()
@@ -128,11 +128,6 @@ class OpenAICompatible:
         return cls(names[0], base_url=url, **settings)
 
     @property
-    def model(self) -> str:
-        """The model's name on the server."""
-        return self._model
-
-    @property
     def identity(self) -> dict[str, object]:
         """What makes this judge, for journals: model, server and a digest of `extra_body`, without keys."""
         return {
@@ -141,11 +136,6 @@ class OpenAICompatible:
             "base_url": public_url(self._connection.access.url).rstrip("/"),
             "extra_body": request_digest(self._extra_body) if self._extra_body else None,
         }
-
-    @property
-    def asking(self) -> Asking:
-        """What suits the model: all items in one call, or one call per item."""
-        return self._asking
 
     @property
     def secrets(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, get_args
 
@@ -139,7 +140,7 @@ class Monitor:
             from ragstone.store.database import SQLiteSink
 
             sinks = SQLiteSink()
-        by_name = _by_key("sinks", sinks, Sink, _sink_name, "sinks of ragstone.sinks, such as SQLiteSink(PATH)")
+        by_name = _by_key("sinks", sinks, Sink, attrgetter("name"), "sinks of ragstone.sinks, such as SQLiteSink(PATH)")
         self._settings = Settings(
             metrics=by_key,
             sinks=list(by_name.values()),
@@ -188,7 +189,8 @@ class Monitor:
 
     def judging(self, workers: int) -> "Monitor":
         """Return this monitor, or where it leaves judging to others (`workers=0`) one like it that judges itself."""
-        return self if self._settings.workers else _with_options({**self._options, "workers": workers})
+        options: dict[str, Any] = {**self._options, "workers": workers}
+        return self if self._settings.workers else Monitor(**options)
 
     @property
     def outbox(self) -> Path | None:
@@ -319,11 +321,7 @@ class Monitor:
         return self
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _with_options, (self._options,)  # another process starts with a queue of its own
-
-
-def _with_options(options: dict[str, Any]) -> Monitor:
-    return Monitor(**options)
+        return partial(Monitor, **self._options), ()  # another process starts with a queue of its own
 
 
 def _check_type(name: str, value: object, types: tuple[type, ...], instead: str) -> None:
@@ -361,10 +359,6 @@ def _metric_key(metric: Metric) -> tuple[str, str]:
     if metric.lacks_llm:
         raise ValueError(f"metrics: {metric.name} has no judge; give it one: llm=...")
     return metric.name, metric.version
-
-
-def _sink_name(sink: Sink) -> str:
-    return sink.name
 
 
 def _outbox_path(outbox: str | os.PathLike[str] | None) -> Path | None:
