@@ -42,8 +42,7 @@ class LangChainEmbedder(SharedModel[Embeddings], BaseEmbedder):
         if isinstance(embeddings, type) or not callable(getattr(embeddings, "embed_documents", None)):
             what = embeddings if isinstance(embeddings, type) else type(embeddings)
             raise TypeError(
-                f"embeddings: {what.__name__} has no embed_documents to call; pass LangChain embeddings "
-                "(init_embeddings makes them)"
+                f"embeddings: {what.__name__} has no embed_documents; pass LangChain embeddings (from init_embeddings)"
             )
         super().__init__(embeddings, name=name, timeout=timeout)
 

@@ -229,7 +229,7 @@ class RagEvaluator:
 
 def _judge(llm: Any) -> Any:  # noqa: ANN401 - the registry checks it
     if llm is None:
-        raise TypeError("llm: is None; pass the judge of a metric by name, a LangChain model or one of ragstone's")
+        raise TypeError("llm: is None; a metric by name needs a judge: a LangChain model or one of ragstone's")
     if isinstance(llm, str) or not hasattr(llm, "invoke"):
         return llm
     from ragstone_langchain.llm import LangChainLLM  # with runnables, most of langchain-core's import time

@@ -128,7 +128,7 @@ class Extraction:
                 names = ", ".join(map(repr, FIELD_NAMES[field]))
                 raise Unreadable(
                     f"{field}: {problems.get(field) or _absent(field, arguments)}; {_WAYS_OUT[field] % names}; "
-                    f"or say where it is with fields={{{field!r}: KEY}}"
+                    f"or name its key with fields={{{field!r}: KEY}}"
                 )
         question = values.get("user_input")
         asked = question if isinstance(question, str) else None
@@ -191,7 +191,7 @@ def _under_key(field: SampleField, key: str, arguments: Arguments) -> str | list
             if key in entries:
                 return _strictly(field, entries[key], f"{where}[{key!r}]")
     there = ", ".join(f"{name} ({kind(value)})" for name, value in places.items())
-    raise Unreadable(f"the key {key!r}, which fields= names, is not in {there}")
+    raise Unreadable(f"fields= names the key {key!r}, which is not in {there}")
 
 
 def _levels(value: object, where: str) -> Iterator[tuple[str, dict[str, object]]]:
@@ -311,7 +311,7 @@ def _text_in(
         return None if not own else without_thoughts(value) if field == "response" else value
     if own and (message := read_message(value)) is not None:
         if field == "response" and not message.is_answer:
-            raise Unreadable(f"{where} is a message that only calls tools, not an answer")
+            raise Unreadable(f"{where} only calls tools and has no answer")
         return message.text
     in_messages = question_in if field == "user_input" else answer_in
     if messages := read_messages(value):

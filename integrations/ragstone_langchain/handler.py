@@ -28,21 +28,21 @@ class MonitorHandler(BaseCallbackHandler):
         chain.invoke(question, config={"callbacks": [handler]})
 
     One handler serves all threads, tasks and chains: in the config, bound by `chain.with_config(callbacks=[handler])`,
-    or in the whole process by `everywhere()`. Given twice it counts once. Its methods take microseconds and never
-    raise: an error of its own is counted by `monitor.failed`. A sample's `id` is the run's. What becomes a sample,
-    where its texts come from and what is counted as skipped: see docs/langchain.md.
+    or in the whole process by `everywhere()`. Passed twice, it counts once. Its methods take microseconds and never
+    raise: `monitor.failed` counts its own errors. A sample's `id` is the run's. docs/langchain.md shows which runs
+    become samples, the sources of their texts, and which runs are skipped.
 
     Args:
         monitor: Takes the samples: a `ragstone.monitor.Monitor`.
-        extract: A function of a run's inputs, outputs (None where it failed) and the texts that were retrieved in it.
+        extract: A function of a run's inputs, outputs (None if it failed) and the texts that it retrieved.
             It returns the sample, a mapping of its fields, or None for no sample, and runs in the app's thread.
-        where: A function of a run's name, tags and metadata that says whether it is to be a sample; the runs inside
-            of one for which it says no are asked about as well.
-        retriever_tools: Names of tools whose text is a context, where no retriever is run and no Documents are kept
-            as the artifact.
+        where: A function of a run's name, tags and metadata; true makes the run a sample. If it rejects a run, it is
+            called for the runs inside, too.
+        retriever_tools: Names of tools whose text is a context, if they run no retriever and return no Documents as
+            their artifact.
 
     Raises:
-        TypeError: The monitor is none, `extract` or `where` is no function, or `retriever_tools` is one text.
+        TypeError: `monitor` is not a monitor, `extract` or `where` is not a function, or `retriever_tools` is one text.
 
     Example:
         >>> from langchain_core.runnables import RunnableLambda

@@ -42,24 +42,24 @@ _ABOUT_STRUCTURE = re.compile(r"tool|function|schema|response_format|structured|
 class LangChainLLM(SharedModel[Runnable[Any, Any]], BaseLLM):
     """A LangChain model as a judge: a chat model, a text model, or a runnable around one.
 
-    The model object is used as it is and never changed; temperature and every other setting are its own. The app sees
-    nothing of the judge. Replies are structured output where the model has it, else the schema is put into the prompt;
-    docs/langchain.md says when, and what caches, retries, time-outs and log-probabilities do.
+    The model object is never changed and keeps its temperature and all other settings. Judge calls stay out of the
+    app's traces. If the model has structured output, replies use it; otherwise the schema goes into the prompt. For
+    caches, retries, time-outs and log-probabilities see docs/langchain.md.
 
     Args:
-        model: What answers messages with a message or with text.
+        model: A model or runnable that answers messages with a message or text.
         asking: "together" for capable models; "one_by_one" for small ones, of about 8B parameters or less.
-        gives_probabilities: Whether it is known to send log-probabilities: what asks one by one then scores by them.
+        gives_probabilities: Whether the model sends log-probabilities; metrics that ask one by one then score by them.
         structured_output: False puts the schema into the prompt even if the model has `with_structured_output`.
-        timeout: Seconds that one call may take; None: as long as the model's own time-out lets it. A sync model
-            cannot be stopped: its thread runs on.
-        max_input_tokens: The longest prompt that the model takes, for metrics to keep within; None: what its
-            `profile` says, else unknown.
-        name: For logs and cache keys; None: the model object's own name for its model, else its class.
+        timeout: Seconds for one call; None: the model's own time-out. A sync call cannot be stopped: its thread runs
+            on.
+        max_input_tokens: The longest prompt that the model takes, in tokens; None: from its `profile`, else
+            unknown.
+        name: For logs and cache keys; None: the model's name from the object, else its class.
         trace: True lets the app's callbacks and tracers see the judge's runs, tagged "ragstone:judge".
 
     Raises:
-        TypeError: `model` is no LangChain runnable.
+        TypeError: `model` is not a LangChain runnable.
         ValueError: An option is out of range.
         TimeoutError: From `generate` and `agenerate`, after `timeout`.
 
@@ -86,7 +86,7 @@ class LangChainLLM(SharedModel[Runnable[Any, Any]], BaseLLM):
     ) -> None:
         if not isinstance(cast("object", model), Runnable):
             raise TypeError(
-                f"model: {type(model).__name__} is no LangChain model; pass a chat model (init_chat_model makes one), "
+                f"model: {type(model).__name__} is not a LangChain model; pass a chat model (from init_chat_model), "
                 "a text model, or a runnable around one"
             )
         check_option("asking", asking, ("together", "one_by_one"))
@@ -223,8 +223,8 @@ def read_plain(answer: object, request: LLMRequest) -> LLMReply:
         return read_reply(answer, request)
     if not isinstance(answer, BaseMessage):
         raise TypeError(
-            f"the model answered with {type(answer).__name__}, not with a message or text: pass the model itself, "
-            "without with_structured_output or a parser behind it"
+            f"the model answered with {type(answer).__name__}, not a message or text; pass the model alone, "
+            "without with_structured_output or a parser"
         )
     return _reply(text_of(answer), answer, request)
 

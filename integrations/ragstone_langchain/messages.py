@@ -47,7 +47,7 @@ class Unreadable(ValueError):  # noqa: N818 - it becomes an Unscored
 def tool_names(names: Collection[str]) -> frozenset[str]:
     """Return the option `retriever_tools` as a set; one text in place of names is a TypeError."""
     if isinstance(names, str):
-        raise TypeError(f"retriever_tools: is one text; pass the names as [{names!r}]")
+        raise TypeError(f"retriever_tools: is one text; pass a list: [{names!r}]")
     return frozenset(names)
 
 

@@ -129,7 +129,7 @@ class SharedModel(Generic[M]):
         except FutureTimeout:
             if reply.done():  # the model's own
                 raise
-            raise TimeoutError(self._late("its thread runs on until the model ends it")) from None
+            raise TimeoutError(self._late("its thread runs until the model returns")) from None
 
     async def _await_async(self, asynchronous: Async[T]) -> T:
         task = asyncio.ensure_future(asynchronous()) if self._trace else start_untraced(asynchronous)

@@ -93,30 +93,28 @@ class MetricEvaluator(BaseEvaluator):
     """A metric as a LlamaIndex evaluator: alone, in `BatchEvalRunner`, or wherever a `BaseEvaluator` goes.
 
     `query` is the sample's `user_input`, `contexts` its `retrieved_contexts`, `reference` a right answer. An input that
-    the metric needs and the caller leaves out raises `ValueError`. Everything else that keeps a sample from being
-    scored (a judge that fails, a reply that cannot be used, an app that answered nothing) is a result with
-    `invalid_result=True`: a raised exception would have `BatchEvalRunner` retry for eight seconds and then lose the
-    whole batch.
+    the metric needs and the caller leaves out raises `ValueError`. All other failures (of the judge, of its reply, an
+    empty answer) give a result with `invalid_result=True`, because `BatchEvalRunner` would retry an exception for eight
+    seconds and then lose the whole batch.
 
     The sync methods work inside a running event loop; the async methods use it. `get_prompts` shows the metric's
     instructions to the judge, by step, and `update_prompts` replaces them, which changes the metric's version.
 
     Args:
-        metric: What to score by: a name, such as "context_relevancy" or "my_pkg:Polite", or a `ragstone.Metric` of
-            yours, which has its judge and its options already. Of "alignment_coverage" the original is the contexts:
-            `source` is "retrieved_contexts" unless you pass another.
+        metric: A name, such as "context_relevancy" or "my_pkg:Polite", or your own `ragstone.Metric` with judge and
+            options. "alignment_coverage" compares with the contexts: `source` is "retrieved_contexts" by default.
         llm: The judge of a metric by name: a LlamaIndex LLM, a ragstone LLM, or the name of one, such as "local";
-            None: `Settings.llm`, as it is when a call is made.
-        embed_model: The embedder of a metric that has one: LlamaIndex', ragstone's or a name; None: where the metric
-            needs one, `Settings.embed_model`, as it is when a call is made, or the one that goes with a judge's name.
-        metadata_mode: Which metadata of source nodes stand in the contexts of `(a)evaluate_response`, a
+            None: `Settings.llm` at the time of the call.
+        embed_model: The embedder of a metric that has one: LlamaIndex', ragstone's or a name; None: if the
+            metric needs one, `Settings.embed_model` at the time of the call, or the embedder of a named judge.
+        metadata_mode: The source nodes' metadata in the contexts of `(a)evaluate_response`: a
             `MetadataMode` or its value: "none", the text alone; "llm", what the app's LLM saw; "embed", what was
             embedded; "all". Lines of metadata count as sentences of the context.
         context_tools: Names of an agent's tools whose texts are contexts; nodes that tools return are contexts anyway.
-        options: Those of a metric by name.
+        options: The options of a metric by name.
 
     Raises:
-        TypeError: `metric`, `llm` or `embed_model` is no such thing, a metric of yours comes with options, or
+        TypeError: `metric`, `llm` or `embed_model` has the wrong type, your own metric comes with options, or
             `context_tools` is one text.
         ValueError: There is no such metric, option or `metadata_mode`.
 
@@ -149,7 +147,7 @@ class MetricEvaluator(BaseEvaluator):
             self._metric = dataclasses.replace(metric, llm=_judge(llm))
             return
         if llm is not None or embed_model is not None or options:
-            raise TypeError(f"metric: {metric.name} was made with a judge and options; pass it alone, or its name")
+            raise TypeError(f"metric: {metric.name} already has a judge and options; pass it alone, or pass its name")
         self._metric = metric
 
     @property
@@ -283,7 +281,7 @@ def _text(step: str, prompt: object) -> str:
     """Return a prompt's text as it stands: what is in braces is filled in by the metric, or stays."""
     if isinstance(prompt, PromptTemplate):
         if any(getattr(prompt, name, None) for name in ("template_var_mappings", "function_mappings")):
-            raise TypeError(f"{step}: has mappings of variables, which the metric does not know; put the text in")
+            raise TypeError(f"{step}: has variable mappings, which metrics do not support; write the text out")
         return filled(prompt.template, {name: str(value) for name, value in prompt.kwargs.items()})
     if isinstance(prompt, str):
         return prompt

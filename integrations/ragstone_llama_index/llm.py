@@ -25,23 +25,23 @@ _OUTPUT = ("completion_tokens", "output_tokens", "candidates_token_count")
 class LlamaIndexLLM(SharedModel[LLM]):
     """A LlamaIndex LLM as a judge.
 
-    It is asked by `chat` or `complete`, with the schema of the reply in the prompt and without the object's own
-    `system_prompt`; every other setting is the object's own. The object is never changed, and the app sees nothing of
-    the judge (see `JUDGE_TAG`). docs/llama_index.md says which event loop or thread a call is made on.
+    Calls use `chat` or `complete`, with the reply's schema in the prompt and without the object's `system_prompt`. The
+    object is never changed and keeps all other settings. Judge calls stay out of the app's traces (see `JUDGE_TAG`).
+    For the event loop or thread of a call see docs/llama_index.md.
 
     Args:
-        llm: The model; None: `Settings.llm`, as it is when a call is made.
+        llm: The model; None: `Settings.llm` at the time of the call.
         asking: "together" for capable models; "one_by_one" for small ones, of about 8B parameters or less.
-        gives_probabilities: Whether it is known to send log-probabilities: what asks one by one then scores by them.
-        structured: True asks by LlamaIndex' `structured_predict`, which says nothing of tokens.
-        in_threads: Where `agenerate` runs: True: always the sync half, in threads; False: always the async half; None:
-            the async half on one event loop, the same each time, and threads on any other or where it only blocks.
-        max_input_tokens: The longest prompt that the model takes, for metrics to keep within; None: what its
-            `metadata` says, and unknown where that is but LlamaIndex' default of 3,900 or leaves no room.
+        gives_probabilities: Whether the model sends log-probabilities; metrics that ask one by one then score by them.
+        structured: True: use LlamaIndex' `structured_predict`, which reports no tokens.
+        in_threads: Where `agenerate` runs: True: the sync methods, in threads; False: the async methods; None: the
+            async methods on the first event loop, and threads on all others or if the model only blocks.
+        max_input_tokens: The longest prompt that the model takes, in tokens; None: from its `metadata`, and unknown if
+            that is LlamaIndex' default of 3,900 or leaves no room.
         trace: True lets the app's callbacks and tracers see the judge's calls, still tagged as such.
 
     Raises:
-        TypeError: `llm` is no LlamaIndex LLM.
+        TypeError: `llm` is not a LlamaIndex LLM.
         ValueError: An option is out of range; from calls: no LLM was given and `Settings` has none.
 
     Example:

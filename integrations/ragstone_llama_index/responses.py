@@ -67,7 +67,7 @@ def _run(response: AsyncStreamingResponse) -> StreamText:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(aread_stream(response))
-    raise ValueError("response: its stream belongs to the running event loop: await aevaluate_response(...)")
+    raise ValueError("response: its stream belongs to the running event loop; await aevaluate_response(...)")
 
 
 def _answered(question: str | None, response: object, streamed: StreamText | None, contexts: Texts) -> Answered:

@@ -47,7 +47,7 @@ class SharedModel(ABC, Generic[M]):
     def __init__(self, model: M | None, *, in_threads: bool | None, trace: bool) -> None:
         if not isinstance(model, self._kind | None):
             raise TypeError(
-                f"{self._setting}: {type(model).__name__} is no LlamaIndex {self._wanted}, or None for "
+                f"{self._setting}: {type(model).__name__} is not a LlamaIndex {self._wanted}, or None for "
                 f"Settings.{self._setting}"
             )
         self._model = model
@@ -138,7 +138,7 @@ class SharedModel(ABC, Generic[M]):
         except (ImportError, ValueError) as error:
             reason = " ".join(str(error).replace("*", " ").split())
             raise ValueError(
-                f"{self._setting}: none was given, and Settings.{self._setting} has none: pass one, or set "
+                f"{self._setting}: there is none here or in Settings.{self._setting}: pass one, or set "
                 f"llama_index.core.Settings.{self._setting} ({reason})"
             ) from error
 

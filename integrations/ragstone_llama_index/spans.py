@@ -70,26 +70,26 @@ def instrument(
     extract: Extract | None = None,
     context_tools: Collection[str] = (),
 ) -> None:
-    """Have a monitor score what query engines, chat engines, agents and workflows of this process answer.
+    """Score the answers of this process's query engines, chat engines, agents and workflows with a monitor.
 
-    A sample is made of each outermost call, whatever happens beneath it; docs/llama_index.md says of which, and where
-    question, contexts, history and answer are taken from. What makes no sample is counted with its reason in
-    `stats().skipped`. Nothing ever raises into the app: what fails in here is counted as
-    `stats().errors["llama_index"]`.
+    Each outermost call gives one sample. docs/llama_index.md shows which calls count, and the sources of question,
+    contexts, history and answer. `stats().skipped` counts all other calls by reason. Nothing raises into the app:
+    `stats().errors["llama_index"]` counts failures here.
 
     Args:
         monitor: Takes the samples. A second call with the same monitor only changes the options.
-        where: Says by an object and a name ("RetrieverQueryEngine.query") whether its calls are to be scored, together
-            with all beneath them; None: all. Called on the app's thread; where it raises, the call is left alone.
-        metadata_mode: Which metadata of nodes stand in the contexts; see `MetricEvaluator`.
-        extract: Reads the run of a workflow: it is given the workflow, its start event and what it returned, and
-            returns a `Sample`, a mapping of some of its fields (the others are read as always), or None for no sample.
+        where: A function of an object and a name ("RetrieverQueryEngine.query"). If false, its calls and all beneath
+            them are left out; None: all. Runs on the app's thread; if it raises, the call is
+            left out.
+        metadata_mode: The nodes' metadata in the contexts; see `MetricEvaluator`.
+        extract: Reads a workflow's run. It gets the workflow, its start event and its result, and returns a `Sample`, a
+            mapping of some of its fields (the others are read as usual), or None for no sample.
             A "response" may be one of LlamaIndex' responses, "retrieved_contexts" may be nodes.
         context_tools: Names of tools whose texts are contexts; nodes that tools return are contexts anyway.
 
     Raises:
-        TypeError: `monitor` is no monitor, `where` or `extract` is no plain function, or `context_tools` is one text.
-        ValueError: There is no such `metadata_mode`.
+        TypeError: `monitor` is not a monitor, `where` or `extract` not a plain function, or `context_tools` one text.
+        ValueError: `metadata_mode` is unknown.
 
     Example:
         >>> from llama_index.core import MockEmbedding, VectorStoreIndex

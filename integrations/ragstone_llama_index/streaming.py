@@ -154,7 +154,7 @@ class _SyncStream(_SharedStream):
                 except StopIteration:
                     self.end(None)
                 except BaseException as error:
-                    self.end(error if isinstance(error, Exception) else RuntimeError("reading it was interrupted"))
+                    self.end(error if isinstance(error, Exception) else RuntimeError("reading was interrupted"))
                     if not isinstance(error, Exception):  # this thread's own matter
                         raise
             return at < len(self.pieces)
@@ -190,7 +190,7 @@ class _AsyncStream(_SharedStream):
             elif self._loop is not asyncio.get_running_loop():  # waiting could last forever
                 self.response.response_txt = None  # str(response) puts there what it has read so far
                 cast("AsyncStreamingResponse", self.response).response_gen = self.reader()
-                raise ValueError("response: its stream is being read on another event loop; read it there, or later")
+                raise ValueError("response: another event loop is reading its stream; read it there, or later")
             else:
                 self._next = self._next or asyncio.ensure_future(anext(self._source))
                 await asyncio.wait([self._next])
@@ -198,7 +198,7 @@ class _AsyncStream(_SharedStream):
 
     def _take(self, task: "asyncio.Future[str]") -> None:
         self._next = None
-        error = RuntimeError("reading it was cancelled") if task.cancelled() else task.exception()
+        error = RuntimeError("reading was cancelled") if task.cancelled() else task.exception()
         if error is None:
             self.pieces.append(task.result())
         else:

@@ -42,7 +42,7 @@ def test_a_failure_shows_what_cost_it_and_nothing_else():
 
 def test_what_cannot_be_scored_is_no_low_score():
     assert message(Sample(user_input="Why?"), metric(), at_least=0.0) == [
-        "context_relevancy could not be scored (missing_input); this is no low score",
+        "context_relevancy was not scored (missing_input); this is not a low score",
         "  retrieved_contexts: is missing; context_relevancy needs it",
     ]
 

@@ -33,6 +33,6 @@ def test_a_width_that_none_can_be_and_a_file_that_is_no_journal(calibrate, serve
     other.write_text("paid for\n" * 100)
     done = calibrate("--out", tmp_path / "c.json", "--journal", other)
     assert done.exit_code == 2
-    assert f"Error: --journal {other}: is no journal" in done.stderr
+    assert f"Error: --journal {other}: is damaged, or not a ragstone journal" in done.stderr
     assert other.read_text() == "paid for\n" * 100
     assert "/v1/chat/completions" not in [seen.path for seen in server.seen]

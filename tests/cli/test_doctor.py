@@ -32,7 +32,7 @@ def test_nobody_is_there(run, server, tmp_path, monkeypatch):
     assert judged.startswith(f"judge: --llm {NOBODY}: cannot ask")
     assert placed.startswith(f"embedder {server.url}: {MODEL} answers with 8 dimensions")
     pytest.importorskip("xllamacpp")
-    assert run("doctor").stdout.count("fetch it once with `ragstone pull`") == 2
+    assert run("doctor").stdout.count("download it once: `ragstone pull`") == 2
 
 
 class TestPull:

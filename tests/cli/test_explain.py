@@ -77,7 +77,7 @@ def test_wrong_files(run, tmp_path, content):
     path.write_bytes(content)
     done = run("explain", path)
     assert (done.exit_code, done.stdout) == (2, "")
-    message = f"Error: {path}: holds no results: give a file that" if content else f"{path} has no result\n"
+    message = f"Error: {path}: has no results: pass an unchanged file" if content else f"{path} has no result\n"
     assert done.stderr.startswith(message)
 
 

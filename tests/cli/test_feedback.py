@@ -98,7 +98,7 @@ WRONG = [
     (("--user", ""), "exactly one of --older-than, --user and --id"),
     (("--older-than", "a week"), "--older-than a week: is no time; write 90d, 24h or 30m"),
     (("--id", "a", "--outbox", "no.db"), "--outbox no.db: there is no such file"),
-    (("--id", "a", "--outbox", "r.db"), "is another program's database"),
+    (("--id", "a", "--outbox", "r.db"), "belongs to another program"),
 ]
 
 
@@ -122,8 +122,8 @@ def test_what_cannot_be_is_said_and_nothing_is_removed(
 def test_no_database_is_made(run: Run, tmp_path: Path, command: tuple[str, ...]) -> None:
     for name, message in (
         (f"{tmp_path}/no.db", "no such file; name the database of a Monitor's"),
-        (f"{tmp_path}/text", "is no results database"),
-        ("mysql://me:secret@host/db", "name a database of PostgreSQL"),
+        (f"{tmp_path}/text", "not a ragstone results database"),
+        ("mysql://me:secret@host/db", "use PostgreSQL"),
         ("postgresql://me:secret@127.0.0.1:1/db", "sql"),
     ):
         (tmp_path / "text").write_text("a text\n" * 100)

@@ -22,7 +22,9 @@ def embedder(spec, llm_spec="", judge=None):
 
 def test_no_name(run, six):
     for spec in ("openai:", "locally", "m@http://"):
-        said = "base_url must be like http" if spec == "m@http://" else f"{spec}: {spec!r} is none of local, local:PATH"
+        said = (
+            "base_url must look like http" if spec == "m@http://" else f"{spec}: {spec!r} is none of local, local:PATH"
+        )
         for make in (llm, embedder):
             with pytest.raises(UsageError) as caught:
                 make(spec)
@@ -65,7 +67,7 @@ def test_a_wrong_key_is_said_before_the_first_row(openai_server):
 
 def test_a_server_that_lists_no_models_may_be_a_judge(openai_server):
     server = openai_server(judge, models=())
-    with pytest.raises(ClickException, match="has no models: load one into the server, or name the model"):
+    with pytest.raises(ClickException, match="lists no models: load one into the server, or name a model"):
         llm(server.url)
     for models in (error(404, "Not Found"), error(403, "missing scope"), Answer(b"<html>"), {"data": []}):
         server.models = models
@@ -78,7 +80,7 @@ def test_embedded_models_that_are_not_there(tmp_path, monkeypatch):
     with pytest.raises(ClickException, match="--llm local:.*none.gguf: no such model file"):
         llm(f"local:{tmp_path / 'none.gguf'}")
     pytest.importorskip("xllamacpp")
-    with pytest.raises(ClickException, match=f"--llm local: qwen.* is not in {tmp_path}: .*`ragstone pull`"):
+    with pytest.raises(ClickException, match=f"--llm local: qwen.* is not in {tmp_path}; .*`ragstone pull`"):
         llm("local")
     (tmp_path / "rows.jsonl").write_text("{}")
     with pytest.raises(ClickException, match="llama.cpp cannot load"):

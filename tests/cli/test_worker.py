@@ -244,7 +244,7 @@ def test_the_monitor_of_an_app_that_only_takes(start):
         ("--monitor their_app:other_outbox", "its outbox is "),
         ("--monitor their_app:monitor --db x.db", "--db: --monitor says that already"),
         ("--llm local:mine", "samples wait for mine, which ragstone does not have; name the app's monitor"),
-        ("--db none/x.db --metric context_relevancy", "none/x.db: there is no folder"),
+        ("--db none/x.db --metric context_relevancy", "none/x.db: no folder"),
         ("--db sqlite:///outbox.db --metric context_relevancy", "--db outbox.db: is --outbox outbox.db itself"),
     ],
 )
@@ -268,10 +268,10 @@ def test_what_is_no_outbox(run):
     assert "none.db: there is no such file; name the file that the app's monitor has as outbox=" in wrong("none.db")
     assert not Path("none.db").exists()
     Path("garbage.db").write_text("garbage" * 1000)
-    assert "garbage.db: is no outbox, or a damaged one" in wrong("garbage.db")
+    assert "garbage.db: is damaged, or not a ragstone outbox" in wrong("garbage.db")
     left(1)
     change("outbox.db", "PRAGMA user_version = 9")
-    assert "was made by a newer ragstone (outbox version 9, this one knows 2)" in wrong("outbox.db")
+    assert "was made by a newer ragstone (outbox version 9, this one reads 2)" in wrong("outbox.db")
 
 
 def test_samples_in_another_processs_hands_and_some_that_cannot_be_read(worker):

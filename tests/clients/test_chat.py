@@ -123,9 +123,9 @@ def test_token_counts_are_taken_only_where_they_are_counts():
     ("body", "message"),
     [
         ({"error": {"message": "no such key: sk-secret"}}, r"without 'choices': no such key: \[hidden\]$"),
-        ([], "JSON that is no object"),
-        (b"<html>not sk-secret", r"not JSON \('<html>not \[hidden\]'\).*/v1"),
-        (b"[" * 100_000, "not JSON"),
+        ([], "JSON that is not an object"),
+        (b"<html>not sk-secret", r"did not answer with JSON \('<html>not \[hidden\]'\).*/v1"),
+        (b"[" * 100_000, "answer with JSON"),
         (b'{"a": "caf\xe9"}', "not UTF-8"),
     ],
 )
@@ -152,7 +152,7 @@ def test_vectors_are_in_the_texts_order_and_models_in_the_servers():
     ("body", "message"),
     [
         (json.dumps(embeddings([[1.0]] * 3)).encode(), "3 embeddings for 2 texts"),
-        (rows((0, [1.0]), (0, [2.0])), "not numbered 0 to 1"),
+        (rows((0, [1.0]), (0, [2.0])), "did not number its embeddings 0 to 1"),
         (rows((0, [1.0]), (1, [1.0, 2.0])), "not lists of numbers of one length"),
         (rows((0, []), (1, [])), "not lists of numbers"),
         (b'{"error": {"message": "no embeddings here"}}', "without 'data': no embeddings here"),

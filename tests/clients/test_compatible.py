@@ -212,7 +212,7 @@ def test_at_asks_the_server_for_its_first_model(openai_server):
 
 def test_at_says_what_is_wrong(openai_server):
     empty = openai_server(judge, models=[])
-    with pytest.raises(AnswerError, match=f"{empty.url} has no models: load one"):
+    with pytest.raises(AnswerError, match=f"{empty.url} lists no models: load one"):
         OpenAICompatible.at(empty.url)
     empty.models = error(401, "key sk-mine is wrong")
     with pytest.raises(ConnectionError, match=r"for its models: .*key \[hidden\] is wrong.* \(start the server"):

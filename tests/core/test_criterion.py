@@ -96,10 +96,10 @@ def test_what_is_no_choice_is_asked_again_and_then_no_score(reply):
     [
         (("", "Is it?"), {}, "name: ''"),
         (("a", " "), {}, "question: ' '"),
-        (("a", "Is it?"), {"choices": "yes"}, "choices: 'yes' is no list"),
+        (("a", "Is it?"), {"choices": "yes"}, "choices: 'yes' is not a list"),
         (("a", "Is it?"), {"choices": ("yes",)}, "two words"),
         (("a", "Is it?"), {"choices": ("yes", "yes")}, "twice"),
-        (("a", "Is it?"), {"choices": ("Yes", "no")}, "small letters"),
+        (("a", "Is it?"), {"choices": ("Yes", "no")}, "in lower case"),
         (("a", "Is it?"), {"choices": ("very good", "no")}, "'very_good'"),
         (("a", "Is it?"), {"choices": {"yes": 2, "no": 0}}, "from 0 to 1"),
         (("a", "Is it?"), {"choices": {"yes": math.nan, "no": 0}}, "from 0 to 1"),
@@ -133,7 +133,7 @@ def test_in_a_data_set_the_judge_comes_later():
     assert report.summary()["polite"].mean == 0.0
     with pytest.raises(ValueError, match="llm: is missing; pass a judge for 'polite'"):
         evaluate([SAMPLE], polite)
-    with pytest.raises(TypeError, match="llm: is None; polite asks a judge"):
+    with pytest.raises(TypeError, match="llm: is None; polite needs a judge"):
         polite.score(SAMPLE)
     with pytest.raises(ValueError, match="metrics: polite has no judge"):
         Monitor(polite)

@@ -70,7 +70,7 @@ def test_they_are_copied():
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
-        ({"verdicts": "V."}, ValueError, "instructions: 'verdicts' is no step; there are questions, answers"),
+        ({"verdicts": "V."}, ValueError, "instructions: 'verdicts' is not a step; the steps are questions, answers"),
         ({"questions": " "}, ValueError, "instructions\\['questions'\\]: is blank"),
         ({"questions": None}, TypeError, "instructions\\['questions'\\]: is NoneType, not text"),
         ("Be strict.", TypeError, "instructions: is str; pass a mapping from step to text"),

@@ -74,7 +74,7 @@ def test_an_option_out_of_its_range_is_refused_by_name(metric, option, value, er
 def test_what_a_judge_lacks_is_named():
     with pytest.raises(TypeError, match=r"llm: OnlyGenerate has no asking, agenerate; .*BaseLLM"):
         SummarizationScore(llm=OnlyGenerate())
-    with pytest.raises(TypeError, match=r"llm: is the class FakeLLM, not an object of it: write FakeLLM\(...\)"):
+    with pytest.raises(TypeError, match=r"llm: is the class FakeLLM; make an object: FakeLLM\(...\)"):
         SummarizationScore(llm=FakeLLM)
     with pytest.raises(TypeError, match=r"embedder: OnlyGenerate has no embed, aembed; .*BaseEmbedder"):
         ResponseRelevancy(llm=yes(), embedder=OnlyGenerate())

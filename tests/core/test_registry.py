@@ -125,7 +125,7 @@ def test_judges_are_made_without_loading_or_asking(openai):
     [
         ("gpt-5", "'gpt-5' is none of local"),
         ("openai:", "is none of"),
-        ("m@http://", "must be like http"),
+        ("m@http://", "must look like http"),
         (3, "is int"),
     ],
 )

@@ -98,7 +98,7 @@ def test_vectors_of_any_length_and_kind_of_number(rows, value):
         (np.array([[1.0, 0], [0, 0]]), "zero vector"),
         (np.array([[1.0, np.inf], [1, 0]]), "NaN or infinity"),
         (np.ones((3, 3)), "shape (3, 3)"),
-        ([[1.0], [1.0, 2.0]], "no array"),
+        ([[1.0], [1.0, 2.0]], "not return an array"),
         (None, "shape ()"),
     ],
     ids=range(5),

@@ -78,7 +78,7 @@ def test_a_reply_without_probabilities_is_no_score_by_count(name):
         outcome = metric.score(SAMPLE)
         assert (outcome.reason, outcome.version) == ("undefined", f"{type(metric).version}{version}")
         assert "gave no probabilities for" in outcome.detail
-        assert outcome.detail.endswith(", which it declares"), "it is no matter of the option"
+        assert outcome.detail.endswith("; it declares them"), "it is no matter of the option"
     counted = made(name, judge(declared=False, reply=bare)).score(SAMPLE)
     assert "expected" not in counted.breakdown, "a judge that declares none is counted"
 

@@ -80,9 +80,14 @@ def test_what_cannot_be_scored_is_raised(client, openai_server):
 
     server = openai_server(lambda body: YES)
     for source, named, error, message in (
-        (rows(4), Spec(metrics=["context_relevancy"], judge="nowhere:judge"), SpecError, "nowhere:judge cannot be"),
-        (rows(2), spec(server, max_concurrency=1), SpecError, "cannot be divided among 2 workers"),
-        (endless(), spec(server), TypeError, "asynchronous iterable"),
+        (
+            rows(4),
+            Spec(metrics=["context_relevancy"], judge="nowhere:judge"),
+            SpecError,
+            "cannot load nowhere:judge on",
+        ),
+        (rows(2), spec(server, max_concurrency=1), SpecError, "too few for 2 workers"),
+        (endless(), spec(server), TypeError, "async iterable"),
         (torn(), spec(server), OSError, "the disk is gone"),
     ):
         with pytest.raises(error, match=message):

@@ -77,7 +77,7 @@ def test_a_folder_that_cannot_be_is_refused_and_other_files_in_it_are_passed_ove
     path = tmp_path / "folder" / "other.outcomes"
     path.write_bytes(b"key,value\n\xff\n{\n")
     assert shared().outcome(key(1)) is None
-    with pytest.raises(JournalError, match="name a folder that workers reach"):
+    with pytest.raises(JournalError, match="name a folder that all workers can reach"):
         SharedOutcomes(path)
 
 
@@ -89,7 +89,7 @@ def test_full_disk_is_said_and_spoils_nothing(shared):
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (300, hard))
-        with pytest.raises(JournalError, match="what was kept before is safe"):
+        with pytest.raises(JournalError, match="earlier results are safe"):
             one.put_outcome(key(2), score(0.5, "long " * 200))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

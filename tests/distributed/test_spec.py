@@ -67,7 +67,7 @@ def test_openai_takes_the_key_of_the_machine_it_is_made_on(monkeypatch):
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     named = spec(judge="openai:gpt-5-mini")
-    with pytest.raises(SpecError, match=r"openai:gpt-5-mini cannot be had on this machine.*OPENAI_API_KEY"):
+    with pytest.raises(SpecError, match=r"cannot load openai:gpt-5-mini on this machine.*OPENAI_API_KEY"):
         named.build()
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     assert named.build()[0].llm.model == "gpt-5-mini"
@@ -76,15 +76,15 @@ def test_openai_takes_the_key_of_the_machine_it_is_made_on(monkeypatch):
 
 def test_what_cannot_be_is_refused_when_it_is_made():
     for wrong, said in (
-        ({"metrics": []}, "names no metric"),
+        ({"metrics": []}, "metrics: is empty"),
         ({"metrics": ["unfaithfulness"]}, "no metric 'unfaithfulness'; there are alignment_coverage"),
-        ({"metrics": ["context_relevancy", "context_relevancy"]}, "one name twice"),
+        ({"metrics": ["context_relevancy", "context_relevancy"]}, "names one metric twice"),
         ({"metrics": ["people:Nothing"]}, "people:Nothing cannot be loaded"),
         ({"metrics": {"context_relevancy": {"strictness": 3}}}, "no option 'strictness'"),
         ({"metrics": {"context_relevancy": {"llm": "x"}}}, "no option 'llm'; it has asking"),
         ({"metrics": {"context_relevancy": {"threshold": 7}}}, "context_relevancy: threshold"),
         ({"judge": "openai:"}, "judge: 'openai:' is none of local"),
-        ({"judge": "https://me:secret@judge.test/v1"}, "holds a password"),
+        ({"judge": "https://me:secret@judge.test/v1"}, "contains a password"),
         ({"fields": {"response": 3}}, "fields: {'response': 3}"),
         ({"repeat": 0}, "repeat: 0"),
         ({"max_concurrency": True}, "max_concurrency: True"),
@@ -97,7 +97,7 @@ def test_what_cannot_be_is_refused_when_it_is_made():
         assert said in str(caught.value)
         assert "secret" not in str(caught.value)
     for text, said in (
-        ("{", "is no spec as JSON"),
+        ("{", "is not a spec in JSON"),
         ("[]", "must be a mapping"),
         ('{"judge": "local"}', "missing 1 required keyword-only argument: 'metrics'"),
         ('{"metrics": ["context_relevancy"], "judge": "local", "budget": 3}', "unexpected keyword argument 'budget'"),
@@ -121,7 +121,7 @@ def test_judge_that_this_machine_does_not_have():
 def test_limits_are_divided_and_never_exceeded():
     share = Spec(**FULL).divided(4)
     assert (share.max_concurrency, share.requests_per_minute, share.tokens_per_minute) == (2, 22.5, 250.125)
-    with pytest.raises(SpecError, match="16 calls in flight cannot be divided among 17 workers"):
+    with pytest.raises(SpecError, match="16 calls in flight are too few for 17 workers"):
         spec().divided(17)
     with pytest.raises(ValueError, match="workers: 0"):
         spec().divided(0)

@@ -130,7 +130,7 @@ def test_content_that_is_not_what_the_hub_says(hub: Hub, home: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("hf:some/model/model.bin", "no GGUF file: its name must end in .gguf"),
+        ("hf:some/model/model.bin", "not a GGUF file: its name must end in .gguf"),
         ("hf:some/model", "write hf:OWNER/REPO/FILE.gguf"),
         ("some/model/x.gguf", "write hf:OWNER/REPO/FILE.gguf"),
         ("hf:some/model/../../../x.gguf", "write hf:OWNER/REPO/FILE.gguf"),

@@ -135,7 +135,7 @@ TOO_LONG = {"type": "exceed_context_size_error", "n_prompt_tokens": 9000, "n_ctx
 @pytest.mark.parametrize(
     ("error", "kind", "message"),
     [
-        (TOO_LONG, ValueError, r"9000 tokens and the context holds 8192.*context_tokens"),
+        (TOO_LONG, ValueError, r"9000 tokens and the context has room for 8192.*context_tokens"),
         ({"why": "odd thing"}, RuntimeError, r"llama.cpp: .*odd thing"),
     ],
 )

@@ -145,7 +145,7 @@ def test_a_fault_of_the_monitors_own_is_counted_and_not_the_judges(caplog: pytes
 @pytest.mark.parametrize(
     ("gives", "reason", "detail"),
     [
-        (lambda own: 0.5, "cancelled", "the metric returned float, which is no outcome"),
+        (lambda own: 0.5, "cancelled", "the metric returned float, not an outcome"),
         (lambda own: end_thread(), "cancelled", "BaseException was raised in the judge"),
         (lambda own: own.no_such_thing, "judge_error", "AttributeError: 'Odd' object has no attribute 'no_such_thing'"),
     ],

@@ -243,9 +243,12 @@ def test_nothing_is_kept_unless_asked_for_and_what_it_needs_is_said() -> None:
     for options, message in (
         ({"keep_unsampled": "7d"}, 'outbox="PATH"'),
         ({"keep_unsampled": "7d", "outbox": OUTBOX, "keep": ["tags"]}, "keep="),
-        ({"keep_unsampled": "a week", "outbox": OUTBOX}, "keep_unsampled: 'a week' is no time; write 30m, 24h or 90d"),
-        ({"keep_unsampled": "0d", "outbox": OUTBOX}, "keep_unsampled: '0d' is no time"),
-        ({"retain": "tomorrow"}, "retain: 'tomorrow' is no time"),
+        (
+            {"keep_unsampled": "a week", "outbox": OUTBOX},
+            "keep_unsampled: 'a week' is not a time; write 30m, 24h or 90d",
+        ),
+        ({"keep_unsampled": "0d", "outbox": OUTBOX}, "keep_unsampled: '0d' is not a time"),
+        ({"retain": "tomorrow"}, "retain: 'tomorrow' is not a time"),
         ({"keep_unsampled_bytes": 0}, "keep_unsampled_bytes"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -214,11 +214,11 @@ def test_a_spoiled_record_is_left_and_the_others_go_on(outbox, path):
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda path: path.write_bytes(b"no database"), "is no outbox, or a damaged one .*name another file"),
-        (lambda path: change(path, "CREATE TABLE samples (id TEXT)"), "is another program's database; name a file"),
+        (lambda path: path.write_bytes(b"no database"), "is damaged, or not a ragstone outbox .*name another file"),
+        (lambda path: change(path, "CREATE TABLE samples (id TEXT)"), "belongs to another program; name another file"),
         (
             lambda path: (Outbox(path).close(), change(path, "PRAGMA user_version = 3")),
-            r"made by a newer ragstone \(outbox version 3, this one knows 2\); upgrade",
+            r"made by a newer ragstone \(outbox version 3, this one reads 2\); upgrade",
         ),
     ],
     ids=["garbage", "foreign", "newer"],

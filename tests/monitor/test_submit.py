@@ -386,13 +386,13 @@ def test_options_that_cannot_be() -> None:
 
     for options, message in (
         ({"metrics": []}, "metrics: is empty"),
-        ({"metrics": [5]}, "metrics: holds int"),
-        ({"metrics": ContextRelevancy}, "metrics: is the class ContextRelevancy, not an object of it"),
+        ({"metrics": [5]}, "metrics: contains int"),
+        ({"metrics": ContextRelevancy}, "metrics: is the class ContextRelevancy; make an object"),
         ({"metrics": [metric(), metric()]}, "two are called .'context_relevancy'"),
-        ({"sinks": [5]}, "sinks: holds int"),
+        ({"sinks": [5]}, "sinks: contains int"),
         ({"sinks": [Kept(), Kept()]}, "two are called 'kept'"),
         ({"sample_rate": float("nan")}, "sample_rate"),
-        ({"sample_rate": {"contextrelevancy": 1.0}}, "sample_rate: 'contextrelevancy' is no metric"),
+        ({"sample_rate": {"contextrelevancy": 1.0}}, "sample_rate: 'contextrelevancy' is not a metric"),
         ({"sample_rate": [0.5]}, r"sample_rate: \[0.5\] is not a number"),
         ({"max_queue": 0}, "max_queue"),
         ({"when_full": "drop"}, "when_full"),

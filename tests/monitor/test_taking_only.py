@@ -68,7 +68,7 @@ def test_what_cannot_be_written_waits_and_is_bounded(tmp_path: Path) -> None:
 
 def test_it_needs_an_outbox() -> None:
     with pytest.raises(
-        ValueError, match=r'workers: is 0, and no other process can judge without a file: outbox="PATH"'
+        ValueError, match=r'workers: 0 needs a file through which another process judges: outbox="PATH"'
     ):
         Monitor(metric(), workers=0)
     with pytest.raises(ValueError, match="workers: -1 is not"):
@@ -135,8 +135,6 @@ def test_a_judge_with_an_async_half_alone_is_warned_of() -> None:
         def generate(self, request: LLMRequest, /) -> LLMReply:
             return LLMReply('{"ids": [1]}')
 
-    with pytest.warns(
-        UserWarning, match="Async has only an async half: a monitor drives it on an event loop of its own"
-    ):
+    with pytest.warns(UserWarning, match="Async has async methods only: a monitor calls them on its own event loop"):
         live(ContextRelevancy(llm=Async()))
     live(ContextRelevancy(llm=Both()))

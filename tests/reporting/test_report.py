@@ -192,10 +192,10 @@ def test_other_lines_are_left_out_and_said_so(tmp_path):
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b'{"question": "Why?"}\n' * 3, "holds no results: give a file that"),
-        (b"\x89PNG\r\n", "holds no results: give a file that"),
-        (b"[[[[", "holds no results: give a file that"),
-        (b'{"ragstone_results": 2}\n', "a newer ragstone wrote it"),
+        (b'{"question": "Why?"}\n' * 3, "has no results: pass an unchanged file"),
+        (b"\x89PNG\r\n", "has no results: pass an unchanged file"),
+        (b"[[[[", "has no results: pass an unchanged file"),
+        (b'{"ragstone_results": 2}\n', "written by a newer ragstone"),
         (b'{"ragstone_results": 1, "metrics": 5}\n', "its first line was changed"),
     ],
 )

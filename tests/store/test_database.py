@@ -77,18 +77,18 @@ def test_a_database_of_another_version_is_left_alone(store: Case, version: int) 
         lambda: store.sink.ledger().spend([Entry("calls_per_day", 0, 1, 10)]),
     ):
         for _ in range(2):
-            with pytest.raises(SinkError, match=rf"results database version {version}, this one knows 2\); "):
+            with pytest.raises(SinkError, match=rf"results database version {version}, this one reads 2\); "):
                 attempt()
-    with pytest.raises(ResultsError, match=rf"results database version {version}, this one knows 2"):
+    with pytest.raises(ResultsError, match=rf"results database version {version}, this one reads 2"):
         open_results(store.source)
     assert ids(store) == ["before"]
 
 
 def test_another_programs_tables_are_left_alone(store: Case) -> None:
     store.query("CREATE TABLE health (pulse INTEGER)")
-    with pytest.raises(SinkError, match="another program's"):
+    with pytest.raises(SinkError, match="another program"):
         store.sink.write([score()])
-    with pytest.raises(ResultsError, match=r"another program's|is no ragstone database"):
+    with pytest.raises(ResultsError, match=r"another program|is not a ragstone database"):
         open_results(store.source)
     assert store.query("SELECT pulse FROM health") == []
     with pytest.raises(Exception, match="outcomes"):
@@ -198,16 +198,16 @@ def test_the_password_is_never_shown(postgres: PostgresServer, postgres_url: str
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        ("p@ssword", "is no database URL; write it as"),
-        ("", "is no database URL"),
-        ("postgresql://me:p@ssword@host:port/x", "is no database URL"),
-        ("mysql://me:p@ssword@host/x", "is of 'mysql'; name a database of PostgreSQL, or sqlite:///PATH"),
-        ("postgresql+nosuch://me:p@ssword@host/x", "knows no driver"),
-        ("postgresql+psycopg_async://me:p@ssword@host/x", "is for async code"),
-        ("sqlite:///:memory:", "sqlite:///PATH of a file"),
-        ("sqlite://", "sqlite:///PATH of a file"),
-        ("sqlite+pysqlcipher://:p@ssword@/secret.db", "with no driver or option"),
-        ("sqlite:///a.db?mode=ro", "with no driver or option"),
+        ("p@ssword", "is not a database URL; write"),
+        ("", "is not a database URL"),
+        ("postgresql://me:p@ssword@host:port/x", "is not a database URL"),
+        ("mysql://me:p@ssword@host/x", "'mysql' is not supported; use PostgreSQL or sqlite:///PATH"),
+        ("postgresql+nosuch://me:p@ssword@host/x", "has no driver"),
+        ("postgresql+psycopg_async://me:p@ssword@host/x", "is an async driver"),
+        ("sqlite:///:memory:", "write sqlite:///PATH"),
+        ("sqlite://", "write sqlite:///PATH"),
+        ("sqlite+pysqlcipher://:p@ssword@/secret.db", "without driver or options"),
+        ("sqlite:///a.db?mode=ro", "without driver or options"),
     ],
 )
 def test_urls_that_are_refused(url: str, message: str) -> None:

@@ -134,7 +134,7 @@ def test_while_it_is_read_it_is_said_and_the_next_try_does_it(tmp_path: Path, mo
     with closing(sqlite3.connect(tmp_path / "r.db", isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM outcomes").fetchone()
-        with pytest.raises(Exception, match=r"r\.db: is being read, and its log holds what was removed; try again"):
+        with pytest.raises(Exception, match=r"r\.db: is in use, and its log still holds removed texts; try again"):
             sink.forget(before=2_000.0)
         reader.execute("ROLLBACK")
         assert sink.forget(before=2_000.0) == {"outcomes": 0, "feedback": 0}

@@ -207,7 +207,7 @@ def test_forked_while_it_is_in_use(path):
 def test_closed(journal):
     journal.close()
     for use in (lambda: journal.reply("key"), lambda: journal.put_outcome("key", score())):
-        with pytest.raises(JournalError, match=r"journal\.db: this journal is closed; make another one"):
+        with pytest.raises(JournalError, match=r"journal\.db: this journal is closed; make a new one"):
             use()
 
 
@@ -237,8 +237,8 @@ def test_a_full_disk_is_said_what_was_safe_stays_safe_and_room_helps(path):
     print(put)
     """
     message, kept, put = run_alone(script, path).splitlines()
-    assert "is there room on the disk?" in message
-    assert f"{int(kept):,} outcomes that were put are safe in the journal" in message
+    assert "that the disk has room" in message
+    assert f"{int(kept):,} outcomes are safe in the journal" in message
     assert 100 < int(kept) == int(put)
     with again(path) as journal:
         assert all(journal.outcome(f"key {i}") for i in range(int(put) + 1))
@@ -248,7 +248,7 @@ def test_a_file_that_another_holds_is_waited_for_and_reading_goes_on(path):
     patient, journal = Journal(path), Journal(path, patience=0.05)
     with held(path) as other, ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(patient.put_outcome, "waits", score())
-        with pytest.raises(JournalError, match=r"another process has held it for 0\.05 seconds\. 0 outcomes that were"):
+        with pytest.raises(JournalError, match=r"another process has held it for 0\.05 seconds\. 0 outcomes are"):
             journal.put_outcome("late", score())
         with again(path) as reading:
             assert reading.outcome("late") is None, "and who only reads does not wait"
@@ -282,9 +282,9 @@ def database(path):
     [
         (
             lambda path: path.write_text("garbage" * 1000),
-            "is no journal, or a damaged one .*move it away, or name another",
+            "is damaged, or not a ragstone journal .*move it away, or name another",
         ),
-        (database, "is another program's database; name a file of its own as the journal"),
+        (database, "belongs to another program; name another file as the journal"),
         (lambda path: path.mkdir(), "is a folder; name a file in it, such as .*journal.db"),
     ],
     ids=["garbage", "other-database", "folder"],
@@ -298,7 +298,7 @@ def test_what_is_no_journal_is_refused_and_left_alone(path, make, message):
 
 
 def test_a_missing_folder_is_said_and_an_empty_file_is_a_journal_to_be(path):
-    with pytest.raises(JournalError, match=r"there is no folder .*none; make it, or name another file"):
+    with pytest.raises(JournalError, match=r"no folder .*none; create it, or name another file"):
         Journal(path.parent / "none" / "journal.db")
     path.touch()
     with Journal(path) as journal:

@@ -50,7 +50,7 @@ def test_moved_away(sink: JSONLSink) -> None:
 def test_a_folder_and_none(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="path: is empty"):
         JSONLSink("")
-    with pytest.raises(SinkError, match=r"there is no folder .*nowhere; make it"):
+    with pytest.raises(SinkError, match=r"no folder .*nowhere; create it"):
         JSONLSink(tmp_path / "nowhere" / "x.jsonl").write([score()])
     with pytest.raises(SinkError, match=r"is a folder; name a file in it, such as .*outcomes\.jsonl"):
         JSONLSink(tmp_path).write([score()])

@@ -87,5 +87,5 @@ def test_a_file_taken_away_while_it_was_made_is_made_again(folder, monkeypatch):
 
 def test_a_disk_that_cannot_lock_is_named(folder, monkeypatch):
     monkeypatch.setattr("ragstone.store.lease.lock_file", lambda file: False)
-    with pytest.raises(OSError, match="cannot be locked; put the file beside it on a disk of this machine"):
+    with pytest.raises(OSError, match="cannot be locked; use a local disk for the file beside it"):
         Lease(folder)

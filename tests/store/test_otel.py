@@ -116,7 +116,7 @@ def test_the_histogram(telemetry: Telemetry) -> None:
 
 
 def test_pickle(telemetry: Telemetry) -> None:
-    with pytest.raises(TypeError, match="providers of its own cannot be pickled"):
+    with pytest.raises(TypeError, match="its own providers cannot be pickled"):
         pickle.dumps(telemetry.sink)
     without_sdk = pickle.loads(pickle.dumps(OpenTelemetrySink()))
     without_sdk.write([score(), unscored()])

@@ -47,9 +47,9 @@ def test_paths_that_are_refused(tmp_path: Path) -> None:
     text = "sample_id,metric\n" * 100
     (tmp_path / "text").write_text(text)
     for path, message in (
-        (tmp_path / "nowhere" / "ragstone.db", r"there is no folder .*nowhere; make it"),
+        (tmp_path / "nowhere" / "ragstone.db", r"no folder .*nowhere; create it"),
         (tmp_path, r"is a folder; name a file in it, such as .*ragstone\.db"),
-        (tmp_path / "text", "is no results database, or a damaged one .*; move it away"),
+        (tmp_path / "text", "is damaged, or not a ragstone results database .*; move it away"),
     ):
         with pytest.raises(SinkError, match=message):
             SQLiteSink(path).write([score()])

@@ -60,7 +60,7 @@ def test_no_text_has_no_sentences(text):
 
 
 def test_an_unknown_language_is_refused_with_the_known_ones_named():
-    with pytest.raises(ValueError, match=r"'xx'; there are: am, ar, .*, zh$"):
+    with pytest.raises(ValueError, match=r"'xx'; the languages are: am, ar, .*, zh$"):
         split_sentences("", "xx")
 
 

@@ -189,7 +189,7 @@ def test_what_was_spent_before_the_judge_failed_is_known_and_what_is_no_exceptio
         ({"fields": {"question": "q"}}, "fields: 'question' is not one of 'user_input', "),
         ({"fields": {"response": 7}}, "fields: the key of response is int, not text"),
         ({"fields": "response"}, "fields: is str; pass a mapping"),
-        ({"retriever_tools": "search"}, r"retriever_tools: is one text; pass the names as \['search'\]"),
+        ({"retriever_tools": "search"}, r"retriever_tools: is one text; pass a list: \['search'\]"),
         ({"metric": ContextRelevancy}, "metric: is the class ContextRelevancy; pass a metric"),
         ({"metric": "relevancy", "llm": judge()}, "there is no metric 'relevancy'; there are "),
         ({"metric": "context_relevancy"}, "llm: is None"),

@@ -210,7 +210,13 @@ REFUSED = [
     (None, agent_messages()[:-1], DOCUMENTS, {}, "response: is not in outputs (list)"),
     (None, [("ai", "Hello."), ("user", QUESTION)], DOCUMENTS, {}, "response: is not in outputs (list)"),
     (None, [("user", QUESTION), API_CALLS], DOCUMENTS, {}, "response: is not in outputs"),
-    (QUESTION, {"answer": AIMessage("", tool_calls=[CALL])}, DOCUMENTS, {}, "response: outputs['answer'] is a message"),
+    (
+        QUESTION,
+        {"answer": AIMessage("", tool_calls=[CALL])},
+        DOCUMENTS,
+        {},
+        "response: outputs['answer'] only calls tools",
+    ),
     (QUESTION, {"output": 3.5}, DOCUMENTS, {}, "response: outputs['output'] is float, not text"),
     (QUESTION, {"answer": ANSWER, "reference_contexts": [FIRST]}, None, {}, "retrieved_contexts: is not in context"),
     ({"question": QUESTION, "text": FIRST}, ANSWER, None, {}, "retrieved_contexts: is not in context"),
@@ -221,7 +227,13 @@ REFUSED = [
     (QUESTION, TOOL_SAID, None, {"retriever_tools": ["other"]}, "retrieved_contexts: is not in context (None)"),
     (QUESTION, TOOL_FAILED, None, {"retriever_tools": ["search"]}, "retrieved_contexts: is not in "),
     (QUESTION, ANSWER, None, {"metric": CHOSEN}, "retrieved_contexts: is not in "),
-    (QUESTION, {"x": 1}, DOCUMENTS, {"fields": {"response": "draft"}}, "response: the key 'draft', which fields= na"),
+    (
+        QUESTION,
+        {"x": 1},
+        DOCUMENTS,
+        {"fields": {"response": "draft"}},
+        "response: fields= names the key 'draft', which",
+    ),
     (QUESTION, {"draft": [1]}, DOCUMENTS, {"fields": {"response": "draft"}}, "response: outputs['draft'] is list, "),
     (QUESTION, ANSWER, None, {"fields": lambda **_: {}["x"]}, "fields: the function raised KeyError: 'x'"),
     (QUESTION, ANSWER, None, {"fields": lambda **_: {"response": 7}}, "fields: the function's 'response' is int"),
@@ -240,7 +252,7 @@ def test_what_is_no_field_is_named_with_its_place_and_the_way_out(inputs, output
     with pytest.raises(Unreadable) as error:
         read(inputs, outputs, context=context, **options)
     assert str(error.value).startswith(said)
-    way_out = r"; pass .*; or say where it is with fields=\{'\w+': KEY\}$"
+    way_out = r"; pass .*; or name its key with fields=\{'\w+': KEY\}$"
     assert said.startswith("fields: ") or re.search(way_out, str(error.value))
 
 

@@ -62,7 +62,7 @@ def test_a_monitor_warns_of_a_model_with_an_async_half_alone(model: Any, alone: 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         Monitor(ContextRelevancy(llm=LangChainLLM(model)))
-    assert [str(each.message).startswith("LangChainLLM has only an async half") for each in caught] == [True] * alone
+    assert [str(each.message).startswith("LangChainLLM has async methods only") for each in caught] == [True] * alone
 
 
 def counted(request):
@@ -138,9 +138,9 @@ def test_async_only_embeddings_work_in_both() -> None:
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: LangChainLLM("gpt-5"), "model: str is no LangChain model; pass a chat model"),
-        (lambda: LangChainEmbedder(MODEL), "embeddings: FakeListChatModel has no embed_documents to call; pass LangCh"),
-        (lambda: LangChainEmbedder(Places), "embeddings: Places has no embed_documents to call"),
+        (lambda: LangChainLLM("gpt-5"), "model: str is not a LangChain model; pass a chat model"),
+        (lambda: LangChainEmbedder(MODEL), "embeddings: FakeListChatModel has no embed_documents; pass LangCh"),
+        (lambda: LangChainEmbedder(Places), "embeddings: Places has no embed_documents"),
         (lambda: LangChainLLM(MODEL, asking="all"), "asking: 'all' is not one of 'together', 'one_by_one'"),
         (lambda: LangChainLLM(MODEL, gives_probabilities=1), "gives_probabilities: 1 is not True or False"),
         (lambda: LangChainLLM(MODEL, timeout=0), "timeout: 0 is not a number of seconds above 0"),
@@ -206,7 +206,7 @@ def test_the_model_object_is_never_changed() -> None:
 
 def test_what_answers_with_something_else_is_an_error_that_says_so() -> None:
     judge = LangChainLLM(RunnableLambda(lambda prompt: {"parsed": 1}))
-    with pytest.raises(TypeError, match="the model answered with dict, not with a message or text: pass the model its"):
+    with pytest.raises(TypeError, match="the model answered with dict, not a message or text; pass the model"):
         judge.generate(LLMRequest("demo.ask", "", "Is it?", {}))
 
 
@@ -280,7 +280,7 @@ def test_sync_and_embeddings(over) -> None:
             return []
 
     judge = LangChainLLM(SlowAsync(script=None, over=over), timeout=0.05, name="slow-one")
-    with pytest.raises(TimeoutError, match=r"slow-one did not reply within 0\.05 s; its thread runs on until the mod"):
+    with pytest.raises(TimeoutError, match=r"slow-one did not reply within 0\.05 s; its thread runs until the mod"):
         judge.generate(WORD)
     with pytest.raises(TimeoutError, match="SlowEmbeddings did not reply within"):
         LangChainEmbedder(SlowEmbeddings(size=8), timeout=0.05).embed(["a"])

@@ -137,9 +137,9 @@ def test_judge_and_embedder_by_name(monkeypatch):
 def test_what_names_nothing_is_refused_and_a_metric_of_ones_own_comes_alone():
     for call, error, message in (
         (("context_relevance",), ValueError, "there is no metric 'context_relevance'; there are alignment_coverage,"),
-        (("context_relevancy", 3), TypeError, "llm: int is no LlamaIndex LLM"),
-        (("response_relevancy", FakeLLM(truth), 3), TypeError, "embed_model: int is no LlamaIndex embedding model"),
-        ((ContextRelevancy(llm=FakeLLM(truth)), FakeLLM(truth)), TypeError, "was made with a judge and options"),
+        (("context_relevancy", 3), TypeError, "llm: int is not a LlamaIndex LLM"),
+        (("response_relevancy", FakeLLM(truth), 3), TypeError, "embed_model: int is not a LlamaIndex embedding model"),
+        ((ContextRelevancy(llm=FakeLLM(truth)), FakeLLM(truth)), TypeError, "already has a judge and options"),
     ):
         with pytest.raises(error, match=message):
             MetricEvaluator(*call)
@@ -244,10 +244,10 @@ def test_a_wrong_one_is_refused_at_once() -> None:
             "eval_template",
             PromptTemplate("x"),
             ValueError,
-            "'eval_template' is no step; there are question, sentences, sentence, passage",
+            "'eval_template' is not a step; the steps are question, sentences, sentence, passage",
         ),
         ("sentences", PromptTemplate(" "), ValueError, "is blank"),
-        ("sentences", mapped, TypeError, "sentences: has mappings of variables"),
+        ("sentences", mapped, TypeError, "sentences: has variable mappings"),
         ("sentences", ChatPromptTemplate([]), TypeError, "sentences: is ChatPromptTemplate; pass a PromptTemplate"),
     ):
         with pytest.raises(error, match=message):

@@ -168,9 +168,9 @@ def test_no_model_anywhere_is_said_with_what_to_set(monkeypatch):
     for module in ("llms", "embeddings"):
         monkeypatch.setitem(sys.modules, f"llama_index.{module}.openai", None)  # LlamaIndex's own default
     Settings._llm = Settings._embed_model = None
-    with pytest.raises(ValueError, match=r"^llm: none was given, .* set llama_index\.core\.Settings\.llm"):
+    with pytest.raises(ValueError, match=r"^llm: there is none here .* set llama_index\.core\.Settings\.llm"):
         LlamaIndexLLM().generate(a_request())
-    with pytest.raises(ValueError, match=r"^embed_model: none was given, .* set llama_index\.core\.Settings\.embed"):
+    with pytest.raises(ValueError, match=r"^embed_model: there is none here .* set llama_index\.core\.Settings\.embed"):
         LlamaIndexEmbedder().embed(["a"])
 
 
@@ -263,9 +263,9 @@ def test_the_longest_prompt_is_the_windows_rest_unless_it_is_llama_indexs_defaul
 
 
 def test_what_is_refused():
-    with pytest.raises(TypeError, match="llm: str is no LlamaIndex LLM"):
+    with pytest.raises(TypeError, match="llm: str is not a LlamaIndex LLM"):
         LlamaIndexLLM("gpt-5")
-    with pytest.raises(TypeError, match="embed_model: str is no LlamaIndex embedding model"):
+    with pytest.raises(TypeError, match="embed_model: str is not a LlamaIndex embedding model"):
         LlamaIndexEmbedder("text-embedding-3-small")
     for wrong in ({"asking": "nicely"}, {"gives_probabilities": 1}, {"max_input_tokens": 0}):
         with pytest.raises(ValueError, match=next(iter(wrong))):

@@ -61,7 +61,7 @@ def check_url(url: str) -> str:
     """Return `url` if it is an http(s) address with a host; else it is a ValueError."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"base_url must be like http://127.0.0.1:8080/v1, it is {url[:100]!r}")
+        raise ValueError(f"base_url must look like http://127.0.0.1:8080/v1, not {url[:100]!r}")
     return url
 
 
@@ -95,11 +95,11 @@ def read_json(content: bytes, server: Access) -> dict[str, object]:
         raise AnswerError(f"{server.shown} answered with bytes that are not UTF-8 ({start})") from None
     except (ValueError, RecursionError):
         raise AnswerError(
-            f"{server.shown} answered with something that is not JSON ({start}):"
-            " is it the root of an OpenAI-compatible API, which usually ends in /v1?"
+            f"{server.shown} did not answer with JSON ({start}):"
+            " check that the address is an OpenAI-compatible API, which usually ends in /v1"
         ) from None
     if not isinstance(value, dict):
-        raise AnswerError(f"{server.shown} answered with JSON that is no object ({start})")
+        raise AnswerError(f"{server.shown} answered with JSON that is not an object ({start})")
     return cast("dict[str, object]", value)
 
 

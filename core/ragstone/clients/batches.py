@@ -56,7 +56,7 @@ class Batches:
             try:
                 file = self._connection.call(lambda client: client.files.create(file=lines, purpose="batch"))
             except load_openai().NotFoundError as error:
-                raise AnswerError(f"{server.shown} takes no files, so it has no batch endpoint: {error}") from error
+                raise AnswerError(f"{server.shown} has no file upload, so no batch endpoint: {error}") from error
         return self._text(file, "id")
 
     def begin(self, file: str, mark: str) -> BatchFacts:

@@ -28,14 +28,14 @@ _PROBE_TIMEOUT = 10.0
 class OpenAICompatible:
     """A model behind OpenAI's API: OpenAI itself, vLLM, llama.cpp's server, Ollama, LM Studio and others.
 
-    The same class is a judge (`LLM`) and an embedder (`Embedder`); which of the two a model can be is the
-    model's affair. Replies are constrained to the request's JSON Schema where the server does that. Where it
-    refuses `response_format`, the schema is put into the prompt; where it refuses the temperature, the seed
-    or log-probabilities, they are left out. Each is tried once per object and then not again.
+    The same class is a judge (`LLM`) and an embedder (`Embedder`), depending on the model. If the server supports it,
+    replies are constrained to the request's JSON Schema. If it refuses `response_format`, the schema goes into the
+    prompt. If it refuses the temperature, the seed or log-probabilities, they are left out. Each object tries each of
+    these once.
 
     Rate limits (429), server errors (5xx), time-outs and broken connections are retried by the `openai` package: after
     the server's Retry-After up to two minutes (in releases before 3 up to one), else after 0.5, 1, 2, 4, 8, 8...
-    seconds, less up to a quarter. A longer Retry-After is not waited for: release 3 raises the error.
+    seconds, minus up to a quarter. If Retry-After is longer, release 3 raises the error at once.
 
     Safe to use from many threads and event loops at once. Connections are closed when the object goes away, the
     program ends or their event loop is shut down; `close` and `aclose`, or `with` and `async with`, do it sooner.
@@ -44,14 +44,14 @@ class OpenAICompatible:
         model: The model's name on the server.
         base_url: The API's root with its /v1. Default: OPENAI_BASE_URL from the environment, else OpenAI.
         api_key: The key. Default: OPENAI_API_KEY, but only for OpenAI and for OPENAI_BASE_URL: another
-            `base_url` never gets the key (nor organisation and project) that stands in the environment.
+            `base_url` never gets the environment's key, organisation or project.
         asking: "together" for capable models; "one_by_one" for small ones, of about 8B parameters or less.
-        gives_probabilities: Whether it is known to send log-probabilities: what asks one by one then scores by them.
+        gives_probabilities: Whether the model sends log-probabilities; metrics that ask one by one then score by them.
         timeout: Seconds in which the server must connect, and must send the next byte, in each attempt.
         max_retries: Attempts after the first, per call.
         max_concurrency: Calls in flight at most, for all threads together and for each event loop. A call
-            that waits to be retried counts, so that an overloaded server gets less.
-        max_input_tokens: The longest prompt that the model takes, for metrics to keep within; None: unknown.
+            that waits for a retry counts, so an overloaded server gets fewer calls.
+        max_input_tokens: The longest prompt that the model takes, in tokens; None: unknown.
         extra_body: Further fields for each request's JSON, such as `{"chat_template_kwargs": {...}}`.
 
     Raises:
@@ -120,11 +120,10 @@ class OpenAICompatible:
                 names = probe.models()
             except load_openai().OpenAIError as error:
                 raise ConnectionError(
-                    f"cannot ask {shown} for its models: {error} (start the server, check the address, or"
-                    " name the model)"
+                    f"cannot ask {shown} for its models: {error} (start the server, check the address, or name a model)"
                 ) from error
         if not names:
-            raise AnswerError(f"{shown} has no models: load one into the server, or name the model")
+            raise AnswerError(f"{shown} lists no models: load one into the server, or name a model")
         return cls(names[0], base_url=url, **settings)
 
     @property
@@ -286,7 +285,7 @@ def _check(model: str, asking: str, gives: object, timeout: float, max_retries: 
         ("max_concurrency", max_concurrency, "1 or more", max_concurrency >= 1),
     ):
         if not is_right:
-            raise ValueError(f"{name} must be {wanted}, it is {value!r}")
+            raise ValueError(f"{name} must be {wanted}, not {value!r}")
 
 
 def read_vectors(content: bytes, count: int, server: Access) -> "NDArray[np.float32]":
@@ -305,7 +304,7 @@ def read_vectors(content: bytes, count: int, server: Access) -> "NDArray[np.floa
     if any("index" in row for row in rows):
         placed = {index: row for row in rows if isinstance(index := row.get("index"), int)}
         if set(placed) != set(range(count)):
-            raise AnswerError(f"{server.shown} answered with embeddings that are not numbered 0 to {count - 1}")
+            raise AnswerError(f"{server.shown} did not number its embeddings 0 to {count - 1}")
         rows = [placed[index] for index in range(count)]
     try:
         vectors = np.asarray([row.get("embedding") for row in rows], dtype=np.float32)

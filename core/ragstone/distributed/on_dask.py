@@ -59,13 +59,13 @@ def score_on_dask(
     check_count("chunk_rows", chunk_rows)
     count = len(_addresses(client)) if workers is None else workers
     if not count:
-        raise RuntimeError("the cluster has no workers; wait for them with client.wait_for_workers(n)")
+        raise RuntimeError("the cluster has no workers; call client.wait_for_workers(n) first")
     share = replace(spec.divided(count), fields=None)  # what goes to workers are samples
     note = f"Limits divided among {count} workers; each has {share.limits()}."
     _log.info("%s", note)
     rows = rows_of(samples, spec.fields)
     if not isinstance(rows, Iterator):
-        raise TypeError("samples: is an asynchronous iterable; pass an ordinary one")
+        raise TypeError("samples: is an async iterable; pass an ordinary one")
     results_of_all, firsts, bad = SpilledResults(), dict[str, Record](), list[BadLine]()
     for item, results in _scored(_chunks(rows, chunk_rows), share, client, count):
         if isinstance(item, BadLine):

@@ -62,7 +62,9 @@ class SharedOutcomes:
         try:
             make_private_folder(self.folder)
         except OSError as error:
-            raise JournalError(f"{self.folder}: cannot be made ({error}); name a folder that workers reach") from error
+            raise JournalError(
+                f"{self.folder}: cannot be created ({error}); name a folder that all workers can reach"
+            ) from error
 
     def refresh(self) -> None:
         """Take note of what other processes put since the last time.
@@ -101,7 +103,7 @@ class SharedOutcomes:
                 file.seek(place)
                 return decode(file.readline()).outcome
         except OSError as error:
-            raise JournalError(f"{path}: cannot be read any more ({error})") from error
+            raise JournalError(f"{path}: can no longer be read ({error})") from error
         except ValueError:
             return None  # asked again, and kept again
 
@@ -164,6 +166,5 @@ class SharedOutcomes:
             yield
         except OSError as error:
             raise JournalError(
-                f"{self.folder}: cannot be written to ({error}); what was kept before is safe: make room, run again, "
-                "and it goes on from there"
+                f"{self.folder}: cannot be written to ({error}); earlier results are safe: free space and run again"
             ) from error

@@ -92,7 +92,7 @@ class Spec:
                 _check(part, name)
         if not isinstance(self.metrics, Mapping):
             if len(set(self.metrics)) < len(self.metrics):
-                raise SpecError("metrics: holds one name twice")
+                raise SpecError("metrics: names one metric twice")
             object.__setattr__(self, "metrics", {name: {} for name in self.metrics})
         named = cast("Mapping[str, Mapping[str, JsonValue]]", self.metrics)
         metrics: dict[str, dict[str, JsonValue]] = {}
@@ -101,7 +101,7 @@ class Spec:
                 metrics[metric] = {**metrics.get(metric, {}), **own, **options}
         object.__setattr__(self, "metrics", metrics)
         if not self.metrics:
-            raise SpecError("metrics: names no metric; write names, or options by name: {name: options}")
+            raise SpecError("metrics: is empty; pass names, or options by name: {name: options}")
         self.build_unasked()
 
     def to_json(self) -> str:
@@ -118,7 +118,7 @@ class Spec:
         try:
             return cls(**json.loads(text))
         except (json.JSONDecodeError, TypeError) as error:
-            raise SpecError(f"is no spec as JSON: {error}") from None
+            raise SpecError(f"is not a spec in JSON: {error}") from None
 
     def build(self) -> list[Metric]:
         """Return the metrics over a judge made here and now: what each worker does once.
@@ -134,7 +134,7 @@ class Spec:
                 return self._metrics(llm, NullJudge())
             embedder = make_embedder(self.embedder, llm, llm_name=self.judge, max_concurrency=self.max_concurrency)
         except Exception as error:
-            raise SpecError(f"{part}: {name} cannot be had on this machine: {describe(error)}") from error
+            raise SpecError(f"{part}: cannot load {name} on this machine: {describe(error)}") from error
         return self._metrics(llm, embedder)
 
     def build_unasked(self) -> list[Metric]:
@@ -154,7 +154,7 @@ class Spec:
         check_count("workers", workers)
         if workers > self.max_concurrency:
             raise SpecError(
-                f"max_concurrency: {self.max_concurrency} calls in flight cannot be divided among {workers} workers; "
+                f"max_concurrency: {self.max_concurrency} calls in flight are too few for {workers} workers; "
                 f"raise it to {workers} or more, or use fewer workers"
             )
         rates: dict[str, Any] = {name: rate / workers for name in _SHARED if (rate := getattr(self, name)) is not None}
@@ -175,7 +175,7 @@ class Spec:
             raise SpecError(f"metrics: {error}") from None
         names = [metric.name for metric in metrics]
         if twice := {name for name in names if names.count(name) > 1}:
-            raise SpecError(f"metrics: holds two of the name {min(twice)!r}; run twice, and compare the reports")
+            raise SpecError(f"metrics: two are called {min(twice)!r}; run them separately, and compare the reports")
         return metrics
 
 
@@ -187,6 +187,6 @@ def _check(part: str, name: str) -> None:
         raise SpecError(f"{part}: {error}") from None
     if "://" in name and "@" in name.rpartition("://")[2].partition("/")[0]:
         raise SpecError(
-            f"{part}: the address holds a password, and specs are kept and sent; set OPENAI_BASE_URL and "
-            "OPENAI_API_KEY on each worker, or write a function that makes it"
+            f"{part}: the address contains a password, and specs are stored and sent; set OPENAI_BASE_URL and "
+            "OPENAI_API_KEY on each worker, or name a function that makes the judge"
         )

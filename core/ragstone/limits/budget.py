@@ -58,10 +58,12 @@ class Budget:
         for field in fields(self):
             value = getattr(self, field.name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0):
-                raise ValueError(f"{field.name}: is {value!r}; give a number from 0, or None for no limit")
+                raise ValueError(f"{field.name}: is {value!r}; pass a number of at least 0, or None for no limit")
         limited = self.money_per_minute is not None or self.money_per_day is not None
         if limited and (self.input_price is None or self.output_price is None):
-            raise ValueError("money_per_minute, money_per_day: need input_price and output_price (per million tokens)")
+            raise ValueError(
+                "money_per_minute and money_per_day need input_price and output_price (per million tokens)"
+            )
 
     def price(self, input_tokens: int, output_tokens: int) -> float:
         """Return what the tokens cost; 0.0 where no price is given."""

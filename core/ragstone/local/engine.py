@@ -177,7 +177,7 @@ def _reply(chunks: list[dict[str, Any]]) -> Reply:
 def _error(error: dict[str, Any]) -> Exception:
     if error.get("type") == "exceed_context_size_error":
         return ValueError(
-            f"the prompt has {error['n_prompt_tokens']} tokens and the context holds {error['n_ctx']}: "
+            f"the prompt has {error['n_prompt_tokens']} tokens and the context has room for {error['n_ctx']}: "
             "score fewer or shorter texts, or raise LocalLLM(context_tokens=...)"
         )
     return RuntimeError(f"llama.cpp: {error.get('message') or json.dumps(error)}")
@@ -209,7 +209,7 @@ class Worker:
     def submit(self, call: Callable[[], T], prompt: str = "") -> "Future[T]":
         """Queue a call. RuntimeError: in a forked child, where the thread does not exist and nothing would end."""
         if self._pid != os.getpid():
-            raise RuntimeError("this object was made before a fork: make a new one in the child process")
+            raise RuntimeError("this object was made before a fork; make a new one in the child process")
         future: Future[T] = Future()
         with self._lock:
             if self._thread is None:

@@ -116,9 +116,9 @@ def hub_model(reference: str) -> ModelFile:
     """
     prefix, *parts = reference.replace(":", "/", 1).split("/")
     if prefix != "hf" or len(parts) < 3 or not (reference.isprintable() and all(map(_PART.fullmatch, parts))):
-        raise ValueError(f"{reference[:200]!r} is no file of the Hugging Face hub: write hf:OWNER/REPO/FILE.gguf")
+        raise ValueError(f"{reference[:200]!r} is not a file on the Hugging Face hub; write hf:OWNER/REPO/FILE.gguf")
     if not reference.lower().endswith(".gguf"):
-        raise ValueError(f"{reference} is no GGUF file: its name must end in .gguf")
+        raise ValueError(f"{reference} is not a GGUF file: its name must end in .gguf")
     if _SPLIT.search(reference):
         way_out = "take one that is a single file, or join the parts with llama-gguf-split --merge: local:PATH"
         raise ValueError(f"{reference} is one part of a split model: {way_out}")
@@ -129,7 +129,7 @@ def hub_model(reference: str) -> ModelFile:
     except FileNotFoundError:
         return file
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{file.pin_path} is damaged ({error}): delete it and pull again") from None
+        raise ValueError(f"{file.pin_path} is damaged ({error}); delete it and pull again") from None
 
 
 def cache_folder() -> Path:
@@ -179,5 +179,5 @@ def installed(file: ModelFile) -> Path:
     size = hub_model(name).size if name else file.size  # it may have been pulled since
     if not path.is_file() or path.stat().st_size != size:
         command = f"ragstone pull {name}".strip()
-        raise FileNotFoundError(f"{name or file.name} is not in {cache_folder()}: fetch it once with `{command}`")
+        raise FileNotFoundError(f"{name or file.name} is not in {cache_folder()}; download it once: `{command}`")
     return path

@@ -27,18 +27,18 @@ Candidates = Iterable[tuple[str, float]]
 class LocalLLM(BaseLLM):
     """The embedded judge: Qwen2.5-Coder-1.5B-Instruct (Q4_K_M), or any other GGUF file of an instruct model.
 
-    It needs no key and no server, and 2.1 GB of memory. What it can do was measured: asked one decision per call
-    (`LLMRequest.choices`), its probability of "yes" separates good from bad well; asked for lists of ids it is
-    useless, hence `asking = "one_by_one"`. It says yes too readily: rank by the probability, or calibrate it.
+    It needs 2.1 GB of memory, but no key and no server. In our measurements its probability of "yes" separates good
+    from bad well if each call asks for one decision (`LLMRequest.choices`). Its lists of ids are useless, hence
+    `asking = "one_by_one"`. It says yes too readily: rank by the probability, or calibrate it.
 
-    The model is loaded by the first call, or by `load`. Calls run one at a time; share one object, and fork before
-    it is loaded. docs/judging.md says more.
+    The first call, or `load`, loads the model. Calls run one at a time. Share one object, and fork before it is
+    loaded. See docs/judging.md.
 
     Args:
-        path: A GGUF file, or "hf:OWNER/REPO/FILE.gguf" that `ragstone pull` fetched; by default the model above.
-        threads: Threads that compute. None: two where there are two cores or more for this process, else one.
+        path: A GGUF file, or "hf:OWNER/REPO/FILE.gguf" after `ragstone pull`; None: the model above.
+        threads: Computing threads. None: two if this process has two cores or more, else one.
         context_tokens: Longest prompt and reply together, in tokens; memory grows with it.
-        cache_prompt: Whether to reuse the beginning of the last prompt, which may move a close decision.
+        cache_prompt: Whether to reuse the beginning of the last prompt; this may change a close decision.
 
     Attributes:
         model: "local:" and the file's name.
@@ -192,7 +192,7 @@ def choice_probabilities(ask: Callable[[str], Candidates], choices: Sequence[str
     """
     rest = {choice: choice.strip().casefold() for choice in choices}
     if len(choices) < 2 or not all(rest.values()) or len(set(rest.values())) < len(choices):
-        raise ValueError(f"choices must be two or more words that differ not only in case: {choices!r}")
+        raise ValueError(f"choices must be two or more words that differ in more than case: {choices!r}")
     masses = _masses(ask, "", rest)
     total = sum(masses.values())
     return {choice: mass / total for choice, mass in masses.items()} if total else None

@@ -89,12 +89,12 @@ def pull(model: str | None = None, *, update: bool = False) -> tuple[Path, ...]:
         _note(f"{model}: is here and whole; not compared with the hub: {error}")
         return (pinned.path,)
     if not now.size or not re.fullmatch("[0-9a-f]{64}", now.etag or ""):
-        raise PullError(f"{model}: the hub gives no sha256 and size of it, so it could not be checked")
+        raise PullError(f"{model}: the hub gives no sha256 and size, so the file cannot be checked")
     if pinned.size and now.etag != pinned.sha256 and not update:
         raise PullError(
-            f"{model}: the hub has another content now (sha256 {now.etag}, commit {now.commit_hash}) than at the first "
-            f"pull (sha256 {pinned.sha256}, kept in {pinned.pin_path}). What was pulled stays as it is. To take the "
-            f"new content: ragstone pull --update {model}"
+            f"{model}: the file on the hub has changed (sha256 {now.etag}, commit {now.commit_hash}) since the first "
+            f"pull (sha256 {pinned.sha256}, in {pinned.pin_path}). Your copy is unchanged. To take the "
+            f"new file: ragstone pull --update {model}"
         )
     file = replace(pinned, size=now.size, sha256=now.etag)
     paths = fetch(file)

@@ -189,7 +189,7 @@ class AlignmentCoverage(SplittingMetric):
         else:
             claims, questions = (yield from finding), tuple(self.assessment_questions)
         if not claims:
-            raise CannotScore("undefined", "alignment: the judge found no claim in response (0 of 0)")
+            raise CannotScore("undefined", "alignment: the judge found no claims in response (0 of 0)")
         checks, (on_source, on_summary) = yield from both(
             self.check_claims(claims, "original", sample, self.source_field),
             both(

@@ -64,41 +64,40 @@ _BLANK = "\u115f\u1160\u2800\u3164\uffa0"  # fillers of Hangul and the empty Bra
 
 @dataclass(frozen=True, kw_only=True)
 class Metric(ABC):
-    """A configured scorer. Immutable, holds nothing of any sample, safe to share between threads and tasks.
+    """A configured scorer. Immutable, keeps no samples, safe to share between threads and tasks.
 
     To write your own, subclass it, set the class attributes and define `_flow`: a generator that yields
     rounds of requests (through `ask_choice`, `ask_json`, and `each`, `both` and `embed` of `ragstone.judging`) and
-    returns `self._score(...)`. Everything else, sync and async, re-asks, usage and checks, comes with it.
+    returns `self._score(...)`. The base class adds the rest: sync and async calls, re-asks, usage and checks.
 
     Args:
         llm: The judge, or its name: "local", "openai:MODEL", the URL of a server (see `ragstone.registry`). None:
-            `evaluate(..., llm=)`, an evaluator or the command line gives it later, or the metric asks no judge.
-        threshold: `Score.passed` says whether the value reaches it; None: no verdict on passing.
+            `evaluate(..., llm=)`, an evaluator or the command line sets it later, or the metric needs no judge.
+        threshold: `Score.passed` is True if the value reaches it; None: `Score.passed` is None.
         asking: "together": all items in one call; "one_by_one": one item per call; "auto": what suits the judge.
         scoring: "count": hard verdicts, the published definition; "expected": the judge's probabilities in their
-            place, which only "one_by_one" gives, and the version then ends in "+expected"; "auto": "expected" where
-            items are asked about one by one and the judge declares `gives_probabilities`, else "count", as always for
-            ContextRelevancy.
-        max_input_tokens: Longest prompt, in estimated tokens; None takes the judge's own limit, or 100,000.
-        max_characters: Longest sample, all its texts together; None: no limit.
-        instructions: Other instructions to the judge, by step (a key of `prompts`); the version names them.
-        calibration: What `ragstone calibrate` fitted for this metric and judge (`ragstone.labels.Calibration.load`);
-            it is refused for any other. The version names it.
+            place; needs "one_by_one", and the version ends in "+expected"; "auto": "expected" if items are asked
+            one by one and the judge declares `gives_probabilities`, else "count". ContextRelevancy's "auto" is "count".
+        max_input_tokens: Longest prompt, in estimated tokens; None: the judge's own limit, or 100,000.
+        max_characters: Longest sample, all texts together; None: no limit.
+        instructions: Your instructions to the judge, by step (a key of `prompts`); the version names them.
+        calibration: From `ragstone calibrate` for this metric and judge (`ragstone.labels.Calibration.load`); refused
+            for any other. The version names it.
 
     Attributes:
         name: The metric's name.
         version: Changes with its prompts.
-        prompts: The instructions of each step, a step being the part of the task behind the metric's name.
-        bounds: Least and greatest possible value.
+        prompts: The instructions by step. A request's task is the metric's name and the step.
+        bounds: Lowest and highest possible value.
         higher_is_better: The direction.
-        needs_llm: Whether it asks a judge. One that does not may return its score from `_flow` without a `yield`.
-        needs_embedder: Whether a field `embedder` that holds None is always filled with what goes with the judge;
-            otherwise it is where the judge is embedded.
-        calibrated_items: The items, beside the score, whose probabilities the metric lets a calibration map.
-        has_expected: Whether `_flow` hands `_score` an expected value too, without which scoring is always "count".
-        auto_expects: Whether scoring="auto" may take it: not where counting agrees better with people.
-        follows_history: Whether `_flow` is given a question that follows a conversation as one that stands alone, which
-            the judge is asked for in the step "question": `prompts` has `ragstone.metrics.history.FOLLOW_UP` then.
+        needs_llm: Whether it asks a judge. Without one, `_flow` may return its score without a `yield`.
+        needs_embedder: Whether a field `embedder` of None always becomes the embedder of the judge's provider.
+            Otherwise only the embedded judge fills it.
+        calibrated_items: The items, beside the score, whose probabilities a calibration may map.
+        has_expected: Whether `_flow` also passes `_score` an expected value. Without one, scoring is always "count".
+        auto_expects: Whether scoring="auto" may use it; False if counting agrees better with people.
+        follows_history: Whether the judge first rewrites a question that follows a conversation, so that `_flow` gets
+            one without open references. `prompts` then needs `ragstone.metrics.history.FOLLOW_UP` as "question".
 
     Example:
         >>> from ragstone.testing import FakeLLM
@@ -140,7 +139,7 @@ class Metric(ABC):
                 raise TypeError(f"{type(self).__name__}: a metric needs the class attribute {fact}")
         fields: object = self.required_fields
         if isinstance(fields, str) or not set(self.required_fields) <= set(get_args(SampleField)):
-            raise TypeError(f"{self.name}: required_fields: {fields!r} is no tuple of {get_args(SampleField)}")
+            raise TypeError(f"{self.name}: required_fields: {fields!r} is not a tuple of {get_args(SampleField)}")
         self._resolve()
         check_option("llm.asking", self.judge.asking, ("together", "one_by_one"))
         check_option("asking", self.asking, ("auto", "together", "one_by_one"))
@@ -170,7 +169,7 @@ class Metric(ABC):
         if not self.asks_one_by_one:
             raise ValueError(
                 "scoring='expected' needs probabilities, which only asking='one_by_one' gives; the judge "
-                f"{self.judge.model!r} is asked together"
+                f"{self.judge.model!r} is asked about all items together"
             )
 
     def _resolve(self) -> None:
@@ -275,7 +274,7 @@ class Metric(ABC):
         if not isinstance(cast("object", sample), Sample):
             raise TypeError(f"sample: is {type(sample).__name__}; pass ragstone.Sample(...)")
         if self.lacks_llm:
-            raise TypeError(f'llm: is None; {self.name} asks a judge: pass one, such as llm="local"')
+            raise TypeError(f'llm: is None; {self.name} needs a judge, such as llm="local"')
         return self._checked(sample)
 
     def _checked(self, sample: Sample) -> Flow[Outcome]:
@@ -296,7 +295,7 @@ class Metric(ABC):
             elif isinstance(flow, Generator):
                 outcome = yield from cast("Flow[Score]", flow)
             else:
-                raise TypeError(f"{type(self).__name__}._flow must be a generator: it asks by `yield from ask(...)`")
+                raise TypeError(f"{type(self).__name__}._flow must be a generator that asks with `yield from ask(...)`")
         except CannotScore as cannot:
             outcome = self._unscored(cannot.reason, cannot.detail)
         texts: tuple[TextField, ...] = (*self.required_fields, "history") if follows else tuple(self.required_fields)
@@ -322,7 +321,7 @@ class Metric(ABC):
         if not texts and (field != "retrieved_contexts" or field not in sample.model_fields_set):
             raise CannotScore("missing_input", f"{field}: is missing; {self.name} needs it")
         if not any(map(_visible, texts)):
-            raise CannotScore("empty_input", f"{field}: holds no visible text; {self.name} needs it")
+            raise CannotScore("empty_input", f"{field}: has no visible text; {self.name} needs it")
 
     def _fits(self, sample: Sample, *fields: SampleField) -> None:
         """Refuse texts that a later prompt could not hold, before anything is spent."""
@@ -330,7 +329,7 @@ class Metric(ABC):
             if (size := tokens(*sample.texts(name))) > self._limit:
                 raise CannotScore(
                     "over_budget",
-                    f"{name}: has about {size:,} tokens, the limit of a prompt is {self._limit:,} (max_input_tokens)",
+                    f"{name}: has about {size:,} tokens; a prompt may have {self._limit:,} (max_input_tokens)",
                 )
 
     @property
@@ -401,7 +400,7 @@ class Metric(ABC):
         if (size := tokens(system, user)) > self._limit:
             raise CannotScore(
                 "over_budget",
-                f"{', '.join(data)}: the prompt of {self.name}.{step} has about {size:,} tokens, "
+                f"{', '.join(data)}: the prompt of {self.name}.{step} has about {size:,} tokens; "
                 f"the limit is {self._limit:,} (max_input_tokens)",
             )
         return LLMRequest(
@@ -429,8 +428,8 @@ class Metric(ABC):
         if (self.expects or self.has_probabilities) and answer.probabilities is None:
             raise CannotScore(
                 "undefined",
-                f"the judge {self.judge.model!r} gave no probabilities for {request.task}, which "
-                + ("it declares" if self.has_probabilities else "scoring='expected' needs (scoring='count' does not)"),
+                f"the judge {self.judge.model!r} gave no probabilities for {request.task}; "
+                + ("it declares them" if self.has_probabilities else "use scoring='count'"),
             )
         return answer
 
@@ -495,7 +494,7 @@ class Metric(ABC):
             value, stated, other = (expected, by_judge, by_count) if self.expects else (value, by_count, by_judge)
             reason = f"{reason} The score is {stated} ({other})."
         elif self.expects:
-            raise CannotScore("undefined", "scoring='expected': there is no expected value (0 of 0)")
+            raise CannotScore("undefined", "scoring='expected': the metric has no expected value (0 of 0)")
         if value is None:
             raise CannotScore("undefined", reason)
         low, high = self.bounds
@@ -567,7 +566,7 @@ def check_members(name: str, value: object, members: Sequence[str], instead: str
     """Refuse an object that lacks one of the members, or is a class in place of an object, with a TypeError."""
     kind = type(value).__name__
     if isinstance(value, type):
-        raise TypeError(f"{name}: is the class {value.__name__}, not an object of it: write {value.__name__}(...)")
+        raise TypeError(f"{name}: is the class {value.__name__}; make an object: {value.__name__}(...)")
     if missing := [member for member in members if not hasattr(value, member)]:
         raise TypeError(f"{name}: {kind} has no {', '.join(missing)}; {instead}")
 
@@ -579,7 +578,7 @@ def _check_instructions(instructions: object, prompts: Mapping[str, str]) -> dic
     checked: dict[str, str] = {}
     for step, text in cast("Mapping[str, object]", instructions).items():
         if step not in prompts:
-            raise ValueError(f"instructions: {step!r} is no step; there are {', '.join(prompts) or 'none to replace'}")
+            raise ValueError(f"instructions: {step!r} is not a step; the steps are {', '.join(prompts) or 'none'}")
         if not isinstance(text, str):
             raise TypeError(f"instructions[{step!r}]: is {type(text).__name__}, not text (str)")
         if not text.strip():

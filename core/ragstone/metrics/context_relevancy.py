@@ -167,7 +167,7 @@ class ContextRelevancy(SplittingMetric):
         question = sample.user_input or ""
         sentences = sentences_of(sample, "retrieved_contexts", self.splitter, self.language)
         if not sentences:
-            raise CannotScore("undefined", "retrieved_contexts: the splitter found no sentence (0 of 0)")
+            raise CannotScore("undefined", "retrieved_contexts: the splitter found no sentences (0 of 0)")
         more: dict[str, float] = {}
         judged: list[Verdict] = []
         if self.asks_one_by_one:
@@ -211,7 +211,7 @@ class ContextRelevancy(SplittingMetric):
     def _ids(self, question: str, first: int, batch: Sequence[Evidence]) -> Flow[set[int]]:
         def read(ids: Sequence[int]) -> set[int]:
             if len(set(ids)) != len(ids):
-                raise BadReply("an id stands twice")
+                raise BadReply("one id appears twice")
             return {i - 1 for i in ids}
 
         return self.ask_json(

@@ -68,11 +68,11 @@ class Criterion(SplittingMetric):
     def __post_init__(self) -> None:
         for argument, text in (("name", self.name), ("question", self.question)):
             if not isinstance(cast("object", text), str) or not text.strip():
-                raise ValueError(f"{argument}: {text!r} is no text; write Criterion(NAME, QUESTION, ...)")
+                raise ValueError(f"{argument}: {text!r} is not text; write Criterion(NAME, QUESTION, ...)")
         values = _values(self.choices)
         fields: object = self.sees
         if isinstance(fields, str) or not self.sees or not set(self.sees) <= set(get_args(SampleField)):
-            raise ValueError(f"sees: {fields!r} names other things than {', '.join(get_args(SampleField))}")
+            raise ValueError(f"sees: {fields!r} may only name {', '.join(get_args(SampleField))}")
         content = {"question": self.question, "choices": repr(values), "sees": repr(tuple(self.sees))}
         facts: dict[str, object] = {
             "choices": values,
@@ -162,14 +162,16 @@ def _values(choices: object) -> dict[str, float]:
         words = cast("Sequence[str]", choices)
         values = {word: 1.0 - i / max(1, len(words) - 1) for i, word in enumerate(words)}
         if len(values) < len(words):
-            raise ValueError("choices: holds a word twice")
+            raise ValueError("choices: has one word twice")
     else:
-        raise ValueError(f'choices: {choices!r} is no list of words; write ("yes", "no") or {{"good": 1, "poor": 0}}')
+        raise ValueError(
+            f'choices: {choices!r} is not a list of words; write ("yes", "no") or {{"good": 1, "poor": 0}}'
+        )
     for word, value in values.items():
         bare = word.replace("_", "").replace("-", "") if isinstance(cast("object", word), str) else ""
         if not bare.isalnum() or word != word.lower():
-            raise ValueError(f"choices: {word!r} is not one word in small letters, such as 'yes' or 'very_good'")
+            raise ValueError(f"choices: {word!r} must be one word in lower case, such as 'yes' or 'very_good'")
         check_number(f"choices[{word!r}]", value, 0.0, 1.0)
     if len(set(values.values())) < 2:
-        raise ValueError("choices: needs two words of different values")
+        raise ValueError("choices: needs two words with different values")
     return {word: float(value) for word, value in values.items()}

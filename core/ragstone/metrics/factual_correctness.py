@@ -137,7 +137,7 @@ class FactualCorrectness(SplittingMetric):
         )
         for name, claims in (("response", response), ("reference", reference)):
             if not claims:
-                raise CannotScore("undefined", f"the judge found no claim in {name} (0 of 0)")
+                raise CannotScore("undefined", f"the judge found no claims in {name} (0 of 0)")
         return response, reference
 
     def _check(

@@ -99,11 +99,11 @@ def cosines_to_first(vectors: "NDArray[np.float32]", n: int) -> list[float]:
     try:
         rows = np.asarray(vectors, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise CannotScore("judge_unparseable", "embedder: returned no array of numbers") from None
+        raise CannotScore("judge_unparseable", "embedder: did not return an array of numbers") from None
     if rows.ndim != 2 or rows.shape[0] != n + 1 or rows.shape[1] == 0:
         raise CannotScore("judge_unparseable", f"embedder: shape {rows.shape} for {n + 1} texts")
     if not np.isfinite(rows).all():
-        raise CannotScore("judge_unparseable", "embedder: a vector holds NaN or infinity")
+        raise CannotScore("judge_unparseable", "embedder: a vector contains NaN or infinity")
     largest = np.abs(rows).max(axis=1, keepdims=True)
     if not largest.all():
         raise CannotScore("judge_unparseable", "embedder: a zero vector has no direction")
@@ -325,7 +325,7 @@ class SupportedClaims(SplittingMetric):
         self._fits(sample, *self.required_fields)
         claims = yield from self.find_claims(self.claims_of, sample, self.claims_of)
         if not claims:
-            raise CannotScore("undefined", f"the judge found no claim in {self.claims_of} (0 of 0)")
+            raise CannotScore("undefined", f"the judge found no claims in {self.claims_of} (0 of 0)")
         checks = yield from self.check_claims(claims, "context", sample, "retrieved_contexts")
         supported = sum(check.choice == "supported" for check in checks)
         breakdown = {"supported": float(supported), "claims": float(len(claims))}
@@ -386,7 +386,7 @@ def check_questions(name: str, questions: Iterable[str] | None) -> tuple[str, ..
         raise TypeError(f"{name}: is one str; pass a list of questions")
     checked = tuple(questions)
     if not checked:
-        raise ValueError(f"{name}: is empty; pass None to have questions made from the source")
+        raise ValueError(f"{name}: is empty; pass None to let the judge write questions from the source")
     for i, question in enumerate(cast("tuple[object, ...]", checked)):
         if not isinstance(question, str):
             raise TypeError(f"{name}[{i}]: is {type(question).__name__}, not text (str)")

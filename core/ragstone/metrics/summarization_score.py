@@ -107,7 +107,7 @@ class SummarizationScore(Metric):
         source, summary = "\n".join(sample.retrieved_contexts), sample.response or ""
         questions = self.questions or (yield from self._make(source))
         if not questions:
-            raise CannotScore("undefined", "qa: no question could be made from retrieved_contexts (0 of 0)")
+            raise CannotScore("undefined", "qa: the judge found no questions in retrieved_contexts (0 of 0)")
         answers = yield from ask_closed(self, "answers", "summary", summary, questions, alone="answer")
         kept = sum(answer.choice == "yes" for answer in answers)
         breakdown = {"qa": kept / len(questions), "conciseness": conciseness(len(summary), len(source))}

@@ -16,18 +16,18 @@ Status = Literal["scored", "unscored", "dropped", "not_sampled", "over_budget", 
 STATUSES: tuple[Status, ...] = get_args(Status)
 
 SKIP_REASONS: Mapping[str, str] = {
-    "abandoned": "the app stopped reading the stream before its end, so there is no whole answer",
-    "cancelled": "the app or its user called the run off",
+    "abandoned": "the app stopped reading the stream before its end: the answer is incomplete",
+    "cancelled": "the app or its user cancelled the run",
     "declined": "your extract= returned None",
-    "excluded": "your where= said no",
-    "extract_failed": "your extract= raised, or returned what is no sample: see errors and the log",
+    "excluded": "your where= rejected it",
+    "extract_failed": "your extract= raised, or did not return a sample: see errors and the log",
     "interrupted": "the run waits for a person; it becomes a sample when it is resumed and ends",
-    "never_ended": "no event came for an hour, or it is the app's main loop: leave that out with where=",
-    "no_question": "say where the question stands with extract=",
-    "nothing_found": "say where question, contexts and answer stand with extract=",
+    "never_ended": "no event came for an hour, or it is the app's main loop: exclude that with where=",
+    "no_question": "return the question from extract=",
+    "nothing_found": "return question, contexts and answer from extract=",
     "only_model": "a model was called outside of any chain or engine: call monitor.submit(Sample(...)) there",
-    "only_retrieval": "nothing answered what was retrieved: call monitor.submit(Sample(...)) where the app answers",
-    "only_step": "a prompt, a parser or a tool was run outside of any chain: nothing was answered",
+    "only_retrieval": "no answer followed the retrieval: call monitor.submit(Sample(...)) where the app answers",
+    "only_step": "a prompt, a parser or a tool ran outside of any chain, without an answer",
     "own_run": "an evaluation asked the app, not a user",
     "where_failed": "your where= raised: see errors and the log",
 }
@@ -91,7 +91,7 @@ class Stats:
         >>> print(Stats(samples=2, accepted=2, scored=1, pending=1, skipped={"no_question": 3}))
         2 samples, 2 evaluations: 1 scored, 1 pending
         3 runs gave no sample: 3 no_question
-        no_question: say where the question stands with extract=
+        no_question: return the question from extract=
     """
 
     samples: int = 0

@@ -25,8 +25,8 @@ from ragstone.store.base import Feedback, Sink
 from ragstone.text import _pysbd
 
 _ASYNC_ONLY = (
-    "{} has only an async half: a monitor drives it on an event loop of its own. If your app awaits the same client, "
-    "give the monitor one that it shares with nobody, or define the sync half"
+    "{} has async methods only: a monitor calls them on its own event loop. If your app uses the same client, "
+    "give the monitor another one, or define the sync methods"
 )
 _SECONDS_TO_CLOSE, _SECONDS_TO_CLOSE_OUTBOX = 20.0, 5.0
 
@@ -35,50 +35,50 @@ T = TypeVar("T")
 
 
 class Monitor:
-    """Scores live samples off the request path and brings the outcomes to sinks.
+    """Scores live samples outside of requests and sends the outcomes to sinks.
 
-    `submit` takes a snapshot and returns; daemon threads ask the judge by its sync half, so that no event loop but the
-    app's own ever uses the app's model. Threads are started by the first sample, in each process. What becomes of
-    every sample is counted (`stats`). At the end of the process call `close`, or use it as a context manager or as a
-    web app's `lifespan`: when an interpreter ends, no judge can be asked any more, and what is left is only counted,
-    or with `outbox` kept for the next start.
+    `submit` takes a snapshot and returns. Daemon threads call the judge's sync methods, so your app's model is only
+    ever used on your app's event loop. In each process the first sample starts the threads. `stats` counts the fate
+    of every sample. Before the process ends call `close`, or use the monitor as a context manager or as a web app's
+    `lifespan`. At interpreter exit no judge can be asked: remaining samples are only counted, or with `outbox` kept
+    for the next start.
 
     Args:
         metrics: One metric or several. Each scores every chosen sample.
         sinks: One sink or several; None: `SQLiteSink("ragstone.db")`.
-        sample_rate: The share of samples that is scored, 0 to 1, or the share for each metric by its name. Chosen by a
-            hash of the sample's id: the same everywhere.
+        sample_rate: The share of samples to score, 0 to 1, or a share for each metric by name. A hash of the id
+            decides, so every process chooses the same.
         max_queue: Samples that may wait.
-        max_queue_bytes: The memory that they may take: the texts, ids aside, and the metadata, as Python holds them. A
-            sample larger than that is dropped. With "spool", as much again may be on its way to the outbox.
-        when_full: What gives way when that much waits: "drop_newest"; "drop_oldest"; "spool": the sample goes to the
-            outbox only, to be scored when there is room; "block": `submit` waits.
-        workers: Threads that judge; each has one evaluation in hand. 0, with an outbox: this process only takes samples
-            and writes them down, and `ragstone worker` judges and delivers.
-        budget: What judging may cost; shared by all processes whose first sink with an account is on one database.
-        redact: Called with every text of a chosen sample but its id, on the app's thread; what it returns is queued,
-            judged and stored in its place. A sample for which it raises is dropped.
-        where: Only samples of which this is true are scored.
-        always: Rules that choose a sample whatever the rate: "error" (`metadata["error"]`), "thumbs_down"
-            (`metadata["feedback"]` says "thumbs_down", "down", "negative", False or a number below 0),
+        max_queue_bytes: Memory in bytes for their texts (without ids) and metadata. Larger samples are dropped. With
+            "spool", as much again may be on its way to the outbox.
+        when_full: What happens when the queue is full: "drop_newest"; "drop_oldest"; "spool": the sample goes to the
+            outbox only and is scored when there is room; "block": `submit` waits.
+        workers: Judging threads, with one evaluation each. 0, with an outbox: this process only writes samples to the
+            outbox, and `ragstone worker` judges and delivers them.
+        budget: Limits on the cost of judging, shared by all processes whose first sink with a ledger uses one database.
+        redact: Called on the app's thread with every text of a chosen sample except its id. Its result replaces the
+            text before the sample is queued. If it raises, the sample is dropped.
+        where: Only samples for which this returns true are scored.
+        always: Rules that choose a sample at any rate: "error" (`metadata["error"]`), "thumbs_down"
+            (`metadata["feedback"]` is "thumbs_down", "down", "negative", False or a number below 0),
             "empty_retrieval" (no context with text), or a function of the sample.
-        seed: Another seed, another choice of samples.
+        seed: Changes which samples are chosen.
         correlated: Whether metrics of the same rate score the same samples.
-        outbox: A file to which samples are written ahead, so that a process may be killed and the next one, or
-            `ragstone worker`, scores the rest. What the judge failed on is tried again later, for about four hours.
-        store_text: Whether the samples' texts go to the sinks, too; otherwise ids, scores, times and the verdicts
-            without their texts.
-        keep: What outcomes say of the run that they belong to, with or without texts: any of "id", "run_id",
-            "run_name", "tags", "user_id" and "thread_id". Without "id", a random one takes its place.
-        timeout: Seconds that one evaluation may take; then it is `Unscored("timeout")` and its thread is given up.
-        keep_unsampled: How long samples that sampling left out, redacted like all, are kept in the outbox, such as
-            "7d". One that `feedback` comes on is then scored by all metrics, and its outcomes enter no mean.
-        keep_unsampled_bytes: The most that they may have together; beyond that, the oldest are removed.
-        retain: How long outcomes, feedback and what is in the outbox are kept, such as "90d"; looked at once a day.
+        outbox: A file that keeps samples until they are scored. If the process is killed, the next one or
+            `ragstone worker` scores the rest. After a judge's failure a sample is retried for about four hours.
+        store_text: Whether sinks get the samples' texts. Otherwise they get ids, scores, times and verdicts without
+            texts.
+        keep: Facts about the run that outcomes keep, with or without texts: any of "id", "run_id",
+            "run_name", "tags", "user_id" and "thread_id". Without "id", the id is random.
+        timeout: Seconds for one evaluation. Then the outcome is `Unscored("timeout")` and its thread is abandoned.
+        keep_unsampled: How long the outbox keeps samples that sampling left out (redacted like all), such as "7d". If
+            `feedback` arrives, all metrics score the sample; means leave out its outcomes.
+        keep_unsampled_bytes: Their largest total size; beyond it, the oldest are removed.
+        retain: How long outcomes, feedback and the outbox's samples are kept, such as "90d"; checked once a day.
 
     Raises:
         ValueError: An option has an impossible value; the message names it.
-        TypeError: An option is no such thing as it has to be, or holds something else; the message names it.
+        TypeError: An option has the wrong type; the message names it.
 
     Example:
         >>> from ragstone import ContextRelevancy, Sample
@@ -122,7 +122,7 @@ class Monitor:
         if workers != 0:
             check_count("workers", workers)
         elif outbox is None:
-            raise ValueError('workers: is 0, and no other process can judge without a file: outbox="PATH"')
+            raise ValueError('workers: 0 needs a file through which another process judges: outbox="PATH"')
         for name, flag in (("correlated", correlated), ("store_text", store_text)):
             check_flag(name, flag)
         check_option("when_full", when_full, ("drop_newest", "drop_oldest", "spool", "block"))
@@ -174,7 +174,7 @@ class Monitor:
 
             self._new_pipeline = partial(OutboxPipeline, self._settings, self._outbox)
         elif when_full == "spool":
-            raise ValueError('when_full="spool" needs a file to spool to: outbox="PATH"')
+            raise ValueError('when_full="spool" needs a file: outbox="PATH"')
         for judge in {judge for metric in by_key.values() for judge in (metric.judge, metric.judge_embedder)}:
             if getattr(judge, "async_only", False):
                 warnings.warn(_ASYNC_ONLY.format(type(judge).__name__), stacklevel=2)
@@ -218,7 +218,7 @@ class Monitor:
         """
         try:
             if "id" not in self._settings.keep:
-                raise ValueError('feedback: keep= leaves out "id", by which the sample would be known')
+                raise ValueError('feedback: needs "id" in keep=, to find the sample')
             normalised = Feedback(sample_id=sample_id, value=cast("str", thumb(value)), comment=comment, at=time.time())
             self._pipeline.feedback(normalised.model_copy(update={"comment": self._kept(comment)}))
         except Exception as error:  # never the app's trouble
@@ -326,7 +326,7 @@ class Monitor:
 
 def _check_type(name: str, value: object, types: tuple[type, ...], instead: str) -> None:
     if isinstance(value, type):
-        raise TypeError(f"{name}: is the class {value.__name__}, not an object of it: write {value.__name__}(...)")
+        raise TypeError(f"{name}: is the class {value.__name__}; make an object: {value.__name__}(...)")
     if not isinstance(value, types):
         raise TypeError(f"{name}: is {type(value).__name__}; pass {instead}")
 
@@ -337,9 +337,9 @@ def _by_key(name: str, items: T | Sequence[T], kind: type[Any], key: Callable[[T
     by_key: dict[K, T] = {}
     for item in cast("Iterable[T]", [items] if isinstance(items, kind) else items):
         if not isinstance(item, kind):
-            raise TypeError(f"{name}: holds {type(item).__name__}; pass {instead}")
+            raise TypeError(f"{name}: contains {type(item).__name__}; pass {instead}")
         if key(item) in by_key:
-            raise ValueError(f"{name}: two are called {key(item)!r}; their outcomes could not be distinguished")
+            raise ValueError(f"{name}: two are called {key(item)!r}; give each its own name")
         by_key[key(item)] = item
     return by_key
 
@@ -349,15 +349,15 @@ def _seconds(name: str, text: str | None, *, possible: bool = True) -> float | N
     if text is None:
         return None
     if not possible:
-        raise ValueError(f'{name}: needs a file to keep samples in (outbox="PATH"), and their ids (keep=)')
+        raise ValueError(f'{name}: needs a file for the samples (outbox="PATH") and their ids ("id" in keep=)')
     if not (seconds := seconds_of(text)):
-        raise ValueError(f"{name}: {text!r} is no time; write 30m, 24h or 90d")
+        raise ValueError(f"{name}: {text!r} is not a time; write 30m, 24h or 90d")
     return seconds
 
 
 def _metric_key(metric: Metric) -> tuple[str, str]:
     if metric.lacks_llm:
-        raise ValueError(f"metrics: {metric.name} has no judge; give it one: llm=...")
+        raise ValueError(f"metrics: {metric.name} has no judge; pass it one: llm=...")
     return metric.name, metric.version
 
 
@@ -369,5 +369,5 @@ def _outbox_path(outbox: str | os.PathLike[str] | None) -> Path | None:
     if path.is_dir():
         raise ValueError(f"outbox: {path} is a folder; name a file in it")
     if not path.absolute().parent.is_dir():
-        raise ValueError(f"outbox: {path}: there is no folder {path.absolute().parent}")
+        raise ValueError(f"outbox: {path}: no folder {path.absolute().parent}")
     return path.absolute()

@@ -81,7 +81,7 @@ class OutboxPipeline(Pipeline):
     def feedback(self, feedback: Feedback) -> None:
         """Let what a person said wait to be written."""
         if self.closed or len(self._feedback) >= _UNWRITTEN:
-            raise RuntimeError("the monitor is closed, or too much waits to be written")
+            raise RuntimeError("the monitor is closed, or too many samples wait to be written")
         self.start()
         self._feedback.append(feedback)
         self.wake()

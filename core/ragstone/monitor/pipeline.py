@@ -218,7 +218,7 @@ class Pipeline:
     def failed(self, place: str, error: BaseException) -> None:
         """Count an exception in code that saw what is not redacted yet; its text is not kept then."""
         if self._settings.redact is not None:
-            error = RedactedError(f"{type(error).__name__}, which may quote what is to be redacted")
+            error = RedactedError(f"{type(error).__name__}, whose text may quote unredacted data")
         self.counters.failed(place, error)
 
     def _id(self, sample: object) -> str:
@@ -375,7 +375,7 @@ class Pipeline:
         self.closed = True
         self._end(1.0)
         if lost := self.stats().reasons.get("dropped", {}).get("closed", 0):
-            error = RuntimeError(f"{lost} evaluations were not made: call close(), or use outbox=")
+            error = RuntimeError(f"{lost} evaluations were lost: call close(), or use outbox=")
             self.counters.failed("exit", error)
             self.counters.log()
 

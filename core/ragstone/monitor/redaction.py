@@ -52,7 +52,7 @@ def snapshot(sample: Sample, sample_id: str, redact: Redact | None = None) -> Sa
     fields: dict[str, Any] = {"id": sample_id, "metadata": metadata}
     if "retrieved_contexts" in sample.model_fields_set:
         if not isinstance(sample.retrieved_contexts, (list, tuple)):
-            raise TypeError("retrieved_contexts: is no list of texts")
+            raise TypeError("retrieved_contexts: is not a list of texts")
         fields["retrieved_contexts"] = tuple([text(context) for context in sample.retrieved_contexts])
     if sample.history:
         turns = [(turn.role, text(turn.content)) for turn in sample.history]

@@ -47,7 +47,7 @@ class Sampling:
         rules: Sequence[str | Predicate] = [always] if isinstance(always, str) or callable(always) else always
         rates = dict(rate) if isinstance(rate, Mapping) else dict.fromkeys(names, rate)
         if unknown := sorted(set(rates) - names, key=str):
-            raise ValueError(f"sample_rate: {unknown[0]!r} is no metric of this monitor; it has {sorted(names)}")
+            raise ValueError(f"sample_rate: {unknown[0]!r} is not a metric of this monitor; it has {sorted(names)}")
         for value in rates.values():
             check_number("sample_rate", value, 0.0, 1.0)
         self._choices = [Choice(m.name, m.version, float(rates.get(m.name, 1.0)), "rate") for m in metrics]
@@ -88,7 +88,7 @@ def check_function(name: str, function: object) -> None:
         raise TypeError(f"{name}: is {type(function).__name__}; pass a function, or None")
     called = getattr(function, "__call__", None)  # noqa: B004 - of an object, to see whether it is async
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called):
-        raise TypeError(f"{name}: is async; pass a plain function, it is called where the sample is submitted")
+        raise TypeError(f"{name}: is async; pass a plain function")
 
 
 def _rule(rule: str | Predicate) -> tuple[str, Predicate]:
@@ -97,7 +97,7 @@ def _rule(rule: str | Predicate) -> tuple[str, Predicate]:
         name = str(getattr(rule, "__name__", type(rule).__name__))
         return (f"{name}()" if name == FEEDBACK else name), rule
     if rule not in _RULES:
-        raise ValueError(f"always: {rule!r} is no rule; there are {', '.join(_RULES)}, or a function of the sample")
+        raise ValueError(f"always: {rule!r} is not a rule; use {', '.join(_RULES)}, or a function of the sample")
     return rule, _RULES[rule]
 
 

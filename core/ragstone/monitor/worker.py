@@ -284,13 +284,13 @@ class Workers:
             outcome = cast("object", score_safely(metric, evaluation.task.sample, evaluation.meter))
         except Exception as error:  # ours: an exception of a judge or a metric is an outcome already
             self._counters.failed("evaluation", error)
-            detail = f"{type(error).__name__} was raised inside the monitor; the log of ragstone.monitor says more"
+            detail = f"{type(error).__name__} was raised inside the monitor; see the log of ragstone.monitor"
         except BaseException as error:  # what ends threads, raised by a judge: this one lives on
             detail = f"{type(error).__name__} was raised in the judge"
         else:
             if isinstance(outcome, Outcome):
                 return outcome
-            detail = f"the metric returned {type(outcome).__name__}, which is no outcome"  # one of the user's own
+            detail = f"the metric returned {type(outcome).__name__}, not an outcome"  # one of the user's own
         return unscored(metric, CannotScore("cancelled", detail), evaluation.meter)
 
     def _note(self, task: Task, choice: Choice, outcome: Outcome, meter: Meter | None = None) -> None:

@@ -136,12 +136,12 @@ class CallableSink(Sink):
 
     def __init__(self, function: "Callable[[list[Record]], object]", name: str | None = None) -> None:
         if not callable(function):
-            raise TypeError(f"function: is {type(function).__name__}, which cannot be called; pass a function")
+            raise TypeError(f"function: is {type(function).__name__}, not a function")
         own = function if hasattr(function, "__qualname__") else type(function)
         module = getattr(own, "__module__", None)
         called = own.__qualname__ if module in (None, "__main__") else f"{module}.{own.__qualname__}"
         if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
-            raise TypeError(f"function: {called} is async; pass a plain function (asyncio.run can be in it)")
+            raise TypeError(f"function: {called} is async; pass a plain function (it may call asyncio.run)")
         self.function = function
         self.name = f"call:{called}" if name is None else name
 
@@ -161,4 +161,4 @@ class CallableSink(Sink):
         if inspect.isawaitable(result):
             if inspect.iscoroutine(result):
                 result.close()
-            raise TypeError(f"{self.name}: returned something to be awaited; pass a function that does its work itself")
+            raise TypeError(f"{self.name}: returned an awaitable; pass a plain function")

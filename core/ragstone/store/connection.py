@@ -168,7 +168,7 @@ class SqliteFile(ForkSafe[sqlite3.Connection]):
                 self._connection().execute("VACUUM")
             ((busy, *_),) = self._connection().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         if busy:
-            raise self._kind.error(f"{self.path}: is being read, and its log holds what was removed; try again")
+            raise self._kind.error(f"{self.path}: is in use, and its log still holds removed texts; try again")
 
     def shut(self, opened: sqlite3.Connection) -> None:
         """Close the connection."""
@@ -212,7 +212,9 @@ class SqliteFile(ForkSafe[sqlite3.Connection]):
         except sqlite3.Error as error:
             text = str(error)
             if "not a database" in text or "malformed" in text:
-                problem = f"is no {self._kind.noun}, or a damaged one ({text}); move it away, or name another file"
+                problem = (
+                    f"is damaged, or not a ragstone {self._kind.noun} ({text}); move it away, or name another file"
+                )
             elif not self._explain:
                 raise
             elif "locked" in text:
@@ -236,11 +238,11 @@ def is_made(connection: sqlite3.Connection, path: Path, kind: Kind) -> bool:
     if mark == kind.mark:
         age, advice = ("a newer", "upgrade ragstone, or ") if version > kind.version else ("an older", "")
         raise kind.error(
-            f"{path}: was made by {age} ragstone ({kind.noun} version {version}, this one knows {kind.version}); "
+            f"{path}: was made by {age} ragstone ({kind.noun} version {version}, this one reads {kind.version}); "
             f"{advice}name another file as the {kind.noun}"
         )
     if mark or version or tables:
-        raise kind.error(f"{path}: is another program's database; name a file of its own as the {kind.noun}")
+        raise kind.error(f"{path}: belongs to another program; name another file as the {kind.noun}")
     return False
 
 

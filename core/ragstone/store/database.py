@@ -79,9 +79,7 @@ def sqlite_path(url: str) -> Path | None:
         return None
     path = unquote(rest[1:])
     if scheme != "sqlite" or rest[:1] != "/" or "?" in rest or path in ("", ":memory:"):
-        raise ValueError(
-            "url: SQLite's is sqlite:///PATH of a file: ragstone opens it itself, with no driver or option"
-        )
+        raise ValueError("url: for SQLite write sqlite:///PATH, without driver or options")
     return Path(path)
 
 

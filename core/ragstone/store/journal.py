@@ -52,9 +52,7 @@ _KIND = Kind(
 class _JournalFile(SqliteFile):
     def replaced(self) -> None:
         """Refuse to go on: a new file would lack what the caller has put."""
-        raise JournalError(
-            f"{self.path}: was removed or replaced while in use; what had been written to it went with it"
-        )
+        raise JournalError(f"{self.path}: was removed or replaced while in use, with everything written to it")
 
 
 class Journal:
@@ -217,7 +215,7 @@ class Journal:
 
     def _check(self) -> None:
         if self._closed:
-            raise JournalError(f"{self.path}: this journal is closed; make another one")
+            raise JournalError(f"{self.path}: this journal is closed; make a new one")
 
     def _read(self, kind: str, key: str, decode: Callable[[str], T]) -> T | None:
         self._check()
@@ -226,7 +224,7 @@ class Journal:
             return decode(str(rows[0][0])) if rows else None
         except ValueError as error:
             raise JournalError(
-                f"{self.path}: the {kind} of {key} is damaged ({error}); move the file away and begin another"
+                f"{self.path}: the {kind} of {key} is damaged ({error}); move the file away and start a new one"
             ) from error
 
     def _write(self, *statements: tuple[str, tuple[str, ...]]) -> None:
@@ -241,8 +239,8 @@ class Journal:
                     connection.execute(statement, values)
         except JournalError as error:
             raise JournalError(
-                f"{error}. {self._put:,} outcomes that were put are safe in the journal. When the cause is gone, run "
-                "again with the same journal: what is safe is not judged again"
+                f"{error}. {self._put:,} outcomes are safe in the journal. Fix the cause and run "
+                "again with the same journal: those outcomes are not judged again"
             ) from error
         for key, _ in replies:
             self._replies.pop(key, None)

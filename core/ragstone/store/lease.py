@@ -141,7 +141,7 @@ class Lease:
             if _is_locked_at(file, path):
                 return file
             os.close(file)
-        raise OSError(f"{path}: cannot be locked; put the file beside it on a disk of this machine")
+        raise OSError(f"{path}: cannot be locked; use a local disk for the file beside it")
 
 
 def _is_locked_at(file: int, path: Path) -> bool:

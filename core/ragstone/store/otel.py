@@ -98,8 +98,8 @@ class OpenTelemetrySink(Sink):
     def __reduce__(self) -> "tuple[type[OpenTelemetrySink], tuple[()]]":
         if self._own_providers:
             raise TypeError(
-                "an OpenTelemetrySink with providers of its own cannot be pickled: they hold threads and connections. "
-                "Without them it uses the global ones of the process that it is in."
+                "an OpenTelemetrySink with its own providers cannot be pickled: they hold threads and connections. "
+                "Without them it uses the process's global providers."
             )
         return type(self), ()
 

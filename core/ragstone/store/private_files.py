@@ -86,14 +86,14 @@ def explain(path: Path, problem: str, example: str) -> str:
 
     Example:
         >>> print(explain(Path("/no/such/folder/ragstone.db"), "unable to open", "ragstone.db"))
-        there is no folder /no/such/folder; make it, or name another file
+        no folder /no/such/folder; create it, or name another file
     """
     with suppress(OSError):  # a folder above it may not be entered
         if path.is_dir():
             return f"is a folder; name a file in it, such as {path / example}"
         if not path.parent.is_dir():
-            return f"there is no folder {path.parent}; make it, or name another file"
-    return f"{problem}; are it and its folder writable for this process, and is there room on the disk?"
+            return f"no folder {path.parent}; create it, or name another file"
+    return f"{problem}; check that this process may write to the file and its folder, and that the disk has room"
 
 
 def _owner_only(path: str, flags: int) -> int:

@@ -44,23 +44,23 @@ COLUMNS = {
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What one metric gave for one sample, in one draw.
+    """One metric's outcome for one sample, in one draw.
 
     A sink tells records apart by `(sample_id, outcome.metric, outcome.version)`; a batch also by `row` and `draw`.
 
     Attributes:
-        sample_id: The sample's id; in a batch its line, from 1, where it has none; live the trace it came from.
-        outcome: The outcome. From a monitor without `store_text` it holds no text of the app's: verdicts keep their
-            ids, words, probabilities and the places of their evidence.
+        sample_id: The sample's id. Without one: in a batch its line, from 1; live its trace.
+        outcome: The outcome. From a monitor without `store_text` it has no texts of the app: verdicts keep ids, words,
+            probabilities and the positions of their evidence.
         judge: The judge's `model`.
-        row: The sample's place in a batch's input, from 0, rows that held no sample counted.
+        row: The sample's position in a batch's input, from 0; rows without a sample count.
         draw: Which of `repeat` scorings it is, from 0.
-        submitted_at: When the app handed the sample over, in seconds since 1970 (UTC); 0.0 in a batch.
-        scored_at: When the outcome was there, likewise.
-        rate: The probability with which a sample like this one was chosen; 1.0 where a rule chose it.
-        chosen_by: "rate", the rule that chose it, or "feedback" that came later: then it enters no mean.
-        origin: What a sink noted where the sample was submitted (`trace_id` and `span_id` of OpenTelemetry).
-        sample: The sample, where it is kept with the record.
+        submitted_at: When the app submitted the sample, in seconds since 1970 (UTC); 0.0 in a batch.
+        scored_at: When it was scored, likewise.
+        rate: The probability of choosing this sample; 1.0 if a rule chose it.
+        chosen_by: "rate", the rule that chose it, or "feedback" that came later (means leave it out).
+        origin: Facts that a sink recorded when the sample was submitted (`trace_id` and `span_id` of OpenTelemetry).
+        sample: The sample, if it is kept with the record.
         run_id: The framework's own id of the run: LangChain's run id, the id of LlamaIndex' span.
         run_name: What ran: a chain's or an engine's name.
         tags: The run's tags.

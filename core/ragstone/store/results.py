@@ -144,8 +144,8 @@ def open_results(source: str | os.PathLike[str]) -> Results:
     except ValueError as error:
         raise ResultsError(str(error)) from None
     if not path.is_file():  # SQLite would make one
-        problem = "is no file" if path.exists() else "no such file"
-        raise ResultsError(f"{path}: {problem}; give a results file, a Monitor's database, or a database URL")
+        problem = "is not a file" if path.exists() else "no such file"
+        raise ResultsError(f"{path}: {problem}; pass a results file, a Monitor's database, or a database URL")
     with path.open("rb") as file:
         start = file.read(16)
     if start == b"SQLite format 3\x00" or "://" in text:
@@ -177,7 +177,7 @@ class FileResults(Results):
             self.info = cast("Mapping[str, Any]", head)
             self.name = str(self.info.get("name", ""))
             if self.info[_MARK] != _VERSION:
-                raise ResultsError(f"{self.path}: a newer ragstone wrote it; update this one to read it")
+                raise ResultsError(f"{self.path}: was written by a newer ragstone; update ragstone to read it")
 
     def records(self, since: float | None = None) -> Iterator[Record]:
         """Yield the records in the file's order.
@@ -233,15 +233,12 @@ class FileResults(Results):
     def _opened(self) -> Generator[IO[bytes], None, None]:
         with self._read_from.open("rb") as file:
             if _stamp(file) != self._stamp:
-                raise ResultsError(
-                    f"{self.path}: has changed since it was loaded, and is read as it is needed; load it again"
-                )
+                raise ResultsError(f"{self.path}: has changed since it was loaded; load it again")
             yield file
 
     def _no_results(self) -> ResultsError:
         return ResultsError(
-            f"{self.path}: holds no results: give a file that `ragstone score --out` or Report.to_json wrote, "
-            "as they wrote it"
+            f"{self.path}: has no results: pass an unchanged file of `ragstone score --out` or Report.to_json"
         )
 
 

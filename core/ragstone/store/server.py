@@ -92,7 +92,7 @@ def reading(url: sa.URL, kind: Kind) -> Generator[Query, None, None]:
         with _explained(url, kind.error), engine.connect() as connection:
             connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
             if not sa.inspect(connection).has_table("ragstone_schema"):
-                raise kind.error(f"{shown_url(url)}: is no ragstone database: a Monitor's SQLSink writes one")
+                raise kind.error(f"{shown_url(url)}: is not a ragstone database; a Monitor's SQLSink writes one")
             _check_version(connection, shown_url(url), kind)
             streamed = connection.execution_options(yield_per=_AT_ONCE)  # as they come, not all at once
             yield lambda sql, parameters: map(tuple, streamed.execute(sa.text(sql), parameters))
@@ -115,21 +115,21 @@ def read_url(url: str) -> sa.URL:
         parsed = sa.make_url(url)
     except (ArgumentError, ValueError):
         example = "postgresql+psycopg://user:password@host/name"
-        raise ValueError(f"url: is no database URL; write it as {example}") from None  # the text may be a password
+        raise ValueError(f"url: is not a database URL; write {example}") from None  # the text may be a password
     if parsed.drivername in ("postgres", "postgresql"):
         parsed = parsed.set(drivername="postgresql+psycopg")
     if parsed.get_backend_name() != "postgresql":
-        raise ValueError(f"url: is of {parsed.drivername!r}; name a database of PostgreSQL, or sqlite:///PATH")
+        raise ValueError(f"url: {parsed.drivername!r} is not supported; use PostgreSQL or sqlite:///PATH")
     try:
         dialect = parsed.get_dialect()
         dialect.import_dbapi()
     except NoSuchModuleError:
-        raise ValueError(f"url: SQLAlchemy knows no driver {parsed.drivername!r} (is it installed?)") from None
+        raise ValueError(f"url: SQLAlchemy has no driver {parsed.drivername!r} (is it installed?)") from None
     except ImportError as error:
         extra = ': pip install "ragstone[sql]"' if parsed.drivername == "postgresql+psycopg" else ""
         raise ImportError(f"url: {parsed.drivername} needs a driver{extra} ({error})", name=error.name) from error
     if dialect.is_async:
-        raise ValueError(f"url: {parsed.drivername} is for async code; name a driver such as postgresql+psycopg")
+        raise ValueError(f"url: {parsed.drivername} is an async driver; use another, such as postgresql+psycopg")
     return parsed
 
 
@@ -165,7 +165,7 @@ def _check_version(connection: sa.Connection, where: str, kind: Kind) -> None:
     version = connection.execute(sa.text("SELECT version FROM ragstone_schema")).scalar()
     if version != kind.version:
         raise kind.error(
-            f"{where}: was made by another ragstone ({kind.noun} version {version}, this one knows {kind.version}); "
+            f"{where}: was made by another ragstone ({kind.noun} version {version}, this one reads {kind.version}); "
             "use that ragstone, or another database or schema"
         )
 

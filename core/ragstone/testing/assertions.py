@@ -49,14 +49,14 @@ def assert_score(sample: Sample | Mapping[str, Any], metric: Metric, *, at_least
     wanted = metric.threshold if at_least is None else at_least
     low, high = metric.bounds
     if wanted is None:
-        raise ValueError(f"at_least: give the least value that will do: {metric.name} has no threshold")
+        raise ValueError(f"at_least: pass the lowest value that passes; {metric.name} has no threshold")
     if not low <= wanted <= high:
         raise ValueError(f"at_least: {wanted!r} is outside the bounds of {metric.name}, {low:g} to {high:g}")
     one = sample if isinstance(sample, Sample) else Sample(**sample)
     outcome = metric.score(one)
     if isinstance(outcome, Unscored):
         raise AssertionError(
-            f"{metric.name} could not be scored ({outcome.reason}); this is no low score\n  {printable(outcome.detail)}"
+            f"{metric.name} was not scored ({outcome.reason}); this is not a low score\n  {printable(outcome.detail)}"
         )
     if outcome.value < wanted:
         raise AssertionError("\n  ".join(_failure(outcome, wanted)))

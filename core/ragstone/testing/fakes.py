@@ -15,14 +15,14 @@ Reply = str | dict[str, Any] | list[Any] | LLMReply | Exception
 
 
 class FakeLLM:
-    """A judge whose words are given by a function; everything around it is real.
+    """A judge whose replies come from a function; everything around it is real.
 
     Args:
-        reply: Called with each request. A dict or list is sent as JSON, an exception is raised, a str or
-            `LLMReply` is the reply as it is.
+        reply: Called with each request. It returns the reply: a dict or list is sent as JSON, a str or `LLMReply`
+            unchanged, an exception is raised.
         model: Its name.
-        asking: What it says suits it.
-        gives_probabilities: Whether it says that its replies hold probabilities.
+        asking: The `asking` that it declares.
+        gives_probabilities: Whether it declares probabilities in its replies.
 
     Attributes:
         requests: Every request so far, in order of arrival.

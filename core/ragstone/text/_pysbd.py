@@ -77,7 +77,7 @@ def languages() -> tuple[str, ...]:
 def check_language(language: str) -> None:
     """Raise the ValueError that names the languages, unless pysbd has this one."""
     if language not in _language_codes():
-        raise ValueError(f"no sentence splitter for language {language!r}; there are: {', '.join(languages())}")
+        raise ValueError(f"no sentence splitter for {language!r}; the languages are: {', '.join(languages())}")
 
 
 @cache
