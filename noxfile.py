@@ -168,8 +168,9 @@ def release(session: nox.Session) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     session.run_install("uv", "build", "--quiet", "--out-dir", str(folder), external=True)
     session.install("twine")
-    session.run("twine", "check", "--strict", *map(str, folder.iterdir()))
-    for built in folder.iterdir():
+    packages = sorted(folder.glob("ragstone-*"))
+    session.run("twine", "check", "--strict", *map(str, packages))
+    for built in packages:
         session.run_install("uv", "venv", "--quiet", "--clear", str(folder / "env"), external=True)
         python = str(folder / "env" / "bin" / "python")
         session.run_install("uv", "pip", "install", "--quiet", "--python", python, str(built), external=True)
