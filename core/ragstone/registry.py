@@ -364,10 +364,10 @@ def _made(name: str, role: Literal["llm", "embedder"], settings: Mapping[str, An
 
 def _made_by_package(name: str, role: Literal["llm", "embedder"]) -> object:
     package, _, model = name.partition(":")
-    if not (found := _added(name, role)):
+    if not (added := _added(name, role)):
         raise RegistryError(f"{name}: {package} makes no {role}; there is no entry point of {_ENTRY_POINTS[role]}")
     try:
-        return next(iter(found)).load()(model)
+        return next(iter(added)).load()(model)
     except ImportError:  # it names what to install
         raise
     except Exception as error:  # code of somebody's own

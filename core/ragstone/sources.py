@@ -555,9 +555,9 @@ def _shard_rows(files: Sequence[Path], reader: RowReader, path: Path) -> Rows:
     def batches(columns: list[str]) -> Iterator[Any]:
         for each in files:
             with each.open("rb") as file:
-                found, names = _batches(file, each)
+                rows, names = _batches(file, each)
                 columns[:] = columns or reader.columns(names, str(path))
-                yield from found
+                yield from rows
 
     with _explained(path, " as Arrow"):
         columns: list[str] = []

@@ -7,4 +7,4 @@ from ragas.llms import llm_factory
 from ragas.metrics import Faithfulness
 
 dataset = EvaluationDataset.from_list([{"user_input": question}])
-print(evaluate(engine, [Faithfulness()], dataset, llm=llm_factory("gpt-4o-mini", client=OpenAI())))
+print(evaluate(engine, dataset, [Faithfulness()], llm=llm_factory("gpt-4o-mini", client=OpenAI())))

@@ -53,16 +53,16 @@ class Spending:
         ledger, now = MemoryLedger(), int(time.time())
         for metric in (each for each in metrics if each.llm is not None):  # the others ask no judge
             model = metric.judge.model
-            found = Price(*price) if price else list_price(metric.judge)
-            if found is None and isinstance(judge, str) and judge.endswith(f":{model}"):
-                found = list_price(judge)
-            if found is not None:
-                self.prices[model] = found
-            if max_cost is not None and found is None and not is_embedded(metric.judge):
+            rate = Price(*price) if price else list_price(metric.judge)
+            if rate is None and isinstance(judge, str) and judge.endswith(f":{model}"):
+                rate = list_price(judge)
+            if rate is not None:
+                self.prices[model] = rate
+            if max_cost is not None and rate is None and not is_embedded(metric.judge):
                 raise ValueError(f"max_cost: no price of {model!r} is known; give one, per million tokens in and out")
             if (max_calls, max_tokens, max_cost) != (None, None, None):
                 budget = RunBudget(
-                    calls=max_calls, tokens=max_tokens, cost=max_cost, per_million=found or _FREE, begun_at=now
+                    calls=max_calls, tokens=max_tokens, cost=max_cost, per_million=rate or _FREE, begun_at=now
                 )
                 self._accounts.setdefault(model, Account(budget, ledger))
 

@@ -164,8 +164,8 @@ def _from_results(file: str | None, labels: str, out: str, *, method: Any, width
 
     ctx = click.get_current_context()
     taken = ("file", "labels_file", "out", "method", "width")
-    given = [name for name in ctx.params if ctx.get_parameter_source(name) == ParameterSource.COMMANDLINE]
-    options = [each.opts[0] for each in ctx.command.params if each.name in given and each.name not in taken]
+    passed = [name for name in ctx.params if ctx.get_parameter_source(name) == ParameterSource.COMMANDLINE]
+    options = [each.opts[0] for each in ctx.command.params if each.name in passed and each.name not in taken]
     if options or file is None:
         wrong = f"leave out {', '.join(options)}" if options else "give the results as FILE"
         raise click.UsageError(f"--labels: the results say how they were scored; {wrong}")

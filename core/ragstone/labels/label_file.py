@@ -175,18 +175,18 @@ def match_labels(path: str | Path, labels: Sequence[tuple[int, Label]], report: 
         CalibrationError: A label is of another sample, text, item, version or judge, it is no answer, or it is the
             second one of its item. All such labels (20 at most) are named.
     """
-    found = {
+    scores = {
         (showable(each.record.sample_id), sample_digest(each.sample), each.score.metric): each
         for each in scored(report)
     }
-    ids = {(sample_id, metric) for sample_id, _, metric in found}
+    ids = {(sample_id, metric) for sample_id, _, metric in scores}
     problems: list[str] = []
     taken: dict[tuple[str, str, str], dict[tuple[str, str | None], Label]] = {}
     for number, label in labels:
         key = showable(label.id), label.sample_digest, label.metric
         mine = taken.setdefault(key, {})
-        if key in found:
-            problem = _problem(label, found[key])
+        if key in scores:
+            problem = _problem(label, scores[key])
         elif (key[0], label.metric) in ids:
             problem = "its texts are others in the results; they were changed, so label it again"
         else:
@@ -199,7 +199,7 @@ def match_labels(path: str | Path, labels: Sequence[tuple[int, Label]], report: 
     refuse(path, problems)
     return [
         LabelledRecord(each.record, each.score, each.sample, each.info, tuple(taken[key].values()))
-        for key, each in found.items()
+        for key, each in scores.items()
         if key in taken
     ]
 
@@ -223,12 +223,12 @@ def _name(label: Label) -> str:
 
 def _problem(label: Label, scored: LabelledRecord) -> str | None:
     """Return why a label is not of a score, if it is not."""
-    for name, said, is_now in (
+    for name, was, is_now in (
         ("version", label.version, scored.score.version),
         ("judge", label.judge, scored.record.judge),
     ):
-        if said != is_now:
-            return f"{label.metric}: the label is of {name} {said[:80]!r}, the score of {is_now!r}; label these results"
+        if was != is_now:
+            return f"{label.metric}: the label is of {name} {was[:80]!r}, the score of {is_now!r}; label these results"
     if label.kind == WHOLE:
         return None
     items = {(kind.kind, item.id): (kind, item) for kind, item in items_of(scored.score, scored.info.items)}

@@ -205,5 +205,5 @@ def _row(labelled: LabelledRecord, item: CalibratedItem) -> Labelled | None:
         if len(answers) < len(items):
             raise CalibrationError(f"{sample_id}: {len(answers)} of {len(items)} items have a label; label all or none")
         values = [float(answers[each.id] == kind.choices[0]) for kind, each in items]
-    given = LabelledSample(sample_id, labelled.sample, tuple(values), group_of(labelled.sample, source))
-    return _labelled(given, labelled.score, item, labelled.record.judge)
+    sample = LabelledSample(sample_id, labelled.sample, tuple(values), group_of(labelled.sample, source))
+    return _labelled(sample, labelled.score, item, labelled.record.judge)

@@ -470,12 +470,12 @@ def slice_value(value: object) -> str | None:
 
 def is_unanswerable(records: "Iterable[Record]") -> bool:
     """Whether one metric found that a row's response refuses, and another that no context holds an answer."""
-    found = {
+    findings = {
         metric_class(each.outcome.metric).finding(each.outcome)
         for each in records
         if isinstance(each.outcome, Score) and each.outcome.metric in metric_names()
     }
-    return {"refused", "no_answer_in_contexts"} <= found
+    return {"refused", "no_answer_in_contexts"} <= findings
 
 
 def weight_of(record: "Record") -> float:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta, timezone
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -284,9 +285,11 @@ class Report(Shown):
             against: Another run over the same samples; the overview then shows the change of each metric. What
                 `compare` takes and raises.
         """
-        from ragstone.reporting.comparison import compare
-
-        return report_html(self, None if against is None else compare(against, self))
+        change = None
+        if against is not None:
+            comparison = import_module("ragstone.reporting.comparison")  # by name: it compares these reports
+            change = comparison.compare(against, self)
+        return report_html(self, change)
 
     def table(self) -> tuple[str, Sequence[str], list[tuple[str, ...]]]:
         """Return the title, head and rows of a table that has all metrics; the first column is the name."""

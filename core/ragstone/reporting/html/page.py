@@ -162,13 +162,13 @@ def _overview(report: "Report", names: Sequence[str], comparison: "Comparison | 
     notes += [_WEIGHTS] if any(each.weighted for each in summaries.values()) else []
     notes += [] if comparison is None else [foreign(text) for text in comparison.caveats()]
     unanswerable = report.aggregates().unanswerable
-    told = [tag("p", tag("b", count(unanswerable, "sample")), _UNANSWERABLE)] if unanswerable else []
+    refusals = [tag("p", tag("b", count(unanswerable, "sample")), _UNANSWERABLE)] if unanswerable else []
     cells = [(foreign(name, 200), *by_name[name]) for name in names]
     table = html_table("Mean score by metric", head, cells, numbers=len(head) - 1)
     return card(
         "Scores",
         tag("ul", *cards, class_="scores"),
-        *told,
+        *refusals,
         folded("As a table, and how to read it", together([table, *map(soft, notes)])),
     )
 
@@ -248,7 +248,7 @@ def _group(summary: MetricSummary, name: str, report: "Report", period: Ends | N
 
 
 def _unscored(
-    found: "Mapping[UnscoredReason, Mapping[tuple[Key, str], Sequence[str]]]", aggregates: Aggregates
+    by_reason: "Mapping[UnscoredReason, Mapping[tuple[Key, str], Sequence[str]]]", aggregates: Aggregates
 ) -> Html:
     """Return all outcomes without a score, by reason, with the ids of their samples."""
     total: Counter[UnscoredReason] = Counter()
@@ -259,13 +259,13 @@ def _unscored(
     for why, n in total.most_common():
         rows = [
             (foreign(names[key], 200), foreign(detail, _DETAIL), together(_listed(ids)), f"{len(ids):,}")
-            for (key, detail), ids in found.get(why, {}).items()
+            for (key, detail), ids in by_reason.get(why, {}).items()
         ]
         table = html_table(
             f"{count(n, 'outcome')}: {why}", ("metric", "message", "samples", "outcomes"), rows, numbers=1
         )
         parts.append(tag("details", tag("summary", tag("b", why), f" {n:,}"), table, class_="low"))
-    cut_off = sum(total.values()) - sum(len(ids) for of in found.values() for ids in of.values())
+    cut_off = sum(total.values()) - sum(len(ids) for of in by_reason.values() for ids in of.values())
     left = [soft(f"{cut_off:,} further outcomes are not listed.")] if cut_off else []
     return card("Unscored", soft(_UNSCORED), *parts, *left)
 

@@ -86,9 +86,9 @@ class Samples:
         rows = [self._row(records, names, feedback.get(records[0].sample_id), texts) for *_, records in chosen]
         values: dict[str, set[str]] = {}
         for _, own in rows:
-            for name, given in own.items():
-                values.setdefault(name, set()).update(given)
-        filters = {name: sorted(given) for name, given in values.items() if 1 < len(given) <= _FILTER}
+            for name, of_name in own.items():
+                values.setdefault(name, set()).update(of_name)
+        filters = {name: sorted(of_name) for name, of_name in values.items() if 1 < len(of_name) <= _FILTER}
         metrics: list[dict[str, object]] = []
         for key, name in names.items():
             info = self._infos[key]
@@ -108,7 +108,7 @@ class Samples:
         """Return a row of the table, and by what it can be filtered."""
         first, sample = records[0], self._report.sample(records[0])
         metadata = {} if sample is None else sample.metadata
-        said = "" if feedback is None else f"{feedback.value} {(sample and feedback.comment) or ''}".strip()
+        feedback_text = "" if feedback is None else f"{feedback.value} {(sample and feedback.comment) or ''}".strip()
         own = {name: [text] for name, value in metadata.items() if (text := slice_value(value)) is not None}
         own |= {"tag": [*first.tags], "run name": [first.run_name] if first.run_name else []}
         own["feedback"] = [] if feedback is None else [feedback.value]
@@ -121,7 +121,7 @@ class Samples:
             ],
             "suspected": [[each.kind.replace("_", " "), *_span(each)] for each in suspected],
             "unanswerable": is_unanswerable(records),
-            "facts": _facts(first, metadata, said),
+            "facts": _facts(first, metadata, feedback_text),
         }
         return row if sample is None else row | {"texts": _passages(sample, texts)}, own
 
