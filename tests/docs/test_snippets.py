@@ -46,7 +46,7 @@ def openai(body):
     return chat(json.dumps(filled(schema)) if schema else "yes")
 
 
-def of_frameworks():
+def of_frameworks(monkeypatch):
     """Return an app's objects: LangChain's and LlamaIndex' own, offline."""
     langchain = pytest.importorskip("langchain_core")
     from langchain_core.documents import Document
@@ -65,7 +65,8 @@ def of_frameworks():
     search = RunnableLambda(lambda _: documents)
     state = RunnablePassthrough.assign(context=search, answer=RunnableLambda(lambda _: "Jane Austen did."))
     llm, embed_model = MockLLM(), MockEmbedding(embed_dim=8)
-    Settings.llm, Settings.embed_model = llm, embed_model
+    monkeypatch.setattr(Settings, "_llm", llm)
+    monkeypatch.setattr(Settings, "_embed_model", embed_model)
     index = VectorStoreIndex([TextNode(text="Emma is a novel by Jane Austen.")], embed_model=embed_model)
     return {
         "Document": Document,
@@ -112,7 +113,7 @@ def app(tmp_path, monkeypatch):
     with OpenAIServer(openai, models=["gpt-5-mini"]) as server:
         monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        names = of_frameworks() | {name: getattr(ragstone, name) for name in ragstone.__all__}
+        names = of_frameworks(monkeypatch) | {name: getattr(ragstone, name) for name in ragstone.__all__}
         names |= {
             "judge": judge,
             "embedder": Alike(),
@@ -139,11 +140,9 @@ def app(tmp_path, monkeypatch):
             "my_database": SimpleNamespace(search=lambda _: ["So."]),
         }
         yield names
-        for each in monitors:
+        pytest.importorskip("ragstone_llama_index").uninstrument()
+        for each in {id(each): each for each in (*monitors, *names.values()) if isinstance(each, Monitor)}.values():
             each.close(5)
-        for each in names.values():
-            if isinstance(each, Monitor):
-                each.close(5)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -60,7 +60,7 @@ def test_another_content_is_refused_until_accepted(hub: Hub, home: Path) -> None
     assert f"ragstone pull --update {NAME}" in done.stderr
     assert (home / "hf" / FILE).read_bytes() == CONTENT
     (home / "hf" / FILE).unlink()  # the first content stays the only one
-    with pytest.raises(PullError, match="another content"):
+    with pytest.raises(PullError, match="the file on the hub has changed"):
         pull(NAME)
     assert run("pull", "--update", NAME).exit_code == 0
     assert pull(NAME)[0].read_bytes() == CONTENT[::-1]
