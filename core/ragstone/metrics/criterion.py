@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, cast, get_args
+from typing import ClassVar, cast, get_args
 
 from ragstone.judging.flow import Flow
 from ragstone.judging.prompt import digest
 from ragstone.judging.reply import Answer, listing, one_of, record, whole
 from ragstone.metrics.base import ItemKind, check_number
 from ragstone.metrics.history import FOLLOW_UP
-from ragstone.metrics.items import SplittingMetric, ask_word, listed, sentences_of
+from ragstone.metrics.items import SplittingMetric, ask_word, listed, pointing, sentences_of
 from ragstone.outcome import Evidence, Score, Verdict
 from ragstone.sample import Sample, SampleField
 
@@ -135,17 +135,13 @@ class Criterion(SplittingMetric):
             data[_CALLED[name]] = listed(more, len(sentences) + 1)
             sentences += more
 
-        def read(value: Any) -> Answer:  # noqa: ANN401 - of the schema below
-            numbers: Sequence[int] = value["evidence"]
-            return Answer(value["verdict"], evidence=tuple(sentences[number - 1] for number in sorted(set(numbers))))
-
         return self.ask_json(
             "verdict",
             data,
             f"{self.question} verdict: {', '.join(words[:-1])} or {words[-1]}. "
             "evidence: numbers of the sentences that show it, [] if none.",
             record(evidence=listing(whole(1, len(sentences))), verdict=one_of(words)),
-            read,
+            lambda value: pointing(value, sentences),
         )
 
 

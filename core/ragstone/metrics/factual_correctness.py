@@ -15,6 +15,7 @@ from ragstone.metrics.items import (
     SplittingMetric,
     expected_share,
     listed,
+    pointing,
     sentences_of,
     verdicts_of,
 )
@@ -152,12 +153,7 @@ class FactualCorrectness(SplittingMetric):
             return keyed({str(i): one for i in range(1, len(claims) + 1)})
 
         def read(value: Any, against: Sequence[Evidence]) -> list[Answer]:  # noqa: ANN401 - of the schema above
-            answers: list[Answer] = []
-            for number in range(1, len(value) + 1):
-                numbers: Sequence[int] = value[str(number)]["evidence"]
-                evidence = tuple(against[i - 1] for i in sorted(set(numbers)))
-                answers.append(Answer(value[str(number)]["verdict"], evidence=evidence))
-            return answers
+            return [pointing(value[str(number)], against) for number in range(1, len(value) + 1)]
 
         return self.ask_json(
             "verdicts",

@@ -151,6 +151,12 @@ def ask_alone(
     return each([ask_word(metric, step, {**data, kind: item}, words) for item in items])
 
 
+def pointing(verdict: Mapping[str, Any], sentences: Sequence[Evidence]) -> Answer:
+    """Return a verdict with the sentences whose numbers it names as evidence, each once."""
+    numbers: Sequence[int] = verdict["evidence"]
+    return Answer(verdict["verdict"], evidence=tuple(sentences[number - 1] for number in sorted(set(numbers))))
+
+
 def ask_together(
     metric: Metric,
     step: str,
@@ -171,8 +177,7 @@ def ask_together(
     def read(answer: Any) -> Answer:  # noqa: ANN401 - a word, or a verdict with evidence
         if sentences is None:
             return Answer(answer)
-        numbers: Sequence[int] = answer["evidence"]
-        return Answer(answer["verdict"], evidence=tuple(sentences[number - 1] for number in sorted(set(numbers))))
+        return pointing(answer, sentences)
 
     return metric.ask_json(
         step,
