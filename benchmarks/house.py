@@ -20,8 +20,8 @@ import tomllib
 ROOT = Path(__file__).resolve().parents[1]
 PRODUCT = tuple(ROOT / folder for folder in ("core", "integrations"))
 AIMS = {
-    "product lines": 22_000,
-    "product files": 160,
+    "product lines": 23_000,
+    "product files": 165,
     "lines of tests": 22_000,
     "lines of benchmarks": 4_500,
     "files crossed by metric.score()": 10,

@@ -182,11 +182,17 @@ def folds(groups: Sequence[str], most: int, seed: int = 0) -> Iterator[tuple[lis
 
 def load_sklearn(name: str) -> ModuleType:
     """Import a module of scikit-learn."""
+    return load_extra(f"sklearn.{name}", "fitting a calibration")
+
+
+def load_extra(name: str, need: str) -> ModuleType:
+    """Import a module of the extra `calibrate`, which what is named as the need cannot do without."""
     try:
-        return importlib.import_module(f"sklearn.{name}")
+        return importlib.import_module(name)
     except ImportError as error:
-        message = f'fitting a calibration needs scikit-learn: pip install "ragstone[calibrate]" ({error})'
-        raise ImportError(message, name="sklearn") from error
+        package = {"sklearn": "scikit-learn"}.get(name.partition(".")[0], name.partition(".")[0])
+        message = f'{need} needs {package}: pip install "ragstone[calibrate]" ({error})'
+        raise ImportError(message, name=name.partition(".")[0]) from error
 
 
 def fit(samples: Sequence[Labelled], signal: Signal, method: Method) -> ProbabilityMap:

@@ -27,6 +27,28 @@ _Text = StrictStr
 _Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False, strict=True)]
 
 
+class Draw(BaseModel):
+    """How `ragstone choose` drew a sample.
+
+    Attributes:
+        chance: The chance that the sample had to be drawn, among the samples of its results.
+        stratum: The stratum that it was drawn from, in words.
+        strata: How many strata there were.
+        group: The group that was drawn as a whole; None where samples were drawn one by one.
+
+    Example:
+        >>> Draw(chance=0.1, stratum="score 0.5 to 1").strata
+        1
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    chance: Annotated[float, Field(gt=0.0, le=1.0, allow_inf_nan=False, strict=True)]
+    stratum: _Text = ""
+    strata: Annotated[int, Field(ge=1, strict=True)] = 1
+    group: _Text | None = None
+
+
 class Label(BaseModel):
     """What a person said of one item of a sample, or of the whole sample.
 
@@ -45,6 +67,7 @@ class Label(BaseModel):
         skipped: Whether the person passed the sample over.
         missing: Whether the person said that the list of items lacks something.
         verdicts_shown: Whether the judge's verdicts were shown, so that the label may follow them.
+        draw: How the sample was drawn; None where `ragstone choose` did not draw it.
 
     Example:
         >>> Label(id="q1", sample_digest="0a", response_digest="0b", metric="demo", version="1", judge="j",
@@ -68,6 +91,7 @@ class Label(BaseModel):
     skipped: bool = False
     missing: bool = False
     verdicts_shown: bool = False
+    draw: Draw | None = None
 
     @model_validator(mode="after")
     def _whole(self) -> "Label":
@@ -94,6 +118,11 @@ class LabelledRecord:
     def skipped(self) -> bool:
         """Whether the person passed it over."""
         return any(label.skipped for label in self.labels)
+
+    @property
+    def value(self) -> float | None:
+        """The score by the person's labels; None where she passed it over or gave none of the whole sample."""
+        return next((float(each.answer) for each in self.labels if isinstance(each.answer, (int, float))), None)
 
 
 def sample_digest(sample: Sample) -> str:
