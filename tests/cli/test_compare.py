@@ -39,7 +39,7 @@ def test_two_files(run, scored, tmp_path):
     lines = found.stdout.splitlines()
     assert lines[0] == "b.jsonl compared with a.jsonl"
     assert "0/0/8" in lines[2]
-    assert lines[3].startswith("context_relevancy: a is better: -")
+    assert lines[3].startswith("context_relevancy: by this judge, a is better: -")
     assert (tmp_path / "c.html").read_text().startswith("<!doctype html>")
     assert found.stderr == f"Report: {tmp_path / 'c.html'}\n"
 

@@ -53,7 +53,7 @@ def test_the_change_against_another_run(tmp_path):
     report([0.75] * 20).to_json(new)
     report([0.75] * 20, version="2").to_json(tmp_path / "other.jsonl")
     assert run(new, "--against", old, "--out", out).exit_code == 0
-    words = "+0.500 ( +0.500 – +0.500 ) against old.jsonl : better"
+    words = "+0.500 ( +0.500 – +0.500 ) against old.jsonl : better by this judge"
     assert words.replace(" ", "") in Text(out.read_text("utf-8")).text.replace(" ", "")
     refused = run(new, "--against", tmp_path / "other.jsonl", "--out", out)
     assert refused.exit_code == 2

@@ -30,6 +30,7 @@ from ragstone.text.plain import printable
 _MOVED = 10
 _SURE = 0.05
 _SHORT = 30
+_WHAT_LABELS_ADD = "40 labelled pairs would say what people think: ragstone choose a.jsonl b.jsonl -n 40"
 
 
 class NotComparableError(ValueError):
@@ -104,7 +105,7 @@ class MetricComparison:
 
     @property
     def better(self) -> Literal["a", "b"] | None:
-        """Which is better; None where that is not shown: the permutation test's p is 0.05 or more, or it is noise."""
+        """Which is better by the judge; None where the permutation test's p is 0.05 or more, or it is noise."""
         if self.permutation_p is None or not self.difference or self.permutation_p >= _SURE or self.within_noise:
             return None
         return "b" if (self.difference > 0) == self.higher_is_better else "a"
@@ -131,12 +132,12 @@ class MetricComparison:
         noise = "" if self.noise_reach is None else f" (up to ±{reach} can be the judge's own noise)"
         p = p_value(self.permutation_p)
         if self.within_noise:
-            sentence = f"the difference of {change} is smaller than the judge's own noise, ±{reach}."
+            sentence = f"by this judge, the difference of {change} is smaller than its own noise, ±{reach}."
         elif self.better is None:
-            sentence = f"no difference is shown: {change}, p = {p}{noise}."
+            sentence = f"by this judge, no difference is shown: {change}, p = {p}{noise}."
         else:
             better = name_b if self.better == "b" else name_a
-            sentence = f"{better} is better: {change}, p {p if p.startswith('<') else f'= {p}'}{noise}."
+            sentence = f"by this judge, {better} is better: {change}, p {p if p.startswith('<') else f'= {p}'}{noise}."
         direction = [] if self.higher_is_better else ["(Lower is better.)"]
         return " ".join([sentence, *direction, *self._caveats()])
 
@@ -200,6 +201,7 @@ class Comparison(Shown):
 
     def caveats(self) -> Iterator[str]:
         """Yield what concerns all metrics, in sentences."""
+        yield _WHAT_LABELS_ADD
         if self.repeated_ids:
             are = "id stands" if self.repeated_ids == 1 else "ids stand"
             yield f"{self.repeated_ids:,} {are} more than once: their rows are paired in order."

@@ -88,10 +88,10 @@ _THUMBS = (
     "because of feedback enters no mean: "
 )
 _EXPLAINED = (
-    "Differences are b - a, over the samples that have a score in both. A sample with several draws counts once, by "
-    "their mean. The interval is the 95 % paired bootstrap interval. “p (permutation)”: how often chance alone gives "
-    "so great a mean difference, if a's and b's scores of each sample are swapped at random. “p (sign)” counts only "
-    "wins and losses."
+    "Differences are b - a by this judge, over the samples that have a score in both. A sample with several draws "
+    "counts once, by their mean. The interval is the 95 % paired bootstrap interval. “p (permutation)”: how often "
+    "chance alone gives so great a mean difference, if a's and b's scores of each sample are swapped at random. "
+    "“p (sign)” counts only wins and losses."
 )
 
 Place = tuple[Key, int, str]
@@ -200,7 +200,7 @@ def _score(link: Html, summary: MetricSummary, change: "MetricComparison | None"
     if change is not None and change.difference is not None:
         word = {"b": "better", "a": "worse", None: "no difference is shown"}[change.better]
         moved = f"{number(change.difference, '+')} ({interval(change.low, change.high, '+')})"
-        why = "within the judge's own noise" if change.within_noise else word
+        why = "within the judge's own noise" if change.within_noise else f"{word} by this judge"
         lines.append(tag("p", tag("b", moved), " against ", foreign(old, 80), f": {why}", class_=f"change {word[:6]}"))
     gauge = "" if summary.mean is None else _gauge(summary, summary.mean)
     return tag("li", tag("h3", link), tag("b", number(summary.mean), class_="mean"), tag("div", gauge, *lines))
