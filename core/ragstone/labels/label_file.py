@@ -35,6 +35,7 @@ class Draw(BaseModel):
         stratum: The stratum that it was drawn from, in words.
         strata: How many strata there were.
         group: The group that was drawn as a whole; None where samples were drawn one by one.
+        group_field: The field of the samples' metadata that names the group; None likewise.
 
     Example:
         >>> Draw(chance=0.1, stratum="score 0.5 to 1").strata
@@ -47,6 +48,7 @@ class Draw(BaseModel):
     stratum: _Text = ""
     strata: Annotated[int, Field(ge=1, strict=True)] = 1
     group: _Text | None = None
+    group_field: _Text | None = None
 
 
 class Label(BaseModel):
