@@ -61,8 +61,8 @@ def labels(results):
     return list(downloaded(data_of(label_page(Report.load(results))[0]), needed))
 
 
-def answering(choose):
-    """Return a judge that answers any schema, with texts that all differ."""
+def answering(choose, texts=1):
+    """Return a judge that answers any schema, with texts that all differ, as many as are asked for or `texts`."""
     number = itertools.count()
 
     def made(schema):
@@ -71,7 +71,8 @@ def answering(choose):
         if schema["type"] == "object":
             return {name: made(each) for name, each in schema["properties"].items()}
         if schema["type"] == "array":
-            return [made(schema["items"]) for _ in range(schema.get("minItems", 1) or 1)]
+            n = 1 if schema["items"].get("type") == "integer" else texts
+            return [made(schema["items"]) for _ in range(max(n, schema.get("minItems", 0)))]
         return {"string": f"Text {next(number)}?", "boolean": True, "integer": schema.get("minimum")}[schema["type"]]
 
     def reply(request):

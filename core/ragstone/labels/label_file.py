@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError, model_validator
 
 from ragstone.labels.calibration import CalibrationError
+from ragstone.metrics import Criterion, Metric
 from ragstone.outcome import Score, Verdict
+from ragstone.registry import metric_class, metric_names
 from ragstone.reporting.html.markup import showable
 from ragstone.sample import Sample, first_problem
 from ragstone.store.record import Record
@@ -122,9 +124,52 @@ class LabelledRecord:
         return any(label.skipped for label in self.labels)
 
     @property
+    def by_items(self) -> bool:
+        """Whether the person answered items, and not for the whole sample, which would count before them."""
+        return not any(label.kind == WHOLE for label in self.labels)
+
+    @property
+    def by_judges_items(self) -> bool:
+        """Whether she answered items that the judge listed, so that the score says nothing of what it left out."""
+        kinds = {label.kind for label in self.labels}
+        return self.by_items and any(kind.origin == "judge" for kind in self.info.items if kind.kind in kinds)
+
+    @property
+    def missing(self) -> bool:
+        """Whether she said that the list of items lacks something."""
+        return any(label.missing for label in self.labels)
+
+    @property
     def value(self) -> float | None:
-        """The score by the person's labels; None where she passed it over or gave none of the whole sample."""
-        return next((float(each.answer) for each in self.labels if isinstance(each.answer, (int, float))), None)
+        """The score by the person's labels: hers of the whole sample, or the metric's own formula on her answers.
+
+        None where she passed it over, left an item open, or the formula is 0 of 0.
+
+        Raises:
+            CalibrationError: Labels of this metric's items give no score, or the results do not say by which options.
+        """
+        if not self.by_items:
+            return next((float(each.answer) for each in self.labels if isinstance(each.answer, (int, float))), None)
+        answers = {(label.kind, label.item): str(label.answer) for label in self.labels}
+        items = [(kind.kind, item) for kind, item in items_of(self.score, self.info.items)]
+        if any((kind, item.id) not in answers for kind, item in items):
+            return None
+        verdicts = [item.model_copy(update={"verdict": answers[kind, item.id]}) for kind, item in items]
+        metric = _class_of(self.info)
+        try:
+            return metric.value_of(verdicts, self.sample, self.info.setup.get("settings", {}))
+        except NotImplementedError:
+            problem = "labels of its items do not give its score"
+        except KeyError as option:
+            problem = f"the results do not say its {option}, without which labels of its items give no score"
+        raise CalibrationError(f"{self.info.name}: {problem}; label with `one score`")
+
+
+def _class_of(info: "MetricInfo") -> type[Metric]:
+    """Return the class of ragstone's that a metric is of; `Metric` where it is one of your own."""
+    if info.name in metric_names():
+        return metric_class(info.name)
+    return Criterion if any(kind.kind == "criterion" for kind in info.items) else Metric
 
 
 def sample_digest(sample: Sample) -> str:

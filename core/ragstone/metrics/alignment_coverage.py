@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from ragstone.errors import CannotScore
 from ragstone.judging.flow import Flow, both
@@ -14,9 +14,10 @@ from ragstone.metrics.items import (
     check_questions,
     expected_share,
     least,
+    share_of,
     verdicts_of,
 )
-from ragstone.outcome import Score
+from ragstone.outcome import Score, Verdict
 from ragstone.sample import Sample, SampleField
 
 CoverageRule = Literal["both_yes", "agreement"]
@@ -179,6 +180,17 @@ class AlignmentCoverage(SplittingMetric):
         """Whether `source` was named."""
         return self.source is not None
 
+    @classmethod
+    def value_of(cls, verdicts: Sequence[Verdict], sample: Sample, options: Mapping[str, Any]) -> float | None:  # noqa: ARG003
+        """Return the lower of alignment and coverage."""
+        alignment = share_of(verdicts, "claim", "supported")
+        on_source, on_summary = (
+            [verdict.verdict for verdict in verdicts if verdict.kind == kind]
+            for kind in ("source_answer", "summary_answer")
+        )
+        covered, asked = coverage_counts(list(zip(on_source, on_summary, strict=True)), options["coverage_rule"])
+        return min(alignment, covered / asked) if alignment is not None and asked else None
+
     def _flow(self, sample: Sample) -> Flow[Score]:
         self._fits(sample, *self.required_fields)
         original = "\n".join(sample.texts(self.source_field))
@@ -201,11 +213,10 @@ class AlignmentCoverage(SplittingMetric):
         pairs = [(a.choice, b.choice) for a, b in zip(on_source, on_summary, strict=True)]
         covered, asked = coverage_counts(pairs, self.coverage_rule)
         breakdown = {"alignment": supported / len(claims)}
-        count = expected = None
+        expected = None
         coverage = f"coverage: {self.source_field} answers none of the {len(questions)} questions with yes (0 of 0)"
         if asked:
             breakdown["coverage"] = covered / asked
-            count = min(breakdown.values())
             rule = "answered yes on both" if self.coverage_rule == "both_yes" else "answered the same on both"
             coverage = f"{covered} of {asked} questions are {rule}"
         alignment_expected = expected_share(checks, "supported")
@@ -215,16 +226,17 @@ class AlignmentCoverage(SplittingMetric):
             breakdown["coverage_expected"] = coverage_expected
             expected = min(alignment_expected, coverage_expected)
         uncovered = [a != b and (a == "yes" or self.coverage_rule == "agreement") for a, b in pairs]
+        verdicts = [
+            *verdicts_of("claim", [claim.text for claim in claims], checks, "supported"),
+            *verdicts_of("source_answer", questions, on_source, "yes", [False] * len(questions)),
+            *verdicts_of("summary_answer", questions, on_summary, "yes", uncovered),
+        ]
         return self._score(
-            count,
+            self.value_of(verdicts, sample, {"coverage_rule": self.coverage_rule}),
             f"The original supports {supported} of {len(claims)} claims; {coverage}.",
             expected=expected,
             breakdown=breakdown,
-            verdicts=[
-                *verdicts_of("claim", [claim.text for claim in claims], checks, "supported"),
-                *verdicts_of("source_answer", questions, on_source, "yes", [False] * len(questions)),
-                *verdicts_of("summary_answer", questions, on_summary, "yes", uncovered),
-            ],
+            verdicts=verdicts,
         )
 
     def _make_questions(self, original: str) -> Flow[tuple[str, ...]]:

@@ -200,6 +200,23 @@ class Metric(ABC):
         """Return what a score says of its sample, for reports; None where it says nothing of the kind."""
         return None
 
+    @classmethod
+    def value_of(cls, verdicts: Sequence[Verdict], sample: Sample, options: Mapping[str, Any]) -> float | None:
+        """Return the score by verdicts without probabilities: of the judge's in `_flow`, of a person's for labels.
+
+        Args:
+            verdicts: On all items of `item_kinds`, in the order of the items.
+            sample: What they are of.
+            options: The metric's options by name, as far as the formula needs them.
+
+        Returns:
+            The score; None where it is 0 of 0.
+
+        Raises:
+            NotImplementedError: The score does not follow from verdicts alone.
+        """
+        raise NotImplementedError
+
     def calibration_of(self, item: CalibratedItem) -> "Calibration | None":
         """Return the calibration, where it is of this item."""
         return self.calibration if self.calibration is not None and self.calibration.item == item else None

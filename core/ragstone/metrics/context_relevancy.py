@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from ragstone.errors import CannotScore
 from ragstone.judge import Embedder
@@ -22,6 +22,7 @@ from ragstone.metrics.items import (
     listed,
     log_odds,
     sentences_of,
+    share_of,
 )
 from ragstone.outcome import Evidence, Finding, Score, Verdict
 from ragstone.pace import paced
@@ -163,6 +164,15 @@ class ContextRelevancy(SplittingMetric):
         """Return "no_answer_in_contexts" where no sentence is relevant."""
         return "no_answer_in_contexts" if score.breakdown.get("sentence") == 0.0 else None
 
+    @classmethod
+    def value_of(cls, verdicts: Sequence[Verdict], sample: Sample, options: Mapping[str, Any]) -> float | None:
+        """Return the share of relevant sentences, or of chunks that have one."""
+        sentences = [verdict for verdict in verdicts if verdict.kind == "sentence"]
+        if options["granularity"] == "sentence":
+            return share_of(sentences, "sentence", "relevant")
+        hit = {verdict.evidence[0].chunk for verdict in sentences if verdict.verdict == "relevant"}
+        return len(hit) / len(sample.retrieved_contexts) if sentences else None
+
     def _flow(self, sample: Sample) -> Flow[Score]:
         question = sample.user_input or ""
         sentences = sentences_of(sample, "retrieved_contexts", self.splitter, self.language)
@@ -183,7 +193,7 @@ class ContextRelevancy(SplittingMetric):
         hit = {sentence.chunk for sentence, needed in zip(sentences, relevant, strict=True) if needed}
         spared = hit if self.granularity == "chunk" else set[int | None]()
         breakdown = {"sentence": sum(relevant) / len(sentences), "chunk": len(hit) / chunks, **more}
-        value, by_judge = breakdown[self.granularity], None
+        by_judge = None
         if (expected := expected_share(answers, "yes")) is not None:
             breakdown["sentence_expected"] = expected
             breakdown["chunk_expected"] = sum(best_of_chunks(sentences, answers).values()) / chunks
@@ -201,7 +211,7 @@ class ContextRelevancy(SplittingMetric):
             for i, (sentence, needed, answer) in enumerate(paced(zip(sentences, relevant, answers, strict=True)), 1)
         ]
         return self._score(
-            value,
+            self.value_of(verdicts, sample, {"granularity": self.granularity}),
             f"The question needs {sum(relevant)} of {len(sentences)} sentences, from {len(hit)} of {chunks} contexts.",
             expected=by_judge,
             breakdown=breakdown,

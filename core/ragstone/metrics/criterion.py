@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, cast, get_args
+from typing import Any, ClassVar, cast, get_args
 
 from ragstone.judging.flow import Flow
 from ragstone.judging.prompt import digest
@@ -97,6 +97,11 @@ class Criterion(SplittingMetric):
         choices = tuple(sorted(values, key=lambda word: -values[word]))
         return (ItemKind("criterion", self.question, choices, "given"),)
 
+    @classmethod
+    def value_of(cls, verdicts: Sequence[Verdict], sample: Sample, options: Mapping[str, Any]) -> float | None:  # noqa: ARG003
+        """Return the value of the choice."""
+        return next((options["choices"][each.verdict] for each in verdicts if each.kind == "criterion"), None)
+
     def _flow(self, sample: Sample) -> Flow[Score]:
         values = cast("Mapping[str, float]", self.choices)
         words = tuple(values)
@@ -110,21 +115,20 @@ class Criterion(SplittingMetric):
         expected = None
         if answer.probabilities is not None:
             expected = sum(p * values[word] for word, p in answer.probabilities.items())
+        verdict = Verdict(
+            id="1",
+            kind="criterion",
+            text=self.question,
+            verdict=answer.choice,
+            probability=answer.probability(best),
+            evidence=answer.evidence,
+            lowers_score=values[answer.choice] < values[best],
+        )
         return self._score(
-            values[answer.choice],
+            self.value_of([verdict], sample, {"choices": values}),
             f"{self.question} {answer.choice}.",
             expected=expected,
-            verdicts=[
-                Verdict(
-                    id="1",
-                    kind="criterion",
-                    text=self.question,
-                    verdict=answer.choice,
-                    probability=answer.probability(best),
-                    evidence=answer.evidence,
-                    lowers_score=values[answer.choice] < values[best],
-                )
-            ],
+            verdicts=[verdict],
         )
 
     def _ask_together(self, sample: Sample, words: tuple[str, ...]) -> Flow[Answer]:

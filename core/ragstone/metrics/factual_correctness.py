@@ -17,9 +17,10 @@ from ragstone.metrics.items import (
     listed,
     pointing,
     sentences_of,
+    share_of,
     verdicts_of,
 )
-from ragstone.outcome import Evidence, Score
+from ragstone.outcome import Evidence, Score, Verdict
 from ragstone.sample import Sample, SampleField
 
 _CLAIMS = (
@@ -96,6 +97,12 @@ class FactualCorrectness(SplittingMetric):
         """The claims of either text, checked against the other."""
         return (self.claims_kind("response_claim", "reference"), self.claims_kind("reference_claim", "response"))
 
+    @classmethod
+    def value_of(cls, verdicts: Sequence[Verdict], sample: Sample, options: Mapping[str, Any]) -> float | None:  # noqa: ARG003
+        """Return F1 of the shares of supported claims."""
+        precision, recall = (share_of(verdicts, kind, "supported") for kind in ("response_claim", "reference_claim"))
+        return None if precision is None or recall is None else f1(precision, recall)
+
     def _flow(self, sample: Sample) -> Flow[Score]:
         self._fits(sample, *self.required_fields)
         if self.asks_one_by_one:
@@ -120,7 +127,7 @@ class FactualCorrectness(SplittingMetric):
             for verdict in verdicts_of(kind, [claim.text for claim in of_text], answers, "supported")
         ]
         return self._score(
-            f1(precision, recall),
+            self.value_of(verdicts, sample, {}),
             f"The reference supports {supported[0]} of {len(claims[0])} claims of the response; the response supports "
             f"{supported[1]} of {len(claims[1])} claims of the reference.",
             expected=expected,

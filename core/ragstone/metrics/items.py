@@ -37,6 +37,19 @@ def expected_share(answers: Sequence[Answer], good: str) -> float | None:
     return sum(known) / len(known) if known and len(known) == len(probabilities) else None
 
 
+def share_of(verdicts: Iterable[Verdict], kind: str, good: str) -> float | None:
+    """Return the share of the verdicts of a kind that are `good`; None for 0 of 0.
+
+    Example:
+        >>> words = ("supported", "contradicted")
+        >>> claims = [Verdict(id=word, kind="claim", text="", verdict=word) for word in words]
+        >>> share_of(claims, "claim", "supported"), share_of(claims, "part", "yes")
+        (0.5, None)
+    """
+    hits = [verdict.verdict == good for verdict in verdicts if verdict.kind == kind]
+    return sum(hits) / len(hits) if hits else None
+
+
 def least(answers: Sequence[Answer], good: str) -> float:
     """Return the least probability of the answer `good`; 1 where none is known."""
     return min((p for answer in answers if (p := answer.probability(good)) is not None), default=1.0)
@@ -326,6 +339,11 @@ class SupportedClaims(SplittingMetric):
         """The claims."""
         return (self.claims_kind("claim", "contexts"),)
 
+    @classmethod
+    def value_of(cls, verdicts: Sequence[Verdict], sample: Sample, options: Mapping[str, Any]) -> float | None:  # noqa: ARG003
+        """Return the share of supported claims."""
+        return share_of(verdicts, "claim", "supported")
+
     def _flow(self, sample: Sample) -> Flow[Score]:
         self._fits(sample, *self.required_fields)
         claims = yield from self.find_claims(self.claims_of, sample, self.claims_of)
@@ -337,12 +355,13 @@ class SupportedClaims(SplittingMetric):
         expected = expected_share(checks, "supported")
         if expected is not None:
             breakdown["least"] = least(checks, "supported")
+        verdicts = verdicts_of("claim", [claim.text for claim in claims], checks, "supported")
         return self._score(
-            supported / len(claims),
+            self.value_of(verdicts, sample, {}),
             f"The retrieved contexts support {supported} of {len(claims)} claims of the {self.claims_of}.",
             expected=expected,
             breakdown=breakdown,
-            verdicts=verdicts_of("claim", [claim.text for claim in claims], checks, "supported"),
+            verdicts=verdicts,
         )
 
 

@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ragstone.judging.flow import Flow, each
 from ragstone.judging.reply import TEXT, Answer, distinct, listing, record
 from ragstone.metrics.base import ItemKind, Metric
 from ragstone.metrics.fitted import ANSWERED
 from ragstone.metrics.history import FOLLOW_UP
-from ragstone.metrics.items import ask_closed, ask_word, by_map, expected_share, verdicts_of
-from ragstone.outcome import Score
+from ragstone.metrics.items import ask_closed, ask_word, by_map, expected_share, share_of, verdicts_of
+from ragstone.outcome import Score, Verdict
 from ragstone.sample import Sample, SampleField
 
 _PARTS = (
@@ -76,6 +76,11 @@ class ResponseCompleteness(Metric):
         """The question's parts."""
         return (ItemKind("part", "Does the response answer it?", ("yes", "no")),)
 
+    @classmethod
+    def value_of(cls, verdicts: Sequence[Verdict], sample: Sample, options: Mapping[str, Any]) -> float | None:  # noqa: ARG003
+        """Return the share of answered parts."""
+        return share_of(verdicts, "part", "yes")
+
     def _flow(self, sample: Sample) -> Flow[Score]:
         self._fits(sample, *self.required_fields)
         parts = yield from self.ask_json(
@@ -88,12 +93,13 @@ class ResponseCompleteness(Metric):
         )
         answers = yield from self._answered(parts, sample.response or "")
         answered = sum(answer.choice == "yes" for answer in answers)
+        verdicts = verdicts_of("part", parts, answers, "yes")
         return self._score(
-            answered / len(parts),
+            self.value_of(verdicts, sample, {}),
             f"The response answers {answered} of {len(parts)} parts of the question.",
             expected=expected_share(answers, "yes"),
             breakdown={"answered": float(answered), "parts": float(len(parts))},
-            verdicts=verdicts_of("part", parts, answers, "yes"),
+            verdicts=verdicts,
         )
 
     def _answered(self, parts: Sequence[str], response: str) -> Flow[list[Answer]]:

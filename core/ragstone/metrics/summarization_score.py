@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ragstone.errors import CannotScore
 from ragstone.judging.flow import Flow
 from ragstone.judging.reply import TEXT, distinct, listing, record
 from ragstone.metrics.base import ItemKind, ItemOrigin, Metric, check_flag, check_number
-from ragstone.metrics.items import ask_closed, check_questions, expected_share, verdicts_of
-from ragstone.outcome import Score
+from ragstone.metrics.items import ask_closed, check_questions, expected_share, share_of, verdicts_of
+from ragstone.outcome import Score, Verdict
 from ragstone.sample import Sample, SampleField
 
 _MOST_QUESTIONS = 10  # bounds a judge that does not end its list
@@ -33,6 +33,17 @@ def conciseness(summary_characters: int, source_characters: int) -> float:
         (0.75, 0.0)
     """
     return 1.0 - min(summary_characters, source_characters) / (source_characters + 1e-10)
+
+
+def weighed(qa: float, concise: float, options: Mapping[str, Any]) -> float:
+    """Return qa, and conciseness with the weight `coeff` unless `length_penalty` is False.
+
+    Example:
+        >>> weighed(1.0, 0.5, {"length_penalty": True, "coeff": 0.5})
+        0.75
+    """
+    coeff = options["coeff"] if options["length_penalty"] else 0.0
+    return qa * (1.0 - coeff) + concise * coeff
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +113,13 @@ class SummarizationScore(Metric):
         origin: ItemOrigin = "judge" if self.questions is None else "given"
         return (ItemKind("question", "Does the summary answer it with yes?", ("yes", "no"), origin),)
 
+    @classmethod
+    def value_of(cls, verdicts: Sequence[Verdict], sample: Sample, options: Mapping[str, Any]) -> float | None:
+        """Return the share of questions answered yes, weighed with conciseness."""
+        qa = share_of(verdicts, "question", "yes")
+        concise = conciseness(len(sample.response or ""), len("\n".join(sample.retrieved_contexts)))
+        return None if qa is None else weighed(qa, concise, options)
+
     def _flow(self, sample: Sample) -> Flow[Score]:
         self._fits(sample, "response")
         source, summary = "\n".join(sample.retrieved_contexts), sample.response or ""
@@ -113,19 +131,16 @@ class SummarizationScore(Metric):
         breakdown = {"qa": kept / len(questions), "conciseness": conciseness(len(summary), len(source))}
         if (expected := expected_share(answers, "yes")) is not None:
             breakdown["qa_expected"] = expected
+        verdicts = verdicts_of("question", questions, answers, "yes")
+        options = {"length_penalty": self.length_penalty, "coeff": self.coeff}
         return self._score(
-            self._weighed(breakdown["qa"], breakdown["conciseness"]),
+            self.value_of(verdicts, sample, options),
             f"The summary answers yes to {kept} of {len(questions)} questions on the source and has "
             f"{len(summary):,} characters for the source's {len(source):,}.",
-            expected=None if expected is None else self._weighed(expected, breakdown["conciseness"]),
+            expected=None if expected is None else weighed(expected, breakdown["conciseness"], options),
             breakdown=breakdown,
-            verdicts=verdicts_of("question", questions, answers, "yes"),
+            verdicts=verdicts,
         )
-
-    def _weighed(self, qa: float, concise: float) -> float:
-        if not self.length_penalty:
-            return qa
-        return qa * (1.0 - self.coeff) + concise * self.coeff
 
     def _make(self, source: str) -> Flow[tuple[str, ...]]:
         return self.ask_json(
