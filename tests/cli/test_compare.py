@@ -69,3 +69,37 @@ def test_score_writes_a_page(score, rows, tmp_path):
     ):
         assert part in text
     assert "Who wrote book 1?" in text  # the samples' texts are there
+
+
+@pytest.mark.parametrize(
+    ("change", "drops", "status"),
+    [
+        ({}, ["0.02"], 0),
+        ({"value": 0.0}, ["0.02"], 1),
+        ({"value": 0.0}, ["0.02", "context_relevancy=1"], 0),
+        ({"metric": "other"}, ["0.02"], 2),
+        ({"value": 0.0}, ["context_relevancy=2%"], 2),
+        ({"value": 0.0}, ["nan"], 2),
+        ({"value": 0.0}, ["-0.1"], 2),
+        ({"value": 0.0}, ["faithfulness=0.02"], 2),
+    ],
+)
+def test_a_drop_is_the_exit_status(run, scored, change, drops, status):
+    a = scored("a", *(row(i, id=f"q{i}") for i in range(8)))
+    found = run("compare", a, changed(a, **change), *(word for drop in drops for word in ("--allow-drop", drop)))
+    assert found.exit_code == status, found.output
+    if status == 2:
+        assert found.stdout == ""
+    else:
+        said = {0: "not worse by this judge", 1: "worse by this judge"}[status]
+        assert f"context_relevancy: {said}: " in found.stdout.splitlines()[-1]
+
+
+def test_a_gate_that_cannot_tell_is_3_and_markdown_says_so(run, scored):
+    a = scored("a", row(1, id="q1"))
+    found = run("compare", a, changed(a), "--allow-drop", "0.02", "--markdown")
+    assert found.exit_code == 3
+    assert found.stdout.startswith("**`b.jsonl compared with a.jsonl`**\n\n| metric | pairs | `a` | `b` |")
+    assert (
+        "- `context_relevancy`: cannot tell: 1 sample with a score in both, and an interval needs two." in found.stdout
+    )

@@ -4,7 +4,9 @@ import click
 
 from ragstone.cli.options import check_apart, check_writable
 from ragstone.cli.output import write_page
+from ragstone.reporting import ci
 from ragstone.reporting import compare as compared
+from ragstone.text.plain import printable
 
 
 @click.command(short_help="Say which of two systems is better.")
@@ -19,7 +21,26 @@ from ragstone.reporting import compare as compared
 )
 @click.option("--open", "opened", is_flag=True, help="Show the page of --report in the browser.")
 @click.option("--any-version", is_flag=True, help="Compare scores of different metric versions or judges all the same.")
-def compare(a: str, b: str, page: str | None, opened: bool, any_version: bool) -> None:
+@click.option(
+    "--allow-drop",
+    "drops",
+    multiple=True,
+    metavar="[METRIC=]NUMBER",
+    help="End with 1 where B is worse than A by more, with 3 where its 95 % interval cannot tell. A number for all "
+    "metrics, or for those that are named (repeatable).",
+)
+@click.option("--markdown", is_flag=True, help="Print Markdown, for a pull request.")
+@click.pass_context
+def compare(
+    ctx: click.Context,
+    a: str,
+    b: str,
+    page: str | None,
+    opened: bool,
+    any_version: bool,
+    drops: tuple[str, ...],
+    markdown: bool,
+) -> None:
     """Say which of two systems is better, from two results files of `ragstone score`.
 
     A and B hold scores of the same samples, which are paired by their ids (by line, where they have none). Prints,
@@ -28,21 +49,52 @@ def compare(a: str, b: str, page: str | None, opened: bool, any_version: bool) -
     Where samples were scored several times (--repeat), a difference that is smaller than the judge's own noise is said
     to be one.
 
+    With --allow-drop, A is the base and B the new run, and d is B's mean - A's (of a metric whose lower values are
+    better, A's - B's) with its 95 % interval. Samples that B left unscored count neither way, unless their worst
+    possible scores would turn a pass. Of several metrics 1 goes before 3, and 3 before 0.
+
     \b
     Exit status:
-      0    done, whichever is better
+      0    done, whichever is better; with --allow-drop 0.02: the low end of d's interval is -0.02 or more
+      1    with --allow-drop 0.02: the high end is below -0.02
+      3    with --allow-drop: neither, which more samples would tell, or B lacks a metric of A
       2    a file holds no results, or the scores are not comparable
     """  # noqa: D301 - click's mark for lines that stay as they are
+    everywhere, by_name = _drops(drops)
     if opened and page is None:
         raise click.UsageError("--open: shows the page of --report; name its file")
     if page is not None:
         check_apart([("--report", page)], [("the input A", a), ("the input B", b)])
         check_writable("--report", page, replaced=True)
     comparison = compared(a, b, any_version=any_version)
+    try:
+        checks = ci.check_drops(comparison, everywhere, by_name) if drops else []
+    except ValueError as error:
+        raise click.UsageError(f"--allow-drop: {error}") from None
     text = None if page is None else comparison.html()
-    click.echo(str(comparison))
+    if markdown:
+        click.echo(ci.markdown(comparison, checks))
+    else:
+        click.echo("\n".join([str(comparison), *(printable(str(each), 1_000) for each in checks)]))
     if page is not None and text is not None:
         write_page("--report", page, text)
         click.echo(f"Report: {page}", err=True)
         if opened:
             click.launch(page)
+    ctx.exit(ci.status_of(checks))
+
+
+def _drops(given: tuple[str, ...]) -> tuple[float | None, dict[str, float]]:
+    """Return the drop allowed of all metrics, if any, and those of single ones."""
+    everywhere, by_name = None, dict[str, float]()
+    for each in given:
+        name, named, text = each.rpartition("=")
+        try:
+            drop = float(text)
+        except ValueError:
+            raise click.UsageError(f"--allow-drop {each}: write a number such as 0.02, or METRIC=0.02") from None
+        if named:
+            by_name[name] = drop
+        else:
+            everywhere = drop
+    return everywhere, by_name

@@ -1,10 +1,13 @@
-"""A score as an assertion, whose failure shows the evidence."""
+"""A score, and a comparison of two runs, as assertions, whose failure shows the evidence."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal
 
 from ragstone.metrics.base import Metric
 from ragstone.outcome import Score, Unscored
+from ragstone.reporting import Comparison, Report, compare
+from ragstone.reporting.ci import check_drops, status_of
 from ragstone.reporting.tables import verdict_lines
 from ragstone.sample import Sample
 from ragstone.text.plain import printable
@@ -72,3 +75,62 @@ def _failure(score: Score, wanted: float) -> Iterator[str]:
         yield from verdict_lines(verdict, _WIDTH)
     if len(shown) > _ITEMS:
         yield f"and {len(shown) - _ITEMS} more"
+
+
+def assert_not_worse(
+    base: Report | str | os.PathLike[str],
+    new: Report | str | os.PathLike[str],
+    *,
+    allow_drop: float = 0.0,
+    metrics: str | Iterable[str] | None = None,
+    cannot_tell: Literal["fail", "pass"] = "fail",
+) -> Comparison:
+    """Compare two runs over the same samples and fail where the new one is worse, as `compare --allow-drop` does.
+
+    With d = the new mean - the base's (of a metric whose lower values are better, the base's - the new one's) and its
+    95 % paired bootstrap interval, a metric is worse where the interval's high end is below -allow_drop, not worse
+    where its low end is at least that, and else cannot be told. A metric that the new run lacks cannot be told either.
+
+    Args:
+        base: The base's report, or what `Report.load` takes.
+        new: The new run's.
+        allow_drop: The drop that is allowed, 0 or more.
+        metrics: The name of the one to check, or names; None: all of the base.
+        cannot_tell: What to do where too few samples, or too many unscored ones, leave it open. "fail" by default: a
+            test that passes then says that no metric is worse. "pass" lets such a run through.
+
+    Returns:
+        The comparison, to say more of it.
+
+    Raises:
+        AssertionError: A metric is worse, or cannot be told; the message says by how much, and how many samples would
+            tell.
+        ValueError: `allow_drop` is no number of 0 or more, the base has no metric of a name, or the two are not
+            comparable (`NotComparableError`).
+        OSError: A file cannot be read.
+
+    Example:
+        >>> from ragstone.reporting import Report
+        >>> from ragstone.store.record import Record
+        >>> def report(values):
+        ...     scores = [Score(metric="demo", value=value, reason="", version="1") for value in values]
+        ...     return Report.of(Record(f"q{row}", score, "judge", row) for row, score in enumerate(scores))
+        >>> base = report([0.5, 0.75] * 20)
+        >>> assert_not_worse(base, report([0.75, 0.5] * 20), allow_drop=0.1).metrics["demo"].difference
+        0.0
+        >>> assert_not_worse(base, report([0.25, 0.5] * 20), allow_drop=0.1)
+        Traceback (most recent call last):
+        AssertionError: demo: worse by this judge: -0.250 (95 % interval -0.250 – -0.250), and a drop of 0.1 is allowed.
+    """
+    __tracebackhide__ = True
+    if cannot_tell not in ("fail", "pass"):
+        raise ValueError(f'cannot_tell: {cannot_tell!r} is neither "fail" nor "pass"')
+    names = [metrics] if isinstance(metrics, str) else None if metrics is None else list(metrics)
+    if names == []:
+        raise ValueError("metrics: names none, so that nothing would be checked; leave it out to check all")
+    comparison = compare(base, new)
+    everywhere, by_name = (allow_drop, {}) if names is None else (None, dict.fromkeys(names, allow_drop))
+    checks = check_drops(comparison, everywhere, by_name)
+    if status_of(checks) in ((1,) if cannot_tell == "pass" else (1, 3)):
+        raise AssertionError("\n".join(printable(str(each), 1_000) for each in checks if each.status))
+    return comparison

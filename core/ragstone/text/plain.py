@@ -1,5 +1,6 @@
-"""Texts of any origin on a terminal, and tables of text."""
+"""Texts of any origin on a terminal and in Markdown, and tables of text."""
 
+import re
 from collections.abc import Sequence
 
 _LONGEST = 500
@@ -37,3 +38,28 @@ def text_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, names: int
         ).rstrip()
         for row in (head, *rows)
     ]
+
+
+def markdown_code(text: str, width: int = 100) -> str:
+    r"""Return the text as code in Markdown, in which nothing is markup, a link or a mention; also in a table's cell.
+
+    Example:
+        >>> markdown_code("@team <b>"), markdown_code("a|b")
+        ('`@team <b>`', '<code>a&#124;b</code>')
+    """
+    shown = printable(text, width)
+    if shown and not re.search(r"[`|\\]", shown):
+        return f"`{shown}`"
+    return f"<code>{''.join(c if c.isalnum() or c in ' -' else f'&#{ord(c)};' for c in shown)}</code>"
+
+
+def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, names: int = 1) -> list[str]:
+    """Return the lines of a table in Markdown. The arguments are those of `text_table`; cells stand as they are.
+
+    Example:
+        >>> markdown_table(("metric", "mean"), [("`demo`", "0.5")])
+        ['| metric | mean |', '|---|--:|', '| `demo` | 0.5 |']
+    """
+    sides = "".join("---|" if i < names else "--:|" for i in range(len(head)))
+    first, *rest = (f"| {' | '.join(row)} |" for row in (head, *rows))
+    return [first, f"|{sides}", *rest]

@@ -1,0 +1,173 @@
+"""What CI asks of a comparison: whether a drop is within what is allowed, and Markdown for a pull request."""
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from ragstone.reporting.aggregates import scale
+from ragstone.reporting.comparison import Comparison, MetricComparison
+from ragstone.reporting.statistics import TIE
+from ragstone.reporting.tables import DASH, INTERVAL, count, interval, number
+from ragstone.text.plain import markdown_code, markdown_table, printable
+
+Status = Literal[0, 1, 3]
+WORDS: Mapping[Status, str] = {0: "not worse", 1: "worse", 3: "cannot tell"}
+_MANY = 1_000_000
+_FEW = 20
+
+
+class DropCheck(NamedTuple):
+    """Whether a metric dropped by more than is allowed: 0 it did not, 1 it did, 3 the interval cannot tell."""
+
+    name: str
+    allowed: float
+    status: Status
+    sentence: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.sentence}"
+
+
+def drop_status(low: float, high: float, allowed: float) -> Status:
+    """Return 0 where a difference is at least -allowed, 1 where it is less, 3 where its interval holds both.
+
+    Args:
+        low: The lower end of the difference's interval, new - base; of a metric whose lower values are better,
+            base - new.
+        high: Its upper end.
+        allowed: The drop that is allowed, 0 or more.
+
+    Example:
+        >>> [drop_status(low, high, 0.02) for low, high in ((-0.02, 0.1), (-0.1, -0.03), (-0.1, 0.1))]
+        [0, 1, 3]
+    """
+    return 0 if low >= -allowed - TIE else 1 if high < -allowed - TIE else 3
+
+
+def samples_needed(difference: float, low: float, high: float, allowed: float, n: int) -> float:
+    """Return about how many samples would tell, if the difference stays as it is: n * (width / needed)^2.
+
+    The width is the distance from the difference to the end of its interval that lies beyond the limit -allowed. The
+    needed one is the distance to the limit itself. Infinite where the difference lies on the limit.
+
+    Example:
+        >>> samples_needed(0.0, -0.04, 0.04, 0.02, 100)
+        400.0
+    """
+    needed = difference + allowed
+    width = difference - low if needed > 0 else difference - high
+    return math.inf if abs(needed) <= TIE else n * (width / needed) ** 2
+
+
+def check_drops(
+    comparison: Comparison, allow_drop: float | None, by_name: Mapping[str, float] | None = None
+) -> list[DropCheck]:
+    """Return whether each metric of the base, `comparison.a`, dropped in the new run by more than is allowed.
+
+    A metric that the new run lacks, and one with fewer than two samples that both score, cannot be told. Samples that
+    the new run left unscored count neither way, as long as their worst possible scores would not turn a pass.
+
+    Args:
+        comparison: The base and the new run.
+        allow_drop: The drop that is allowed; None checks only the metrics of `by_name`.
+        by_name: The drop allowed of single metrics, which goes before.
+
+    Raises:
+        ValueError: A drop is no number of 0 or more, or the base has no metric of a name.
+    """
+    by_name = by_name or {}
+    for drop in (*by_name.values(), *([] if allow_drop is None else [allow_drop])):
+        if not (math.isfinite(drop) and drop >= 0):
+            raise ValueError(f"the allowed drop {drop!r} is not a number of 0 or more, such as 0.02")
+    compared = {each.info_a.key: each for each in comparison.metrics.values()}
+    named = {(each.info_a.name, name) for name, each in comparison.metrics.items()}
+    missing = [info.name for info in comparison.a.metrics if info.key not in compared]
+    known = {*missing, *(name for names in named for name in names)}
+    if unknown := [name for name in by_name if name not in known]:
+        raise ValueError(f"{comparison.name_a} has no metric {', '.join(unknown)}; it has {', '.join(sorted(known))}")
+    checks = [
+        _check(each, allowed)
+        for name, each in comparison.metrics.items()
+        if (allowed := by_name.get(name, by_name.get(each.info_a.name, allow_drop))) is not None
+    ]
+    lacks = "cannot tell: the base has this metric, the new run has not."
+    return checks + [
+        DropCheck(name, allowed, 3, lacks) for name in missing if (allowed := by_name.get(name, allow_drop)) is not None
+    ]
+
+
+def status_of(checks: Iterable[DropCheck]) -> Status:
+    """Return 1 where a metric is worse, else 3 where one cannot be told, else 0."""
+    found = {each.status for each in checks}
+    return 1 if 1 in found else 3 if 3 in found else 0
+
+
+def _check(each: MetricComparison, allowed: float) -> DropCheck:
+    lost = each.left_out["unscored in b alone"]
+    if each.difference is None or each.low is None or each.high is None:
+        few = f"{count(each.pairs, 'sample')} with a score in both, and an interval needs two"
+        return DropCheck(each.name, allowed, 3, " ".join([f"cannot tell: {few}.", *_left_out(lost)]))
+    sign = 1.0 if each.higher_is_better else -1.0
+    difference, (low, high) = sign * each.difference, sorted((sign * each.low, sign * each.high))
+    status = drop_status(low, high, allowed)
+    hidden = status == 0 and lost > 0 and drop_status(_at_worst(each, low, lost), high, allowed) != 0
+    if hidden:
+        status = 3
+    numbers = f"{number(each.difference, '+')} ({INTERVAL} {interval(each.low, each.high, '+')})"
+    word = "drop" if each.higher_is_better else "rise"
+    limit = f"a {word} of {allowed:g} is allowed"
+    sentences = [f"{WORDS[status]}{' by this judge' * (status != 3)}: {numbers}, and {limit}."]
+    if status == 3 and not hidden:
+        sentences += _more(samples_needed(difference, low, high, allowed, each.pairs), number(each.difference, "+"))
+    sentences += _left_out(lost)
+    if hidden:
+        sentences.append(f"If they were as bad as can be, the {word} could be greater than that: score them again.")
+    if each.pairs < _FEW:
+        sentences.append(f"With {each.pairs} samples the interval is narrower than it should be.")
+    return DropCheck(each.name, allowed, status, " ".join(sentences))
+
+
+def _at_worst(each: MetricComparison, low: float, lost: int) -> float:
+    """Return the low end as it would be if each lost sample had gone from the best to the worst score."""
+    if each.info_a.bounds is None:
+        return -math.inf
+    worst, best = scale(each.info_a.bounds)
+    return (each.pairs * low - lost * (best - worst)) / (each.pairs + lost)
+
+
+def _more(samples: float, difference: str) -> Iterator[str]:
+    if samples > _MANY:
+        yield "The difference lies so near to the limit that no reasonable number of samples would tell."
+        return
+    digits = max(0, len(str(math.ceil(samples))) - 2)
+    about = math.ceil(samples / 10**digits) * 10**digits
+    change = f"if the difference stays at {difference}"
+    yield f"About {about:,} samples would do, {change}: four times as many samples halve the interval."
+
+
+def _left_out(lost: int) -> Iterator[str]:
+    if lost:
+        yield f"Left out: {count(lost, 'sample')} that the base scored and the new run left unscored."
+
+
+def markdown(comparison: Comparison, checks: Sequence[DropCheck] = ()) -> str:
+    """Return the comparison as Markdown that GitHub shows: no text from outside is markup, a mention or a link in it.
+
+    Args:
+        comparison: The comparison.
+        checks: What `check_drops` found; its sentences stand below the table.
+    """
+    title, head, rows = comparison.table()
+    if checks:
+        found = {each.name: (f"{each.allowed:g}", f"**{WORDS[each.status]}**") for each in checks}
+        head = (*head, "change allowed", "result")
+        rows = [(*row, *found.get(row[0], (DASH, DASH))) for row in rows]
+    cells = [(markdown_code(name), *rest) for name, *rest in rows]
+    head = (*head[:2], *map(markdown_code, head[2:4]), *head[4:])
+    sentences = [f"- {markdown_code(each.name)}: {each.sentence}" for each in checks]
+    remarks = list(map(printable, comparison.remarks()))
+    fence = "`" * (1 + max((2, *map(len, re.findall("`+", "\n".join(remarks))))))
+    more = ["<details><summary>More</summary>", "", f"{fence}text", *remarks, fence, "", "</details>"]
+    parts = [[f"**{markdown_code(title)}**"], markdown_table(head, cells), sentences, more]
+    return "\n\n".join("\n".join(part) for part in parts if part)
