@@ -11,6 +11,7 @@ import click
 from ragstone._version import __version__
 from ragstone.cli.calibrate import calibrate
 from ragstone.cli.compare import compare
+from ragstone.cli.correct import correct
 from ragstone.cli.demo import demo
 from ragstone.cli.doctor import doctor
 from ragstone.cli.explain import explain
@@ -78,7 +79,22 @@ def cli() -> None:
     """Score what a RAG app really answers, with evidence."""
 
 
-for each in (calibrate, compare, demo, doctor, explain, feedback, forget, label, models, pull, report, score, worker):
+for each in (
+    calibrate,
+    compare,
+    correct,
+    demo,
+    doctor,
+    explain,
+    feedback,
+    forget,
+    label,
+    models,
+    pull,
+    report,
+    score,
+    worker,
+):
     cli.add_command(each)
 
 

@@ -20,6 +20,13 @@ from ragstone.text.plain import printable, text_table
     help="Leave out samples submitted before: 30m, 24h or 7d ago, or a date and time (ISO 8601, UTC).",
 )
 @click.option("--against", metavar="SOURCE", help="Show the change against another run over the same samples.")
+@click.option(
+    "--labels",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Show what people would say in front, by these labels: the download of `ragstone label`.",
+)
+@click.option("--drawn-at-random", is_flag=True, help="Take labels of samples that you drew at random yourself.")
 @click.option("--by", type=click.Choice(get_args(Facet)), multiple=True, help="Print and show the means by this, too.")
 @click.option(
     "--out",
@@ -28,7 +35,16 @@ from ragstone.text.plain import printable, text_table
     show_default=True,
     help="Where the page goes (- : stdout). A file that is there is replaced.",
 )
-def report(source: str, since: str | None, against: str | None, by: tuple[Facet, ...], out: str) -> None:
+def report(
+    source: str,
+    since: str | None,
+    against: str | None,
+    labels: str | None,
+    by: tuple[Facet, ...],
+    out: str,
+    *,
+    drawn_at_random: bool,
+) -> None:
     """Make a page of what was scored.
 
     SOURCE is a file that `ragstone score --out` wrote, the file of a monitor's SQLiteSink, or the URL of its SQLSink,
@@ -40,9 +56,11 @@ def report(source: str, since: str | None, against: str | None, by: tuple[Facet,
     Exit status:
       0    done, also where nothing was scored yet
       2    there is no such source, it cannot be read, the runs are
-           not comparable, or the page cannot be written
+           not comparable, a label cannot be used, or the page cannot
+           be written
     """  # noqa: D301 - click's mark for lines that stay as they are
     inputs = [("the input", database_file(source)), ("--against", None if against is None else database_file(against))]
+    inputs.append(("--labels", labels))
     check_apart([("--out", None if out == "-" else out)], inputs)
     try:
         page = Report.load(source, since=since)
@@ -51,7 +69,7 @@ def report(source: str, since: str | None, against: str | None, by: tuple[Facet,
     except ValueError as error:
         raise click.UsageError(f"--{error}") from None
     slices = [(facet, name, slice_cells(means)) for facet in by for name, means in page.by(facet).items()]
-    write_page("--out", out, page.html(against=against))
+    write_page("--out", out, page.html(against=against, labels=labels, drawn_at_random=drawn_at_random))
     outcomes = page.aggregates().cost.outcomes
     what = f"{outcomes:,} outcomes of {', '.join(dict.fromkeys(info.name for info in page.metrics))}"
     if not outcomes:

@@ -7,7 +7,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError, field_validator, model_validator
 
 from ragstone.labels.calibration import CalibrationError
 from ragstone.metrics import Criterion, Metric
@@ -96,6 +96,13 @@ class Label(BaseModel):
     missing: bool = False
     verdicts_shown: bool = False
     draw: Draw | None = None
+
+    @field_validator("answer", mode="before")
+    @classmethod
+    def _within(cls, answer: object) -> object:
+        if isinstance(answer, (int, float)) and (isinstance(answer, bool) or not 0.0 <= answer <= 1.0):
+            raise ValueError(f"{answer} is not a number from 0 to 1")
+        return answer
 
     @model_validator(mode="after")
     def _whole(self) -> "Label":

@@ -38,6 +38,7 @@ from ragstone.store.results import MemoryResults, Results, ResultsError, open_re
 if TYPE_CHECKING:
     from ragstone.limits.prices import Price
     from ragstone.metrics.base import Metric
+    from ragstone.reporting.corrections import Corrections
     from ragstone.store.base import Health
 
 Source = str | os.PathLike[str]
@@ -278,18 +279,45 @@ class Report(Shown):
         info = {"name": self.name, "metrics": metrics, "bad_rows": [asdict(each) for each in self.bad_rows]}
         write_results(Path(path), self.results(), self.sample, info)
 
-    def html(self, *, against: "Report | Source | None" = None) -> str:
+    def html(
+        self, *, against: "Report | Source | None" = None, labels: Source | None = None, drawn_at_random: bool = False
+    ) -> str:
         """Return the report as a page: one text that loads nothing, and runs only the script for its table of samples.
 
         Args:
             against: Another run over the same samples; the overview then shows the change of each metric. What
                 `compare` takes and raises.
+            labels: A file of people's labels: what people would say then stands in front, and the judge's means
+                behind. What `corrected` takes and raises.
+            drawn_at_random: As for `corrected`.
         """
         change = None
         if against is not None:
             comparison = import_module("ragstone.reporting.comparison")  # by name: it compares these reports
             change = comparison.compare(against, self)
-        return report_html(self, change)
+        return report_html(
+            self, change, None if labels is None else self.corrected(labels, drawn_at_random=drawn_at_random)
+        )
+
+    def corrected(self, labels: Source, *, drawn_at_random: bool = False) -> "Corrections":
+        """Return what people would say of the samples, for each metric that has labels: `print` shows a table.
+
+        People's labels of some samples say how far the judge is off, and its scores of the others make the answer
+        precise. A live sample weighs 1 / its chance to be scored.
+
+        Args:
+            labels: A file of labels: the download of the page that `ragstone label` makes of what `ragstone choose`
+                drew.
+            drawn_at_random: The labelled samples were drawn at random, although not by `ragstone choose`.
+
+        Raises:
+            CalibrationError: A label cannot be used, was made with the judge's verdicts in sight, or its sample was
+                not drawn at random. It is a `ValueError`.
+            ImportError: scipy is not installed: `pip install "ragstone[calibrate]"`.
+        """
+        correct = import_module("ragstone.labels.correct")  # by name: a room above this one
+        corrections: Corrections = correct.corrected(self, labels, drawn_at_random=drawn_at_random)
+        return corrections
 
     def table(self) -> tuple[str, Sequence[str], list[tuple[str, ...]]]:
         """Return the title, head and rows of a table that has all metrics; the first column is the name."""

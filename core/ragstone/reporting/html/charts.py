@@ -115,6 +115,32 @@ def calls_over_time(calls: Sequence[tuple[int, int]], width: int) -> Html:
     )
 
 
+def intervals(rows: Sequence[tuple[str, float, float | None, float | None]], x: Ends, name: str, caption: str) -> Html:
+    """Return a picture of estimates below each other, each a name, a mean and its interval, with their table."""
+    top, step = 16, 34
+    height = top + step * len(rows) + 18
+    frame = _Frame(x, (0.0, 1.0))
+    parts: list[Html] = []
+    for value, text in ticks(x, "{:g}".format):
+        at = f"{frame.across(value):.1f}"
+        parts.append(tag("line", class_="grid", x1=at, x2=at, y1=4, y2=height - 18))
+        parts.append(tag("text", text, x=at, y=height - 4, text_anchor="middle"))
+    for i, (label, mean, low, high) in enumerate(rows):
+        y, middle = top + step * i, f"{frame.across(mean):.1f}"
+        kind = " first" if i == 0 else ""
+        parts.append(tag("text", f"{label} {number(mean)}", class_=f"name{kind}", x=_LEFT, y=y))
+        if low is not None and high is not None:
+            ends = {"x1": f"{frame.across(low):.1f}", "x2": f"{frame.across(high):.1f}"}
+            parts.append(tag("line", class_=f"reach{kind}", y1=y + 10, y2=y + 10, **ends))
+        parts.append(tag("circle", class_=f"dot{kind}", cx=middle, cy=y + 10, r=4))
+    words = "; ".join(f"{label}: {number(mean)}, {INTERVAL} {interval(low, high)}" for label, mean, low, high in rows)
+    head = (tag("title", caption, id=f"{name}-title"), tag("desc", words, id=f"{name}-desc"))
+    box = {"viewBox": f"0 0 {_WIDTH} {height}", "aria_labelledby": f"{name}-title {name}-desc"}
+    chart = tag("svg", *head, *parts, role="img", class_="intervals", **box)
+    cells = [(label, number(mean), interval(low, high)) for label, mean, low, high in rows]
+    return _figure(caption, f"with {INTERVAL}", chart, ("by", "mean", INTERVAL), cells)
+
+
 def _figure(caption: str, small: str, chart: Html, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Html:
     table = html_table(caption, head, rows, numbers=len(head) - 1)
     return tag("figure", tag("figcaption", caption, tag("small", f" {small}")), chart, folded("As a table", table))

@@ -19,7 +19,7 @@ from ragstone.reporting.aggregates import (
     by_metric,
     by_row,
 )
-from ragstone.reporting.html.charts import Ends, calls_over_time, distribution, means_over_time, stretch
+from ragstone.reporting.html.charts import Ends, calls_over_time, distribution, intervals, means_over_time, stretch
 from ragstone.reporting.html.evidence import evidence, flagged_text, low_score, reason
 from ragstone.reporting.html.markup import (
     Html,
@@ -53,6 +53,7 @@ from ragstone.reporting.tables import (
 if TYPE_CHECKING:
     from ragstone.outcome import UnscoredReason
     from ragstone.reporting.comparison import Comparison, MetricComparison
+    from ragstone.reporting.corrections import Correction, Corrections
     from ragstone.reporting.report import Report
     from ragstone.sample import BadLine, Sample
     from ragstone.store.base import Health
@@ -99,8 +100,10 @@ Place = tuple[Key, int, str]
 ScoredRow = tuple[Worst, "Sample | None"]
 
 
-def report_html(report: "Report", comparison: "Comparison | None" = None) -> str:
-    """Return the page of a report; a comparison of another run with it shows what changed."""
+def report_html(
+    report: "Report", comparison: "Comparison | None" = None, corrections: "Corrections | None" = None
+) -> str:
+    """Return the page of a report; a comparison of another run with it shows what changed, labels what people say."""
     samples = Samples(report)
     aggregates = report.read(samples.add, report.aggregates().slices)
     summaries = aggregates.named()
@@ -118,7 +121,7 @@ def report_html(report: "Report", comparison: "Comparison | None" = None) -> str
             f"Made {moment(time.time())} by ragstone {__version__}. Times are UTC."
         ),
         *(tag("p", foreign(note)) for note in report.notes),
-        _overview(report, order, comparison),
+        _overview(report, order, comparison, corrections),
         tag("section", id="samples", class_="card", hidden=""),
     ]
     if samples.unscored:
@@ -141,7 +144,12 @@ def report_html(report: "Report", comparison: "Comparison | None" = None) -> str
     return document(title, *parts, script=asset("report.js"), data=samples.data(names, aggregates.feedback))
 
 
-def _overview(report: "Report", names: Sequence[str], comparison: "Comparison | None") -> Html:
+def _overview(
+    report: "Report",
+    names: Sequence[str],
+    comparison: "Comparison | None",
+    corrections: "Corrections | None",
+) -> Html:
     summaries = report.summary()
     if not report.aggregates().rows:
         what = "scored" if report.since is None else f"submitted since {moment(report.since)} UTC"
@@ -152,7 +160,14 @@ def _overview(report: "Report", names: Sequence[str], comparison: "Comparison | 
     changes = {} if comparison is None else {each.info_b.key: each for each in comparison.metrics.values()}
     old = "" if comparison is None else comparison.name_a
     cards = [
-        _score(tag("a", foreign(name, 200), href=f"#group-{i}"), each, changes.get(each.info.key), old)
+        _score(
+            f"group-{i}",
+            name,
+            each,
+            changes.get(each.info.key),
+            old,
+            None if corrections is None else corrections.get(name),
+        )
         for i, name in enumerate(names)
         for each in (summaries[name],)
     ]
@@ -165,6 +180,11 @@ def _overview(report: "Report", names: Sequence[str], comparison: "Comparison | 
     refusals = [tag("p", tag("b", count(unanswerable, "sample")), _UNANSWERABLE)] if unanswerable else []
     cells = [(foreign(name, 200), *by_name[name]) for name in names]
     table = html_table("Mean score by metric", head, cells, numbers=len(head) - 1)
+    if corrections is not None:
+        title, head, rows = corrections.table()
+        cells = [(foreign(name, 200), *numbers) for name, *numbers in rows]
+        table = together([html_table(title, head, cells, numbers=len(head) - 1), table])
+        notes = [*map(foreign, corrections.remarks_on_all()), *notes]
     return card(
         "Scores",
         tag("ul", *cards, class_="scores"),
@@ -173,8 +193,15 @@ def _overview(report: "Report", names: Sequence[str], comparison: "Comparison | 
     )
 
 
-def _score(link: Html, summary: MetricSummary, change: "MetricComparison | None", old: str) -> Html:
-    """Return one metric's line of the scorecard."""
+def _score(
+    place: str,
+    name: str,
+    summary: MetricSummary,
+    change: "MetricComparison | None",
+    old: str,
+    correction: "Correction | None",
+) -> Html:
+    """Return one metric's line of the scorecard: what people would say, where that is known, and then the judge."""
     info, facts = summary.info, list[str]()
     if summary.mean is None:
         facts.append("nothing was scored")
@@ -196,14 +223,35 @@ def _score(link: Html, summary: MetricSummary, change: "MetricComparison | None"
         cause, rows = summary.main_cause
         where = f" ({rows:,} of {count(summary.rows, 'sample')})."
         lines += ["Main cause: ", tag("b", foreign(cause, 100)), where]
-    lines = [soft(*lines)]
+    lines = [soft("" if correction is None else f"By the judge alone: {number(summary.mean)}; ", *lines)]
     if change is not None and change.difference is not None:
         word = {"b": "better", "a": "worse", None: "no difference is shown"}[change.better]
         moved = f"{number(change.difference, '+')} ({interval(change.low, change.high, '+')})"
         why = "within the judge's own noise" if change.within_noise else f"{word} by this judge"
         lines.append(tag("p", tag("b", moved), " against ", foreign(old, 80), f": {why}", class_=f"change {word[:6]}"))
-    gauge = "" if summary.mean is None else _gauge(summary, summary.mean)
-    return tag("li", tag("h3", link), tag("b", number(summary.mean), class_="mean"), tag("div", gauge, *lines))
+    mean, front = summary.mean, [] if summary.mean is None else [_gauge(summary, summary.mean)]
+    if correction is not None:
+        front = _people(correction, place)
+        mean = mean if correction.corrected is None else correction.corrected.mean
+    link = tag("a", foreign(name, 200), href=f"#{place}")
+    return tag("li", tag("h3", link), tag("b", number(mean), class_="mean"), tag("div", *front, *lines))
+
+
+def _people(correction: "Correction", place: str) -> list[Html]:
+    """Return what labels say of a metric's scores: the three intervals, and the sentences."""
+    summary = correction.summary
+    rows = [
+        (label, each.mean, each.low, each.high)
+        for label, each in (
+            ("corrected", correction.corrected),
+            (f"{count(correction.labels, 'label')} alone", correction.people),
+            ("judge alone", summary),
+        )
+        if each is not None and each.mean is not None
+    ]
+    first, *rest = (tag("p", foreign(f"{text[0].upper()}{text[1:]}")) for text in correction.sentences())
+    picture = intervals(rows, summary.ends, f"{place}-people", "Who says what")
+    return [first, picture, *([folded("What the labels say of the judge", together(rest))] if rest else [])]
 
 
 def _gauge(summary: MetricSummary, mean: float) -> Html:

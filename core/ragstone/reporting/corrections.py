@@ -1,0 +1,208 @@
+"""What people would say of all samples, as it is shown: the corrected mean in front, the judge's behind."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ragstone.reporting.aggregates import MetricSummary
+from ragstone.reporting.comparison import p_value
+from ragstone.reporting.html.page import report_html
+from ragstone.reporting.statistics import Estimate as Mean
+from ragstone.reporting.tables import INTERVAL, Shown, count, interval, number, percent
+
+if TYPE_CHECKING:
+    from ragstone.labels import Estimate
+    from ragstone.reporting.report import Report
+
+_SURE = 0.05
+_FEW = 10
+_MANY_SKIPPED = 0.1
+_ONLY_WHOLE = "Only labels of whole samples tell what people would say"
+_FEEDBACK = (
+    "feedback corrects nothing: people choose themselves what they give it on, so it does not stand for other samples"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """The samples with one value of a field of their metadata.
+
+    Attributes:
+        field: The field.
+        value: Its value.
+        labels: How many of them have a label.
+        off: How much more the judge gives them than people do; None with fewer than 20 labels.
+        corrected: Their corrected mean, likewise.
+    """
+
+    field: str
+    value: str
+    labels: int
+    off: "Estimate | None" = None
+    corrected: "Estimate | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Whether the judge's error (judge - people) goes with something.
+
+    Attributes:
+        what: "response length", "number of contexts", or a field of the metadata.
+        p: The p-value of Spearman's correlation or, for a field, of Kruskal and Wallis' test, by Holm's correction
+            for all that was looked at.
+        rho: Spearman's correlation; None for a field.
+    """
+
+    what: str
+    p: float
+    rho: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """What labels say of one metric's scores.
+
+    Attributes:
+        summary: The metric's scores; `summary.mean` is the judge's mean alone.
+        labels: How many samples have a label that gives a score.
+        skipped: How many were passed over.
+        people: The labels' mean alone; None with fewer than 20 labels, as all that follows.
+        corrected: The mean that people would give all samples, by labels and judge together; None also where `why`
+            says so.
+        off: How much more the judge gives than people do: the mean of judge - people over the labelled samples.
+        links: Whether that goes with the response's length, the number of contexts or a field of the metadata.
+        slices: By fields of the metadata.
+        by_items: Whether people judged items, so that the metric's own formula made the score.
+        by_judges_items: Whether the judge listed these items.
+        missing: The share of the labelled samples whose list lacks something, as people said.
+        why: Why there is no corrected mean; "" where there is one.
+        notes: What else is to be said, in sentences.
+    """
+
+    summary: MetricSummary
+    labels: int
+    skipped: int = 0
+    people: Mean | None = None
+    corrected: "Estimate | None" = None
+    off: "Estimate | None" = None
+    links: tuple[Link, ...] = ()
+    slices: tuple[Slice, ...] = ()
+    by_items: bool = False
+    by_judges_items: bool = False
+    missing: float = 0.0
+    why: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def whose(self) -> str:
+        """Whose scores are estimated: what may be said of them, and no more."""
+        if self.by_judges_items:
+            return "by people's labels, on the items that the judge listed"
+        return "by people's labels of its items" if self.by_items else "people would say"
+
+    def sentences(self) -> Iterator[str]:
+        """Yield what the numbers say."""
+        if (e := self.corrected) is not None:
+            worth = f"{count(self.labels, 'label')} and this judge are worth {count(round(e.labels_worth), 'label')}"
+            yield f"{self.whose}: {number(e.mean)} ({INTERVAL} {interval(e.low, e.high)}). {worth} ({e.method})."
+        else:
+            yield f"no corrected mean: {self.why}."
+        if self.by_judges_items:
+            yield f"“something is missing” is marked on {percent(self.missing)} of the labelled samples. {_ONLY_WHOLE}."
+        elif self.by_items:
+            yield f"{_ONLY_WHOLE}."
+        if self.off is not None:
+            yield f"the judge gives {_more(self.off)}."
+        yield from self._linked()
+        for each in self.slices:
+            if (e := each.corrected) is not None and each.off is not None:
+                yield (
+                    f"{each.field} {each.value}: {number(e.mean)} ({interval(e.low, e.high)}) by {each.labels} labels; "
+                    f"the judge gives {_more(each.off)}."
+                )
+        if few := [f"{each.field} {each.value} ({each.labels})" for each in self.slices if each.corrected is None]:
+            more = f" and {len(few) - _FEW:,} more" if len(few) > _FEW else ""
+            yield f"too few labels of {', '.join(few[:_FEW])}{more}."
+        if self.skipped:
+            many = self.skipped > _MANY_SKIPPED * (self.labels + self.skipped)
+            warning = " Warning: the labels stand only for such samples as people could judge." if many else ""
+            yield f"{count(self.skipped, 'sample')} skipped.{warning}"
+        yield from self.notes
+
+    def _linked(self) -> Iterator[str]:
+        looks = f"corrected for {count(len(self.links), 'look')}"
+        for each in self.links:
+            if each.p < _SURE:
+                how = "" if each.rho is None else f"Spearman's rho {each.rho:+.2f}, "
+                yield f"the judge's error goes with {each.what} ({how}p {_p(each.p)}, {looks})."
+        if self.links and (least := min(each.p for each in self.links)) >= _SURE:
+            names = ", ".join(each.what for each in self.links)
+            yield f"the judge's error is not shown to go with any of {names} (least p {_p(least)}, {looks})."
+
+
+def _p(p: float) -> str:
+    text = p_value(p)
+    return text if text.startswith("<") else f"= {text}"
+
+
+def _more(off: "Estimate") -> str:
+    """Return how much more or less the judge gives than people do."""
+    word = "more" if off.mean >= 0 else "less"
+    ends = interval(off.low, off.high, "+")
+    return f"{number(abs(off.mean))} {word} than people do (judge - people: {ends})"
+
+
+class Corrections(Shown, Mapping[str, Correction]):
+    """What labels say of a report's scores, by the metric's name. `print` shows it as a table, a notebook too.
+
+    Attributes:
+        report: The report.
+    """
+
+    def __init__(self, report: "Report", metrics: Mapping[str, Correction]) -> None:
+        self.report = report
+        self._metrics = dict(metrics)
+
+    def __getitem__(self, name: str, /) -> Correction:
+        return self._metrics[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._metrics)
+
+    def __len__(self) -> int:
+        return len(self._metrics)
+
+    def html(self) -> str:
+        """Return the report's page with them in front: one text that loads nothing."""
+        return report_html(self.report, corrections=self)
+
+    def table(self) -> tuple[str, Sequence[str], list[tuple[str, ...]]]:
+        """Return the title, head and rows of a table that has all metrics; the first column is the name."""
+        whole = not any(each.by_items for each in self.values())
+        head = ("metric", "labels", "corrected", INTERVAL, "labels alone", INTERVAL, "judge alone", INTERVAL)
+        rows: list[tuple[str, ...]] = [
+            (name, f"{each.labels:,}", *_cells(each.corrected), *_cells(each.people), *_cells(each.summary))
+            for name, each in self.items()
+        ]
+        return "What people would say" if whole else "By people's labels", head, rows
+
+    def remarks(self) -> Iterator[str]:
+        """Yield what there is to say beside the table, in sentences."""
+        for name, each in self.items():
+            yield from (f"{name}: {sentence}" for sentence in each.sentences())
+        yield from self.remarks_on_all()
+        yield from self.report.notes
+
+    def remarks_on_all(self) -> Iterator[str]:
+        """Yield what concerns all metrics, in sentences."""
+        if left := [name for name in self.report.summary() if name not in self]:
+            yield f"no labels of {', '.join(left)}"
+        if self.report.aggregates().feedback:
+            for name, means in self.report.by("feedback").items():
+                said = ", ".join(f"{word or 'none'} {number(e.mean)} ({e.n:,})" for word, e in means.items())
+                yield f"{name} by feedback, by the judge alone: {said}"
+            yield _FEEDBACK
+
+
+def _cells(each: "Estimate | MetricSummary | Mean | None") -> tuple[str, str]:
+    return (number(None), number(None)) if each is None else (number(each.mean), interval(each.low, each.high))

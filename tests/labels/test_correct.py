@@ -1,0 +1,290 @@
+"""What labels make of a judge's scores: the arithmetic by hand, what it says, and what it refuses."""
+
+import json
+import random
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from ragstone.cli.main import cli
+from ragstone.labels import CalibrationError, corrected_difference, corrected_mean
+from ragstone.labels.label_file import Draw
+from ragstone.reporting import Report
+from ragstone.sinks import Feedback, Record, SQLiteSink
+
+from ..reporting.reports import without_scripts  # noqa: TID252
+from .population import label_of, labelled, made, write
+
+SIXTY = [f"q{i}" for i in range(0, 300, 5)]
+
+
+def numbers(report):
+    return {record.sample_id: record.outcome.value for record in report}
+
+
+def by_hand(report, truth, ids, **how):
+    judge = numbers(report)
+    others = [value for sample_id, value in judge.items() if sample_id not in ids]
+    return corrected_mean([truth[i] for i in ids], [judge[i] for i in ids], others, **how)
+
+
+def test_a_correction_is_that_of_the_arrays(tmp_path):
+    report, truth = made()
+    found = report.corrected(labelled(tmp_path / "l", report, truth, SIXTY))
+    each = found["demo"]
+    assert each.corrected == by_hand(report, truth, SIXTY)
+    judge = numbers(report)
+    off = corrected_difference([judge[i] - truth[i] for i in SIXTY], [0.0] * 60, [])
+    assert (each.off.mean, each.off.low, each.off.high) == pytest.approx((off.mean, off.low, off.high))
+    alone = corrected_mean([truth[i] for i in SIXTY], [0.0] * 60, [])
+    assert (each.people.n, each.people.mean, each.people.low) == (60, alone.mean, alone.low)
+    assert each.summary.mean == pytest.approx(sum(judge.values()) / 300)
+    assert (each.labels, each.skipped, each.by_items, each.why, list(found)) == (60, 0, False, "", ["demo"])
+    text = str(found)
+    assert "demo: people would say: 0." in text
+    assert (
+        f"60 labels and this judge are worth {each.corrected.labels_worth:.0f} labels ({each.corrected.method})."
+        in text
+    )
+    assert f"demo: the judge gives {off.mean:.3f} more than people do (judge - people: +0." in text
+
+
+def test_draws_of_a_sample_count_by_their_mean(tmp_path):
+    report, truth = made(60)
+    draws = [Record(r.sample_id, r.outcome.model_copy(update={"value": 0.25}), "judge", r.row, 1) for r in report]
+    both = [record for pair in zip(report, draws, strict=True) for record in pair]
+    again = Report.of(both, samples=[report.sample(record) for record in report])
+    ids = [f"q{i}" for i in range(0, 60, 2)]
+    found = again.corrected(labelled(tmp_path / "l", report, truth, ids))["demo"]
+    judge = {sample_id: (value + 0.25) / 2 for sample_id, value in numbers(report).items()}
+    by_mean = corrected_mean(
+        [truth[i] for i in ids], [judge[i] for i in ids], [judge[i] for i in judge if i not in ids]
+    )
+    assert found.corrected == by_mean
+
+
+def test_a_live_sample_weighs_by_its_own_rate_and_feedback_is_never_in(tmp_path):
+    report, truth = made(
+        300,
+        rate=lambda i: 1.0 if i % 3 else 0.25,
+        chosen_by=lambda i: "feedback" if i >= 280 else "rate",
+    )
+    file = labelled(tmp_path / "l", report, truth, [*SIXTY[:56], "q290"], draw=Draw(chance=0.2))
+    found = report.corrected(file)["demo"]
+    ids, judge = SIXTY[:56], numbers(report)
+    rate = {f"q{i}": 1.0 if i % 3 else 0.25 for i in range(280)}
+    others = [i for i in rate if i not in ids]
+    weights = np.array([1 / rate[i] for i in ids])
+    by_hand = corrected_mean(
+        [truth[i] for i in ids],
+        [judge[i] for i in ids],
+        [judge[i] for i in others],
+        weights=weights * sum(1 / each for each in rate.values()) / weights.sum(),
+        weights_rest=[1 / rate[i] for i in others],
+    )
+    assert found.corrected == by_hand
+    assert found.labels == 56
+    assert found.notes == ("1 labelled sample scored only because of feedback; left out.",)
+    assert found.summary.rows == 280
+
+
+def test_labels_are_weighted_by_the_chance_of_their_draw(tmp_path):
+    report, truth = made()
+    chances = {sample_id: 0.1 if i % 2 else 0.4 for i, sample_id in enumerate(SIXTY)}
+    labels = [label_of(report, i, truth[i], draw=Draw(chance=chances[i])) for i in SIXTY]
+    found = report.corrected(write(tmp_path / "l", labels))["demo"]
+    weights = np.array([1 / chances[i] for i in SIXTY])
+    assert found.corrected == by_hand(
+        report, truth, SIXTY, weights=weights * 300 / weights.sum(), weights_rest=[1.0] * 240
+    )
+
+
+def test_whole_groups_stay_together(tmp_path):
+    report, truth = made(sample=lambda i: {"metadata": {"talk": f"t{i // 5}", "kind": "ab"[i % 2]}})
+    ids = [f"q{i}" for i in range(300) if i // 5 % 3 == 0]
+    labels = [
+        label_of(report, i, truth[i], draw=Draw(chance=1 / 3, group=f"t{int(i[1:]) // 5}", group_field="talk"))
+        for i in ids
+    ]
+    found = report.corrected(write(tmp_path / "l", labels))["demo"]
+    rest = [f"t{i // 5}" for i in range(300) if i // 5 % 3]
+    groups = [f"t{int(i[1:]) // 5}" for i in ids]
+    assert found.corrected == by_hand(report, truth, ids, groups=groups, groups_rest=rest)
+    assert {each.field for each in found.slices} == {"kind"}
+
+
+def test_a_slice_needs_20_labels_of_its_own(tmp_path):
+    topics = ["law"] * 150 + ["art"] * 100 + ["tax"] * 50
+    report, truth = made(sample=lambda i: {"metadata": {"topic": topics[i]}})
+    found = report.corrected(labelled(tmp_path / "l", report, truth, SIXTY))
+    law, art, tax = found["demo"].slices
+    assert [(each.value, each.labels) for each in (law, art, tax)] == [("law", 30), ("art", 20), ("tax", 10)]
+    assert (tax.corrected, tax.off) == (None, None)
+    judge, mine = numbers(report), SIXTY[:30]
+    rest = [judge[f"q{i}"] for i in range(150) if i % 5]
+    assert law.corrected == corrected_mean([truth[i] for i in mine], [judge[i] for i in mine], rest)
+    assert "demo: too few labels of topic tax (10)." in str(found)
+    assert f"demo: topic law: {law.corrected.mean:.3f} (" in str(found)
+
+
+def test_what_the_judges_error_goes_with_is_named_and_corrected_for_looking(tmp_path):
+    stats = pytest.importorskip("scipy.stats")
+    sizes = random.Random(2)
+    words = [sizes.randrange(5, 200) for _ in range(300)]
+    contexts = [sizes.randrange(1, 5) for _ in range(300)]
+    report, truth = made(
+        judged=lambda truth, i, draw: min(1.0, truth + words[i] / 250),
+        sample=lambda i: {
+            "response": "w " * words[i],
+            "retrieved_contexts": ["x"] * contexts[i],
+            "metadata": {"side": "ab"[i // 5 % 2]},
+        },
+    )
+    found = report.corrected(labelled(tmp_path / "l", report, truth, SIXTY))
+    judge = numbers(report)
+    off = [round(judge[i] - truth[i], 9) for i in SIXTY]
+    rho, p = stats.spearmanr([words[int(i[1:])] for i in SIXTY], off)
+    p_contexts = stats.spearmanr([contexts[int(i[1:])] for i in SIXTY], off).pvalue
+    p_side = stats.kruskal(off[::2], off[1::2]).pvalue
+    first, *others = found["demo"].links
+    assert (first.what, first.rho, first.p) == ("response length", pytest.approx(rho), pytest.approx(3 * p))
+    smaller, greater = sorted((p_contexts, p_side))
+    assert [each.p for each in others] == pytest.approx([min(1, 2 * smaller), max(min(1, 2 * smaller), greater)])
+    assert f"goes with response length (Spearman's rho {rho:+.2f}, p " in str(found)
+    assert "corrected for 3 looks" in str(found)
+
+
+def test_fewer_than_20_labels_are_counted_and_correct_nothing(tmp_path):
+    report, truth = made()
+    found = report.corrected(labelled(tmp_path / "l", report, truth, SIXTY[:19]))
+    each = found["demo"]
+    assert (each.labels, each.people, each.corrected, each.off, each.slices) == (19, None, None, None, ())
+    assert "demo: no corrected mean: 19 labels; fewer than 20 say too little of the judge's error." in str(found)
+    assert report.corrected(labelled(tmp_path / "l", report, truth, SIXTY[:20]))["demo"].corrected is not None
+
+
+@pytest.mark.parametrize(("skipped", "warned"), [(6, False), (7, True)])
+def test_skipped_samples_are_counted_with_a_warning_above_a_tenth(tmp_path, skipped, warned):
+    report, truth = made()
+    labels = [label_of(report, i, truth[i]) for i in SIXTY[:54]]
+    labels += [label_of(report, f"q{5 * i + 1}", None, skipped=True) for i in range(skipped)]
+    found = report.corrected(write(tmp_path / "l", labels))
+    assert (found["demo"].labels, found["demo"].skipped) == (54, skipped)
+    assert f"{skipped} samples skipped." in str(found)
+    assert ("Warning" in str(found)) == warned
+    assert found["demo"].corrected == by_hand(report, truth, SIXTY[:54])  # the skipped are as all without a label
+
+
+def test_a_constant_judge_adds_nothing(tmp_path):
+    report, truth = made(judged=lambda *_: 1.0)
+    found = report.corrected(labelled(tmp_path / "l", report, truth, SIXTY))
+    each = found["demo"]
+    assert (each.corrected, each.people.n) == (None, 60)
+    assert each.people.low < each.people.mean < each.people.high
+    assert "demo: no corrected mean: the judge gives each sample 1.000: use the labels alone." in str(found)
+
+
+def test_labels_of_one_stratum_say_nothing_of_the_others(tmp_path):
+    report, truth = made()
+    draw = Draw(chance=0.2, stratum="score 0 to 0.5", strata=2)
+    found = report.corrected(labelled(tmp_path / "l", report, truth, SIXTY, draw=draw))
+    each = found["demo"]
+    assert (each.corrected, each.people.low, each.people.high) == (None, None, None)
+    assert "all labels are of one stratum of 2 (score 0 to 0.5) and say nothing of the others" in str(found)
+    labels = [
+        label_of(report, i, truth[i], draw=Draw(chance=0.2, stratum=f"{k % 2}", strata=2)) for k, i in enumerate(SIXTY)
+    ]
+    assert report.corrected(write(tmp_path / "l", labels))["demo"].corrected is not None
+
+
+def test_labels_that_follow_the_judge_are_refused(tmp_path):
+    report, truth = made()
+    labels = [label_of(report, i, truth[i], verdicts_shown=i == "q5") for i in SIXTY]
+    with pytest.raises(CalibrationError, match="1 of 60 labels were made with the judge's verdicts in sight"):
+        report.corrected(write(tmp_path / "l", labels), drawn_at_random=True)
+
+
+def test_labels_that_were_not_drawn_are_refused_unless_told_and_then_said_so(tmp_path):
+    report, truth = made()
+    labels = [label_of(report, i, truth[i], draw=None if i == "q5" else Draw(chance=0.2)) for i in SIXTY]
+    file = write(tmp_path / "l", labels)
+    with pytest.raises(
+        CalibrationError, match=r"1 of 60 labels are of samples that `ragstone choose` did not draw.*--drawn-at-random"
+    ):
+        report.corrected(file)
+    found = report.corrected(file, drawn_at_random=True)
+    assert found["demo"].corrected == by_hand(report, truth, SIXTY)
+    assert "demo: 1 labelled sample not drawn by `ragstone choose`; taken to be random." in str(found)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"id": "gone"}, "the results have no score of it by demo"),
+        ({"sample_digest": "00"}, "its texts are others in the results"),
+        ({"version": "2"}, "the label is of version '2', the score of '1'"),
+        ({"judge": "other"}, "the label is of judge 'other', the score of 'judge'"),
+        ({"answer": 1.5}, "answer: 1.5 is not a number from 0 to 1"),
+        ({"draw": {"chance": 0.0}}, "draw[chance]: Input should be greater than 0"),
+        ({}, "the sample has a label already"),
+    ],
+)
+def test_a_label_that_does_not_fit_ends_it_before_anything_is_written(tmp_path, change, said):
+    report, truth = made(60)
+    report.to_json(tmp_path / "r.jsonl")
+    file = labelled(tmp_path / "l.jsonl", report, truth, [f"q{i}" for i in range(30)])
+    extra = json.loads(file.read_text().splitlines()[0]) | change
+    file.write_text(f"{file.read_text()}{json.dumps(extra)}\n")
+    page = tmp_path / "page.html"
+    for command in (
+        ("correct", tmp_path / "r.jsonl", "--labels", file, "--report", page),
+        ("report", tmp_path / "r.jsonl", "--labels", file, "--out", page),
+    ):
+        done = CliRunner().invoke(cli, list(map(str, command)))
+        assert (done.exit_code, page.exists()) == (2, False)
+        assert said in done.output
+        assert "line 31" in done.output
+
+
+def test_thumbs_stand_beside_the_scores_and_correct_nothing(tmp_path):
+    report, truth = made()
+    sink = SQLiteSink(tmp_path / "live.db")
+    sink.write([replace(record, sample=report.sample(record)) for record in report])
+    file = labelled(tmp_path / "l", report, truth, SIXTY)
+    before = Report.load(tmp_path / "live.db").corrected(file)
+    sink.feedback([Feedback(sample_id=f"q{i}", value="thumbs_down", comment=None, at=1.0) for i in range(40)])
+    sink.close()
+    found = Report.load(tmp_path / "live.db").corrected(file)
+    assert before["demo"].corrected == found["demo"].corrected
+    assert found["demo"].corrected.mean == pytest.approx(by_hand(report, truth, SIXTY).mean)
+    assert "demo by feedback, by the judge alone: thumbs_down 0." in str(found)
+    assert "(40)" in str(found)
+    assert "feedback corrects nothing: people choose themselves what they give it on" in str(found)
+    assert "feedback" not in str(before)
+
+
+def test_the_page_has_the_corrected_mean_in_front(tmp_path):
+    report, truth = made(sample=lambda i: {"metadata": {"<b>": "<i>x</i>" if i % 2 else "y"}})
+    file = labelled(tmp_path / "l.jsonl", report, truth, SIXTY)
+    report.to_json(tmp_path / "r.jsonl")
+    done = CliRunner().invoke(
+        cli, ["report", str(tmp_path / "r.jsonl"), "--labels", str(file), "--out", str(tmp_path / "page.html")]
+    )
+    assert done.exit_code == 0, done.output
+    page = (tmp_path / "page.html").read_text()
+    each = report.corrected(file)["demo"]
+    corrected, alone, judge = (f"{mean:.3f}" for mean in (each.corrected.mean, each.people.mean, each.summary.mean))
+    assert f'<b class="mean">{corrected}</b>' in page
+    places = [page.index(text) for text in (f"People would say: {corrected}", f"By the judge alone: {judge}")]
+    assert places == sorted(places)
+    words = re.search(r'<desc id="group-0-people-desc">(.*?)</desc>', page)[1]
+    assert [part.split(",")[0] for part in words.split("; ")] == [
+        f"corrected: {corrected}",
+        f"60 labels alone: {alone}",
+        f"judge alone: {judge}",
+    ]
+    assert "<i>x" not in without_scripts(page)
+    assert "Who says what" not in report.html()
