@@ -2,9 +2,8 @@
 
 import click
 
-from ragstone.cli.options import check_apart, database_file, import_from_here
+from ragstone.cli.options import check_apart, database_file, name_of_scores
 from ragstone.cli.output import write_page
-from ragstone.registry import is_entry_point, metric_name
 from ragstone.reporting import Report
 
 
@@ -23,24 +22,30 @@ from ragstone.reporting import Report
 def label(results: str, metric: str | None, out: str, *, show_verdicts: bool, opened: bool) -> None:
     """Make a page on which you label scored samples: a verdict on each item, or one score for the sample.
 
-    RESULTS is a file that `ragstone score` wrote, or a monitor's database with texts. The page is one file that loads
-    nothing and sends nothing. Samples come in a random order, and the judge's verdicts are not in it. Its download is
-    for `ragstone calibrate RESULTS --labels FILE`.
+    RESULTS is a file of `ragstone choose`, or one that `ragstone score` wrote, or a monitor's database with texts. The
+    page is one file that loads nothing and sends nothing. Samples come in a random order, and the judge's verdicts are
+    not in it. Its download is for `ragstone correct` and `ragstone compare` (of samples that `ragstone choose` drew)
+    and for `ragstone calibrate`, each with --labels FILE.
 
     \b
     Exit status:
       0    written
       2    RESULTS cannot be read, or holds nothing to label
     """  # noqa: D301 - click's mark for lines that stay as they are
+    from ragstone.labels.choose import read_chosen
     from ragstone.labels.page import label_page
 
     check_apart([("--out", None if out == "-" else out)], [("RESULTS", database_file(results))])
     if opened and out == "-":
         raise click.UsageError("--open: shows a file; name one for --out")
-    if metric is not None and is_entry_point(metric):
-        import_from_here(metric)
-        metric = metric_name(metric)
-    page, samples, left_out = label_page(Report.load(results), metric, show_verdicts=show_verdicts)
+    left_out = 0
+    if (chosen := read_chosen(results)) is None:
+        page, samples, left_out = label_page(Report.load(results), name_of_scores(metric), show_verdicts=show_verdicts)
+    elif show_verdicts or metric is not None:
+        option = "--show-verdicts" if show_verdicts else "--metric"
+        raise click.UsageError(f"{option}: nothing of the judge is in a file of `ragstone choose`; leave it out")
+    else:
+        page, samples = chosen.page(), len(chosen.entries)
     write_page("--out", out, page)
     click.echo(f"{out}: {samples:,} samples to label", err=out == "-")
     if left_out:

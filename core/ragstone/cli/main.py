@@ -10,6 +10,7 @@ import click
 
 from ragstone._version import __version__
 from ragstone.cli.calibrate import calibrate
+from ragstone.cli.choose import choose
 from ragstone.cli.compare import compare
 from ragstone.cli.correct import correct
 from ragstone.cli.demo import demo
@@ -81,6 +82,7 @@ def cli() -> None:
 
 for each in (
     calibrate,
+    choose,
     compare,
     correct,
     demo,

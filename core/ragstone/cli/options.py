@@ -91,6 +91,14 @@ def metric_class(name: str) -> type[Metric]:
     return registry.metric_class(name)
 
 
+def name_of_scores(metric: str | None) -> str | None:
+    """Return what the outcomes of a metric are named by that an option names, perhaps as "module:Class"."""
+    if metric is None or not registry.is_entry_point(metric):
+        return metric
+    import_from_here(metric)
+    return registry.metric_name(metric)
+
+
 field_option = click.option(
     "--field",
     "fields",

@@ -1,21 +1,10 @@
-"use strict";
-// The page of labels. Every text from outside becomes a text node or an attribute's value, never markup.
+// The page of labels.
 (() => {
-  const data = JSON.parse(document.getElementById("data").textContent);
   const root = document.getElementById("label");
   const KEY = `ragstone-label-${data.digest}`;
   const SCORES = [0, 0.25, 0.5, 0.75, 1];
   const total = data.samples.length;
   const anyItems = data.samples.some((sample) => sample.items.length);
-
-  function make(name, attributes, ...children) {
-    const element = document.createElement(name);
-    for (const [key, value] of Object.entries(attributes || {})) {
-      if (value !== null && value !== false) element.setAttribute(key, value === true ? "" : value);
-    }
-    element.append(...children.filter((child) => child !== null && child !== ""));
-    return element;
-  }
 
   function button(key, label, run, { shortcut = null, pressed = null, disabled = false } = {}) {
     const hint = shortcut === null ? null : make("kbd", { "aria-hidden": "true" }, shortcut);
@@ -109,7 +98,7 @@
     const name = `${item.kind.replaceAll("_", " ")} ${item.item}`;
     return make("li", { "aria-current": i === current ? "step" : null, "data-item": i },
       item.text === "" ? null : make("p", { dir: "auto" }, item.text),
-      make("p", { class: "soft" }, make("bdi", null, kind.question)),
+      soft(make("bdi", null, kind.question)),
       make("div", { class: "choices", role: "group", "aria-label": name }, ...choices));
   }
 
@@ -123,7 +112,7 @@
     const choices = SCORES.map((value, at) => (
       button(`score:${value}`, String(value), setScore(value), { shortcut: at + 1, pressed: said.score === value })));
     return make("div", null,
-      make("p", { class: "soft" }, "One score for the whole sample: 1 is the best, 0 the worst."),
+      soft("One score for the whole sample: 1 is the best, 0 the worst."),
       make("div", { class: "choices", role: "group", "aria-label": "score" }, ...choices),
       make("div", { class: "choices" }, make("label", { for: "other" }, "or any number from 0 to 1"), input));
   }
@@ -165,7 +154,7 @@
   }
 
   function linesOf(sample, said) {
-    const base = { ragstone_label: 1, ...sample.of, verdicts_shown: data.shown };
+    const base = { ragstone_label: 1, ...sample.of, verdicts_shown: data.shown, draw: sample.draw };
     const whole = { ...base, kind: "score", item: null, text: null };
     if (said.done === "skipped") return [{ ...whole, answer: null, skipped: true }];
     if (said.done === "score") return [{ ...whole, answer: said.score }];
@@ -186,7 +175,7 @@
   const save_ = button("download", "download labels", download);
   const help = "Keys: 1, 2, 3 answer; \u2191 and \u2193 move; u undoes; \u2192 locks and goes on. A locked sample stays as it is. Only locked and skipped samples are downloaded.";
   const panel = make("div");
-  root.replaceChildren(make("div", { class: "choices" }, progress, save_), status, make("p", { class: "soft" }, help), panel);
+  root.replaceChildren(make("div", { class: "choices" }, progress, save_), status, soft(help), panel);
 
   function draw() {
     const focused = document.activeElement && document.activeElement.dataset.key;

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ragstone.metrics.base import ItemKind
     from ragstone.reporting import MetricInfo, Report
 
-SHOWN_PROBLEMS = 20
+_SHOWN = 20
 WHOLE: Final = "score"
 """The kind of a label of the whole sample."""
 
@@ -158,13 +158,24 @@ class LabelledRecord:
         if not self.by_items:
             return next((float(each.answer) for each in self.labels if isinstance(each.answer, (int, float))), None)
         answers = {(label.kind, label.item): str(label.answer) for label in self.labels}
-        items = [(kind.kind, item) for kind, item in items_of(self.score, self.info.items)]
-        if any((kind, item.id) not in answers for kind, item in items):
+        items = [item for _, item in items_of(self.score, self.info.items)]
+        if any((item.kind, item.id) not in answers for item in items):
             return None
-        verdicts = [item.model_copy(update={"verdict": answers[kind, item.id]}) for kind, item in items]
-        metric = _class_of(self.info)
+        return self._by([item.model_copy(update={"verdict": answers[item.kind, item.id]}) for item in items])
+
+    @property
+    def items_give_score(self) -> bool:
+        """Whether answers to all items would give a `value`."""
+        items = [item for _, item in items_of(self.score, self.info.items)]
         try:
-            return metric.value_of(verdicts, self.sample, self.info.setup.get("settings", {}))
+            self._by(items)
+        except CalibrationError:
+            return False
+        return True
+
+    def _by(self, verdicts: Sequence[Verdict]) -> float | None:
+        try:
+            return _class_of(self.info).value_of(verdicts, self.sample, self.info.setup.get("settings", {}))
         except NotImplementedError:
             problem = "labels of its items do not give its score"
         except KeyError as option:
@@ -228,22 +239,27 @@ def read_labels(path: str | Path) -> list[tuple[int, Label]]:
                 labels.append((number, Label.model_validate_json(line)))
         except ValidationError as error:  # noqa: PERF203 - each line is told of
             bad.append(f"line {number}: {first_problem(error)}")
-    refuse(path, bad)
+    refuse(f"--labels {path}: ", bad)
     if not labels:
         raise CalibrationError(f"--labels {path}: holds no label; `ragstone label` makes a page to make labels on")
     return labels
 
 
-def refuse(path: str | Path, problems: Sequence[str]) -> None:
-    """Refuse a file of labels with what is wrong with its lines, where something is.
+def refuse(where: str, problems: Sequence[str], what: str = "label") -> None:
+    """Refuse a file with what is wrong with its lines, where something is.
+
+    Args:
+        where: The beginning of the message.
+        problems: What is wrong; of many, the first 20 are shown.
+        what: What its lines are called.
 
     Raises:
-        CalibrationError: Something is.
+        CalibrationError: Something is wrong.
     """
     if problems:
-        more = [f"and {len(problems) - SHOWN_PROBLEMS} more"] if len(problems) > SHOWN_PROBLEMS else []
-        head = f"--labels {path}: {len(problems)} label(s) cannot be used:"
-        raise CalibrationError("\n".join([head, *problems[:SHOWN_PROBLEMS], *more]))
+        more = [f"and {len(problems) - _SHOWN} more"] if len(problems) > _SHOWN else []
+        head = f"{where}{len(problems)} {what}(s) cannot be used:"
+        raise CalibrationError("\n".join([head, *problems[:_SHOWN], *more]))
 
 
 def match_labels(path: str | Path, labels: Sequence[tuple[int, Label]], report: "Report") -> list[LabelledRecord]:
@@ -279,7 +295,7 @@ def match_labels(path: str | Path, labels: Sequence[tuple[int, Label]], report: 
         if problem is not None:
             problems.append(f"line {number}: sample {label.id[:80]!r}: {problem}")
         mine[label.kind, label.item] = label
-    refuse(path, problems)
+    refuse(f"--labels {path}: ", problems)
     return [
         LabelledRecord(each.record, each.score, each.sample, each.info, tuple(taken[key].values()))
         for key, each in scores.items()

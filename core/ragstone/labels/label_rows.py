@@ -11,6 +11,7 @@ from typing import Annotated, cast
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from ragstone.labels.calibration import CalibrationError
+from ragstone.labels.label_file import refuse
 from ragstone.metrics.base import CalibratedItem, Metric
 from ragstone.metrics.items import sentences_of
 from ragstone.plain import as_dict
@@ -28,7 +29,6 @@ LABELS: Mapping[str, CalibratedItem] = {
 }
 """The keys that hold labels, and what they are of."""
 
-_SHOWN = 20
 _THUMBS = {"thumbs_up": 1, "thumbs_down": 0}
 
 Piece = tuple[str, int, int]
@@ -159,10 +159,7 @@ def read_labels(
         with _noting(number, bad):
             labels = tuple(_labels(verdicts, sample, metric, splitter))
             samples.append(LabelledSample(f"line {number}", sample, labels, group_of(sample, metric.source_field)))
-    if bad:
-        shown = [f"line {number}: {problem}" for number, problem in sorted(bad.items())[:_SHOWN]]
-        more = [f"and {len(bad) - _SHOWN} more"] if len(bad) > _SHOWN else []
-        raise CalibrationError("\n".join([f"{len(bad)} line(s) cannot be used:", *shown, *more]))
+    refuse("", [f"line {number}: {problem}" for number, problem in sorted(bad.items())], "line")
     return Labels(item, tuple(samples), splitter if splitter.texts else None, skipped)
 
 

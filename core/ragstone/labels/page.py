@@ -2,22 +2,23 @@
 
 import json
 import random
-from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from hashlib import blake2b
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from ragstone.labels.calibration import CalibrationError
 from ragstone.labels.label_file import LabelledRecord, items_of, response_digest, sample_digest, scored
 from ragstone.outcome import Score
-from ragstone.reporting.html.markup import document, tag
+from ragstone.reporting.html.markup import asset, document, tag
 from ragstone.sample import Sample
 
 if TYPE_CHECKING:
     from ragstone.metrics.base import ItemKind
     from ragstone.outcome import Verdict
     from ragstone.reporting import Report
+
+NO_TEXTS = "the results hold no texts to label: score again without --no-texts, or have Monitor(store_text=True)"
 
 
 def label_page(report: "Report", metric: str | None = None, *, show_verdicts: bool = False) -> tuple[str, int, int]:
@@ -34,9 +35,44 @@ def label_page(report: "Report", metric: str | None = None, *, show_verdicts: bo
     Raises:
         CalibrationError: There is nothing to label, or several metrics and none is named.
     """
-    records = (record for record in report.results() if not record.draw)
-    counts = Counter(record.outcome.metric for record in records if isinstance(record.outcome, Score))
-    names = list(counts)
+    metric = metric_in(report, metric)
+    scores = sum(
+        isinstance(each.outcome, Score) and each.outcome.metric == metric and not each.draw for each in report.results()
+    )
+    unique = {(each.record.sample_id, sample_digest(each.sample)): each for each in scored(report, metric)}
+    if not unique:
+        raise CalibrationError(NO_TEXTS)
+    samples = [entry_of(each, show_verdicts=show_verdicts) for each in unique.values()]
+    # By what is labelled, not by place or score: no order of the input shows through.
+    seed = _digest(sorted(sample_id + digest for sample_id, digest in unique))
+    random.Random(seed).shuffle(samples)  # noqa: S311 - no secret hangs on it
+    page = page_of(metric, kinds_of(unique.values()), samples, show_verdicts=show_verdicts)
+    return page, len(samples), scores - len(samples)
+
+
+def page_of(
+    metric: str,
+    kinds: "Mapping[str, ItemKind]",
+    samples: Sequence[Mapping[str, Any]],
+    *,
+    show_verdicts: bool = False,
+) -> str:
+    """Return the page of entries, in their order."""
+    named = {name: asdict(kind) for name, kind in kinds.items()}
+    data: dict[str, Any] = {"metric": metric, "shown": show_verdicts, "kinds": named, "samples": samples}
+    data["digest"] = _digest(data)
+    title = f"Label {metric}"
+    body = tag("div", tag("h1", title), tag("div", "This page works with scripts switched on.", id="label"))
+    return document(title, body, script=asset("label.js", "ragstone.labels"), data=data)
+
+
+def metric_in(report: "Report", metric: str | None) -> str:
+    """Return the metric that is named, or the one that results hold.
+
+    Raises:
+        CalibrationError: They hold no score of it, or several metrics and none is named.
+    """
+    names = list(dict.fromkeys(each.outcome.metric for each in report.results() if isinstance(each.outcome, Score)))
     if metric is None and len(names) > 1:
         raise CalibrationError(f"--metric: the results hold {', '.join(names)}; name the one to label")
     metric = metric or next(iter(names), None)
@@ -44,30 +80,31 @@ def label_page(report: "Report", metric: str | None = None, *, show_verdicts: bo
         raise CalibrationError(
             f"--metric {metric}: the results hold no score of it; they hold {', '.join(names) or 'no scores at all'}"
         )
-    unique = {(each.record.sample_id, sample_digest(each.sample)): each for each in scored(report, metric)}
-    if not unique:
-        raise CalibrationError(
-            "the results hold no texts to label: score again without --no-texts, or have Monitor(store_text=True)"
-        )
-    samples = [_entry(each, show_verdicts=show_verdicts) for each in unique.values()]
-    # By what is labelled, not by place or score: no order of the input shows through.
-    seed = _digest(sorted(sample_id + digest for sample_id, digest in unique))
-    random.Random(seed).shuffle(samples)  # noqa: S311 - no secret hangs on it
-    kinds = {kind.kind: asdict(kind) for each in unique.values() for kind in each.info.items}
-    data: dict[str, Any] = {"metric": metric, "shown": show_verdicts, "kinds": kinds, "samples": samples}
-    data["digest"] = _digest(data)
-    script = files("ragstone.labels").joinpath("label.js").read_text("utf-8")
-    title = f"Label {metric}"
-    body = tag("div", tag("h1", title), tag("div", "This page works with scripts switched on.", id="label"))
-    return document(title, body, script=script, data=data), len(samples), counts[metric] - len(samples)
+    return metric
 
 
-def _entry(scored: LabelledRecord, *, show_verdicts: bool) -> dict[str, Any]:
+def kinds_of(records: Iterable[LabelledRecord]) -> "dict[str, ItemKind]":
+    """Return what people judge of samples, by kind."""
+    return {kind.kind: kind for each in records for kind in each.info.items}
+
+
+def entry_of(
+    scored: LabelledRecord, *, show_verdicts: bool = False, answer: str = "answer", items: bool = True
+) -> dict[str, Any]:
+    """Return a sample as the page has it.
+
+    Args:
+        scored: The sample.
+        show_verdicts: Whether what the judge said goes with it.
+        answer: What the page calls the response.
+        items: Whether it can be labelled item by item.
+    """
     record, score, sample = scored.record, scored.score, scored.sample
     of = {"id": record.sample_id, "sample_digest": sample_digest(sample), "response_digest": response_digest(sample)}
     of |= {"metric": score.metric, "version": score.version, "judge": record.judge}
-    items = [_item(kind, verdict, show_verdicts=show_verdicts) for kind, verdict in items_of(score, scored.info.items)]
-    entry: dict[str, Any] = {"of": of, "texts": _texts(sample), "items": items}
+    judged = items_of(score, scored.info.items) if items else []
+    listed = [_item(kind, verdict, show_verdicts=show_verdicts) for kind, verdict in judged]
+    entry: dict[str, Any] = {"of": of, "texts": _texts(sample, answer), "items": listed}
     return entry | {"score": score.value} if show_verdicts else entry
 
 
@@ -78,13 +115,13 @@ def _item(kind: "ItemKind", verdict: "Verdict", *, show_verdicts: bool) -> dict[
     return item | {"verdict": verdict.verdict} if show_verdicts else item
 
 
-def _texts(sample: Sample) -> list[tuple[str, int | None, str, str]]:
+def _texts(sample: Sample, answer: str) -> list[tuple[str, int | None, str, str]]:
     """Return the texts in the order in which they are read: field, place, name, text."""
     texts: list[tuple[str, int | None, str, str]] = []
     texts += [("history", i, turn.role, turn.content) for i, turn in enumerate(sample.history)]
     single = (
         ("user_input", "question", sample.user_input),
-        ("response", "answer", sample.response),
+        ("response", answer, sample.response),
         ("reference", "reference", sample.reference),
     )
     texts += [(field, None, name, text) for field, name, text in single if text is not None]

@@ -22,9 +22,9 @@ class Html(str):
 
 
 @cache
-def asset(name: str) -> Html:
-    """Return a style or a script of ours, from a file beside this one."""
-    return Html(files("ragstone.reporting.html").joinpath(name).read_text("utf-8"))
+def asset(name: str, room: str = "ragstone.reporting.html") -> Html:
+    """Return a style or a script of ours, from a file beside this one or in another package."""
+    return Html(files(room).joinpath(name).read_text("utf-8"))
 
 
 def escape(text: str) -> Html:
@@ -118,11 +118,13 @@ def document(title: str, *parts: Html, script: str | None = None, data: object =
     Args:
         title: The page's title.
         *parts: What it shows. Without scripts, that is all it shows.
-        script: A script of ours. The page's policy names its digest, so no other script runs, and nothing is loaded.
-        data: What the script reads, as JSON: `JSON.parse(document.getElementById("data").textContent)`.
+        script: A script of ours, which finds in `elements.js` what it shares with others. The page's policy names the
+            digest of both, so no other script runs, and nothing is loaded.
+        data: What the script reads, as JSON: its `data`.
     """
     policy, scripts = _POLICY, Html("")
     if script is not None:
+        script = asset("elements.js") + script
         digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
         policy = f"{_POLICY}; script-src 'sha256-{digest}'"
         # Within a script element nothing is unescaped; "<" alone could end it.

@@ -1,20 +1,9 @@
-"use strict";
-// The table of samples. Every text from outside becomes a text node or an attribute's value, never markup.
+// The table of samples.
 (() => {
-  const data = JSON.parse(document.getElementById("data").textContent);
   const lowered = data.texts.map((text) => text.toLowerCase());
   const BATCH = 100;
 
-  function make(name, attributes, ...children) {
-    const element = document.createElement(name);
-    for (const [key, value] of Object.entries(attributes || {})) {
-      if (value !== null && value !== false) element.setAttribute(key, value === true ? "" : value);
-    }
-    element.append(...children.filter((child) => child !== null && child !== ""));
-    return element;
-  }
   const bdi = (text) => make("bdi", null, text);
-  const soft = (...children) => make("p", { class: "soft" }, ...children);
   const number = (value) => value.toFixed(3).replace("-", "\u2212");
   const count = (n, noun) => `${n.toLocaleString("en")} ${noun}${n === 1 ? "" : "s"}`;
   const textOf = (row, field) => {

@@ -1,0 +1,309 @@
+"""Choosing samples to label by chance, so that what people say of them stands for all; and the file that holds them."""
+
+import json
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator
+
+from ragstone.labels.calibration import CalibrationError
+from ragstone.labels.label_file import Draw, LabelledRecord, refuse, sample_digest, scored
+from ragstone.labels.page import NO_TEXTS, entry_of, kinds_of, metric_in, page_of
+from ragstone.metrics.base import ItemKind
+from ragstone.outcome import Score
+from ragstone.reporting.aggregates import slice_value
+from ragstone.reporting.html.markup import showable
+from ragstone.sample import first_problem
+from ragstone.store.pending import FEEDBACK
+
+if TYPE_CHECKING:
+    from ragstone.reporting import Report
+
+_MARK = "ragstone_chosen"
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class _Head(_Strict):
+    ragstone_chosen: Literal[1]
+    metric: str
+    kinds: dict[str, ItemKind]
+
+
+class _Of(_Strict):
+    id: str
+    sample_digest: str
+    response_digest: str
+    metric: str
+    version: str
+    judge: str
+
+
+class _Item(_Strict):
+    kind: str
+    item: str
+    text: str
+    at: list[tuple[str, int | None, int, int]] | None = None
+
+
+class _Entry(_Strict):
+    of: _Of
+    draw: Draw
+    texts: list[tuple[str, int | None, str, str]]
+    items: list[_Item]
+
+    @field_validator("items")
+    @classmethod
+    def _known(cls, items: list[_Item], info: ValidationInfo) -> list[_Item]:
+        for i, item in enumerate(items):
+            if item.kind not in (info.context or {}):
+                raise ValueError(f"[{i}]: the first line does not name the kind {item.kind[:40]!r}")
+        return items
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Samples to label.
+
+    Attributes:
+        metric: The metric's name.
+        kinds: What people judge of its samples beside the whole, by kind.
+        entries: The samples as the page of labels has them, each with its draw, in the order of the page. Nothing that
+            the judge said of them is in it.
+        notes: How they were drawn and what was left out, in sentences.
+    """
+
+    metric: str
+    kinds: Mapping[str, ItemKind]
+    entries: Sequence[Mapping[str, Any]]
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Return the file that `ragstone label` takes."""
+        head = {_MARK: 1, "metric": self.metric, "kinds": {name: asdict(kind) for name, kind in self.kinds.items()}}
+        return "".join(f"{showable(json.dumps(line, ensure_ascii=False))}\n" for line in (head, *self.entries))
+
+    def page(self) -> str:
+        """Return the page to label them on."""
+        return page_of(self.metric, self.kinds, self.entries)
+
+
+def choose(
+    report: "Report",
+    other: "Report | None" = None,
+    *,
+    n: int = 60,
+    metric: str | None = None,
+    by: str | None = None,
+    group: str | None = None,
+    seed: int = 0,
+) -> Chosen:
+    """Draw samples to label: of one system, or of two over the same samples.
+
+    Each scored sample with texts has the same chance, n / N; what was scored only because of feedback has none. Low and
+    high scores are drawn in proportion to how many there are. Of two systems the ids are drawn that both have a score
+    for, in proportion by the difference of their scores. The two answers to an id stand one behind the other, in an
+    order by chance, and nothing says whose they are; where the texts are the same they are labelled once.
+
+    Args:
+        report: The results.
+        other: Those of the other system.
+        n: How many samples, or pairs. With `group`, about as many.
+        metric: The metric's name; None where the results hold one.
+        by: A field of the samples' metadata, each of whose values is drawn in proportion.
+        group: A field of the samples' metadata: samples with the same value are drawn together or not at all. One
+            without a value is a group of its own.
+        seed: Another number gives another draw.
+
+    Raises:
+        CalibrationError: There is nothing to label; several metrics and none is named; no sample has the field; the
+            two have no id in common, or other versions or judges.
+    """
+    metric, samples, left_out = _population(report, metric)
+    if other is None:
+        members: list[tuple[LabelledRecord, ...]] = [(each,) for each in samples]
+    else:
+        members, left_out = _pairs(metric, samples, _population(other, metric)[1])
+    scores = [each[-1].score.value - (each[0].score.value if other else 0.0) for each in members]
+    values, names = _field("--by", by, members), _field("--group", group, members)
+    units: dict[str, list[int]] = {}
+    for i, name in enumerate(names):
+        units.setdefault(name or f"sample {i}", []).append(i)
+    means = [sum(scores[i] for i in unit) / len(unit) for unit in units.values()]
+    shared = [{values[i] for i in unit} for unit in units.values()]
+    strata = [(min(of) if len(of) == 1 else "", quarter) for of, quarter in zip(shared, quarters(means), strict=True)]
+    size = min(len(units), max(1, round(n * len(units) / len(members))))
+    rng = Random(seed)  # noqa: S311 - no secret hangs on it
+    drawn = _drawn(units, strata, size, group, rng)
+    entries = [entry for i, draw in drawn for entry in _entries(members[i], draw, rng)]
+    what = "samples" if other is None else "pairs of answers"
+    notes = [f"{len(drawn):,} of {len(members):,} {what}, each drawn with the chance {size / len(units):.3g}"]
+    if group is not None:
+        notes.append(f"{size:,} of {len(units):,} groups by {group}, each drawn whole")
+    if n > len(members):
+        notes.append(f"{n:,} were asked for, and there are no more")
+    notes += [f"left out: {count:,} {why}" for why, count in left_out.items() if count]
+    return Chosen(metric, kinds_of(each for member in members for each in member), entries, tuple(notes))
+
+
+def _drawn(
+    units: Mapping[str, Sequence[int]], strata: Sequence[tuple[str, int]], size: int, group: str | None, rng: Random
+) -> list[tuple[int, Draw]]:
+    """Draw units, and return their members in an order by chance, each with how it was drawn."""
+    names, kinds = list(units), sorted(set(strata))
+    numbers = rng.sample(range(1, len(kinds) + 1), len(kinds))  # by chance, so that they say nothing of the score
+    drawn: list[tuple[int, Draw]] = []
+    for u in systematic(strata, size, rng):
+        draw = Draw(
+            chance=size / len(units),
+            stratum=str(numbers[kinds.index(strata[u])]),
+            strata=len(kinds),
+            group=None if group is None else names[u],
+            group_field=group,
+        )
+        drawn += [(i, draw) for i in units[names[u]]]
+    rng.shuffle(drawn)
+    return drawn
+
+
+def _population(report: "Report", metric: str | None) -> tuple[str, list[LabelledRecord], dict[str, int]]:
+    """Return the metric, the samples that may be drawn, and how many outcomes are left out, by why."""
+    metric = metric_in(report, metric)
+    records = [record for record in report.results() if record.outcome.metric == metric]
+    first = [record for record in records if not record.draw]
+    whole = [record for record in first if isinstance(record.outcome, Score)]
+    by_feedback = sum(record.chosen_by == FEEDBACK for record in whole)
+    texts = [each for each in scored(report, metric) if each.record.chosen_by != FEEDBACK]
+    unique = {(each.record.sample_id, sample_digest(each.sample)): each for each in texts}
+    if not unique:
+        raise CalibrationError(NO_TEXTS if len(whole) > by_feedback else f"{metric}: all is scored because of feedback")
+    _check_one(metric, texts)
+    left_out = {
+        "unscored": len(first) - len(whole),
+        "scored again (--repeat)": len(records) - len(first),
+        "scored because of feedback": by_feedback,
+        "without texts": len(whole) - by_feedback - len(texts),
+        "the same once more": len(texts) - len(unique),
+    }
+    return metric, [unique[key] for key in sorted(unique)], left_out
+
+
+def _pairs(
+    metric: str, a: Sequence[LabelledRecord], b: Sequence[LabelledRecord]
+) -> tuple[list[tuple[LabelledRecord, ...]], dict[str, int]]:
+    """Return the samples of each id that has one in both, and how many ids are left out, by why."""
+    _check_one(metric, [*a, *b])
+    one, other = ({each.record.sample_id: each for each in samples} for samples in (a, b))
+    ids = Counter(each.record.sample_id for each in a) | Counter(each.record.sample_id for each in b)
+    repeated = {name for name, count in ids.items() if count > 1}
+    pairs: list[tuple[LabelledRecord, ...]] = [
+        (one[name], other[name]) for name in one if name in other and name not in repeated
+    ]
+    if not pairs:
+        raise CalibrationError(f"{metric}: no id has a score and texts in both; give two runs over the same samples")
+    return pairs, {
+        "ids without a score and texts in both": len(one.keys() ^ other.keys()),
+        "ids that stand twice": len(repeated),
+    }
+
+
+def _check_one(metric: str, samples: Iterable[LabelledRecord]) -> None:
+    if len(keys := {each.info.key for each in samples}) > 1:
+        names = " and of ".join(sorted(" ".join(key[1:]) for key in keys))
+        raise CalibrationError(f"{metric}: there are scores of version and judge {names}; score all by one")
+
+
+def _entries(member: Sequence[LabelledRecord], draw: Draw, rng: Random) -> list[dict[str, Any]]:
+    """Return the entries of a sample or a pair, which is one where both have the same texts."""
+    unique = list({sample_digest(each.sample): each for each in member}.values())
+    rng.shuffle(unique)
+    answers = [f"answer {i} of {len(unique)}" if len(unique) > 1 else "answer" for i in range(1, len(unique) + 1)]
+    return [
+        entry_of(each, answer=answer, items=each.items_give_score) | {"draw": draw.model_dump(exclude_none=True)}
+        for each, answer in zip(unique, answers, strict=True)
+    ]
+
+
+def _field(option: str, name: str | None, members: Sequence[Sequence[LabelledRecord]]) -> list[str]:
+    """Return each member's value of a field of its metadata; "" where it has none, or no field is named."""
+    if name is None:
+        return [""] * len(members)
+    values = [slice_value(member[0].sample.metadata.get(name)) or "" for member in members]
+    if not any(values):
+        keys = sorted({key for member in members for key in member[0].sample.metadata})
+        raise CalibrationError(
+            f"{option} {name}: no sample has it in its metadata, as text, a whole number or true or false; "
+            + (f"there are {', '.join(keys)[:200]}" if keys else "there are no metadata")
+        )
+    return values
+
+
+def quarters(scores: Sequence[float]) -> list[int]:
+    """Return which quarter of all scores each belongs to, from 0; equal scores belong to the same one.
+
+    Example:
+        >>> quarters([0.1, 0.9, 0.4, 0.6]), quarters([1.0, 1.0, 1.0, 0.0])
+        ([0, 3, 1, 2], [1, 1, 1, 0])
+    """
+    ordered = sorted(scores)
+    cuts = sorted({ordered[-(-len(ordered) * k // 4) - 1] for k in (1, 2, 3)})
+    return [bisect_left(cuts, score) for score in scores]
+
+
+def systematic(strata: Sequence[Any], n: int, rng: Random) -> list[int]:
+    """Draw n of N places, each with the chance n / N, and from each stratum as many as its share, or one more.
+
+    Places are sorted by stratum, by chance within one, and every (N / n)th is taken from a start by chance.
+
+    Args:
+        strata: The stratum of each place; they can be sorted.
+        n: How many, from 1 to N.
+        rng: The chance.
+
+    Example:
+        >>> drawn = systematic(["a", "a", "a", "a", "b", "b"], 3, Random(1))
+        >>> [sum(i < 4 for i in drawn), sum(i >= 4 for i in drawn)]
+        [2, 1]
+    """
+    size = len(strata)
+    order = sorted(range(size), key=lambda i: (strata[i], rng.random()))
+    start = rng.randrange(size)
+    return [i for at, i in enumerate(order) if ((at + 1) * n + start) // size > (at * n + start) // size]
+
+
+def read_chosen(path: str | Path) -> Chosen | None:
+    """Return the samples in a file of `ragstone choose`; None where it is none.
+
+    Raises:
+        CalibrationError: A line was changed into what is none; all such lines (20 at most) are named.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            lines = [file.readline(1 << 20)]
+            if f'"{_MARK}"'.encode() not in lines[0]:
+                return None
+            lines += file.read().splitlines()
+    except OSError:
+        return None
+    bad: list[str] = []
+    entries: list[dict[str, Any]] = []
+    head = _Head(ragstone_chosen=1, metric="", kinds={})
+    for number, line in enumerate(lines, 1):
+        try:
+            if number == 1:
+                head = _Head.model_validate_json(line)
+            elif line.strip():
+                entries.append(_Entry.model_validate_json(line, context=head.kinds).model_dump(exclude_none=True))
+        except ValidationError as error:  # noqa: PERF203 - each line is told of
+            bad.append(f"line {number}: {first_problem(error)}")
+    refuse(f"{path}: ", bad, "line")
+    if not entries:
+        raise CalibrationError(f"{path}: holds no sample to label; draw some: ragstone choose")
+    return Chosen(head.metric, head.kinds, entries)

@@ -1,0 +1,316 @@
+"""Drawing samples to label: by chance, each with the same one, and nothing of the judge or the system goes with them."""
+
+import json
+from collections import Counter
+from dataclasses import replace
+from random import Random
+
+import pytest
+from click.testing import CliRunner
+
+from ragstone import Evidence, Sample, Verdict
+from ragstone.cli.main import cli
+from ragstone.labels import CalibrationError
+from ragstone.labels.choose import choose, quarters, read_chosen, systematic
+from ragstone.labels.label_file import match_labels, read_labels
+from ragstone.metrics.base import ItemKind
+from ragstone.reporting import MetricInfo, Report
+from ragstone.sinks import SQLiteSink
+from ragstone.store.record import Record
+
+from ..reporting.reports import data_of, records, report, scored, unscored  # noqa: TID252
+
+KINDS = (ItemKind("claim", "Is it supported?", ("supported", "contradicted", "not_in_source")),)
+
+
+def faithful(n, *, value=lambda i: i % 11 / 10, word="contradicted", answer="Answer", **changes):
+    """Return scores of n samples by faithfulness, three conversations of a language each."""
+    given = []
+    for i in range(n):
+        verdicts = [Verdict(id="1", kind="claim", text=f"Claim {i}.", verdict=word, probability=0.625, lowers_score=True,
+                            evidence=(Evidence(field="retrieved_contexts", chunk=0, start=0, end=4, text="Text"),))]  # fmt: skip
+        sample = Sample(user_input=f"Question {i}?", retrieved_contexts=["Text."], response=f"{answer} {i}.", id=f"q{i}",
+                        metadata={"chat": f"c{i // 4}", "lang": "de" if i % 4 else "en", "thumb": 0.5})  # fmt: skip
+        score = scored(value(i), "faithfulness", reason="BECAUSE", breakdown={"supported": 0.375}, verdicts=verdicts)
+        given.append(Record(f"q{i}", score, "judge", i, sample=sample, **changes))
+    return Report.of(given, [MetricInfo("faithfulness", "1", "judge", items=KINDS)])
+
+
+def draws(chosen):
+    return [entry["draw"] for entry in chosen.entries]
+
+
+def ids(chosen):
+    return [entry["of"]["id"] for entry in chosen.entries]
+
+
+def test_each_place_has_the_same_chance_and_each_stratum_its_share():
+    strata = list("aabbbbbccccccccdd")
+    hits = Counter()
+    for seed in range(3_000):
+        drawn = systematic(strata, 5, Random(seed))
+        assert len(set(drawn)) == 5
+        for stratum, n in Counter(strata).items():
+            assert abs(sum(strata[i] == stratum for i in drawn) - n * 5 / 17) < 1
+        hits.update(drawn)
+    assert all(abs(hits[i] / 3_000 - 5 / 17) < 5 * (5 / 17 * 12 / 17 / 3_000) ** 0.5 for i in range(17))
+    assert len({frozenset(systematic("aaaa", 2, Random(seed))) for seed in range(200)}) == 6
+    for n in (1, 16, 17):
+        assert len(systematic(strata, n, Random(n))) == n
+
+
+@pytest.mark.parametrize(
+    ("scores", "quarter"),
+    [([0.5], [0]), ([1, 2, 3], [0, 1, 2]), ([0, 0, 0, 1], [0, 0, 0, 1]), ([2, 2, 1, 2], [1, 1, 0, 1])],
+)
+def test_equal_scores_are_of_one_quarter(scores, quarter):
+    assert quarters(scores) == quarter
+
+
+def test_nothing_of_the_judge_is_in_the_file_nor_the_metadata():
+    one, other = (
+        choose(faithful(20, value=value, word=word), n=20)
+        for value, word in ((lambda i: i / 32, "contradicted"), (lambda i: 1 - i / 64, "supported"))
+    )
+    lines = [str(chosen).splitlines() for chosen in (one, other)]
+    assert lines[0][0] == lines[1][0]
+    bare = [sorted(json.dumps({**json.loads(line), "draw": None}) for line in each[1:]) for each in lines]
+    assert bare[0] == bare[1]
+    assert not any(
+        word in "".join(lines[0][1:]) for word in ("0.625", "0.375", "BECAUSE", "contradicted", "thumb", "lang")
+    )
+    assert "BECAUSE" not in one.page()
+
+
+def test_order_and_strata_say_nothing_of_the_score():
+    lowest = {
+        entry["draw"]["stratum"]
+        for seed in range(20)
+        for entry in choose(faithful(4, value=lambda i: i / 4), n=4, seed=seed).entries
+        if entry["of"]["id"] == "q0"
+    }
+    assert lowest == {"1", "2", "3", "4"}
+    orders = {tuple(ids(choose(faithful(4, value=lambda i: i / 4), n=4, seed=seed))) for seed in range(40)}
+    assert len(orders) > 10
+
+
+def test_the_draw_is_the_same_again_whatever_the_order_of_the_results():
+    results = list(faithful(30).results())
+    back = Report.of([replace(each, row=29 - each.row) for each in reversed(results)], faithful(1).metrics)
+    assert str(choose(back, n=9)) == str(choose(faithful(30), n=9)) != str(choose(faithful(30), n=9, seed=1))
+
+
+def test_low_scores_and_each_value_of_a_field_are_drawn_in_proportion():
+    chosen = choose(faithful(80), n=20, by="lang")
+    assert {(draw["chance"], draw["strata"]) for draw in draws(chosen)} == {(0.25, 8)}
+    assert Counter(int(each[1:]) % 4 == 0 for each in ids(chosen)) == {False: 15, True: 5}
+    low = sum(int(each[1:]) % 11 / 10 <= 0.2 for each in ids(choose(faithful(88), n=22)))
+    assert low == 6
+
+
+def test_groups_are_drawn_whole_and_a_sample_without_one_is_its_own():
+    chosen = choose(faithful(40), n=12, group="chat")
+    sizes = Counter((draw["group"], draw["group_field"]) for draw in draws(chosen))
+    assert list(sizes.values()) == [4, 4, 4]
+    assert {draw["chance"] for draw in draws(chosen)} == {0.3}
+    assert chosen.notes[:2] == (
+        "12 of 40 samples, each drawn with the chance 0.3",
+        "3 of 10 groups by chat, each drawn whole",
+    )
+    loose = [replace(each, sample=each.sample.model_copy(update={"metadata": {}})) if each.row >= 4 else each
+             for each in faithful(8).results()]  # fmt: skip
+    alone = Counter(draw["group"] for draw in draws(choose(Report.of(loose), n=8, group="chat")))
+    assert sorted(alone.values()) == [1, 1, 1, 1, 4]
+
+
+def test_all_are_drawn_where_there_are_no_more():
+    chosen = choose(faithful(5), n=60)
+    assert (sorted(ids(chosen)), {draw["chance"] for draw in draws(chosen)}) == (["q0", "q1", "q2", "q3", "q4"], {1.0})
+    assert chosen.notes[1] == "60 were asked for, and there are no more"
+
+
+def test_what_is_left_out_is_counted():
+    by_rule, by_feedback = (
+        next(iter(faithful(n, chosen_by=why).results())) for n, why in ((1, "low"), (1, "feedback"))
+    )
+    other = Sample(user_input="Question 0?", response="Another answer.")
+    given = [
+        replace(by_rule, rate=1.0),
+        replace(by_rule, row=1),
+        replace(by_feedback, sample_id="f", row=2),
+        Record("u", unscored(metric="faithfulness"), "judge", 3),
+        Record("t", scored(0.5, "faithfulness"), "judge", 4),
+        replace(by_rule, row=0, draw=1),
+        Record("q0", scored(0.5, "faithfulness"), "judge", 5, sample=other),
+        Record("o", scored(0.5, "other"), "judge", 6),
+    ]
+    chosen = choose(Report.of(given), metric="faithfulness")
+    assert ids(chosen) == ["q0", "q0"]
+    assert len({entry["of"]["sample_digest"] for entry in chosen.entries}) == 2
+    assert chosen.notes[2:] == (
+        "left out: 1 unscored",
+        "left out: 1 scored again (--repeat)",
+        "left out: 1 scored because of feedback",
+        "left out: 1 without texts",
+        "left out: 1 the same once more",
+    )
+
+
+def test_both_answers_stand_together_and_nothing_says_whose_they_are():
+    same = {3, 7}
+    a, b = faithful(20), faithful(24, answer="Reply", value=lambda i: i % 5 / 5)
+    b = Report.of([next(x for x in a.results() if x.row == each.row) if each.row in same else each for each in b.results()], b.metrics)  # fmt: skip
+    chosen = choose(a, b, n=20, group="chat")
+    order, first = ids(chosen), Counter()
+    assert [len(list(order)) for order in (order, set(order))] == [38, 20]
+    for i, entry in enumerate(chosen.entries):
+        name, answer = next((name, text) for field, _, name, text in entry["texts"] if field == "response")
+        if int(entry["of"]["id"][1:]) in same:
+            assert name == "answer"
+        else:
+            partner = i + 1 if name == "answer 1 of 2" else i - 1
+            assert (order[partner], chosen.entries[partner]["draw"]) == (order[i], entry["draw"])
+            first[name, answer.split()[0]] += 1
+    assert len(first) == 4
+    swapped = choose(b, a, n=20, group="chat")
+    assert {json.dumps(entry["of"], sort_keys=True) for entry in swapped.entries} == {
+        json.dumps(entry["of"], sort_keys=True) for entry in chosen.entries
+    }
+    assert "left out: 4 ids without a score and texts in both" in chosen.notes
+
+
+def test_ids_that_stand_twice_are_in_no_pair():
+    a = faithful(4)
+    twice = Report.of([*a.results(), replace(next(iter(faithful(1, answer="New").results())), row=4)], a.metrics)
+    chosen = choose(twice, faithful(4, answer="Reply"))
+    assert (sorted(set(ids(chosen))), chosen.notes[-1]) == (["q1", "q2", "q3"], "left out: 1 ids that stand twice")
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"metric": "other"}, "--metric other: the results hold no score of it; they hold faithfulness"),
+        ({"by": "topic"}, "--by topic: no sample has it in its metadata, .*; there are chat, lang, thumb"),
+        ({"group": "thumb"}, "--group thumb: no sample has it in its metadata, as text, a whole number or true or false"),
+        ({"other": faithful(3, answer="B").__class__.of([replace(x, sample_id="z") for x in faithful(1).results()])},
+         "faithfulness: no id has a score and texts in both"),
+        ({"other": Report.of([replace(x, judge="j2") for x in faithful(1).results()])},
+         "faithfulness: there are scores of version and judge 1 j2 and of 1 judge; score all by one"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_drawn_is_refused(more, message):
+    with pytest.raises(CalibrationError, match=message):
+        choose(faithful(3), **more)
+
+
+def test_several_metrics_versions_or_only_feedback():
+    both = Report.of([*faithful(2).results(), *records([0.5], metric="other")])
+    with pytest.raises(CalibrationError, match="hold faithfulness, other; name the one to label"):
+        choose(both)
+    mixed = [replace(each, judge=f"j{each.row}") for each in faithful(2).results()]
+    with pytest.raises(CalibrationError, match="version and judge 1 j0 and of 1 j1"):
+        choose(Report.of(mixed))
+    with pytest.raises(CalibrationError, match="all is scored because of feedback"):
+        choose(faithful(2, chosen_by="feedback"))
+
+
+def run(*args):
+    return CliRunner().invoke(cli, list(map(str, args)))
+
+
+def test_from_results_to_labels_that_say_how_they_were_drawn(tmp_path):
+    faithful(30).to_json(results := tmp_path / "r.jsonl")
+    out, page = tmp_path / "to-label.jsonl", tmp_path / "label.html"
+    out.write_text("old")
+    done = run("choose", results, "-n", 12, "--out", out)
+    assert (done.exit_code, done.output) == (0, f"{out}: 12 of 30 samples, each drawn with the chance 0.4\n")
+    done = run("label", out, "--out", page)
+    assert (done.exit_code, done.output) == (0, f"{page}: 12 samples to label\n")
+    data = data_of(page.read_text())
+    order = [json.loads(line)["of"]["id"] for line in out.read_text().splitlines()[1:]]
+    assert [entry["of"]["id"] for entry in data["samples"]] == order
+    lines = [{"ragstone_label": 1, **entry["of"], **entry["items"][0], "answer": "supported", "draw": entry["draw"]}
+             for entry in data["samples"]]  # fmt: skip
+    labels = tmp_path / "labels.jsonl"
+    labels.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    matched = match_labels(labels, read_labels(labels), Report.load(results))
+    assert [(each.value, each.labels[0].draw.chance) for each in matched] == [(1.0, 0.4)] * 12
+
+
+def test_a_metric_whose_items_give_no_score_is_labelled_by_one_score():
+    kinds = (ItemKind("noncommittal", "Does it evade?", ("yes", "no"), "sample"),)
+    given = report([0.5], metric="response_relevancy", samples=[Sample(response="Yes.")],
+                   metrics=[MetricInfo("response_relevancy", "1", "judge", items=kinds)])  # fmt: skip
+    assert [entry["items"] for entry in choose(given).entries] == [[]]
+
+
+@pytest.mark.parametrize("option", ["--show-verdicts", "--metric=faithfulness"])
+def test_a_page_of_what_was_drawn_shows_nothing_of_the_judge(tmp_path, option):
+    (tmp_path / "c.jsonl").write_text(str(choose(faithful(3))))
+    done = run("label", tmp_path / "c.jsonl", option, "--out", tmp_path / "page.html")
+    assert (done.exit_code, (tmp_path / "page.html").exists()) == (2, False)
+    assert f"{option.partition('=')[0]}: nothing of the judge is in a file of `ragstone choose`" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "change", "message"),
+    [
+        (0, lambda head: {**head, "ragstone_chosen": 2}, "line 1: ragstone_chosen"),
+        (1, lambda entry: {**entry, "items": [{"kind": "part", "item": "1", "text": ""}]},
+         "line 2: items: [0]: the first line does not name the kind 'part'"),
+        (2, lambda entry: {**entry, "draw": {"chance": 0}}, "line 3: draw[chance]"),
+        (2, lambda entry: {**entry, "verdict": "yes"}, "line 3: verdict"),
+        (2, lambda entry: {"texts": entry["texts"]}, "line 3: of"),
+        (3, lambda entry: None, "line 4: "),
+    ],
+)  # fmt: skip
+def test_a_line_that_was_changed_is_named_and_no_page_is_written(tmp_path, line, change, message):
+    path, page = tmp_path / "c.jsonl", tmp_path / "page.html"
+    lines = str(choose(faithful(4))).splitlines()
+    lines[line] = json.dumps(change(json.loads(lines[line])))
+    path.write_text("\n".join(lines))
+    done = run("label", path, "--out", page)
+    assert (done.exit_code, page.exists()) == (2, False)
+    assert message in done.stderr
+
+
+def test_texts_of_any_kind_stay_as_they_are(tmp_path):
+    hostile = 'a\u2028b\r\n\x00</script>\x85"'
+    given = [
+        replace(each, sample_id=f"{hostile}\ud83d", sample=Sample(response=hostile)) for each in faithful(1).results()
+    ]
+    (tmp_path / "c.jsonl").write_bytes(str(choose(Report.of(given))).encode())
+    (entry,) = read_chosen(tmp_path / "c.jsonl").entries
+    assert entry["texts"][0][3].replace("\ufffd", "\x85") == hostile
+
+
+def test_only_the_head_is_no_file_to_label(tmp_path):
+    (tmp_path / "c.jsonl").write_text(str(choose(faithful(1))).splitlines()[0])
+    with pytest.raises(CalibrationError, match="holds no sample to label"):
+        read_chosen(tmp_path / "c.jsonl")
+
+
+def test_bad_input_writes_nothing(tmp_path):
+    faithful(3).to_json(results := tmp_path / "r.jsonl")
+    texts = tmp_path / "t.jsonl"
+    texts.write_text('{"a": 1}\n')
+    sink = SQLiteSink(tmp_path / "live.db")
+    sink.write([replace(each, sample=None) for each in faithful(3).results()])
+    sink.close()
+    out = tmp_path / "out.jsonl"
+    for args, message in (
+        ((results, "-n", 0), "0 is not in the range x>=1"),
+        ((results, "-n", -3), "-3 is not in the range"),
+        ((tmp_path / "none.jsonl",), "no such file"),
+        ((texts,), "t.jsonl"),
+        ((results, texts), "t.jsonl"),
+        ((results, "--metric", "faithfullness"), "they hold faithfulness"),
+        ((tmp_path / "live.db",), "have Monitor(store_text=True)"),
+    ):
+        done = run("choose", *args, "--out", out)
+        assert (done.exit_code, out.exists()) == (2, False), args
+        assert message in done.stderr, done.stderr
+    done = run("choose", results, "--out", results)
+    assert (done.exit_code, "is RESULTS itself" in done.stderr) == (2, True)
+    done = run("choose", results, "--out", tmp_path / "no" / "x.jsonl")
+    assert (done.exit_code, "cannot write" in done.stderr) == (2, True)
