@@ -184,7 +184,7 @@ def test_a_constant_judge_adds_nothing(tmp_path):
     each = found["demo"]
     assert (each.corrected, each.people.n) == (None, 60)
     assert each.people.low < each.people.mean < each.people.high
-    assert "demo: no corrected mean: the judge gives each sample 1.000: use the labels alone." in str(found)
+    assert "demo: no corrected mean: the judge says 1.000 of each, so that the labels alone count." in str(found)
 
 
 def test_labels_of_one_stratum_say_nothing_of_the_others(tmp_path):
@@ -193,7 +193,7 @@ def test_labels_of_one_stratum_say_nothing_of_the_others(tmp_path):
     found = report.corrected(labelled(tmp_path / "l", report, truth, SIXTY, draw=draw))
     each = found["demo"]
     assert (each.corrected, each.people.low, each.people.high) == (None, None, None)
-    assert "all labels are of one stratum of 2 (score 0 to 0.5) and say nothing of the others" in str(found)
+    assert "all labels are of one stratum of 2, and say nothing of the others" in str(found)
     labels = [
         label_of(report, i, truth[i], draw=Draw(chance=0.2, stratum=f"{k % 2}", strata=2)) for k, i in enumerate(SIXTY)
     ]

@@ -22,6 +22,14 @@ from ragstone.text.plain import printable
 @click.option("--open", "opened", is_flag=True, help="Show the page of --report in the browser.")
 @click.option("--any-version", is_flag=True, help="Compare scores of different metric versions or judges all the same.")
 @click.option(
+    "--labels",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Say first what people would say, by these labels: the download of `ragstone label`, of what `ragstone choose "
+    "A B` drew.",
+)
+@click.option("--drawn-at-random", is_flag=True, help="Take labels of ids that you drew at random yourself.")
+@click.option(
     "--allow-drop",
     "drops",
     multiple=True,
@@ -38,6 +46,8 @@ def compare(
     page: str | None,
     opened: bool,
     any_version: bool,
+    labels: str | None,
+    drawn_at_random: bool,
     drops: tuple[str, ...],
     markdown: bool,
 ) -> None:
@@ -45,7 +55,8 @@ def compare(
 
     A and B hold scores of the same samples, which are paired by their ids (by line, where they have none). Prints,
     for each metric, both means over the samples that are scored in both, their difference with its 95 % interval and
-    p-values, and on how many samples B is better, the same and worse. The systems are called as their files are.
+    p-values, and on how many samples B is better, the same and worse: all by the judge. With --labels, what people
+    would say comes first. The systems are called as their files are.
     Where samples were scored several times (--repeat), a difference that is smaller than the judge's own noise is said
     to be one.
 
@@ -58,15 +69,15 @@ def compare(
       0    done, whichever is better; with --allow-drop 0.02: the low end of d's interval is -0.02 or more
       1    with --allow-drop 0.02: the high end is below -0.02
       3    with --allow-drop: neither, which more samples would tell, or B lacks a metric of A
-      2    a file holds no results, or the scores are not comparable
+      2    a file holds no results, the scores are not comparable, or a label cannot be used
     """  # noqa: D301 - click's mark for lines that stay as they are
     everywhere, by_name = _drops(drops)
     if opened and page is None:
         raise click.UsageError("--open: shows the page of --report; name its file")
     if page is not None:
-        check_apart([("--report", page)], [("the input A", a), ("the input B", b)])
+        check_apart([("--report", page)], [("the input A", a), ("the input B", b), ("--labels", labels)])
         check_writable("--report", page, replaced=True)
-    comparison = compared(a, b, any_version=any_version)
+    comparison = compared(a, b, any_version=any_version, labels=labels, drawn_at_random=drawn_at_random)
     try:
         checks = ci.check_drops(comparison, everywhere, by_name) if drops else []
     except ValueError as error:

@@ -1,18 +1,28 @@
 """What people would say of all samples: the judge's scores of them all, corrected by people's labels of a few."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ragstone.labels.calibration import CalibrationError
 from ragstone.labels.estimates import Estimate, corrected_difference, corrected_mean
 from ragstone.labels.fit import load_extra
-from ragstone.labels.label_file import LabelledRecord, match_labels, read_labels
-from ragstone.reporting.aggregates import Key, MetricSummary, Worst, by_metric, by_row, slice_value, weight_of
-from ragstone.reporting.corrections import Correction, Corrections, Link, Slice
+from ragstone.labels.label_file import LabelledRecord, match_in_each, read_labels
+from ragstone.reporting.aggregates import (
+    Key,
+    MetricInfo,
+    MetricSummary,
+    Worst,
+    by_metric,
+    by_row,
+    slice_value,
+    weight_of,
+)
+from ragstone.reporting.comparison import Moved
+from ragstone.reporting.corrections import ByLabels, Correction, Corrections, Link, Slice
 from ragstone.reporting.statistics import TIE
 from ragstone.reporting.statistics import Estimate as Mean
 from ragstone.reporting.tables import count, number
@@ -27,7 +37,6 @@ if TYPE_CHECKING:
 
 LEAST = 20
 """Fewer labels give no corrected mean: they say too little of how much the judge's error varies."""
-_TOO_FEW = f"fewer than {LEAST} say too little of the judge's error"
 
 
 def corrected(report: "Report", labels: str | Path, *, drawn_at_random: bool = False) -> Corrections:
@@ -46,33 +55,71 @@ def corrected(report: "Report", labels: str | Path, *, drawn_at_random: bool = F
         CalibrationError: A label cannot be used; labels follow the judge's verdicts, or were not drawn at random.
         ImportError: scipy is not installed (the extra `calibrate`).
     """
-    load_extra("scipy.stats", "a corrected mean")
+    (matched,) = _matched(labels, [report], drawn_at_random=drawn_at_random)
     by_key: dict[Key, list[LabelledRecord]] = {}
-    for each in _matched(labels, report, drawn_at_random=drawn_at_random):
+    for each in matched:
         by_key.setdefault(each.info.key, []).append(each)
-    rows = _rows(report, by_key)
-    fields = report.aggregates().metadata_keys()
+    rows, slicing = _rows(report, by_key), report.aggregates().metadata_keys()
     metrics = {
-        name: _correction(summary, by_key[key], rows[key], fields)
+        name: _correction(summary, by_key[key], rows[key], slicing)
         for name, summary in report.summary().items()
         if (key := summary.info.key) in by_key
     }
     return Corrections(report, metrics)
 
 
-def _matched(path: str | Path, report: "Report", *, drawn_at_random: bool) -> list[LabelledRecord]:
-    """Return the labelled samples, where these stand for all."""
-    matched = match_labels(path, read_labels(path), report)
-    labels = [label for each in matched for label in each.labels]
+def corrected_pairs(
+    a: "Report", b: "Report", labels: str | Path, *, drawn_at_random: bool = False
+) -> Callable[[MetricInfo, MetricInfo, Sequence[Moved]], ByLabels | None]:
+    """Return what tells of one metric's pairs what people would say of b - a; None where no pair has labels.
+
+    Args:
+        a: The results of one system.
+        b: Those of the other.
+        labels: The file of labels of what `ragstone choose A B` drew.
+        drawn_at_random: As for `corrected`, which raises the same.
+    """
+    matched = _matched(labels, [a, b], drawn_at_random=drawn_at_random)
+    sides = [{(each.info.key, each.record.sample_id, each.record.row): each for each in side} for side in matched]
+
+    def difference(info_a: MetricInfo, info_b: MetricInfo, pairs: Sequence[Moved]) -> ByLabels | None:
+        rows = _rows(a, [info_a.key])[info_a.key]
+        taken: list[_Taken] = []
+        rest: list[_Row] = []
+        ends: list[str] = []
+        for pair in pairs:
+            row = replace(rows[pair.sample_id][pair.row_a], value=pair.b - pair.a, weight=1.0)
+            keys = (info_a.key, pair.sample_id, pair.row_a), (info_b.key, pair.sample_id, pair.row_b)
+            labelled = [each for side, key in zip(sides, keys, strict=True) if (each := side.get(key)) is not None]
+            values = [value for each in labelled if (value := each.value) is not None]
+            if len(values) == 2:
+                taken.append(_Taken(labelled, values[1] - values[0], row))
+                continue
+            rest.append(row)
+            if labelled:
+                ends.append("skipped" if any(each.skipped for each in labelled) else "open")
+        if not taken and not ends:
+            return None
+        notes = [(ends.count("open"), "pair", "without scores by labels of both; left out")]
+        return _estimated(taken, rest, ends.count("skipped"), notes, corrected_difference)[0]
+
+    return difference
+
+
+def _matched(paths: str | Path, reports: "Sequence[Report]", *, drawn_at_random: bool) -> list[list[LabelledRecord]]:
+    """Return each report's labelled samples, where these stand for all."""
+    load_extra("scipy.stats", "a corrected mean")
+    matched = match_in_each(paths, read_labels(paths), reports)
+    labels = [label for side in matched for each in side for label in each.labels]
     if shown := sum(label.verdicts_shown for label in labels):
         raise CalibrationError(
-            f"--labels {path}: {shown:,} of {count(len(labels), 'label')} were made with the judge's verdicts in "
+            f"--labels {paths}: {shown:,} of {count(len(labels), 'label')} were made with the judge's verdicts in "
             "sight, and such labels follow the judge; label again without --show-verdicts"
         )
     chosen = sum(label.draw is None for label in labels)
     if chosen and not drawn_at_random:
         raise CalibrationError(
-            f"--labels {path}: {chosen:,} of {count(len(labels), 'label')} are of samples that `ragstone choose` did "
+            f"--labels {paths}: {chosen:,} of {count(len(labels), 'label')} are of samples that `ragstone choose` did "
             "not draw, so they may not stand for the others; label what it draws, or say that yours were drawn by "
             "chance: --drawn-at-random"
         )
@@ -86,7 +133,15 @@ class _Row:
     metadata: Mapping[str, object]
 
 
-def _rows(report: "Report", wanted: Mapping[Key, object]) -> dict[Key, dict[str, dict[int, _Row]]]:
+class _Taken(NamedTuple):
+    """What has a score by labels: a sample, or the two of a pair."""
+
+    labelled: Sequence[LabelledRecord]
+    value: float
+    row: _Row
+
+
+def _rows(report: "Report", wanted: Sequence[Key] | Mapping[Key, object]) -> dict[Key, dict[str, dict[int, _Row]]]:
     """Return the rows that each metric's mean is of, by the sample's id and the row's place."""
     infos = {info.key: info for info in report.metrics}
     rows: dict[Key, dict[str, dict[int, _Row]]] = {key: {} for key in wanted}
@@ -114,20 +169,39 @@ class _Data:
     people: "Numbers"
     judge: "Numbers"
     weights: "Numbers"
-    groups: "NDArray[np.str_] | None" = None
+    groups: "NDArray[np.str_] | None"
+    estimator: Callable[..., Estimate]
 
-    def of(self, part: "NDArray[np.bool_]") -> "_Data":
+    @classmethod
+    def of(cls, taken: Sequence[_Taken], rest: Sequence[_Row], estimator: Callable[..., Estimate]) -> "_Data":
+        """Return it for what is labelled and what is not."""
+        n, rows = len(taken), [*(each.row for each in taken), *rest]
+        weights, groups = np.array([row.weight for row in rows]), None
+        total = weights.sum()
+        draws = [draw for each in taken if (draw := each.labelled[0].labels[0].draw) is not None]
+        if len(draws) == n:
+            weights[:n] /= [draw.chance for draw in draws]
+            if all(draw.group is not None for draw in draws):
+                field = draws[0].group_field or ""
+                others = [slice_value(row.metadata.get(field)) or f"row {i}" for i, row in enumerate(rest)]
+                groups = np.array([*(str(draw.group) for draw in draws), *others])
+        weights[:n] *= total / weights[:n].sum()  # of what was drawn, only the beginning may have been labelled
+        people = np.array([each.value for each in taken], np.float64)
+        return cls(people, np.array([row.value for row in rows]), weights, groups, estimator)
+
+    def part(self, inside: "NDArray[np.bool_]") -> "_Data":
         """Return a part of the samples."""
-        groups = None if self.groups is None else self.groups[part]
-        return _Data(self.people[part[: len(self.people)]], self.judge[part], self.weights[part], groups)
+        groups = None if self.groups is None else self.groups[inside]
+        people = self.people[inside[: len(self.people)]]
+        return _Data(people, self.judge[inside], self.weights[inside], groups, self.estimator)
 
-    def alone(self, values: "Numbers", estimator: Callable[..., Estimate] = corrected_mean) -> Estimate:
+    def alone(self, values: "Numbers", estimator: Callable[..., Estimate]) -> Estimate:
         """Return the mean of what the labelled samples have: that of a judge who says nothing, with no others."""
         n = len(values)
         groups = None if self.groups is None else self.groups[:n]
-        return _Data(values, np.zeros(n), self.weights[:n], groups).corrected(estimator)
+        return _Data(values, np.zeros(n), self.weights[:n], groups, estimator).corrected()
 
-    def corrected(self, estimator: Callable[..., Estimate] = corrected_mean) -> Estimate:
+    def corrected(self) -> Estimate:
         """Return the corrected mean."""
         n = len(self.people)
         how: dict[str, Any] = {}
@@ -135,114 +209,107 @@ class _Data:
             how |= {"weights": self.weights[:n], "weights_rest": self.weights[n:]}
         if self.groups is not None:
             how |= {"groups": self.groups[:n].tolist(), "groups_rest": self.groups[n:].tolist()}
-        return estimator(self.people, self.judge[:n], self.judge[n:], **how)
+        return self.estimator(self.people, self.judge[:n], self.judge[n:], **how)
 
     @property
-    def off(self) -> "Numbers":
-        """The judge's error on each labelled sample; rounding makes no difference of equal ones."""
+    def errors(self) -> "Numbers":
+        """The judge's on each labelled sample; rounding makes no difference of equal ones."""
         return np.round(self.judge[: len(self.people)] - self.people, 9)
+
+    @property
+    def off(self) -> Estimate:
+        """How much more the judge gives than people do."""
+        return self.alone(self.errors, corrected_difference)
+
+
+def _estimated(
+    taken: Sequence[_Taken],
+    rest: Sequence[_Row],
+    skipped: int,
+    notes: Sequence[tuple[int, str, str]],
+    estimator: Callable[..., Estimate],
+) -> tuple[ByLabels, _Data | None]:
+    """Return what labels and judge say together, and what it was computed from, where there is a corrected mean."""
+    n = len(taken)
+    samples = [each for labelled, *_ in taken for each in labelled]
+    draws = [each.labels[0].draw for each in samples]
+    notes = [*notes, (draws.count(None), "labelled sample", "not drawn by `ragstone choose`; taken to be random")]
+    found = ByLabels(
+        n,
+        skipped,
+        by_items=any(each.by_items for each in samples),
+        by_judges_items=any(each.by_judges_items for each in samples),
+        missing=sum(each.missing for each in samples) / max(1, len(samples)),
+        notes=tuple(f"{count(of_note, noun)} {why}." for of_note, noun, why in notes if of_note),
+    )
+    if n < LEAST:
+        what = "label" if estimator is corrected_mean else "labelled pair"
+        return replace(found, why=f"{count(n, what)}; fewer than {LEAST} say too little of the judge's error"), None
+    data = _Data.of(taken, rest, estimator)
+    alone = data.alone(data.people, estimator)
+    found = replace(found, people=Mean(n, alone.mean, alone.low, alone.high), off=data.off)
+    strata = {(draw.stratum, draw.strata) for draw in draws if draw is not None}
+    if len(strata) == 1 and (many := strata.pop()[1]) > 1:
+        why = f"all labels are of one stratum of {many}, and say nothing of the others"
+        return replace(found, people=Mean(n, alone.mean), why=why), None
+    if np.ptp(data.judge) <= TIE:
+        why = f"the judge says {number(float(data.judge[0]))} of each, so that the labels alone count"
+        return replace(found, why=why), None
+    return replace(found, corrected=data.corrected()), data
 
 
 def _correction(
-    summary: MetricSummary, matched: Sequence[LabelledRecord], rows: dict[str, dict[int, _Row]], fields: Sequence[str]
+    summary: MetricSummary, matched: Sequence[LabelledRecord], rows: dict[str, dict[int, _Row]], slicing: Sequence[str]
 ) -> Correction:
     valued = [(each, value) for each in matched if (value := each.value) is not None]
-    taken = [(each, value, row) for each, value in valued if (row := _take(rows, each)) is not None]
+    taken = [_Taken([each], value, row) for each, value in valued if (row := _take(rows, each)) is not None]
+    rest = [row for of_id in rows.values() for row in of_id.values()]
     skipped, n = sum(each.skipped for each in matched), len(taken)
-    of_note = [
-        (len(matched) - skipped - len(valued), "without a score: an item is open, or the formula is 0 of 0; left out"),
-        (len(valued) - n, "scored only because of feedback; left out"),
-        (sum(each.labels[0].draw is None for each, *_ in taken), "not drawn by `ragstone choose`; taken to be random"),
+    notes = [
+        (len(matched) - skipped - len(valued), "sample", "without a score by its labels (an item is open); left out"),
+        (len(valued) - n, "labelled sample", "scored only because of feedback; left out"),
     ]
-    notes = [f"{count(n_of, 'labelled sample')} {why}." for n_of, why in of_note if n_of]
-    found = Correction(
-        summary,
-        n,
-        skipped,
-        by_items=any(each.by_items for each, *_ in taken),
-        by_judges_items=any(each.by_judges_items for each, *_ in taken),
-        missing=sum(each.missing for each, *_ in taken) / max(1, n),
-        notes=tuple(notes),
-    )
-    if n < LEAST:
-        return replace(found, why=f"{count(n, 'label')}; {_TOO_FEW}")
-    everyone = [row for *_, row in taken] + [row for of_id in rows.values() for row in of_id.values()]
-    data, group_field = _data([each for each, *_ in taken], [value for _, value, _ in taken], everyone)
-    alone, off = data.alone(data.people), data.alone(data.off, corrected_difference)
-    found = replace(found, people=Mean(n, alone.mean, alone.low, alone.high), off=off)
-    strata = {(draw.stratum, draw.strata) for each, *_ in taken if (draw := each.labels[0].draw) is not None}
-    if len(strata) == 1 and (only := strata.pop())[1] > 1:
-        why = f"all labels are of one stratum of {only[1]} ({only[0]}) and say nothing of the others"
-        return replace(found, people=Mean(n, alone.mean), why=why)
-    if np.ptp(data.judge) <= TIE:
-        return replace(found, why=f"the judge gives each sample {number(data.judge[0])}: use the labels alone")
+    found, data = _estimated(taken, rest, skipped, notes, corrected_mean)
+    correction = Correction(**{each.name: getattr(found, each.name) for each in fields(found)}, summary=summary)
+    if data is None:
+        return correction
+    everyone = [*(each.row for each in taken), *rest]
+    grouping = {draw.group_field for each in taken if (draw := each.labelled[0].labels[0].draw) is not None}
     words = {
         name: np.array([slice_value(row.metadata.get(name)) or "" for row in everyone])
-        for name in fields
-        if name != group_field
+        for name in slicing
+        if name not in grouping
     }
-    samples = [each.sample for each, *_ in taken]
+    samples = [each.labelled[0].sample for each in taken]
     sizes = {
         "response length": np.array([len(each.response or "") for each in samples], np.float64),
         "number of contexts": np.array([len(each.retrieved_contexts) for each in samples], np.float64),
     }
-    return replace(
-        found,
-        corrected=data.corrected(),
-        links=_links(data, sizes, {name: values[:n] for name, values in words.items()}),
-        slices=tuple(_slices(data, words)),
-    )
+    links = _links(data, sizes, {name: values[:n] for name, values in words.items()})
+    return replace(correction, links=tuple(links), slices=tuple(_slices(data, words)))
 
 
-def _data(
-    labelled: Sequence[LabelledRecord], values: Sequence[float], rows: Sequence[_Row]
-) -> tuple[_Data, str | None]:
-    """Return what is estimated from, and the field that names the groups; the rows of the labelled come first."""
-    n = len(labelled)
-    weights = np.array([row.weight for row in rows])
-    draws = [draw for each in labelled if (draw := each.labels[0].draw) is not None]
-    groups, group_field = None, None
-    total = weights.sum()
-    if len(draws) == n:
-        weights[:n] /= [draw.chance for draw in draws]
-        group_field = draws[0].group_field
-        if all(draw.group is not None for draw in draws):
-            others = [slice_value(row.metadata.get(group_field or "")) or f"row {i}" for i, row in enumerate(rows[n:])]
-            groups = np.array([str(draw.group) for draw in draws] + others)
-    weights[:n] *= total / weights[:n].sum()  # of what was drawn, only the beginning may have been labelled
-    judge = np.array([row.value for row in rows])
-    return _Data(np.array(values, np.float64), judge, weights, groups), group_field
-
-
-def _links(data: _Data, sizes: Mapping[str, "Numbers"], words: Mapping[str, "NDArray[np.str_]"]) -> tuple[Link, ...]:
-    """Return whether the judge's error goes with sizes (Spearman) and words (Kruskal and Wallis)."""
+def _links(data: _Data, sizes: Mapping[str, "Numbers"], words: Mapping[str, "NDArray[np.str_]"]) -> Iterator[Link]:
+    """Yield whether the judge's error goes with sizes (Spearman) and words (Kruskal and Wallis), by Holm's p."""
     stats = load_extra("scipy.stats", "a corrected mean")
-    off = data.off
+    errors = data.errors
     if data.groups is not None:  # whole groups were drawn: they are what is independent
-        _, first, place = np.unique(data.groups[: len(off)], return_index=True, return_inverse=True)
-        off, *means = (np.bincount(place, each) / np.bincount(place) for each in (off, *sizes.values()))
+        _, first, place = np.unique(data.groups[: len(errors)], return_index=True, return_inverse=True)
+        errors, *means = (np.bincount(place, each) / np.bincount(place) for each in (errors, *sizes.values()))
         sizes = dict(zip(sizes, means, strict=True))
         words = {name: values[first] for name, values in words.items()}
     found: list[Link] = []
     for name, size in sizes.items():
-        if np.ptp(size) > 0 and np.ptp(off) > 0:
-            rho, p = stats.spearmanr(size, off)
+        if np.ptp(size) > 0 and np.ptp(errors) > 0:
+            rho, p = stats.spearmanr(size, errors)
             found.append(Link(name, float(p), float(rho)))
     for name, values in words.items():
-        parts = [
-            off[values == value]
-            for value, labels in zip(*np.unique(values, return_counts=True), strict=True)
-            if labels >= LEAST
-        ]
+        parts = [part for value in np.unique(values) if len(part := errors[values == value]) >= LEAST]
         if len(parts) > 1 and np.ptp(np.concatenate(parts)) > 0:
             found.append(Link(name, float(stats.kruskal(*parts).pvalue)))
-    return tuple(_holm(found))
-
-
-def _holm(links: Sequence[Link]) -> Iterator[Link]:
     least = 0.0
-    for i, each in enumerate(sorted(links, key=lambda each: each.p)):
-        least = max(least, min(1.0, (len(links) - i) * each.p))
+    for i, each in enumerate(sorted(found, key=lambda each: each.p)):
+        least = max(least, min(1.0, (len(found) - i) * each.p))
         yield replace(each, p=least)
 
 
@@ -250,9 +317,7 @@ def _slices(data: _Data, words: Mapping[str, "NDArray[np.str_]"]) -> Iterator[Sl
     n = len(data.people)
     for name, values in words.items():
         for value in filter(None, dict.fromkeys(values.tolist())):
-            part = values == value
-            if (labels := int(part[:n].sum())) < LEAST:
-                yield Slice(name, value, labels)
-                continue
-            mine = data.of(part)
-            yield Slice(name, value, labels, mine.alone(mine.off, corrected_difference), mine.corrected())
+            inside = values == value
+            labels = int(inside[:n].sum())
+            mine = data.part(inside)
+            yield Slice(name, value, labels, *((mine.off, mine.corrected()) if labels >= LEAST else ()))

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
@@ -263,29 +263,36 @@ def refuse(where: str, problems: Sequence[str], what: str = "label") -> None:
 
 
 def match_labels(path: str | Path, labels: Sequence[tuple[int, Label]], report: "Report") -> list[LabelledRecord]:
-    """Return the scores that labels are of, in the order of the results.
+    """Return the scores that labels are of, in the order of the results; see `match_in_each`."""
+    return match_in_each(path, labels, [report])[0]
+
+
+def match_in_each(
+    path: str | Path, labels: Sequence[tuple[int, Label]], reports: "Sequence[Report]"
+) -> list[list[LabelledRecord]]:
+    """Return the scores that labels are of, for each report, in the order of its results.
 
     Args:
         path: The file, for messages.
-        labels: Its labels, each with its line.
-        report: The results.
+        labels: Its labels, each with its line; one may be of a score in each report.
+        reports: The results.
 
     Raises:
         CalibrationError: A label is of another sample, text, item, version or judge, it is no answer, or it is the
             second one of its item. All such labels (20 at most) are named.
     """
-    scores = {
-        (showable(each.record.sample_id), sample_digest(each.sample), each.score.metric): each
-        for each in scored(report)
-    }
-    ids = {(sample_id, metric) for sample_id, _, metric in scores}
+    scores = [
+        {(showable(each.record.sample_id), sample_digest(each.sample), each.score.metric): each for each in scored(of)}
+        for of in reports
+    ]
+    ids = {(sample_id, metric) for of in scores for sample_id, _, metric in of}
     problems: list[str] = []
     taken: dict[tuple[str, str, str], dict[tuple[str, str | None], Label]] = {}
     for number, label in labels:
         key = showable(label.id), label.sample_digest, label.metric
         mine = taken.setdefault(key, {})
-        if key in scores:
-            problem = _problem(label, scores[key])
+        if found := [_problem(label, of[key]) for of in scores if key in of]:
+            problem = None if None in found else found[0]
         elif (key[0], label.metric) in ids:
             problem = "its texts are others in the results; they were changed, so label it again"
         else:
@@ -297,10 +304,13 @@ def match_labels(path: str | Path, labels: Sequence[tuple[int, Label]], report: 
         mine[label.kind, label.item] = label
     refuse(f"--labels {path}: ", problems)
     return [
-        LabelledRecord(each.record, each.score, each.sample, each.info, tuple(taken[key].values()))
-        for key, each in scores.items()
-        if key in taken
+        [replace(each, labels=its) for key, each in of.items() if (its := _fitting(taken.get(key, {}).values(), each))]
+        for of in scores
     ]
+
+
+def _fitting(labels: Iterable[Label], scored: LabelledRecord) -> tuple[Label, ...]:
+    return tuple(label for label in labels if _problem(label, scored) is None)
 
 
 def scored(report: "Report", metric: str | None = None) -> Iterable[LabelledRecord]:

@@ -3,10 +3,11 @@
 import math
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -26,6 +27,9 @@ from ragstone.reporting.tables import DASH, INTERVAL, Shown, count, interval, nu
 from ragstone.store.pending import FEEDBACK
 from ragstone.store.record import Record
 from ragstone.text.plain import printable
+
+if TYPE_CHECKING:
+    from ragstone.reporting.corrections import ByLabels
 
 _MOVED = 10
 _SURE = 0.05
@@ -71,6 +75,8 @@ class MetricComparison:
         losses: Samples on which b is worse.
         higher_is_better: The direction.
         moved: The samples that moved most, most first.
+        people: What people's labels of pairs make of the difference; None without labels. Labels decide: nothing else
+            here says what people think.
     """
 
     name: str
@@ -91,6 +97,7 @@ class MetricComparison:
     losses: int
     higher_is_better: bool
     moved: Sequence[Moved]
+    people: "ByLabels | None" = None
 
     @property
     def noise_reach(self) -> float | None:
@@ -139,7 +146,11 @@ class MetricComparison:
             better = name_b if self.better == "b" else name_a
             sentence = f"by this judge, {better} is better: {change}, p {p if p.startswith('<') else f'= {p}'}{noise}."
         direction = [] if self.higher_is_better else ["(Lower is better.)"]
-        return " ".join([sentence, *direction, *self._caveats()])
+        by_people: list[str] = []
+        if self.people is not None:
+            by_people = list(self.people.difference(name_a, name_b, higher_is_better=self.higher_is_better))
+            sentence = f"B{sentence[1:]}"
+        return " ".join([*by_people, sentence, *direction, *self._caveats()])
 
     def _caveats(self) -> Iterator[str]:
         if self.info_a.key != self.info_b.key:
@@ -201,7 +212,8 @@ class Comparison(Shown):
 
     def caveats(self) -> Iterator[str]:
         """Yield what concerns all metrics, in sentences."""
-        yield _WHAT_LABELS_ADD
+        if all(each.people is None for each in self.metrics.values()):
+            yield _WHAT_LABELS_ADD
         if self.repeated_ids:
             are = "id stands" if self.repeated_ids == 1 else "ids stand"
             yield f"{self.repeated_ids:,} {are} more than once: their rows are paired in order."
@@ -216,9 +228,17 @@ class Comparison(Shown):
 
 
 Source = Report | str | os.PathLike[str]
+ByPeople = Callable[[MetricInfo, MetricInfo, Sequence[Moved]], "ByLabels | None"]
 
 
-def compare(a: Source, b: Source, *, any_version: bool = False) -> Comparison:
+def compare(
+    a: Source,
+    b: Source,
+    *,
+    any_version: bool = False,
+    labels: str | os.PathLike[str] | None = None,
+    drawn_at_random: bool = False,
+) -> Comparison:
     """Compare two systems on the samples that both have a score of, paired by the samples' ids.
 
     Rows without an id are paired by their place in the input. Where an id stands more than once, its rows are paired
@@ -229,6 +249,9 @@ def compare(a: Source, b: Source, *, any_version: bool = False) -> Comparison:
         b: The other one.
         any_version: Compare scores of different versions of a metric, or by different judges, all the same. What
             differs is then not only the systems.
+        labels: A file of people's labels of both answers to some ids, as `ragstone choose A B` draws them: what
+            people would say of the difference then stands first. What `Report.corrected` takes and raises.
+        drawn_at_random: The labelled ids were drawn at random, although not by `ragstone choose`.
 
     Raises:
         NotComparableError: A metric's versions or judges differ, or no metric is in both.
@@ -268,11 +291,15 @@ def compare(a: Source, b: Source, *, any_version: bool = False) -> Comparison:
         if key not in {pair[side].info.key for pair in pairs}
     ]
     infos = [x.info for x, _ in pairs]
+    by_people: ByPeople | None = None
+    if labels is not None:
+        correct = import_module("ragstone.labels.correct")  # by name: a room above this one
+        by_people = correct.corrected_pairs(*reports, labels, drawn_at_random=drawn_at_random)
     metrics: dict[str, MetricComparison] = {}
     for x, y in pairs:
         name = full_name(x.info, infos)
         rows_a, rows_b = (of.rows.get(each.info.key, {}) for of, each in zip(scores, (x, y), strict=True))
-        metrics[name] = _compared(name, x, y, rows_a, rows_b)
+        metrics[name] = _compared(name, x, y, rows_a, rows_b, by_people)
     repeated = {sample_id for of in scores for sample_id, n in of.times.items() if n > 1}
     return Comparison(reports[0], reports[1], names[0], names[1], metrics, left_out, len(repeated))
 
@@ -337,6 +364,7 @@ def _compared(
     summary_b: MetricSummary,
     a: Mapping[Place, _Cell],
     b: Mapping[Place, _Cell],
+    by_people: ByPeople | None,
 ) -> MetricComparison:
     both = {place: (a[place], b[place]) for place in a if place in b}
     moved = [
@@ -383,4 +411,5 @@ def _compared(
         losses=losses,
         higher_is_better=higher,
         moved=[m for m in sorted(moved, key=lambda m: -abs(m.b - m.a))[:_MOVED] if abs(m.b - m.a) > TIE],
+        people=None if by_people is None else by_people(summary_a.info, summary_b.info, moved),
     )

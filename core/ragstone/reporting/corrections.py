@@ -1,7 +1,7 @@
 """What people would say of all samples, as it is shown: the corrected mean in front, the judge's behind."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ragstone.reporting.aggregates import MetricSummary
@@ -59,19 +59,16 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Correction:
-    """What labels say of one metric's scores.
+class ByLabels:
+    """What people's labels and a judge's scores say together: of a mean, or of a mean difference b - a.
 
     Attributes:
-        summary: The metric's scores; `summary.mean` is the judge's mean alone.
-        labels: How many samples have a label that gives a score.
-        skipped: How many were passed over.
-        people: The labels' mean alone; None with fewer than 20 labels, as all that follows.
+        labels: How many samples, or pairs, have a label that gives a score.
+        skipped: How many samples were passed over.
+        people: The mean by the labels alone; None with fewer than 20, as all that follows.
         corrected: The mean that people would give all samples, by labels and judge together; None also where `why`
             says so.
-        off: How much more the judge gives than people do: the mean of judge - people over the labelled samples.
-        links: Whether that goes with the response's length, the number of contexts or a field of the metadata.
-        slices: By fields of the metadata.
+        off: How much more the judge gives than people do: the mean of judge - people over what is labelled.
         by_items: Whether people judged items, so that the metric's own formula made the score.
         by_judges_items: Whether the judge listed these items.
         missing: The share of the labelled samples whose list lacks something, as people said.
@@ -79,14 +76,11 @@ class Correction:
         notes: What else is to be said, in sentences.
     """
 
-    summary: MetricSummary
     labels: int
     skipped: int = 0
     people: Mean | None = None
     corrected: "Estimate | None" = None
     off: "Estimate | None" = None
-    links: tuple[Link, ...] = ()
-    slices: tuple[Slice, ...] = ()
     by_items: bool = False
     by_judges_items: bool = False
     missing: float = 0.0
@@ -100,6 +94,46 @@ class Correction:
             return "by people's labels, on the items that the judge listed"
         return "by people's labels of its items" if self.by_items else "people would say"
 
+    def difference(self, name_a: str, name_b: str, *, higher_is_better: bool) -> Iterator[str]:
+        """Yield which of two systems is better, where what is estimated is their difference b - a."""
+        if (e := self.corrected) is None:
+            yield f"no corrected difference: {self.why}."
+        else:
+            better = name_b if (e.mean > 0) == higher_is_better else name_a
+            result = f"{better} is better" if e.low > 0 or e.high < 0 else "no difference is shown"
+            numbers = f"{number(e.mean, '+')}, {INTERVAL} {interval(e.low, e.high, '+')}"
+            worth = f"{count(self.labels, 'labelled pair')} and this judge are worth {round(e.labels_worth):,}"
+            yield f"{self.whose}: {result} ({numbers}). {worth} ({e.method})."
+        yield from self.caveats()
+
+    def caveats(self) -> Iterator[str]:
+        """Yield what is to be known of the labels."""
+        if self.by_judges_items:
+            yield f"“something is missing” is marked on {percent(self.missing)} of the labelled samples. {_ONLY_WHOLE}."
+        elif self.by_items:
+            yield f"{_ONLY_WHOLE}."
+        if self.skipped:
+            many = self.skipped > _MANY_SKIPPED * (self.labels + self.skipped)
+            warning = " Warning: the labels stand only for such samples as people could judge." if many else ""
+            yield f"{count(self.skipped, 'sample')} skipped.{warning}"
+        yield from self.notes
+
+
+@dataclass(frozen=True, slots=True)
+class Correction(ByLabels):
+    """What labels say of one metric's scores.
+
+    Attributes:
+        summary: The metric's scores; `summary.mean` is the judge's mean alone.
+        links: Whether the judge's error goes with the response's length, the number of contexts or a field of the
+            metadata.
+        slices: By fields of the metadata.
+    """
+
+    summary: MetricSummary = field(kw_only=True)
+    links: tuple[Link, ...] = ()
+    slices: tuple[Slice, ...] = ()
+
     def sentences(self) -> Iterator[str]:
         """Yield what the numbers say."""
         if (e := self.corrected) is not None:
@@ -107,10 +141,6 @@ class Correction:
             yield f"{self.whose}: {number(e.mean)} ({INTERVAL} {interval(e.low, e.high)}). {worth} ({e.method})."
         else:
             yield f"no corrected mean: {self.why}."
-        if self.by_judges_items:
-            yield f"“something is missing” is marked on {percent(self.missing)} of the labelled samples. {_ONLY_WHOLE}."
-        elif self.by_items:
-            yield f"{_ONLY_WHOLE}."
         if self.off is not None:
             yield f"the judge gives {_more(self.off)}."
         yield from self._linked()
@@ -123,11 +153,7 @@ class Correction:
         if few := [f"{each.field} {each.value} ({each.labels})" for each in self.slices if each.corrected is None]:
             more = f" and {len(few) - _FEW:,} more" if len(few) > _FEW else ""
             yield f"too few labels of {', '.join(few[:_FEW])}{more}."
-        if self.skipped:
-            many = self.skipped > _MANY_SKIPPED * (self.labels + self.skipped)
-            warning = " Warning: the labels stand only for such samples as people could judge." if many else ""
-            yield f"{count(self.skipped, 'sample')} skipped.{warning}"
-        yield from self.notes
+        yield from self.caveats()
 
     def _linked(self) -> Iterator[str]:
         looks = f"corrected for {count(len(self.links), 'look')}"

@@ -445,6 +445,12 @@ def comparison_html(comparison: "Comparison") -> str:
         _rows_of(comparison.a, {(each.info_a.key, m.row_a, m.sample_id): each.info_a for each, m in moved}),
         _rows_of(comparison.b, {(each.info_b.key, m.row_b, m.sample_id): each.info_b for each, m in moved}),
     )
+    by_people = [
+        tag("p", foreign(f"{each.name}: {sentence}"))
+        for each in metrics
+        if each.people is not None
+        for sentence in each.people.difference(*comparison.short_names(), higher_is_better=each.higher_is_better)
+    ]
     title, head, rows = comparison.table()
     cells = [(tag("a", foreign(name, 200), href=f"#metric-{i}"), *rest) for i, (name, *rest) in enumerate(rows)]
     return document(
@@ -452,8 +458,9 @@ def comparison_html(comparison: "Comparison") -> str:
         tag("h1", "Which is better?"),
         soft("a: ", foreign(comparison.name_a, 200), ", b: ", foreign(comparison.name_b, 200)),
         soft(f"Made {moment(time.time())} UTC by ragstone {__version__}."),
+        *([card("What people would say", *by_people)] if by_people else []),
         card(
-            "Scores",
+            "Scores by the judge",
             html_table(title, head, cells, numbers=len(head) - 1),
             *(soft(foreign(text)) for text in (*comparison.caveats(), _EXPLAINED)),
         ),

@@ -1,0 +1,155 @@
+"""Which of two systems people would find better, from a judge and the labels of some pairs."""
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from ragstone.cli.main import cli
+from ragstone.labels import CalibrationError, corrected_difference
+from ragstone.labels.label_file import Draw
+from ragstone.reporting import MetricInfo, Report, compare
+
+from .population import label_of, labelled, made, write
+
+FORTY = [f"q{i}" for i in range(0, 200, 5)]
+
+
+def numbers(report):
+    return {record.sample_id: record.outcome.value for record in report}
+
+
+@pytest.fixture(scope="module")
+def pair():
+    """Two systems: people find b better, a judge who loves a's length finds a better. Texts differ."""
+    draw = random.Random(3)
+    a, truth_a = made(200, seed=1, judged=lambda truth, *_: 0.6 + 0.4 * truth, sample=lambda i: {"response": f"A {i}"})
+    b, truth_b = made(200, seed=2, judged=lambda truth, *_: 0.4 + 0.4 * truth, sample=lambda i: {"response": f"B {i}"})
+    truth_b = {i: max(value, float(draw.random() < 0.5)) for i, value in truth_b.items()}
+    return a, truth_a, b, truth_b
+
+
+def labels_of(pair, ids, **more):
+    a, truth_a, b, truth_b = pair
+    return [
+        label_of(report, sample_id, truth[sample_id], **more)
+        for sample_id in ids
+        for report, truth in ((a, truth_a), (b, truth_b))
+    ]
+
+
+def test_the_difference_is_that_of_the_arrays(pair, tmp_path):
+    a, truth_a, b, truth_b = pair
+    found = compare(a, b, labels=write(tmp_path / "l", labels_of(pair, FORTY)))
+    each = found.metrics["demo"]
+    judge_a, judge_b = numbers(a), numbers(b)
+    others = [i for i in judge_a if i not in FORTY]
+    by_hand = corrected_difference(
+        [truth_b[i] - truth_a[i] for i in FORTY],
+        [judge_b[i] - judge_a[i] for i in FORTY],
+        [judge_b[i] - judge_a[i] for i in others],
+    )
+    assert each.people.corrected == by_hand
+    assert (each.people.labels, each.people.people.n) == (40, 40)
+    assert each.people.people.mean == pytest.approx(np.mean([truth_b[i] - truth_a[i] for i in FORTY]))
+    assert by_hand.low > 0
+    assert each.better == "a"
+    first, second = each.conclusion().split(" By this judge, ")
+    ends = f"{by_hand.mean:+.3f}, 95 % interval {by_hand.low:+.3f} – {by_hand.high:+.3f}"
+    assert first.startswith(f"people would say: b is better ({ends}). 40 labelled pairs and this judge are worth ")
+    assert second.startswith("a is better: -")
+    assert "40 labelled pairs would say" not in str(found)
+    page = found.html()
+    assert page.index("What people would say") < page.index("Scores by the judge")
+
+
+def test_the_metrics_direction_says_which_is_better(pair, tmp_path):
+    a, _, b, _ = pair
+    lower = [MetricInfo("demo", "1", "judge", None, higher_is_better=False)]
+    a, b = (Report.of(list(each), lower, samples=[each.sample(record) for record in each]) for each in (a, b))
+    found = compare(a, b, labels=write(tmp_path / "l", labels_of(pair, FORTY)))
+    assert "people would say: a is better (+0." in str(found)
+
+
+def test_no_difference_that_the_interval_does_not_show(tmp_path):
+    a, truth = made(200, sample=lambda i: {"response": f"A {i}"})
+    b, other = made(200, seed=5, sample=lambda i: {"response": f"B {i}"})
+    labels = labels_of((a, truth, b, other), FORTY)
+    assert "demo: people would say: no difference is shown (" in str(
+        compare(a, b, labels=write(tmp_path / "l", labels))
+    )
+
+
+def test_an_answer_that_both_gave_is_labelled_once(pair, tmp_path):
+    a, truth_a, *_ = pair
+    once = labelled(tmp_path / "l", a, truth_a, FORTY)
+    b = Report.of(
+        [replace(r, outcome=r.outcome.model_copy(update={"value": 0.5})) for r in a], samples=[a.sample(r) for r in a]
+    )
+    found = compare(a, b, labels=once).metrics["demo"]
+    assert (found.people.labels, found.people.people.mean) == (40, 0.0)
+
+
+def test_pairs_with_one_label_or_a_skipped_one_do_not_count(pair, tmp_path):
+    labels = labels_of(pair, FORTY)
+    labels[0] = labels[0].model_copy(update={"answer": None, "skipped": True})
+    found = compare(pair[0], pair[2], labels=write(tmp_path / "l", labels[:-1]))
+    people = found.metrics["demo"].people
+    assert (people.labels, people.skipped) == (38, 1)
+    assert people.notes == ("1 pair without scores by labels of both; left out.",)
+
+
+def test_fewer_than_20_pairs_are_counted_and_say_nothing(pair, tmp_path):
+    few = write(tmp_path / "l", labels_of(pair, FORTY[:19]))
+    found = compare(pair[0], pair[2], labels=few)
+    assert found.metrics["demo"].people.corrected is None
+    assert (
+        "demo: no corrected difference: 19 labelled pairs; fewer than 20 say too little of the judge's error. By "
+        in str(found)
+    )
+
+
+def test_groups_of_pairs_stay_together(tmp_path):
+    give = [{"metadata": {"talk": f"t{i // 4}"}} for i in range(200)]
+    a, truth_a = made(200, sample=lambda i: {"response": f"A {i}", **give[i]})
+    b, truth_b = made(200, seed=2, sample=lambda i: {"response": f"B {i}", **give[i]})
+    ids = [f"q{i}" for i in range(200) if i // 4 % 4 == 0]
+    labels = [
+        label_of(report, i, truth[i], draw=Draw(chance=0.25, group=f"t{int(i[1:]) // 4}", group_field="talk"))
+        for i in ids
+        for report, truth in ((a, truth_a), (b, truth_b))
+    ]
+    found = compare(a, b, labels=write(tmp_path / "l", labels)).metrics["demo"].people
+    judge_a, judge_b = numbers(a), numbers(b)
+    others = [i for i in judge_a if i not in ids]
+    by_hand = corrected_difference(
+        [truth_b[i] - truth_a[i] for i in ids],
+        [judge_b[i] - judge_a[i] for i in ids],
+        [judge_b[i] - judge_a[i] for i in others],
+        groups=[f"t{int(i[1:]) // 4}" for i in ids],
+        groups_rest=[f"t{int(i[1:]) // 4}" for i in others],
+    )
+    assert found.corrected == by_hand
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"sample_digest": "00"}, "its texts are others in the results"),
+        ({"verdicts_shown": True}, "made with the judge's verdicts in sight"),
+        ({"draw": None}, "did not draw"),
+    ],
+)
+def test_a_label_that_does_not_fit_ends_it_before_anything_is_written(pair, tmp_path, change, said):
+    labels = labels_of(pair, FORTY)
+    file = write(tmp_path / "l.jsonl", [labels[0].model_copy(update=change), *labels[1:]])
+    with pytest.raises(CalibrationError, match=said):
+        compare(pair[0], pair[2], labels=file)
+    for name, report in (("a", pair[0]), ("b", pair[2])):
+        report.to_json(tmp_path / f"{name}.jsonl")
+    words = ["compare", "a.jsonl", "b.jsonl", "--labels", "l.jsonl", "--report", "page.html"]
+    done = CliRunner().invoke(cli, [str(tmp_path / word) if "." in word else word for word in words])
+    assert (done.exit_code, (tmp_path / "page.html").exists()) == (2, False)
+    assert said in done.output
