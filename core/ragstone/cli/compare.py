@@ -4,8 +4,9 @@ import click
 
 from ragstone.cli.options import check_apart, check_writable
 from ragstone.cli.output import write_page
-from ragstone.reporting import ci
 from ragstone.reporting import compare as compared
+from ragstone.reporting.checks import check_drops, status_of
+from ragstone.reporting.checks import markdown as as_markdown
 from ragstone.text.plain import printable
 
 
@@ -79,12 +80,12 @@ def compare(
         check_writable("--report", page, replaced=True)
     comparison = compared(a, b, any_version=any_version, labels=labels, drawn_at_random=drawn_at_random)
     try:
-        checks = ci.check_drops(comparison, everywhere, by_name) if drops else []
+        checks = check_drops(comparison, everywhere, by_name) if drops else []
     except ValueError as error:
         raise click.UsageError(f"--allow-drop: {error}") from None
     text = None if page is None else comparison.html()
     if markdown:
-        click.echo(ci.markdown(comparison, checks))
+        click.echo(as_markdown(comparison, checks))
     else:
         click.echo("\n".join([str(comparison), *(printable(str(each), 1_000) for each in checks)]))
     if page is not None and text is not None:
@@ -92,7 +93,7 @@ def compare(
         click.echo(f"Report: {page}", err=True)
         if opened:
             click.launch(page)
-    ctx.exit(ci.status_of(checks))
+    ctx.exit(status_of(checks))
 
 
 def _drops(given: tuple[str, ...]) -> tuple[float | None, dict[str, float]]:

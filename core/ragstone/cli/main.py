@@ -15,6 +15,7 @@ from ragstone.cli.compare import compare
 from ragstone.cli.correct import correct
 from ragstone.cli.demo import demo
 from ragstone.cli.doctor import doctor
+from ragstone.cli.drift import drift
 from ragstone.cli.explain import explain
 from ragstone.cli.feedback import feedback
 from ragstone.cli.forget import forget
@@ -87,6 +88,7 @@ for each in (
     correct,
     demo,
     doctor,
+    drift,
     explain,
     feedback,
     forget,

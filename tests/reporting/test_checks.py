@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragstone.reporting import MetricInfo, Report, compare
-from ragstone.reporting.ci import check_drops, drop_status, markdown, samples_needed, status_of
+from ragstone.reporting.checks import check_drops, drop_status, markdown, samples_needed, status_of
 from ragstone.testing import assert_not_worse
 
 from .reports import records, report, rich
