@@ -25,24 +25,21 @@ from dataclasses import dataclass
 from ragstone import ContextRelevancy, LLMReply, Metric
 from ragstone.testing import FakeLLM
 
-def made(shift=0.0, noise=0.0, dumb=0):
+def made(shift=0.0, noise=0.0, asking="one_by_one"):
     asked, lock = Counter(), threading.Lock()
     def reply(request):
         said = re.search(r"p(\\d\\.\\d+)", request.user.rpartition("<sentence")[2])
         with lock:
             asked[request.user] += 1
             draw = random.Random(f"{request.user} {asked[request.user]}")
-            if dumb and len(asked) % dumb == 0:
-                return "what?"
         p = 0.5 if request.task.endswith("passage") else min(0.99, max(0.01, float(said[1]) + shift + draw.gauss(0, noise)))
         return LLMReply("yes" if p >= 0.5 else "no", 10, 1, {"yes": p, "no": 1 - p})
-    return FakeLLM(reply, asking="one_by_one", model="scripted")
+    return FakeLLM(reply, asking=asking, model="scripted")
 
-def same(): return made()
+def same(): return made(asking="together")  # which suits it now; the anchors were asked about one by one
 def strict(): return made(-0.155)
 def noisy(): return made(noise=0.3)
 def silent(): return FakeLLM(lambda request: "what?", asking="one_by_one", model="silent")
-def together(): return FakeLLM(lambda request: {"ids": [1]}, model="other")
 
 class Mine(ContextRelevancy):
     name, version = "mine", "1"
@@ -195,7 +192,7 @@ def test_samples_without_ids_and_several_draws(run, tmp_path):
 def test_a_metric_of_your_own_is_named(run, tmp_path):
     import bent_judges
 
-    results = evaluate(samples(20), [bent_judges.Mine(llm=bent_judges.same())], progress=False)
+    results = evaluate(samples(20), [bent_judges.Mine(llm=bent_judges.made())], progress=False)
     results.to_json("results.jsonl")
     (tmp_path / "labels.jsonl").write_text(label(results))
     given = ("drift", "results.jsonl", "--labels", "labels.jsonl", "--llm", "bent_judges:strict")

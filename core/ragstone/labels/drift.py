@@ -134,7 +134,7 @@ def _agreement(
         if isinstance(outcome, Score) and (value := _value(each)) is not None
     ]
     if values:
-        by_people, *scores = np.array(values).T
+        by_people, *scores = (np.array(column) for column in zip(*values, strict=True))
         yield Agreement("scores, distance", len(values), *(float(np.abs(by_people - each).mean()) for each in scores))
 
 
