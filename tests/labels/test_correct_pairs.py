@@ -11,6 +11,8 @@ from ragstone.cli.main import cli
 from ragstone.labels import CalibrationError, corrected_difference
 from ragstone.labels.label_file import Draw
 from ragstone.reporting import MetricInfo, Report, compare
+from ragstone.reporting.checks import check_drops
+from ragstone.testing import assert_not_worse
 
 from .population import label_of, labelled, made, write
 
@@ -153,3 +155,20 @@ def test_a_label_that_does_not_fit_ends_it_before_anything_is_written(pair, tmp_
     done = CliRunner().invoke(cli, [str(tmp_path / word) if "." in word else word for word in words])
     assert (done.exit_code, (tmp_path / "page.html").exists()) == (2, False)
     assert said in done.output
+
+
+def test_a_gate_goes_by_the_labels(pair, tmp_path):
+    """The judge finds b worse; by people's labels it is not. Too few labels leave it open, whatever the judge says."""
+    (by_judge,) = check_drops(compare(pair[0], pair[2]), 0.02)
+    assert (by_judge.status, by_judge.sentence[:20]) == (1, "worse by this judge:")
+    comparison = compare(pair[0], pair[2], labels=write(tmp_path / "l", labels_of(pair, FORTY)))
+    (found,) = check_drops(comparison, 0.02)
+    e = comparison.metrics["demo"].people.corrected
+    assert found.status == 0
+    assert found.sentence.startswith(f"not worse by people's labels: {e.mean:+.3f} (95 % interval {e.low:+.3f} – ")
+    (few,) = check_drops(compare(pair[0], pair[2], labels=write(tmp_path / "l", labels_of(pair, FORTY[:19]))), 0.02)
+    assert (few.status, few.sentence) == (3, "cannot tell: the labels give no corrected difference.")
+    file = write(tmp_path / "l", labels_of(pair, FORTY))
+    assert_not_worse(pair[0], pair[2], labels=file)
+    (other,) = check_drops(compare(pair[2], pair[0], labels=file), e.mean + 0.02)
+    assert (other.status, "labelled pairs would do" in other.sentence) == (3, True)

@@ -62,8 +62,9 @@ def compare(
     to be one.
 
     With --allow-drop, A is the base and B the new run, and d is B's mean - A's (of a metric whose lower values are
-    better, A's - B's) with its 95 % interval. Samples that B left unscored count neither way, unless their worst
-    possible scores would turn a pass. Of several metrics 1 goes before 3, and 3 before 0.
+    better, A's - B's) with its 95 % interval: that of what people would say, where a metric has --labels. Samples
+    that B left unscored count neither way, unless their worst possible scores would turn a pass. Of several metrics 1
+    goes before 3, and 3 before 0.
 
     \b
     Exit status:

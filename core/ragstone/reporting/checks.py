@@ -106,28 +106,52 @@ def status_of(checks: "Iterable[DropCheck | Drift]") -> Status:
     return 1 if 1 in found else 3 if 3 in found else 0
 
 
+class _Change(NamedTuple):
+    """A metric's difference new - base with its interval, of n of something, and by whom."""
+
+    mean: float
+    low: float
+    high: float
+    n: int
+    noun: str
+    by: str
+
+
+def _change(each: MetricComparison) -> _Change | str:
+    """Return the difference: what people would say where there are labels, else what the judge does; or why not."""
+    if each.people is not None:
+        found = each.people.corrected or each.people.people
+        if found is None or found.low is None or found.high is None:
+            return "the labels give no corrected difference"
+        by = each.people.whose if each.people.by_items else "by people's labels"
+        return _Change(found.mean, found.low, found.high, each.people.labels, "labelled pair", by)
+    if each.difference is None or each.low is None or each.high is None:
+        return f"{count(each.pairs, 'sample')} with a score in both, and an interval needs two"
+    return _Change(each.difference, each.low, each.high, each.pairs, "sample", "by this judge")
+
+
 def _check(each: MetricComparison, allowed: float) -> DropCheck:
     lost = each.left_out["unscored in b alone"]
-    if each.difference is None or each.low is None or each.high is None:
-        few = f"{count(each.pairs, 'sample')} with a score in both, and an interval needs two"
-        return DropCheck(each.name, allowed, 3, " ".join([f"cannot tell: {few}.", *_left_out(lost)]))
+    change = _change(each)
+    if isinstance(change, str):
+        return DropCheck(each.name, allowed, 3, " ".join([f"cannot tell: {change}.", *_left_out(lost)]))
     sign = 1.0 if each.higher_is_better else -1.0
-    difference, (low, high) = sign * each.difference, sorted((sign * each.low, sign * each.high))
+    difference, (low, high) = sign * change.mean, sorted((sign * change.low, sign * change.high))
     status = drop_status(low, high, allowed)
     hidden = status == 0 and lost > 0 and drop_status(_at_worst(each, low, lost), high, allowed) != 0
     if hidden:
         status = 3
-    numbers = f"{number(each.difference, '+')} ({INTERVAL} {interval(each.low, each.high, '+')})"
+    numbers = f"{number(change.mean, '+')} ({INTERVAL} {interval(change.low, change.high, '+')})"
     word = "drop" if each.higher_is_better else "rise"
-    limit = f"a {word} of {allowed:g} is allowed"
-    sentences = [f"{WORDS[status]}{' by this judge' * (status != 3)}: {numbers}, and {limit}."]
+    verdict = WORDS[status] if status == 3 else f"{WORDS[status]} {change.by}"
+    sentences = [f"{verdict}: {numbers}, and a {word} of {allowed:g} is allowed."]
     if status == 3 and not hidden:
-        sentences += _more(samples_needed(difference, low, high, allowed, each.pairs), number(each.difference, "+"))
+        sentences += _more(samples_needed(difference, low, high, allowed, change.n), change)
     sentences += _left_out(lost)
     if hidden:
         sentences.append(f"If they were as bad as can be, the {word} could be greater than that: score them again.")
-    if each.pairs < _FEW:
-        sentences.append(f"With {each.pairs} samples the interval is narrower than it should be.")
+    if change.n < _FEW:
+        sentences.append(f"Of {count(change.n, change.noun)} the interval is narrower than it should be.")
     return DropCheck(each.name, allowed, status, " ".join(sentences))
 
 
@@ -139,14 +163,14 @@ def _at_worst(each: MetricComparison, low: float, lost: int) -> float:
     return (each.pairs * low - lost * (best - worst)) / (each.pairs + lost)
 
 
-def _more(samples: float, difference: str) -> Iterator[str]:
+def _more(samples: float, change: _Change) -> Iterator[str]:
     if samples > _MANY:
-        yield "The difference lies so near to the limit that no reasonable number of samples would tell."
+        yield f"The difference lies so near to the limit that no reasonable number of {change.noun}s would tell."
         return
     digits = max(0, len(str(math.ceil(samples))) - 2)
     about = math.ceil(samples / 10**digits) * 10**digits
-    change = f"if the difference stays at {difference}"
-    yield f"About {about:,} samples would do, {change}: four times as many samples halve the interval."
+    same = f"if the difference stays at {number(change.mean, '+')}"
+    yield f"About {about:,} {change.noun}s would do, {same}: four times as many halve the interval."
 
 
 def _left_out(lost: int) -> Iterator[str]:
