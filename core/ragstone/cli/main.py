@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from ragstone._version import __version__
+from ragstone.cli.agreement import agreement
 from ragstone.cli.calibrate import calibrate
 from ragstone.cli.choose import choose
 from ragstone.cli.compare import compare
@@ -82,6 +83,7 @@ def cli() -> None:
 
 
 for each in (
+    agreement,
     calibrate,
     choose,
     compare,

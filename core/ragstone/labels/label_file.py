@@ -221,8 +221,8 @@ def items_of(score: Score, kinds: "Iterable[ItemKind]") -> "list[tuple[ItemKind,
     return items
 
 
-def read_labels(path: str | Path) -> list[tuple[int, Label]]:
-    """Return the labels of a file, each with its line from 1.
+def read_labels(path: str | Path, option: str = "--labels ") -> list[tuple[int, Label]]:
+    """Return the labels of a file, each with its line from 1; messages name the option that named the file.
 
     Raises:
         CalibrationError: It cannot be read, or a line holds none; all such lines (20 at most) are named.
@@ -232,16 +232,16 @@ def read_labels(path: str | Path) -> list[tuple[int, Label]]:
     try:
         lines = Path(path).read_bytes().splitlines()
     except OSError as error:
-        raise CalibrationError(f"--labels {path}: cannot be read: {error.strerror}") from None
+        raise CalibrationError(f"{option}{path}: cannot be read: {error.strerror}") from None
     for number, line in enumerate(lines, 1):
         try:
             if line.strip():
                 labels.append((number, Label.model_validate_json(line)))
         except ValidationError as error:  # noqa: PERF203 - each line is told of
             bad.append(f"line {number}: {first_problem(error)}")
-    refuse(f"--labels {path}: ", bad)
+    refuse(f"{option}{path}: ", bad)
     if not labels:
-        raise CalibrationError(f"--labels {path}: holds no label; `ragstone label` makes a page to make labels on")
+        raise CalibrationError(f"{option}{path}: holds no label; `ragstone label` makes a page to make labels on")
     return labels
 
 
@@ -298,7 +298,7 @@ def match_in_each(
         else:
             problem = f"the results have no score of it by {label.metric}"
         if problem is None and (label.kind, label.item) in mine:
-            problem = f"{_name(label)} has a label already"
+            problem = f"{name_of(label)} has a label already"
         if problem is not None:
             problems.append(f"line {number}: sample {label.id[:80]!r}: {problem}")
         mine[label.kind, label.item] = label
@@ -326,7 +326,8 @@ def scored(report: "Report", metric: str | None = None) -> Iterable[LabelledReco
             yield LabelledRecord(record, score, sample, info, ())
 
 
-def _name(label: Label) -> str:
+def name_of(label: Label) -> str:
+    """Return what a label is of, in words."""
     return "the sample" if label.kind == WHOLE else f"{label.kind} {label.item}"
 
 
@@ -342,10 +343,10 @@ def _problem(label: Label, scored: LabelledRecord) -> str | None:
         return None
     items = {(kind.kind, item.id): (kind, item) for kind, item in items_of(scored.score, scored.info.items)}
     if (label.kind, label.item or "") not in items:
-        return f"the score has no {_name(label)[:80]}"
+        return f"the score has no {name_of(label)[:80]}"
     kind, item = items[label.kind, label.item or ""]
     if showable(item.text) != showable(label.text or ""):
-        return f"{_name(label)}: its text is another in the results"
+        return f"{name_of(label)}: its text is another in the results"
     if label.answer not in kind.choices:
-        return f"{_name(label)}: answer: {str(label.answer)[:40]!r} is not one of {', '.join(kind.choices)}"
+        return f"{name_of(label)}: answer: {str(label.answer)[:40]!r} is not one of {', '.join(kind.choices)}"
     return None

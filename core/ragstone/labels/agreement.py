@@ -1,0 +1,204 @@
+"""How far two people agree, or a judge and people: share, Cohen's kappa, Krippendorff's alpha, with their intervals."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from ragstone.labels.calibration import CalibrationError
+from ragstone.labels.fit import load_sklearn
+from ragstone.labels.label_file import Label, name_of, read_labels, refuse
+from ragstone.reporting.statistics import TIE, Estimate
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Numbers = NDArray[np.float64]
+
+_RESAMPLES = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How far two agree on the same items. None: undefined, as all is one value, or there are fewer than two items.
+
+    Attributes:
+        items: How many items both answered.
+        share: The share of them with the same answer.
+        kappa: Cohen's kappa; of scores weighted by their squared differences.
+        alpha: Krippendorff's alpha: nominal for words, interval for scores.
+    """
+
+    items: int
+    share: Estimate | None = None
+    kappa: Estimate | None = None
+    alpha: Estimate | None = None
+
+
+def agreement(
+    a: Sequence[str] | Sequence[float], b: Sequence[str] | Sequence[float], groups: Sequence[str] | None = None
+) -> Agreement:
+    """Return how far two agree, with 95 % intervals: percentiles of the bootstrap over whole groups.
+
+    Args:
+        a: What the one says of each item: words, or scores from 0 to 1.
+        b: What the other says.
+        groups: What each item belongs to, such as its sample; None: each stands alone.
+
+    Raises:
+        ValueError: They are not equally many.
+        ImportError: scikit-learn is not installed (the extra `calibrate`).
+
+    Example:
+        >>> both = agreement(["yes", "yes", "no", "no"], ["yes", "yes", "no", "yes"])
+        >>> both.share.mean, both.kappa.mean, round(both.alpha.mean, 3)
+        (0.75, 0.5, 0.533)
+        >>> agreement([1.0, 1.0], [1.0, 1.0]).kappa is None
+        True
+    """
+    if len(a) != len(b):
+        raise ValueError(f"a and b: {len(a)} and {len(b)} answers; give both answers to each item")
+    if len(a) < 2:
+        return Agreement(len(a))
+    values = np.asarray([*a, *b])
+    words = values.dtype.kind == "U" or bool(np.isin(values, (0, 1)).all())
+    # Of words, a point each: two of them are as far apart as any other two.
+    points = (values[:, None] == np.unique(values) if words else values[:, None]).astype(np.float64)
+    x, y = np.split(points, 2)
+    same = np.abs(x - y).max(axis=1) < TIE
+    alpha = _estimate(lambda w: _beyond_chance(x, y, w, independent=False), len(a), groups)
+    kappa = _estimate(lambda w: _beyond_chance(x, y, w, independent=True), len(a), groups)
+    if kappa is not None and words:
+        kappa = replace(kappa, mean=float(load_sklearn("metrics").cohen_kappa_score(a, b)))
+    return Agreement(len(a), share_of(same, groups), kappa, alpha)
+
+
+def _beyond_chance(x: "Numbers", y: "Numbers", weights: "Numbers", *, independent: bool) -> "Numbers":
+    """Return 1 - observed / expected disagreement, the mean squared distance of two answers to an item.
+
+    Expected: of one's answer and another item's answer of the other, for Cohen's kappa, whose weights are then the
+    squared distances; or of any two of all answers, for Krippendorff's alpha. NaN where it is 0.
+
+    Args:
+        x: A point for each answer of the one, in rows.
+        y: Of the other.
+        weights: Of the items, in a row for each result.
+        independent: Whether it is kappa.
+    """
+    n = weights.sum(axis=1)
+    means = [weights @ of / n[:, None] for of in (x, y)]
+    spread = weights @ (x**2 + y**2).sum(axis=1) / n - sum((mean**2).sum(axis=1) for mean in means)
+    apart = ((means[0] - means[1]) ** 2).sum(axis=1)
+    expected = spread + apart if independent else (spread + apart / 2) * 2 * n / (2 * n - 1)
+    observed = weights @ ((x - y) ** 2).sum(axis=1) / n
+    return np.asarray(1 - observed / np.where(expected > TIE, expected, np.nan))
+
+
+def sensitivity_specificity(
+    people: Sequence[float], judge: Sequence[float], groups: Sequence[str] | None = None
+) -> tuple[Estimate | None, Estimate | None]:
+    """Return the judge's share of 1 where people say 1, and of 0 where they say 0, with 95 % intervals.
+
+    None: people say it nowhere, or somebody says something else than 0 and 1.
+
+    Example:
+        >>> sensitivity, specificity = sensitivity_specificity([1, 1, 0, 0], [1, 1, 0, 1])
+        >>> sensitivity.mean, specificity.mean
+        (1.0, 0.5)
+    """
+    y, f, names = np.asarray(people), np.asarray(judge), np.asarray(groups or range(len(people)))
+    if not np.isin(np.concatenate([y, f]), (0, 1)).all():
+        return None, None
+    yes, no = (share_of(f[y == said] == said, names[y == said].tolist()) for said in (1, 0))
+    return yes, no
+
+
+def share_of(hits: "ArrayLike", groups: Sequence[str] | None = None) -> Estimate | None:
+    """Return the share of hits with its 95 % interval: of the bootstrap, or exact where all or none is a hit.
+
+    Example:
+        >>> round(share_of([True] * 10).low, 3)
+        0.692
+    """
+    values = np.asarray(hits, np.float64)
+    share = _estimate(lambda w: w @ values / w.sum(axis=1), len(values), groups) if len(values) else None
+    if share is None or 0.0 < share.mean < 1.0:
+        return share
+    least = 0.025 ** (1 / len(set(groups or range(len(values)))))
+    return Estimate(share.n, share.mean, *((least, 1.0) if share.mean else (0.0, 1.0 - least)))
+
+
+def _estimate(of: "Callable[[Numbers], Numbers]", n: int, groups: Sequence[str] | None) -> Estimate | None:
+    """Return a statistic of weighted items; in each draw a group weighs as often as it was drawn."""
+    place = np.unique(np.asarray(groups or range(n)), return_inverse=True)[1]
+    k = int(place.max()) + 1
+    draws = np.random.default_rng(0).multinomial(k, np.full(k, 1 / k), size=_RESAMPLES)
+    value, *resampled = of(np.vstack([np.ones(n), draws[:, place].astype(np.float64)]))
+    known = np.array(resampled)[np.isfinite(resampled)]
+    if not np.isfinite(value):
+        return None
+    if not known.size or np.ptp(known) < TIE:  # what does not vary says nothing of how far it may be off
+        return Estimate(n, float(value))
+    low, high = np.quantile(known, (0.025, 0.975))
+    return Estimate(n, float(value), float(low), float(high))
+
+
+def of_files(a: str | Path, b: str | Path) -> tuple[Mapping[tuple[str, str], Agreement], list[str]]:
+    """Return how far two files of labels agree, by metric and kind of item, and what else is to be said, in sentences.
+
+    Samples, or groups that were drawn as a whole, are what the bootstrap draws.
+
+    Raises:
+        CalibrationError: A file cannot be used, an item has two labels in one file, the two files are of other metrics,
+            versions, judges or texts, or no item has a label in both.
+    """
+    where = f"{a}, {b}: "
+    one, other = _labels(a), _labels(b)
+    of_a, of_b = (
+        " and ".join(sorted({f"{each.metric} {each.version} by {each.judge}" for each in labels.values()}))
+        for labels in (one, other)
+    )
+    if of_a != of_b:
+        raise CalibrationError(f"{where}hold labels of {of_a}, and of {of_b}; give labels of the same scores")
+    ids = {key[:2] for key in one} & {key[:2] for key in other}
+    same = {key[:2] for key in {key[:3] for key in one} & {key[:3] for key in other}}
+    problems = [f"sample {name[:80]!r}: its texts are others in the other file" for _, name in sorted(ids - same)]
+    both = [(x, other[key]) for key, x in one.items() if key in other]
+    problems += [f"sample {x.id[:80]!r}: {name_of(x)}: its text is another" for x, y in both if x.text != y.text]
+    refuse(where, problems)
+    kinds: dict[tuple[str, str], list[tuple[Label, Label]]] = {}
+    for x, y in both:
+        if not (x.skipped or y.skipped):
+            kinds.setdefault((x.metric, x.kind), []).append((x, y))
+    if not kinds:
+        raise CalibrationError(f"{where}no item has a label in both; let both label one file of `ragstone choose`")
+    skipped = {key[:3] for labels in (one, other) for key, each in labels.items() if each.skipped}
+    notes = [
+        (len(skipped), f"{len(skipped):,} sample(s) were skipped by one or both"),
+        (len(one.keys() ^ other.keys()), f"{len(one.keys() ^ other.keys()):,} label(s) stand in one file alone"),
+        (
+            any(each.verdicts_shown for pair in both for each in pair),
+            "some labels were made with the judge's verdicts in sight: such labels agree too readily",
+        ),
+    ]
+    return {name: _agreement(pairs) for name, pairs in kinds.items()}, [note for some, note in notes if some]
+
+
+def _agreement(pairs: Sequence[tuple[Label, Label]]) -> Agreement:
+    a, b = ([cast("str", each.answer) for each in answers] for answers in zip(*pairs, strict=True))
+    return agreement(a, b, [(x.draw and x.draw.group) or x.id for x, _ in pairs])
+
+
+def _labels(path: str | Path) -> dict[tuple[str, ...], Label]:
+    """Return the labels of a file by what they are of."""
+    labels: dict[tuple[str, ...], Label] = {}
+    twice: list[str] = []
+    for line, label in read_labels(path, option=""):
+        key = label.metric, label.id, label.sample_digest, label.kind, label.item or ""
+        if key in labels:
+            twice.append(f"line {line}: sample {label.id[:80]!r}: {name_of(label)} has a label already")
+        labels[key] = label
+    refuse(f"{path}: ", twice)
+    return labels
