@@ -5,10 +5,10 @@ import random
 import re
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from ragstone import Verdict
 from ragstone.cli.main import cli
 from ragstone.labels import CalibrationError, corrected_difference, corrected_mean
 from ragstone.labels.label_file import Draw
@@ -77,12 +77,12 @@ def test_a_live_sample_weighs_by_its_own_rate_and_feedback_is_never_in(tmp_path)
     ids, judge = SIXTY[:56], numbers(report)
     rate = {f"q{i}": 1.0 if i % 3 else 0.25 for i in range(280)}
     others = [i for i in rate if i not in ids]
-    weights = np.array([1 / rate[i] for i in ids])
+    weights = [1 / rate[i] / 0.2 for i in ids]
     by_hand = corrected_mean(
         [truth[i] for i in ids],
         [judge[i] for i in ids],
         [judge[i] for i in others],
-        weights=weights * sum(1 / each for each in rate.values()) / weights.sum(),
+        weights=weights,
         weights_rest=[1 / rate[i] for i in others],
     )
     assert found.corrected == by_hand
@@ -96,10 +96,7 @@ def test_labels_are_weighted_by_the_chance_of_their_draw(tmp_path):
     chances = {sample_id: 0.1 if i % 2 else 0.4 for i, sample_id in enumerate(SIXTY)}
     labels = [label_of(report, i, truth[i], draw=Draw(chance=chances[i])) for i in SIXTY]
     found = report.corrected(write(tmp_path / "l", labels))["demo"]
-    weights = np.array([1 / chances[i] for i in SIXTY])
-    assert found.corrected == by_hand(
-        report, truth, SIXTY, weights=weights * 300 / weights.sum(), weights_rest=[1.0] * 240
-    )
+    assert found.corrected == by_hand(report, truth, SIXTY, weights=[1 / chances[i] for i in SIXTY])
 
 
 def test_whole_groups_stay_together(tmp_path):
@@ -288,3 +285,54 @@ def test_the_page_has_the_corrected_mean_in_front(tmp_path):
     ]
     assert "<i>x" not in without_scripts(page)
     assert "Who says what" not in report.html()
+
+
+def claims(report, missing=()):
+    """Return the report with two claims for each sample, and labels of both claims of 30: one right, one wrong."""
+    verdicts = [Verdict(id=f"{k}", kind="claim", text=f"Claim {k}.", verdict="supported") for k in (1, 2)]
+    records = [
+        replace(each, outcome=each.outcome.model_copy(update={"metric": "faithfulness", "verdicts": tuple(verdicts)}))
+        for each in report
+    ]
+    by_claims = Report.of(records, samples=[report.sample(each) for each in report])
+    labels = [
+        label_of(
+            by_claims, f"q{i}", answer, kind="claim", item=k, text=f"Claim {k}.", missing=i in missing and k == "1"
+        )
+        for i in range(30)
+        for k, answer in (("1", "supported"), ("2", "contradicted"))
+    ]
+    return by_claims, labels
+
+
+def test_labels_of_the_judges_items_are_not_called_what_people_would_say(tmp_path):
+    report, labels = claims(made(60)[0], missing=range(3))
+    found = report.corrected(write(tmp_path / "l", labels))
+    each = found["faithfulness"]
+    judge = numbers(report)
+    by_formula = corrected_mean(
+        [0.5] * 30, [judge[f"q{i}"] for i in range(30)], [judge[f"q{i}"] for i in range(30, 60)]
+    )
+    assert each.corrected == by_formula
+    assert (each.by_items, each.by_judges_items, each.missing) == (True, True, 0.1)
+    text = str(found)
+    assert "faithfulness: by people's labels, on the items that the judge listed: 0." in text
+    assert (
+        "“something is missing” is marked on 10.0 % of the labelled samples. Only labels of whole samples tell " in text
+    )
+    assert "people would say:" not in text
+    assert not text.startswith("What people would say")
+
+
+def test_a_sample_with_an_open_item_has_no_score(tmp_path):
+    report, labels = claims(made(60)[0])
+    found = report.corrected(write(tmp_path / "l", labels[:-1]))["faithfulness"]
+    assert (found.labels, found.skipped) == (29, 0)
+    assert found.notes == ("1 sample without a score by its labels (an item is open); left out.",)
+
+
+def test_labels_of_whole_samples_go_before_those_of_items(tmp_path):
+    report, labels = claims(made(60)[0])
+    whole = [label_of(report, f"q{i}", 1.0) for i in range(30)]
+    found = report.corrected(write(tmp_path / "l", [*labels, *whole]))["faithfulness"]
+    assert (found.people.mean, found.by_items) == (1.0, False)

@@ -2,5 +2,16 @@
 
 from ragstone.labels.calibration import Calibration, CalibrationError
 from ragstone.labels.estimates import Estimate, corrected_difference, corrected_mean
+from ragstone.reporting.corrections import Correction, Corrections, Link, Slice
 
-__all__ = ["Calibration", "CalibrationError", "Estimate", "corrected_difference", "corrected_mean"]
+__all__ = [
+    "Calibration",
+    "CalibrationError",
+    "Correction",
+    "Corrections",
+    "Estimate",
+    "Link",
+    "Slice",
+    "corrected_difference",
+    "corrected_mean",
+]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ragstone.labels.calibration import CalibrationError
-from ragstone.labels.estimates import Estimate, corrected_difference, corrected_mean
+from ragstone.labels.estimates import LEAST_LABELS, Estimate, corrected_difference, corrected_mean
 from ragstone.labels.fit import load_extra
 from ragstone.labels.label_file import LabelledRecord, match_in_each, read_labels
 from ragstone.reporting.aggregates import (
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from ragstone.reporting import Report
 
     Numbers = NDArray[np.float64]
-
-LEAST = 20
-"""Fewer labels give no corrected mean: they say too little of how much the judge's error varies."""
 
 
 def corrected(report: "Report", labels: str | Path, *, drawn_at_random: bool = False) -> Corrections:
@@ -168,45 +165,47 @@ class _Data:
 
     people: "Numbers"
     judge: "Numbers"
-    weights: "Numbers"
+    weights: "Numbers"  # 1 / the chance to be scored
+    chances: "Numbers"  # of each labelled sample, to be drawn
     groups: "NDArray[np.str_] | None"
     estimator: Callable[..., Estimate]
 
     @classmethod
     def of(cls, taken: Sequence[_Taken], rest: Sequence[_Row], estimator: Callable[..., Estimate]) -> "_Data":
         """Return it for what is labelled and what is not."""
-        n, rows = len(taken), [*(each.row for each in taken), *rest]
-        weights, groups = np.array([row.weight for row in rows]), None
-        total = weights.sum()
+        rows = [*(each.row for each in taken), *rest]
+        chances, groups = np.ones(len(taken)), None
         draws = [draw for each in taken if (draw := each.labelled[0].labels[0].draw) is not None]
-        if len(draws) == n:
-            weights[:n] /= [draw.chance for draw in draws]
+        if len(draws) == len(taken):
+            chances = np.array([draw.chance for draw in draws])
             if all(draw.group is not None for draw in draws):
                 field = draws[0].group_field or ""
                 others = [slice_value(row.metadata.get(field)) or f"row {i}" for i, row in enumerate(rest)]
                 groups = np.array([*(str(draw.group) for draw in draws), *others])
-        weights[:n] *= total / weights[:n].sum()  # of what was drawn, only the beginning may have been labelled
-        people = np.array([each.value for each in taken], np.float64)
-        return cls(people, np.array([row.value for row in rows]), weights, groups, estimator)
+        people, judge = np.array([each.value for each in taken]), np.array([row.value for row in rows])
+        return cls(people, judge, np.array([row.weight for row in rows]), chances, groups, estimator)
 
     def part(self, inside: "NDArray[np.bool_]") -> "_Data":
         """Return a part of the samples."""
-        groups = None if self.groups is None else self.groups[inside]
-        people = self.people[inside[: len(self.people)]]
-        return _Data(people, self.judge[inside], self.weights[inside], groups, self.estimator)
+        mine, groups = inside[: len(self.people)], None if self.groups is None else self.groups[inside]
+        of_all = self.judge[inside], self.weights[inside]
+        return _Data(self.people[mine], *of_all, self.chances[mine], groups, self.estimator)
 
     def alone(self, values: "Numbers", estimator: Callable[..., Estimate]) -> Estimate:
         """Return the mean of what the labelled samples have: that of a judge who says nothing, with no others."""
         n = len(values)
         groups = None if self.groups is None else self.groups[:n]
-        return _Data(values, np.zeros(n), self.weights[:n], groups, estimator).corrected()
+        return _Data(values, np.zeros(n), self.weights[:n], self.chances, groups, estimator).corrected()
 
     def corrected(self) -> Estimate:
         """Return the corrected mean."""
         n = len(self.people)
+        weights = self.weights[:n] / self.chances
         how: dict[str, Any] = {}
-        if any(np.ptp(part) > TIE * part.max() for part in (self.weights[:n], self.weights[n:]) if len(part)):
-            how |= {"weights": self.weights[:n], "weights_rest": self.weights[n:]}
+        if np.ptp(weights) > TIE * weights.max() or np.ptp(self.weights) > TIE:
+            how["weights"] = weights
+        if np.ptp(self.weights) > TIE:
+            how["weights_rest"] = self.weights[n:]
         if self.groups is not None:
             how |= {"groups": self.groups[:n].tolist(), "groups_rest": self.groups[n:].tolist()}
         return self.estimator(self.people, self.judge[:n], self.judge[n:], **how)
@@ -219,7 +218,9 @@ class _Data:
     @property
     def off(self) -> Estimate:
         """How much more the judge gives than people do."""
-        return self.alone(self.errors, corrected_difference)
+        scale = max(1.0, float(np.abs(self.errors).max()))  # errors of differences reach from -2 to 2
+        found = self.alone(self.errors / scale, corrected_difference)
+        return replace(found, mean=scale * found.mean, low=scale * found.low, high=scale * found.high)
 
 
 def _estimated(
@@ -237,14 +238,17 @@ def _estimated(
     found = ByLabels(
         n,
         skipped,
-        by_items=any(each.by_items for each in samples),
+        # A criterion asks its one question about the whole sample.
+        by_items=any(each.by_items and each.labels[0].kind != "criterion" for each in samples),
         by_judges_items=any(each.by_judges_items for each in samples),
         missing=sum(each.missing for each in samples) / max(1, len(samples)),
         notes=tuple(f"{count(of_note, noun)} {why}." for of_note, noun, why in notes if of_note),
     )
-    if n < LEAST:
+    if n < LEAST_LABELS:
         what = "label" if estimator is corrected_mean else "labelled pair"
-        return replace(found, why=f"{count(n, what)}; fewer than {LEAST} say too little of the judge's error"), None
+        return replace(
+            found, why=f"{count(n, what)}; fewer than {LEAST_LABELS} say too little of the judge's error"
+        ), None
     data = _Data.of(taken, rest, estimator)
     alone = data.alone(data.people, estimator)
     found = replace(found, people=Mean(n, alone.mean, alone.low, alone.high), off=data.off)
@@ -261,7 +265,7 @@ def _estimated(
 def _correction(
     summary: MetricSummary, matched: Sequence[LabelledRecord], rows: dict[str, dict[int, _Row]], slicing: Sequence[str]
 ) -> Correction:
-    valued = [(each, value) for each in matched if (value := each.value) is not None]
+    valued = [(each, value) for each in matched if not each.skipped and (value := each.value) is not None]
     taken = [_Taken([each], value, row) for each, value in valued if (row := _take(rows, each)) is not None]
     rest = [row for of_id in rows.values() for row in of_id.values()]
     skipped, n = sum(each.skipped for each in matched), len(taken)
@@ -304,7 +308,7 @@ def _links(data: _Data, sizes: Mapping[str, "Numbers"], words: Mapping[str, "NDA
             rho, p = stats.spearmanr(size, errors)
             found.append(Link(name, float(p), float(rho)))
     for name, values in words.items():
-        parts = [part for value in np.unique(values) if len(part := errors[values == value]) >= LEAST]
+        parts = [part for value in np.unique(values) if len(part := errors[values == value]) >= LEAST_LABELS]
         if len(parts) > 1 and np.ptp(np.concatenate(parts)) > 0:
             found.append(Link(name, float(stats.kruskal(*parts).pvalue)))
     least = 0.0
@@ -320,4 +324,4 @@ def _slices(data: _Data, words: Mapping[str, "NDArray[np.str_]"]) -> Iterator[Sl
             inside = values == value
             labels = int(inside[:n].sum())
             mine = data.part(inside)
-            yield Slice(name, value, labels, *((mine.off, mine.corrected()) if labels >= LEAST else ()))
+            yield Slice(name, value, labels, *((mine.off, mine.corrected()) if labels >= LEAST_LABELS else ()))

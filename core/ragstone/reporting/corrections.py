@@ -163,7 +163,7 @@ class Correction(ByLabels):
                 yield f"the judge's error goes with {each.what} ({how}p {_p(each.p)}, {looks})."
         if self.links and (least := min(each.p for each in self.links)) >= _SURE:
             names = ", ".join(each.what for each in self.links)
-            yield f"the judge's error is not shown to go with any of {names} (least p {_p(least)}, {looks})."
+            yield f"the judge's error is not shown to go with {names} (least p {_p(least)}, {looks})."
 
 
 def _p(p: float) -> str:
