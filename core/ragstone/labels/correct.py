@@ -192,10 +192,11 @@ class _Data:
         return _Data(self.people[mine], *of_all, self.chances[mine], groups, self.estimator)
 
     def alone(self, values: "Numbers", estimator: Callable[..., Estimate]) -> Estimate:
-        """Return the mean of what the labelled samples have: that of a judge who says nothing, with no others."""
+        """Return the mean of what the labelled samples have, with the interval beside a judge who says nothing."""
         n = len(values)
         groups = None if self.groups is None else self.groups[:n]
-        return _Data(values, np.zeros(n), self.weights[:n], self.chances, groups, estimator).corrected()
+        found = _Data(values, np.zeros(n), self.weights[:n], self.chances, groups, estimator).corrected()
+        return replace(found, mean=float(np.average(values, weights=self.weights[:n] / self.chances)))
 
     def corrected(self) -> Estimate:
         """Return the corrected mean."""

@@ -103,7 +103,7 @@ class ByLabels:
             result = f"{better} is better" if e.low > 0 or e.high < 0 else "no difference is shown"
             numbers = f"{number(e.mean, '+')}, {INTERVAL} {interval(e.low, e.high, '+')}"
             worth = f"{count(self.labels, 'labelled pair')} and this judge are worth {round(e.labels_worth):,}"
-            yield f"{self.whose}: {result} ({numbers}). {worth} ({e.method})."
+            yield f"{self.whose}: {result} ({numbers}). {worth}. Method: {e.method}."
         yield from self.caveats()
 
     def caveats(self) -> Iterator[str]:
@@ -138,7 +138,7 @@ class Correction(ByLabels):
         """Yield what the numbers say."""
         if (e := self.corrected) is not None:
             worth = f"{count(self.labels, 'label')} and this judge are worth {count(round(e.labels_worth), 'label')}"
-            yield f"{self.whose}: {number(e.mean)} ({INTERVAL} {interval(e.low, e.high)}). {worth} ({e.method})."
+            yield f"{self.whose}: {number(e.mean)} ({INTERVAL} {interval(e.low, e.high)}). {worth}. Method: {e.method}."
         else:
             yield f"no corrected mean: {self.why}."
         if self.off is not None:
