@@ -165,6 +165,8 @@ class _Data:
 
 
 def _estimate(data: _Data, level: float, *, difference: bool) -> Estimate:
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"level: {level:g} is not between 0 and 1")
     special = load_extra("scipy.special", "a corrected mean")
     tail = 0.5 + level / 2.0
     z, t = float(special.ndtri(tail)), float(special.stdtrit(max(1.0, data.n - 1.0), tail))
@@ -223,7 +225,7 @@ def _by_residuals(
 ) -> tuple[float, float, float]:
     """PPI++ on units, with what a few labels may hide. The page "Estimators" has the formulas and the tables."""
     if alone and yes_no:
-        mean = float((data.w * data.y).mean())
+        mean = min(1.0, float((data.w * data.y).mean()))
         return mean, *_wilson(mean, data.n, z)
     y, f, w, n = data.y, data.f, data.w, data.n
     means = _stratum_means(data)
@@ -304,7 +306,7 @@ def _width_alone(data: _Data, z: float, t: float, *, yes_no: bool) -> float:
 def _wilson(share: float, n: float, z: float) -> tuple[float, float]:
     middle = (share + z * z / (2.0 * n)) / (1.0 + z * z / n)
     half = z * math.sqrt(share * (1.0 - share) / n + z * z / (4.0 * n * n)) / (1.0 + z * z / n)
-    return max(0.0, middle - half), min(1.0, middle + half)
+    return min(share, max(0.0, middle - half)), max(share, min(1.0, middle + half))  # rounding
 
 
 def _stratum_means(data: _Data) -> "Callable[[Numbers], Numbers]":
@@ -369,8 +371,9 @@ def _checked(
     of_all, w_all = _by_unit(units, f_all, w_union)
     mine = np.unique(units[:n], return_inverse=True)[1]
     (y, unit_w), (f, _) = _by_unit(mine, y, w), _by_unit(mine, f_all[:n], w)
-    first = np.unique(mine, return_index=True)[1]
-    stratum = np.unique(stratum[first], return_inverse=True)[1]
+    first = np.full(len(y), n)
+    np.minimum.at(first, mine, stratum)  # of a group in several strata, one of them
+    stratum = np.unique(first, return_inverse=True)[1]
     return _Data(y, f, unit_w / unit_w.mean(), of_all, w_all / w_all.mean(), stratum, n, covered, tuple(notes))
 
 
@@ -404,7 +407,7 @@ def _stratified(
     if mine is None:
         return np.zeros(n, np.int64), w, 1.0
     names = [*mine, *(others or ())]
-    places = {name: place for place, name in enumerate(dict.fromkeys(names))}
+    places = {name: place for place, name in enumerate(sorted(set(names), key=str))}
     of = np.array([places[name] for name in names], np.int64)
     size = np.bincount(of, weights=w_union[: len(of)])
     counts = np.bincount(of[:n], minlength=len(places))

@@ -1,0 +1,248 @@
+"""Corrected means and differences: arithmetic against independent formulas, bounds, and truth that is known."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragstone.labels import Estimate, corrected_difference, corrected_mean
+
+scipy_stats = pytest.importorskip("scipy.stats")
+
+RNG = np.random.default_rng(7)
+YES_NO = RNG.integers(0, 2, 40).astype(float)
+VERDICTS = np.where(RNG.random(40) < 0.15, 1 - YES_NO, YES_NO)
+OTHER_VERDICTS = RNG.integers(0, 2, 400).astype(float)
+GRADED = RNG.random(40)
+SCORES = np.clip(GRADED + RNG.normal(0, 0.15, 40), 0, 1)
+OTHER_SCORES = np.clip(RNG.random(400) + RNG.normal(0, 0.15, 400), 0, 1)
+
+
+def numbers(estimate: Estimate) -> tuple[float, float, float]:
+    return estimate.mean, estimate.low, estimate.high
+
+
+def test_yes_no_is_post_stratified_by_the_verdict() -> None:
+    estimate = corrected_mean(YES_NO, VERDICTS, OTHER_VERDICTS)
+    everything = np.concatenate([VERDICTS, OTHER_VERDICTS])
+
+    def jeffreys(values: np.ndarray) -> tuple[float, float]:
+        yes, n = values.sum() + 0.5, len(values) + 1.0
+        return yes / n, yes * (n - yes) / n**2 / (n + 1)
+
+    (q, q_var), (a, a_var), (b, b_var) = (
+        jeffreys(values) for values in (everything, YES_NO[VERDICTS == 1], YES_NO[VERDICTS == 0])
+    )
+    assert estimate.mean == pytest.approx(q * a + (1 - q) * b, abs=1e-12)
+    sd = math.sqrt((a - b) ** 2 * q_var + (q**2 + q_var) * a_var + ((1 - q) ** 2 + q_var) * b_var)
+    assert estimate.high - estimate.low == pytest.approx(2 * 1.96 * sd, rel=0.05)
+    assert estimate.method == "post-stratified by the judge's verdict (yes/no labels)"
+
+
+def test_the_two_words_of_a_judge_need_not_be_0_and_1() -> None:
+    plain = corrected_mean(YES_NO, VERDICTS, OTHER_VERDICTS)
+    assert corrected_mean(YES_NO, 0.2 + 0.3 * VERDICTS, 0.2 + 0.3 * OTHER_VERDICTS) == plain
+
+
+def test_a_graded_mean_is_that_of_ppi() -> None:
+    """The paper's estimate, with the power-tuned lambda, before the shift for labels that few draws show."""
+    estimate = corrected_mean(GRADED, SCORES, OTHER_SCORES)
+    n, rest = len(GRADED), len(OTHER_SCORES)
+    power = np.cov(GRADED, SCORES)[0, 1] / SCORES.var(ddof=1) * rest / (n + rest)
+    paper = GRADED.mean() + power * (OTHER_SCORES.mean() - SCORES.mean())
+    assert estimate.mean == pytest.approx(paper, abs=0.002)
+    residual = np.sqrt((GRADED - power * SCORES).var(ddof=1) / n + power**2 * OTHER_SCORES.var() / rest)
+    assert estimate.high - estimate.low == pytest.approx(2 * 2.02 * residual, rel=0.12)
+    assert estimate.method == "PPI++ (graded labels)"
+    assert estimate.labels_worth > 2 * n
+
+
+def test_a_judge_who_knows_nothing_leaves_the_labels_alone() -> None:
+    noise = RNG.random(440)
+    estimate = corrected_mean(YES_NO, noise[:40], noise[40:])
+    wilson = scipy_stats.binomtest(int(YES_NO.sum()), 40).proportion_ci(method="wilson")
+    assert numbers(estimate) == pytest.approx((YES_NO.mean(), wilson.low, wilson.high), abs=1e-9)
+    assert estimate.labels_worth == 40
+    assert estimate.method == "labels alone: the judge agrees with them no more than chance would"
+    against = corrected_mean(GRADED, 1 - SCORES, 1 - OTHER_SCORES)
+    assert against.method.startswith("labels alone: the judge agrees with them no more")
+
+
+@pytest.mark.parametrize("people", [YES_NO, GRADED], ids=["yes/no", "graded"])
+def test_a_constant_judge_leaves_the_labels_alone(people: np.ndarray) -> None:
+    estimate = corrected_mean(people, np.full(40, 0.9), np.full(400, 0.9))
+    assert estimate.method == "labels alone: the judge gives one score to all"
+    assert estimate.mean == pytest.approx(people.mean(), abs=0.01)
+    assert estimate.labels_worth == 40
+
+
+def test_labels_that_never_differ_from_the_judge_do_not_make_the_mean_certain() -> None:
+    ones = corrected_mean(np.ones(30), np.ones(30), np.r_[np.ones(200), np.zeros(20)])
+    assert ones.high - ones.low > 0.05
+    same = corrected_mean(GRADED, GRADED, OTHER_SCORES)
+    assert same.high - same.low > 2 * 1.96 * OTHER_SCORES.std() / math.sqrt(440)
+
+
+def test_all_labels_equal() -> None:
+    estimate = corrected_mean(np.ones(20), RNG.random(20), RNG.random(50))
+    assert estimate.low < 0.9
+    assert estimate.high == 1.0
+
+
+def test_equal_weights_are_no_weights() -> None:
+    weighted = corrected_mean(GRADED, SCORES, OTHER_SCORES, weights=np.full(40, 11.0), weights_rest=np.ones(400))
+    assert numbers(weighted) == pytest.approx(numbers(corrected_mean(GRADED, SCORES, OTHER_SCORES)), abs=1e-9)
+    assert weighted.method == "PPI++ (graded labels), weighted"
+
+
+def test_weights_undo_unequal_chances() -> None:
+    """Half of the traffic was scored at a tenth of the rate: its samples stand for ten."""
+    people = np.r_[np.zeros(20), np.ones(20)]
+    judge, rest = np.r_[np.full(20, 0.2), np.full(20, 0.7)], np.r_[np.full(100, 0.2), np.full(100, 0.7)]
+    weights, weights_rest = np.r_[np.full(20, 10.0), np.ones(20)], np.r_[np.full(100, 10.0), np.ones(100)]
+    estimate = corrected_mean(people, judge, rest, weights=weights, weights_rest=weights_rest)
+    assert estimate.mean == pytest.approx(1 / 11, abs=0.03)
+    census = corrected_mean(people, judge, rest, weights=weights)  # the others are counted as they are
+    assert census.mean > 0.3
+
+
+def test_groups_of_one_are_samples() -> None:
+    names, others = [f"g{i}" for i in range(40)], [f"h{i}" for i in range(400)]
+    grouped = corrected_mean(GRADED, SCORES, OTHER_SCORES, groups=names, groups_rest=others)
+    assert numbers(grouped) == pytest.approx(numbers(corrected_mean(GRADED, SCORES, OTHER_SCORES)), abs=1e-9)
+
+
+def test_a_sample_that_is_repeated_in_its_group_says_nothing_new() -> None:
+    once = corrected_mean(GRADED, SCORES, OTHER_SCORES)
+    twice = [np.repeat(values, 2) for values in (GRADED, SCORES, OTHER_SCORES)]
+    groups, others = np.repeat(np.arange(40), 2).tolist(), np.repeat(np.arange(40, 440), 2).tolist()
+    repeated = corrected_mean(*twice, groups=groups, groups_rest=others)
+    assert numbers(repeated) == pytest.approx(numbers(once), abs=1e-9)
+    assert repeated.method == "PPI++ (graded labels), by group"
+    assert repeated.labels_worth == pytest.approx(2 * once.labels_worth)
+
+
+def test_a_stratum_counts_by_its_size() -> None:
+    people = np.r_[RNG.uniform(0.0, 0.2, 20), RNG.uniform(0.8, 1.0, 20)]
+    noise, rest = RNG.random(40), RNG.random(300)
+    strata, strata_rest = ["low"] * 20 + ["high"] * 20, ["low"] * 280 + ["high"] * 20
+    estimate = corrected_mean(people, noise, rest, strata=strata, strata_rest=strata_rest)
+    expected = (300 * people[:20].mean() + 40 * people[20:].mean()) / 340
+    assert estimate.mean == pytest.approx(expected, abs=0.03)
+    assert estimate.high - estimate.low < 0.15  # within strata labels hardly differ
+    assert "stratified" in estimate.method
+
+
+def test_a_stratum_with_one_label_joins_another() -> None:
+    strata, strata_rest = ["a"] * 39 + ["b"], ["a"] * 390 + ["b"] * 8 + ["c"] * 2
+    joined = corrected_mean(GRADED, SCORES, OTHER_SCORES, strata=strata, strata_rest=strata_rest)
+    assert joined.mean == pytest.approx(corrected_mean(GRADED, SCORES, OTHER_SCORES).mean, abs=0.02)
+
+
+def test_labels_in_one_stratum_say_nothing_of_the_others() -> None:
+    estimate = corrected_mean(GRADED, SCORES, OTHER_SCORES, strata=["a"] * 40, strata_rest=["a"] * 180 + ["b"] * 220)
+    assert estimate.method == "labels alone: they are in one stratum, and say nothing of the others, stratified"
+    assert estimate.high - estimate.low > 0.5  # half of all may be anything
+    assert estimate.labels_worth == 40
+
+
+def test_a_difference_turns_with_its_sign() -> None:
+    people = RNG.choice([-1.0, 0.0, 0.0, 1.0], 40)
+    judge = np.clip(people + RNG.normal(0, 0.4, 40), -1, 1)
+    rest = RNG.choice([-1.0, 0.0, 1.0], 100)
+    forward, backward = corrected_difference(people, judge, rest), corrected_difference(-people, -judge, -rest)
+    assert forward.mean == pytest.approx(-backward.mean, abs=1e-9)
+    assert (forward.low, forward.high) == pytest.approx((-backward.high, -backward.low), abs=1e-9)
+    assert forward.low >= -1.0
+
+
+def test_a_level_widens() -> None:
+    widths = [
+        estimate.high - estimate.low
+        for level in (0.8, 0.95, 0.99)
+        for estimate in (corrected_mean(GRADED, SCORES, OTHER_SCORES, level=level),)
+    ]
+    assert widths == sorted(widths)
+
+
+PROBLEMS = {
+    "19 labels": ({"people": YES_NO[:19], "judge": VERDICTS[:19]}, "people: 19 labels; a corrected mean needs 20"),
+    "none": ({"people": [], "judge": []}, "people: 0 labels"),
+    "above 1": ({"people": np.r_[YES_NO[:39], 1.5]}, "people: 1.5 is not from 0 to 1"),
+    "below 0": ({"people": np.r_[YES_NO[:39], -0.1]}, "people: -0.1 is not from 0 to 1"),
+    "nan": ({"people": np.r_[YES_NO[:39], math.nan]}, "people: pass one finite number"),
+    "words": ({"judge": ["yes"] * 40}, "judge: is not an array of numbers"),
+    "table": ({"judge_rest": np.zeros((4, 4))}, "judge_rest: pass one finite number"),
+    "lengths": ({"judge": VERDICTS[:30]}, "judge: has 30 values for 40 samples"),
+    "weight 0": ({"weights": np.zeros(40)}, "weights: pass 1 / chance for each of the 40 samples, greater than 0"),
+    "weights of the rest alone": ({"weights_rest": np.ones(400)}, "weights: is None, and weights_rest is not"),
+    "strata": ({"strata": ["a"] * 3}, "strata: has 3 values for 40 samples"),
+    "groups of the rest alone": ({"groups_rest": ["a"] * 400}, "groups: is None, and groups_rest is not"),
+    "level": ({"level": 1.0}, "level: 1 is not between 0 and 1"),
+}
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_bad_input_is_named(name: str) -> None:
+    changed, message = PROBLEMS[name]
+    arguments = {"people": YES_NO, "judge": VERDICTS, "judge_rest": OTHER_VERDICTS, **changed}
+    with pytest.raises(ValueError, match=message.replace("(", r"\(")):
+        corrected_mean(**arguments)
+
+
+def test_a_difference_may_be_negative_and_no_less_than_minus_1() -> None:
+    with pytest.raises(ValueError, match="people: -1.5 is not from -1 to 1"):
+        corrected_difference(np.full(20, -1.5), np.zeros(20), [])
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=200, deadline=None)
+def test_an_interval_is_within_the_scale_and_holds_its_mean(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+
+    def scores(n: int) -> np.ndarray:
+        return rng.choice([rng.choice([0.0, 0.5, 1.0], n), rng.random(n), np.full(n, rng.choice([0.0, 0.3, 1.0]))])
+
+    def some(values: np.ndarray) -> np.ndarray | None:
+        return values if rng.random() < 0.5 else None
+
+    n, m = int(rng.integers(20, 40)), int(rng.integers(0, 60))
+    people, judge, rest = scores(n), scores(n), scores(m)
+    how = {
+        "groups": some(rng.integers(0, 30, n)),
+        "strata": some(rng.integers(0, 4, n)),
+        "weights": some(rng.uniform(0.5, 50.0, n)),
+    }
+    estimate = corrected_mean(people, judge, rest, **how)
+    assert 0.0 <= estimate.low <= estimate.mean <= estimate.high <= 1.0
+    assert estimate.labels_worth > 0.0
+    order = rng.permutation(n)
+    turned = {name: None if values is None else values[order] for name, values in how.items()}
+    again = corrected_mean(people[order], judge[order], rest[::-1], **turned)
+    assert numbers(again) == pytest.approx(numbers(estimate), abs=1e-6)
+
+
+def test_scores_by_items_hold_a_truth_that_is_known() -> None:
+    """Answers of 1 to 6 claims, of which the judge takes some for supported that are not: 500 draws."""
+    rng = np.random.default_rng(3)
+
+    def draw(n: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return each answer's share of supported claims, in truth and by the judge."""
+        shares = []
+        for claims in rng.integers(1, 7, n):
+            true = rng.random(claims) < rng.beta(4, 1)
+            judged = true | (rng.random(claims) < 0.4)
+            shares.append((true.mean(), judged.mean()))
+        return tuple(np.array(shares).T)
+
+    truth = 0.8  # of every claim, so of the mean share too
+    held = judge_held = 0
+    for _ in range(500):
+        people, judge = draw(150)
+        estimate = corrected_mean(people[:40], judge[:40], judge[40:])
+        held += estimate.low <= truth <= estimate.high
+        judge_held += abs(judge.mean() - truth) <= 1.98 * judge.std() / math.sqrt(150)
+    assert held >= 460
+    assert judge_held < 50
