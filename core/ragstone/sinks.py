@@ -1,5 +1,6 @@
 """Where a monitor's outcomes go: databases, files, OpenTelemetry, a function of yours."""
 
+from ragstone.store.alerts import Alarm, LowScore
 from ragstone.store.base import CallableSink, Feedback, Health, Sink
 from ragstone.store.database import SQLiteSink, SQLSink
 from ragstone.store.jsonl import JSONLSink
@@ -8,10 +9,12 @@ from ragstone.store.otel import OpenTelemetrySink
 from ragstone.store.record import Record
 
 __all__ = [
+    "Alarm",
     "CallableSink",
     "Feedback",
     "Health",
     "JSONLSink",
+    "LowScore",
     "MLflowSink",
     "OpenTelemetrySink",
     "Record",

@@ -11,7 +11,7 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 
-from ragstone.sinks import OpenTelemetrySink
+from ragstone.sinks import Alarm, OpenTelemetrySink
 from ragstone.store import otel as semconv
 
 from .cases import logs_in_memory, score, unscored
@@ -121,3 +121,15 @@ def test_pickle(telemetry: Telemetry) -> None:
     without_sdk = pickle.loads(pickle.dumps(OpenTelemetrySink()))
     without_sdk.write([score(), unscored()])
     assert (without_sdk.name, without_sdk.origin()) == ("opentelemetry", None)
+
+
+def test_the_event_of_an_alarm(telemetry: Telemetry) -> None:
+    alarm = Alarm(alert="a", slice="b", at=1.5, samples=9, mean=0.8, recent_samples=3, recent_mean=0.4, lowest=())
+    telemetry.sink.alarm(alarm)
+    (event,) = telemetry.events()
+    assert (event.event_name, event.severity_number.name, event.body) == ("ragstone.alarm", "ERROR", str(alarm))
+    assert dict(event.attributes) == {
+        "ragstone.alert.name": "a",
+        "ragstone.alert.slice": "b",
+        "gen_ai.evaluation.score.value": 0.4,
+    }

@@ -10,6 +10,7 @@ import click
 
 from ragstone._version import __version__
 from ragstone.cli.agreement import agreement
+from ragstone.cli.alarms import alarms
 from ragstone.cli.calibrate import calibrate
 from ragstone.cli.choose import choose
 from ragstone.cli.compare import compare
@@ -84,6 +85,7 @@ def cli() -> None:
 
 for each in (
     agreement,
+    alarms,
     calibrate,
     choose,
     compare,

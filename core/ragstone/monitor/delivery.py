@@ -12,6 +12,7 @@ from itertools import islice, takewhile
 from ragstone.errors import describe
 from ragstone.monitor.counters import Counters, SinkStats
 from ragstone.pace import Pace, current
+from ragstone.store.alerts import Alarm
 from ragstone.store.base import Feedback, Health, Sink
 from ragstone.store.record import Record
 
@@ -24,17 +25,17 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.1, 30.0
 
 @dataclass(slots=True, eq=False)
 class Item:
-    """An outcome for a sink, or feedback.
+    """An outcome for a sink, feedback, or an alarm.
 
     Attributes:
         row: Its row in the outbox; None without one.
-        record: The outcome, or what a person said of one.
+        record: The outcome, what a person said of one, or the alarm.
         strikes: How often the sink refused it alone and had taken others since the last time.
         written: How many outcomes the sink had taken when it last refused this one alone.
     """
 
     row: int | None
-    record: Record | Feedback
+    record: Record | Feedback | Alarm
     strikes: int = 0
     written: int = -1
 
@@ -49,10 +50,18 @@ class Delivery:
         sink: The sink.
         counters: Where its failures are counted.
         delivered: Called with the outbox's rows of what the sink has taken.
+        write: Called with outcomes in place of the sink's `write`.
     """
 
-    def __init__(self, sink: Sink, counters: Counters, delivered: Callable[[list[int]], None]) -> None:
+    def __init__(
+        self,
+        sink: Sink,
+        counters: Counters,
+        delivered: Callable[[list[int]], None],
+        write: Callable[[Sequence[Record]], object] | None = None,
+    ) -> None:
         self.sink = sink
+        self._write = write or sink.write
         self.behind = False  # whether more waits in the outbox than in memory
         self._counters = counters
         self._delivered = delivered
@@ -178,9 +187,12 @@ class Delivery:
 
     def _hand_over(self, batch: Sequence[Item]) -> None:
         if records := [item.record for item in batch if isinstance(item.record, Record)]:
-            self.sink.write(records)
+            self._write(records)
         if feedback := [item.record for item in batch if isinstance(item.record, Feedback)]:
             self.sink.feedback(feedback)
+        for item in batch:
+            if isinstance(item.record, Alarm):
+                self.sink.alarm(item.record)
 
     def _took(self, batch: Sequence[Item]) -> None:
         rows = [item.row for item in batch if item.row is not None]

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar, cast, get_args
 
 from ragstone.limits.budget import Budget
 from ragstone.metrics.base import Metric, check_count, check_flag, check_number, check_option
+from ragstone.monitor.alerts import Alert
 from ragstone.monitor.counters import FlushResult, Stats
 from ragstone.monitor.pipeline import Pipeline
 from ragstone.monitor.redaction import Redact, RedactionFailed, snapshot
@@ -21,6 +22,7 @@ from ragstone.monitor.trace import Fact
 from ragstone.monitor.worker import Settings, WhenFull
 from ragstone.plain import seconds_of
 from ragstone.sample import Sample
+from ragstone.store.alerts import Alarm
 from ragstone.store.base import Feedback, Sink
 from ragstone.text import _pysbd
 
@@ -75,6 +77,10 @@ class Monitor:
             `feedback` arrives, all metrics score the sample; means leave out its outcomes.
         keep_unsampled_bytes: Their largest total size; beyond it, the oldest are removed.
         retain: How long outcomes, feedback and the outbox's samples are kept, such as "90d"; checked once a day.
+        alerts: Alerts that raise an alarm when a metric's mean falls too low. Processes whose first sink with a
+            database is the same count together; without a database each process counts for itself, in memory.
+        on_alarm: Called with each `Alarm` once, on a thread of its own, in a process that judges. The log of
+            `ragstone.monitor` and sinks that define `alarm` get it, too.
 
     Raises:
         ValueError: An option has an impossible value; the message names it.
@@ -115,6 +121,8 @@ class Monitor:
         keep_unsampled: str | None = None,
         keep_unsampled_bytes: int = 100_000_000,
         retain: str | None = None,
+        alerts: Alert | Sequence[Alert] = (),
+        on_alarm: Callable[[Alarm], object] | None = None,
     ) -> None:
         self._options = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
         for name in ("max_queue", "max_queue_bytes", "keep_unsampled_bytes"):
@@ -133,6 +141,7 @@ class Monitor:
         _check_type("seed", seed, (str, int), "text or a whole number")
         _check_type("budget", budget, (Budget, type(None)), "ragstone.monitor.Budget(...)")
         check_function("redact", redact)
+        check_function("on_alarm", on_alarm)
         by_key = _by_key("metrics", metrics, Metric, _metric_key, "metrics, such as ContextRelevancy(llm=...)")
         if not by_key:
             raise ValueError("metrics: is empty; pass metrics, such as ContextRelevancy(llm=...)")
@@ -165,6 +174,8 @@ class Monitor:
             keep_unsampled=_seconds("keep_unsampled", keep_unsampled, possible=outbox is not None and "id" in keep),
             keep_unsampled_bytes=keep_unsampled_bytes,
             retain=_seconds("retain", retain),
+            alerts=_alerts(alerts, by_key.values(), keep, possible=bool(by_name)),
+            on_alarm=on_alarm,
         )
         self._outbox = _outbox_path(outbox)
         self._pipelines: dict[int, Pipeline] = {}
@@ -342,6 +353,21 @@ def _by_key(name: str, items: T | Sequence[T], kind: type[Any], key: Callable[[T
             raise ValueError(f"{name}: two are called {key(item)!r}; give each its own name")
         by_key[key(item)] = item
     return by_key
+
+
+def _alerts(
+    alerts: Alert | Sequence[Alert], metrics: Iterable[Metric], keep: Collection[str], *, possible: bool
+) -> dict[Alert, tuple[float, float]]:
+    """Return the alerts, checked, each with the bounds of its metric."""
+    by_name = {metric.name: metric for metric in metrics}
+    checked = _by_key("alerts", alerts, Alert, attrgetter("name"), 'alerts, such as Alert("faithfulness", below=0.8)')
+    if checked and not possible:
+        raise ValueError("alerts: need a sink; pass one, such as SQLiteSink(PATH)")
+    for alert in checked.values():
+        if alert.metric not in by_name:
+            raise ValueError(f"alerts: {alert.metric!r} is not a metric of this monitor; it has {sorted(by_name)}")
+        alert.check(by_name[alert.metric], keep)
+    return {alert: by_name[alert.metric].bounds for alert in checked.values()}
 
 
 def _seconds(name: str, text: str | None, *, possible: bool = True) -> float | None:

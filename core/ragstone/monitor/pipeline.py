@@ -18,12 +18,14 @@ from typing import Any
 from pydantic import ValidationError
 
 from ragstone.limits.budget import Account, MemoryLedger
+from ragstone.monitor.alerts import Watch, keeps_tallies
 from ragstone.monitor.counters import STATUSES, Counters, FlushResult, Stats, Status
 from ragstone.monitor.delivery import Delivery, Item, start_thread
 from ragstone.monitor.redaction import RedactionFailed, snapshot
 from ragstone.monitor.trace import own_id
 from ragstone.monitor.worker import Settings, Task, TaskQueue, Workers
 from ragstone.sample import Sample, first_problem
+from ragstone.store.alerts import Alarm
 from ragstone.store.base import Feedback, Health, Sink
 from ragstone.store.pending import FEEDBACK
 from ragstone.store.record import Record
@@ -105,7 +107,18 @@ class Pipeline:
         self.counters = Counters()
         self.queue = TaskQueue()
         self.workers = Workers(settings, self.counters, self.queue, done=self.done, late=self.leave)
-        self.deliveries = {sink.name: Delivery(sink, self.counters, self.delivered) for sink in settings.sinks}
+        keeper = next((sink for sink in settings.sinks if keeps_tallies(sink)), next(iter(settings.sinks), None))
+        self._watch = (
+            Watch(settings.alerts, keeper, self._tell, settings.on_alarm, self.failed)
+            if settings.alerts and keeper is not None
+            else None
+        )
+        self.deliveries = {
+            sink.name: Delivery(
+                sink, self.counters, self.delivered, self._watch.write if self._watch and sink is keeper else None
+            )
+            for sink in settings.sinks
+        }
         self.closed = False
         self.ended = threading.Event()
 
@@ -290,6 +303,12 @@ class Pipeline:
         for delivery in self.deliveries.values():
             delivery.put([Item(None, record) for record in records])
 
+    def _tell(self, alarm: Alarm) -> None:
+        """Hand an alarm to the sinks that take alarms."""
+        for delivery in self.deliveries.values():
+            if type(delivery.sink).alarm is not Sink.alarm:
+                delivery.put([Item(None, alarm)])
+
     # --- start ------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
@@ -394,6 +413,8 @@ class Pipeline:
         until = time.monotonic() + timeout + _SECONDS_FOR_LAST_CALL
         for delivery in self.deliveries.values():
             delivery.join(max(0.0, until - time.monotonic()))
+        if self._watch is not None:
+            self._watch.join(max(0.0, until - time.monotonic()))
         self.let_go()
         self.counters.log()
 

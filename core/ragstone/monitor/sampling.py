@@ -66,10 +66,13 @@ class Sampling:
         """
         if self._where is not None and not self._where(sample):
             return []
+        drawn: dict[str, float] = {}
         for name, applies in self._rules:
             if applies(sample):
-                return [choice._replace(rate=1.0, by=name) for choice in self._choices]
-        drawn: dict[str, float] = {}
+                return [
+                    choice._replace(rate=1.0, by=name, drawn=self._draw(choice, sample_id, drawn))
+                    for choice in self._choices
+                ]
         return [choice for choice in self._choices if self._draw(choice, sample_id, drawn)] or self._kept
 
     def _draw(self, choice: Choice, sample_id: str, drawn: dict[str, float]) -> bool:

@@ -13,6 +13,7 @@ from ragstone.errors import CannotScore, score_safely, unscored
 from ragstone.judge import Meter
 from ragstone.limits.budget import Account, Budget, BudgetMeter
 from ragstone.metrics.base import Metric
+from ragstone.monitor.alerts import Alert, slices_of
 from ragstone.monitor.counters import Counters, Status
 from ragstone.monitor.delivery import start_thread
 from ragstone.monitor.redaction import Redact, storable
@@ -21,6 +22,7 @@ from ragstone.monitor.trace import facts_of
 from ragstone.outcome import Outcome, Score
 from ragstone.pace import Pace, current
 from ragstone.plain import is_list, is_mapping
+from ragstone.store.alerts import Alarm
 from ragstone.store.base import Sink
 from ragstone.store.pending import Choice, Pending
 from ragstone.store.record import Record
@@ -52,6 +54,8 @@ class Settings:
     keep_unsampled: float | None
     keep_unsampled_bytes: int
     retain: float | None
+    alerts: Mapping[Alert, tuple[float, float]]  # with the bounds of its metric
+    on_alarm: Callable[[Alarm], object] | None
 
 
 @dataclass(slots=True)
@@ -317,7 +321,8 @@ class Workers:
                 task.settled[-1] = "dropped", "no_record"
 
     def _record(self, task: Task, choice: Choice, outcome: Outcome) -> Record:
-        store_text = self._settings.store_text
+        store_text, metadata = self._settings.store_text, task.sample.metadata
+        alerts = self._settings.alerts if choice.represents else ()
         return Record(
             sample_id=task.sample_id,
             outcome=storable(outcome, task.sample, store_text=store_text),
@@ -328,5 +333,6 @@ class Workers:
             chosen_by=choice.by,
             origin=task.origin,
             sample=task.sample if store_text else None,
-            **cast("Any", facts_of(task.sample.metadata, self._settings.keep)),
+            alerts=slices_of(alerts, outcome, choice.metric, metadata),
+            **cast("Any", facts_of(metadata, self._settings.keep)),
         )

@@ -3,13 +3,16 @@
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 if TYPE_CHECKING:
     from ragstone.limits.budget import Ledger
+    from ragstone.store.alerts import Alarm, Tallies
     from ragstone.store.record import Record
+
+T = TypeVar("T")
 
 
 class SinkError(Exception):
@@ -60,9 +63,9 @@ class Feedback(BaseModel):
 class Sink(ABC):
     """Where outcomes go. Subclass it, define `write`, and hand it to a `Monitor`.
 
-    A monitor calls `write`, `feedback`, `health` and `close` from one thread of the sink's own, never from the app's,
-    and calls `write` again with the same records after it raised. A sink opens nothing before the first call, and is
-    opened anew in a forked process.
+    A monitor calls `write`, `feedback`, `alarm`, `health` and `close` from one thread of the sink's own, never from
+    the app's, and calls `write` again with the same records after it raised. A sink opens nothing before the first
+    call, and is opened anew in a forked process.
 
     Attributes:
         name: What tells it from the monitor's other sinks, in `stats()` and in the outbox.
@@ -87,6 +90,30 @@ class Sink(ABC):
         Raises:
             Exception: It could not be kept; it will be handed over again.
         """
+
+    def alarm(self, alarm: "Alarm") -> None:  # noqa: B027 - may be left as it is
+        """Take note of an alarm that an alert has raised.
+
+        Raises:
+            Exception: It could not be kept; it will be handed over again.
+        """
+
+    def watch(
+        self,
+        records: "Sequence[Record]",  # noqa: ARG002
+        count: "Callable[[Tallies, Sequence[Record]], T]",  # noqa: ARG002
+    ) -> T | None:
+        """Keep the records as `write` does and, in the same transaction, have those counted that are new.
+
+        Args:
+            records: The records.
+            count: Called with the alerts' tallies and the records whose score is not there yet. What it saves is kept
+                with the records, or neither is.
+
+        Returns:
+            What `count` returned. None for a sink that has no room for tallies; a monitor does not call it.
+        """
+        return None
 
     def forget(self, *, before: float | None = None, ids: Collection[str] = ()) -> Mapping[str, int]:  # noqa: ARG002
         """Remove what is from before a time or of these samples; return what, and how much. Most sinks cannot.

@@ -1,21 +1,24 @@
 """Outcomes, a monitor's counters and its budget's account in a database: a SQLite file, or a PostgreSQL server."""
 
 import os
+import threading
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote
 
 from ragstone.pace import paced
 from ragstone.plain import clean_integer, clean_key, clean_real, clean_text, to_json
+from ragstone.store.alerts import TABLE as TALLIES
+from ragstone.store.alerts import Tallies
 from ragstone.store.base import Feedback, Health, Sink, SinkError
 from ragstone.store.connection import Kind, SqliteFile
 from ragstone.store.forgotten import TABLE, facts_in, not_forgotten, note
 from ragstone.store.record import COLUMNS, to_row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from sqlalchemy import URL
 
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from ragstone.store.record import Record
     from ragstone.store.server import ServerDatabase
 
+T = TypeVar("T")
 
 _TYPES = {"key": "TEXT NOT NULL", "text": "TEXT", "json": "TEXT", "real": "DOUBLE PRECISION", "integer": "BIGINT"}
 _OUTCOMES = ", ".join(f"{name} {_TYPES[kind]}" for name, kind in COLUMNS.items())
@@ -36,6 +40,7 @@ _TABLES = (
     "CREATE TABLE spending (name TEXT NOT NULL, starts_at BIGINT NOT NULL, amount DOUBLE PRECISION NOT NULL, "
     "PRIMARY KEY (name, starts_at))",
     TABLE,
+    TALLIES,
 )
 RESULTS = Kind(noun="results database", mark=0x72616752, version=2, tables=_TABLES, error=SinkError)  # "ragR"
 
@@ -87,6 +92,10 @@ class DatabaseSink(Sink):
     """Keeps outcomes in a database."""
 
     _database: "SqliteFile | ServerDatabase"
+    _has_tallies = False
+
+    def __init__(self) -> None:
+        self._counting = threading.local()  # what `watch` has `write` do besides, on its thread
 
     def write(self, records: "Sequence[Record]") -> None:
         """Keep the records, all or none.
@@ -97,11 +106,16 @@ class DatabaseSink(Sink):
                 do, and never a password.
         """
         if records:
-            # In one order, so that no two processes wait for each other.
-            rows = sorted(map(to_row, paced(records)), key=lambda row: [str(row[name]) for name in _KEY])
+            by_key = {_key(row): (row, record) for record in paced(records) for row in [to_row(record)]}
+            rows = [by_key[key][0] for key in sorted(by_key)]  # in one order: no two processes wait for each other
+            count: Callable[[Tallies, Sequence[Record]], None] | None = getattr(self._counting, "count", None)
             with self._database.transaction() as connection:
+                tallies = None if count is None else Tallies(connection)
                 if rows := not_forgotten(connection, rows, "submitted_at"):
+                    new = [] if count is None else _new(connection, rows)
                     connection.executemany(_WRITE, rows)
+                    if count is not None and tallies is not None:
+                        count(tallies, [by_key[key][1] for key in new])
 
     def health(self, health: Health) -> None:
         """Keep a process's counters in place of its earlier ones.
@@ -140,6 +154,38 @@ class DatabaseSink(Sink):
                 if rows := not_forgotten(connection, rows, "at"):
                     connection.executemany(_WRITE_FEEDBACK, rows)
 
+    def watch(self, records: "Sequence[Record]", count: "Callable[[Tallies, Sequence[Record]], T]") -> T | None:
+        """Keep the records as `write` does and, in the same transaction, have those counted that are new.
+
+        Raises:
+            SinkError: As for `write`.
+        """
+        results: list[T] = []
+        self._make_tallies()
+        if not records:
+            with self._database.transaction() as connection:
+                return count(Tallies(connection), ())
+
+        def keep_result(tallies: Tallies, new: "Sequence[Record]") -> None:
+            results.append(count(tallies, new))
+
+        self._counting.count = keep_result
+        try:
+            self.write(records)  # of a subclass, too
+        finally:
+            self._counting.count = None
+        return results[0] if results else None
+
+    def _make_tallies(self) -> None:
+        if not self._has_tallies:
+            try:
+                with self._database.transaction() as connection:
+                    connection.execute("SELECT place FROM tallies WHERE name = :name", {"name": ""})
+            except SinkError:  # the database is older than alerts
+                with self._database.transaction() as connection:
+                    connection.execute(TALLIES)
+            self._has_tallies = True
+
     def has(self, sample_id: str) -> bool:
         """Return whether an outcome of a sample is there."""
         query = "SELECT 1 FROM outcomes WHERE sample_id = :sample_id LIMIT 1"
@@ -164,8 +210,11 @@ class DatabaseSink(Sink):
         """
         removed: dict[str, int] = {}
         rows = [{"sample_id": clean_key(each)} for each in sorted(ids)]
+        self._make_tallies()
         with self._database.transaction() as connection:
+            tallies = Tallies(connection)  # before other locks, as `write` has it
             connection.execute(self._database.before_deleting)
+            tallies.forget(before or 0.0, {row["sample_id"] for row in rows})
             note(connection, ids)
             for table, at in (("outcomes", "submitted_at"), ("feedback", "at")):
                 delete = f"DELETE FROM {table} WHERE"  # noqa: S608 - names of ours
@@ -184,6 +233,19 @@ class DatabaseSink(Sink):
     def close(self) -> None:
         """Close the connection. A later `write` opens another."""
         self._database.close()
+
+
+def _key(row: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(str(row[name]) for name in _KEY)
+
+
+def _new(connection: Any, rows: "Sequence[Mapping[str, Any]]") -> list[tuple[str, ...]]:  # noqa: ANN401 - of two libraries
+    """Return the keys of the rows that have no score yet."""
+    ids = {f"id{place}": row["sample_id"] for place, row in enumerate(rows)}
+    names = ", ".join(f":{name}" for name in ids)
+    query = f"SELECT {', '.join(_KEY)} FROM outcomes WHERE status = 'scored' AND sample_id IN ({names})"  # noqa: S608
+    known = {tuple(map(str, row)) for row in connection.execute(query, ids).fetchall()}
+    return [key for row in rows if (key := _key(row)) not in known]
 
 
 class SQLiteSink(DatabaseSink):
@@ -220,6 +282,7 @@ class SQLiteSink(DatabaseSink):
         if os.fspath(path) in ("", ":memory:"):
             raise ValueError(f"path: is {os.fspath(path)!r}; name a file, such as 'ragstone.db'")
         self.path = Path(path).absolute()
+        super().__init__()
         self.name = f"sqlite:{self.path}"
         self._database = SqliteFile(self.path, RESULTS, _PATIENCE)
 
@@ -255,6 +318,7 @@ class SQLSink(DatabaseSink):
     """
 
     def __init__(self, url: "str | URL") -> None:
+        super().__init__()
         self._url = url if isinstance(url, str) else url.render_as_string(hide_password=False)
         path = sqlite_path(self._url)
         if path is not None:

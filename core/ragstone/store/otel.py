@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.metrics import MeterProvider
 
+    from ragstone.store.alerts import Alarm
     from ragstone.store.record import Record
 
 # Names of OpenTelemetry's conventions for generative AI. They are still in development
@@ -33,6 +34,9 @@ FAILED = "failed"
 SAMPLE_ID = "ragstone.sample.id"
 JUDGE = "ragstone.judge.model"
 RATE = "ragstone.sampling.rate"  # the probability with which the sample was chosen
+ALARM = "ragstone.alarm"
+ALERT = "ragstone.alert.name"
+SLICE = "ragstone.alert.slice"
 CHOSEN_BY = "ragstone.sampling.chosen_by"  # "rate", or a rule's name
 FACTS = {  # of the run; the conventional names where there are any
     "run_id": "ragstone.run.id", "run_name": "ragstone.run.name", "tags": "ragstone.run.tags",
@@ -154,6 +158,21 @@ class OpenTelemetrySink(Sink):
                     event_name=EVENT,
                 )
             )
+
+    def alarm(self, alarm: "Alarm") -> None:
+        """Emit an event for an alarm."""
+        from opentelemetry._logs import LogRecord, SeverityNumber
+
+        self._logger.emit(
+            LogRecord(
+                timestamp=int(alarm.at * 1e9),
+                context=_context({}),
+                severity_number=SeverityNumber.ERROR,
+                body=str(alarm),
+                attributes={ALERT: clean_text(alarm.alert), SLICE: alarm.slice, SCORE_VALUE: alarm.recent_mean},
+                event_name=ALARM,
+            )
+        )
 
 
 def _context(origin: Mapping[str, str]) -> "Context":

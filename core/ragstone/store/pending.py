@@ -23,12 +23,19 @@ class Choice(NamedTuple):
         version: The metric's version.
         rate: The probability with which a sample like this one is chosen.
         by: "rate", the name of the rule that chose it, or "feedback".
+        drawn: Whether sampling at the metric's rate chose the sample, too, where `by` is a rule.
     """
 
     metric: str
     version: str
     rate: float
     by: str
+    drawn: bool = False
+
+    @property
+    def represents(self) -> bool:
+        """Whether sampling alone would have chosen the sample: only such samples stand for all traffic."""
+        return self.drawn or self.by == "rate"
 
 
 @dataclass(slots=True)
@@ -54,7 +61,8 @@ class Pending:
     def to_json(self) -> str:
         """Return what the outbox keeps: the sample, its origin and its metrics, all in ASCII. Never raises."""
         sample = sample_fields(self.sample)
-        return to_json({"sample": sample, "submitted_at": self.submitted_at, "origin": self.origin, "todo": self.todo})
+        todo = [choice if choice.drawn else choice[:4] for choice in self.todo]  # as earlier versions read it
+        return to_json({"sample": sample, "submitted_at": self.submitted_at, "origin": self.origin, "todo": todo})
 
     @classmethod
     def from_json(cls, sample_id: str, text: str, attempts: int) -> "Pending":

@@ -66,6 +66,7 @@ class Record:
         tags: The run's tags.
         user_id: Whose question it was, by the app's metadata.
         thread_id: The conversation that it belongs to, likewise.
+        alerts: The monitor's alerts that count the outcome, by name, each with the slices that it is in.
 
     Example:
         >>> nothing = Unscored(metric="demo", reason="timeout", detail="", version="1")
@@ -90,6 +91,7 @@ class Record:
     tags: tuple[str, ...] = ()
     user_id: str | None = None
     thread_id: str | None = None
+    alerts: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -122,7 +124,7 @@ def encode(record: Record, *, texts: bool = True) -> str:
         tail["rate"] = record.rate
     if record.chosen_by != "rate":
         tail["chosen_by"] = record.chosen_by
-    for name in ("origin", "run_id", "run_name", "tags", "user_id", "thread_id"):
+    for name in ("origin", "run_id", "run_name", "tags", "user_id", "thread_id", "alerts"):
         if value := getattr(record, name):
             tail[name] = value
     if record.sample is not None:

@@ -23,6 +23,7 @@ from typing import IO, Any, cast
 
 from ragstone.plain import to_plain
 from ragstone.sample import Sample
+from ragstone.store.alerts import Tally, read_tallies
 from ragstone.store.base import Feedback, Health
 from ragstone.store.connection import Query, is_made
 from ragstone.store.database import RESULTS, sqlite_path
@@ -74,6 +75,10 @@ class Results(ABC):
     def feedback(self) -> Mapping[str, Feedback]:
         """Return what people said of answers, the latest by the sample's id; nothing for any other source."""
         return {}
+
+    def tallies(self) -> Sequence[tuple[str, str, Tally]]:
+        """Return what alerts have counted: name, slice and tally; nothing for a source that is no database."""
+        return ()
 
 
 class MemoryResults(Results):
@@ -276,8 +281,9 @@ class DatabaseResults(Results):
                     yield from_row(dict(zip(_READ, row, strict=True)), place)
                 except ValueError:
                     damaged += 1
-        if damaged:
-            self.notes = (f"{damaged:,} row(s) hold no outcome that can be read and were left out",)
+        unread = f"{damaged:,} row(s) hold no outcome that can be read and were left out"
+        alarms = [str(tally.alarm(name, part)) for name, part, tally in self.tallies() if tally.raised_at is not None]
+        self.notes = (*[unread][: bool(damaged)], *alarms)
 
     def sample(self, record: Record) -> Sample | None:
         """Return the sample of a record; None where texts are not stored."""
@@ -300,6 +306,12 @@ class DatabaseResults(Results):
                 each = Feedback.model_validate(dict(zip(names, row, strict=True)))
                 latest[each.sample_id] = each
         return latest
+
+    def tallies(self) -> Sequence[tuple[str, str, Tally]]:
+        """Return what alerts have counted: name, slice and tally; nothing where the database is older than alerts."""
+        with suppress(ResultsError), self._opened() as query:
+            return read_tallies(query)
+        return ()
 
     def health(self) -> Sequence[Health]:
         """Return how the monitors stand that write to the database, the newest first."""

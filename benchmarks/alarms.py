@@ -1,0 +1,108 @@
+"""How often alerts are wrong, and how soon they see a drop: on streams of scores with a known mean.
+
+    python benchmarks/alarms.py
+
+An alert looks after each score. Healthy streams have the mean that the alert is set to, .75: the worst case that is no
+drop. Beside it stands an ordinary 95 % interval of all scores so far, looked at as often from the 30th score on.
+Waits are in scores that the alert counts: median / 90th percentile.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragstone.monitor.betting import ALPHA, bet, bets_against, evidence, share
+
+STREAMS, LENGTH, BELOW, SD = 1_000, 5_000, 0.75, 0.3
+LATE, AFTER = 3_000, 2_000
+Scores = NDArray[np.float64]
+Make = Callable[[float, tuple[int, int]], Scores]
+RANDOM = np.random.default_rng(20261125)
+
+
+def beta(mean: float, shape: tuple[int, int]) -> Scores:
+    size = mean * (1 - mean) / SD**2 - 1
+    return RANDOM.beta(mean * size, (1 - mean) * size, shape)
+
+
+def yes_or_no(mean: float, shape: tuple[int, int]) -> Scores:
+    """Scores of 0 and 1, whose standard deviation is .43, not .3."""
+    return (RANDOM.random(shape) < mean).astype(np.float64)
+
+
+def skewed(mean: float, shape: tuple[int, int]) -> Scores:
+    """Mostly 1, and now and then one value far below."""
+    missing = 1 - mean
+    often = missing**2 / (SD**2 + missing**2)
+    return np.where(RANDOM.random(shape) < often, 1 - missing / often, 1.0)
+
+
+def graded(mean: float, shape: tuple[int, int]) -> Scores:
+    """Shares of five items, as Faithfulness gives for five claims."""
+    return RANDOM.binomial(5, beta(mean, shape)) / 5
+
+
+def alarms(scores: Scores, limits: Scores) -> NDArray[np.int64]:
+    """Return after how many scores each stream raises an alarm; 0 where it never does."""
+    bets = bets_against(BELOW)
+    stakes = np.zeros((len(scores), len(bets)))
+    raised = np.zeros(len(scores), dtype=np.int64)
+    for n in range(scores.shape[1]):
+        stakes = bet(stakes, bets, BELOW, n, scores[:, n : n + 1])
+        stakes[raised > 0] = 0
+        raised[(evidence(stakes, n + 1) >= limits) & (raised == 0)] = n + 1
+    return raised
+
+
+def whole(scores: Scores) -> NDArray[np.int64]:
+    return alarms(scores, np.full(len(scores), 1 / ALPHA))
+
+
+def sliced(make: Make, slices: int, *, drop_in: int = 0) -> NDArray[np.int64]:
+    """Return the first alarm of streams whose scores go to the slices in turn; in one of them there may be a drop."""
+    streams: list[NDArray[np.int64]] = []
+    for place in range(1, slices + 1):
+        scores = make(BELOW - 0.1 if place == drop_in else BELOW, (STREAMS, LENGTH // slices))
+        streams.append(alarms(scores, np.full(STREAMS, 1 / (ALPHA * share(place)))))
+    if drop_in:
+        return streams[drop_in - 1]
+    first: NDArray[np.int64] = np.stack(streams).max(axis=0)
+    return first
+
+
+def ordinary(scores: Scores) -> float:
+    """Return the share of streams whose ordinary interval ever lies under the mean that they have."""
+    n = np.arange(1, scores.shape[1] + 1)
+    mean: Scores = np.cumsum(scores, axis=1) / n
+    square: Scores = np.cumsum(scores**2, axis=1) / n
+    high = mean + 1.96 * np.sqrt(np.maximum(square - mean**2, 0) / n)
+    return float((high[:, 30:].min(axis=1) < BELOW).mean())
+
+
+def soon(raised: NDArray[np.int64]) -> str:
+    waits = np.where(raised > 0, raised, 10**9)
+    median, most = np.quantile(waits, [0.5, 0.9])
+    return " / ".join("never" if wait == 10**9 else f"{wait:.0f}" for wait in (median, most))
+
+
+def main() -> None:
+    kinds: dict[str, Make] = {"beta": beta, "yes or no": yes_or_no, "skewed": skewed, "shares of five": graded}
+    print("| scores | false alarms | ordinary interval | .1 lower from the start | .1 lower after 3,000 |")
+    print("|---|--:|--:|--:|--:|")
+    for name, make in kinds.items():
+        healthy = make(BELOW, (STREAMS, LENGTH))
+        late = whole(np.hstack([healthy[:, :LATE], make(BELOW - 0.1, (STREAMS, AFTER))]))
+        late = late[(late == 0) | (late > LATE)]
+        print(
+            f"| {name} | {(whole(healthy) > 0).mean():.1%} | {ordinary(healthy):.1%} "
+            f"| {soon(whole(make(BELOW - 0.1, (STREAMS, AFTER))))} | {soon(np.maximum(late - LATE, 0))} |"
+        )
+    print("\n| slices | false alarms in any | .1 lower in the first slice | in the last one |\n|--:|--:|--:|--:|")
+    for slices in (1, 2, 5, 20, 100):
+        first, last = (soon(sliced(beta, slices, drop_in=place)) for place in (1, slices))
+        print(f"| {slices} | {(sliced(beta, slices) > 0).mean():.1%} | {first} | {last} |")
+
+
+if __name__ == "__main__":
+    main()
