@@ -53,6 +53,20 @@ def test_a_correction_is_that_of_the_arrays(tmp_path):
     assert f"demo: the judge gives {mean:.3f} more than people do (judge - people: +0." in text
 
 
+def test_judge_and_people_agree_as_far_as_the_tables_of_both_say(tmp_path):
+    metrics = pytest.importorskip("sklearn.metrics")
+    report, truth = made()
+    found = report.corrected(labelled(tmp_path / "l", report, truth, SIXTY))["demo"]
+    judge, people = [numbers(report)[i] for i in SIXTY], [truth[i] for i in SIXTY]
+    assert found.kappa.mean == pytest.approx(metrics.cohen_kappa_score(people, judge))
+    assert found.sensitivity.mean == metrics.recall_score(people, judge)
+    assert found.specificity.mean == metrics.recall_score(people, judge, pos_label=0.0)
+    graded, truth = made(judged=lambda truth, i, draw: 0.5 * truth + 0.5 * draw.random())
+    found = graded.corrected(labelled(tmp_path / "l", graded, truth, SIXTY))
+    assert (found["demo"].sensitivity, found["demo"].kappa.n) == (None, 60)
+    assert f"judge and people agree: Cohen's kappa {found['demo'].kappa.mean:.3f} (" in str(found)
+
+
 def test_draws_of_a_sample_count_by_their_mean(tmp_path):
     report, truth = made(60)
     draws = [Record(r.sample_id, r.outcome.model_copy(update={"value": 0.25}), "judge", r.row, 1) for r in report]

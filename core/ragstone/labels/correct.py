@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ragstone.labels.agreement import agreement, sensitivity_specificity
 from ragstone.labels.calibration import CalibrationError
 from ragstone.labels.estimates import LEAST_LABELS, Estimate, corrected_difference, corrected_mean
 from ragstone.labels.fit import load_extra
@@ -291,7 +292,16 @@ def _correction(
         "number of contexts": np.array([len(each.retrieved_contexts) for each in samples], np.float64),
     }
     links = _links(data, sizes, {name: values[:n] for name, values in words.items()})
-    return replace(correction, links=tuple(links), slices=tuple(_slices(data, words)))
+    of_both = data.people.tolist(), data.judge[:n].tolist(), None if data.groups is None else data.groups[:n].tolist()
+    sensitivity, specificity = sensitivity_specificity(*of_both)
+    return replace(
+        correction,
+        kappa=agreement(*of_both).kappa,
+        sensitivity=sensitivity,
+        specificity=specificity,
+        links=tuple(links),
+        slices=tuple(_slices(data, words)),
+    )
 
 
 def _links(data: _Data, sizes: Mapping[str, "Numbers"], words: Mapping[str, "NDArray[np.str_]"]) -> Iterator[Link]:

@@ -125,12 +125,20 @@ class Correction(ByLabels):
 
     Attributes:
         summary: The metric's scores; `summary.mean` is the judge's mean alone.
+        kappa: Cohen's kappa of judge and people over the labelled samples, with its interval; of scores weighted by
+            their squared differences; None where it is undefined.
+        sensitivity: Of the samples to which people give 1, the share to which the judge does; None where they or it
+            give something else than 0 and 1.
+        specificity: Of those to which people give 0, the share to which the judge does, likewise.
         links: Whether the judge's error goes with the response's length, the number of contexts or a field of the
             metadata.
         slices: By fields of the metadata.
     """
 
     summary: MetricSummary = field(kw_only=True)
+    kappa: Mean | None = None
+    sensitivity: Mean | None = None
+    specificity: Mean | None = None
     links: tuple[Link, ...] = ()
     slices: tuple[Slice, ...] = ()
 
@@ -143,6 +151,9 @@ class Correction(ByLabels):
             yield f"no corrected mean: {self.why}."
         if self.off is not None:
             yield f"the judge gives {_more(self.off)}."
+        figures = (("Cohen's kappa", self.kappa), ("sensitivity", self.sensitivity), ("specificity", self.specificity))
+        if known := [f"{name} {number(e.mean)} ({interval(e.low, e.high)})" for name, e in figures if e is not None]:
+            yield f"judge and people agree: {', '.join(known)}."
         yield from self._linked()
         for each in self.slices:
             if (e := each.corrected) is not None and each.off is not None:
