@@ -300,6 +300,19 @@ def test_the_page_has_the_corrected_mean_in_front(tmp_path):
     ]
     assert "<i>x" not in without_scripts(page)
     assert "Who says what" not in report.html()
+    few = report.html(labels=labelled(tmp_path / "l.jsonl", report, truth, SIXTY[:19]))
+    assert "Who says what" not in few
+    assert "No corrected mean: 19 labels; fewer than 20 " in few
+    assert f'<b class="mean">{judge}</b>' in few
+
+
+def test_the_labels_stand_in_front_of_a_constant_judge(tmp_path):
+    report, truth = made(judged=lambda *_: 1.0)
+    page = report.html(labels=labelled(tmp_path / "l", report, truth, SIXTY))
+    assert f'<b class="mean">{sum(truth[i] for i in SIXTY) / 60:.3f}</b>' in page
+    one = Draw(chance=0.2, stratum="1", strata=2)  # which says nothing of the others
+    page = report.html(labels=labelled(tmp_path / "l", report, truth, SIXTY, draw=one))
+    assert '<b class="mean">1.000</b>' in page
 
 
 def claims(report, missing=()):

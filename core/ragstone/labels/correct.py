@@ -1,6 +1,6 @@
 """What people would say of all samples: the judge's scores of them all, corrected by people's labels of a few."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -82,11 +82,12 @@ def corrected_pairs(
 
     def difference(info_a: MetricInfo, info_b: MetricInfo, pairs: Sequence[Moved]) -> ByLabels | None:
         rows = _rows(a, [info_a.key])[info_a.key]
+        metadata = {sample_id: next(iter(of_id.values())).metadata for sample_id, of_id in rows.items()}
         taken: list[_Taken] = []
         rest: list[_Row] = []
         ends: list[str] = []
         for pair in pairs:
-            row = replace(rows[pair.sample_id][pair.row_a], value=pair.b - pair.a, weight=1.0)
+            row = _Row(pair.b - pair.a, 1.0, metadata.get(pair.sample_id, {}))
             keys = (info_a.key, pair.sample_id, pair.row_a), (info_b.key, pair.sample_id, pair.row_b)
             labelled = [each for side, key in zip(sides, keys, strict=True) if (each := side.get(key)) is not None]
             values = [value for each in labelled if (value := each.value) is not None]
@@ -139,7 +140,7 @@ class _Taken(NamedTuple):
     row: _Row
 
 
-def _rows(report: "Report", wanted: Sequence[Key] | Mapping[Key, object]) -> dict[Key, dict[str, dict[int, _Row]]]:
+def _rows(report: "Report", wanted: Iterable[Key]) -> dict[Key, dict[str, dict[int, _Row]]]:
     """Return the rows that each metric's mean is of, by the sample's id and the row's place."""
     infos = {info.key: info for info in report.metrics}
     rows: dict[Key, dict[str, dict[int, _Row]]] = {key: {} for key in wanted}

@@ -88,6 +88,12 @@ class ByLabels:
     notes: tuple[str, ...] = ()
 
     @property
+    def front(self) -> "Estimate | Mean | None":
+        """What stands in front of the judge's: the corrected mean, or the labels' where it stands for all."""
+        alone = None if self.people is None or self.people.low is None else self.people
+        return self.corrected or alone
+
+    @property
     def whose(self) -> str:
         """Whose scores are estimated: what may be said of them, and no more."""
         if self.by_judges_items:

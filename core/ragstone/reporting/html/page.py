@@ -231,8 +231,12 @@ def _score(
         lines.append(tag("p", tag("b", moved), " against ", foreign(old, 80), f": {why}", class_=f"change {word[:6]}"))
     mean, front = summary.mean, [] if summary.mean is None else [_gauge(summary, summary.mean)]
     if correction is not None:
-        front = _people(correction, place)
-        mean = mean if correction.corrected is None else correction.corrected.mean
+        mean = mean if correction.front is None else correction.front.mean
+        front = (
+            _people(correction, place)
+            if correction.people is not None
+            else [*map(_sentence, correction.sentences()), *front]
+        )
     link = tag("a", foreign(name, 200), href=f"#{place}")
     return tag("li", tag("h3", link), tag("b", number(mean), class_="mean"), tag("div", *front, *lines))
 
@@ -249,9 +253,13 @@ def _people(correction: "Correction", place: str) -> list[Html]:
         )
         if each is not None and each.mean is not None
     ]
-    first, *rest = (tag("p", foreign(f"{text[0].upper()}{text[1:]}")) for text in correction.sentences())
+    first, *rest = map(_sentence, correction.sentences())
     picture = intervals(rows, summary.ends, f"{place}-people", "Who says what")
     return [first, picture, *([folded("What the labels say of the judge", together(rest))] if rest else [])]
+
+
+def _sentence(text: str) -> Html:
+    return tag("p", foreign(f"{text[0].upper()}{text[1:]}"))
 
 
 def _gauge(summary: MetricSummary, mean: float) -> Html:
@@ -475,7 +483,7 @@ def _section(
     rows_a: Mapping[Place, ScoredRow],
     rows_b: Mapping[Place, ScoredRow],
 ) -> Html:
-    parts = [tag("p", foreign(each.conclusion(*systems)), id=name)]
+    parts = [tag("div", _sentence(each.conclusion(*systems)), id=name)]
     if each.moved:
         parts += [tag("h3", "Moved most"), soft(_MARKED)]
     for moved in each.moved:
