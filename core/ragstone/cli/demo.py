@@ -82,7 +82,10 @@ def scored(recording: dict[str, Any]) -> Report:
     help="The report's file. A file that is there and is no report of this command is left as it is.",
 )
 @click.option(
-    "--samples", type=click.Path(dir_okay=False), metavar="FILE", help="Only write the samples, to a new file."
+    "--samples",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Only write the samples. A file that holds another text is left as it is.",
 )
 def demo(page: str, samples: str | None) -> None:
     """Score six answers about returning shoes, by the metrics of the group rag.
@@ -92,11 +95,7 @@ def demo(page: str, samples: str | None) -> None:
     """
     recording = json.loads(RECORDING.read_text("utf-8"))
     if samples is not None:
-        try:
-            with Path(samples).open("x", encoding="utf-8") as file:
-                file.writelines(f"{json.dumps(sample)}\n" for sample in recording["samples"])
-        except OSError as error:
-            raise NotThere(f"--samples {samples}: cannot write: {error.strerror}") from None
+        _write_samples(Path(samples), "".join(f"{json.dumps(sample)}\n" for sample in recording["samples"]).encode())
         click.echo(f"{len(recording['samples'])} samples are in {samples}. Next: ragstone score {samples}")
         return
     report = scored(recording)
@@ -111,6 +110,17 @@ def demo(page: str, samples: str | None) -> None:
     )
     _write(report, Path(page))
     click.echo(_NEXT)
+
+
+def _write_samples(path: Path, content: bytes) -> None:
+    """Write them to a new file, unless they are there already."""
+    try:
+        if path.is_file() and path.stat().st_size == len(content) and path.read_bytes() == content:
+            return
+        with path.open("xb") as file:
+            file.write(content)
+    except OSError as error:
+        raise NotThere(f"--samples {path}: cannot write: {error.strerror}") from None
 
 
 def _lines(sample: Sample, outcomes: Sequence[Outcome]) -> list[str]:
