@@ -81,6 +81,15 @@ def test_disk_full(store: Case) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="an open file cannot be deleted there")
+def test_the_log_does_not_fill_a_small_disk(tmp_path: Path) -> None:
+    """A log that did could not be moved into the file any more, and no later write would find room."""
+    sink = SQLiteSink(tmp_path / "ragstone.db")
+    for _ in range(800):
+        sink.write([score()])
+    assert (tmp_path / "ragstone.db-wal").stat().st_size < 1.5e6
+    sink.close()
+
+
 def test_deleted_while_open(store: Case) -> None:
     def delete() -> None:
         for path in store.sink.path.parent.iterdir():

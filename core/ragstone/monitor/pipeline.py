@@ -362,6 +362,8 @@ class Pipeline:
         """Wait until nothing is left to do, as `Monitor.flush` says."""
         del put_off  # there is none without an outbox
         deadline = None if timeout is None else time.monotonic() + timeout
+        for delivery in self.deliveries.values():
+            delivery.hurry()
         while not self.ended.is_set() and not self.idle():
             if not self.workers.allowed.is_set() or (deadline is not None and time.monotonic() >= deadline):
                 break

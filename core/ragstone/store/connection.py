@@ -21,6 +21,7 @@ from ragstone.store.private_files import explain, make_private
 T = TypeVar("T")
 Query = Callable[[str, Mapping[str, Any]], Iterable[tuple[Any, ...]]]
 """Takes SQL with named parameters, and gives rows."""
+_LOG_PAGES = 250  # of 4 KB: how long the log of a SQLite file grows; by default it is 1,000
 _PATIENCE = 30.0  # seconds that a fork waits for what is being written; then the child inherits it after all
 
 
@@ -204,6 +205,8 @@ class SqliteFile(ForkSafe[sqlite3.Connection]):
         with suppress(sqlite3.OperationalError):  # another process does it right now, or the disk cannot
             connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")  # what is killed loses nothing of it
+        # A log that fills a small disk is never given back: to move it into the file takes room, too.
+        connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
 
     @contextmanager
     def _explained(self) -> Generator[None, None, None]:
