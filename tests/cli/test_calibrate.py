@@ -25,10 +25,7 @@ def test_a_full_disk_loses_the_file_but_not_what_was_found(calibrate):
     assert done.stderr.endswith("Error: --out /dev/full: cannot write: No space left on device\n")
 
 
-def test_a_width_that_none_can_be_and_a_file_that_is_no_journal(calibrate, server, tmp_path):
-    for width in ("nan", "1e-300", "1.1"):
-        done = calibrate("--out", tmp_path / "c.json", "--width", width)
-        assert (done.exit_code, "Invalid value for '--width'" in done.stderr) == (2, True)
+def test_a_file_that_is_no_journal(calibrate, server, tmp_path):
     other = tmp_path / "lab.jsonl"
     other.write_text("paid for\n" * 100)
     done = calibrate("--out", tmp_path / "c.json", "--journal", other)

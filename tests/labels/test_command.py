@@ -67,7 +67,7 @@ def file(tmp_path):
 
 def test_the_whole_way(run, file, tmp_path):
     out = tmp_path / "calibration.json"
-    done = run("calibrate", file, *RELEVANCY, "--out", out, "--width", "0.01")
+    done = run("calibrate", file, *RELEVANCY, "--out", out)
     assert done.exit_code == 0, done.output
     assert done.stdout.splitlines()[0].split() == ["out", "of", "fold,", "95", "%", "before", "after", "difference"]
     assert "labels: 96 (sentence) in 24 samples" in done.stdout

@@ -7,7 +7,7 @@ import pytest
 
 from ragstone.labels import CalibrationError
 from ragstone.labels.calibration import sigmoid
-from ragstone.labels.fit import Labelled, accuracy, changed, cross_fit, f1, folds, samples_needed, squared_error
+from ragstone.labels.fit import Labelled, accuracy, changed, cross_fit, f1, folds, squared_error
 
 
 def rows(n, seed=0, *, slope=3.0, shift=1.0, items=6):
@@ -104,7 +104,6 @@ def test_f1_by_hand():
     assert f1(both, [0.0, 0.0]).tolist() == [1.0, 0.0]
     assert accuracy(both, [1.0, 1.0]).tolist() == [0.0, 0.5]
     assert squared_error([0.5], [1.0]) == 0.25
-    assert (samples_needed(39, 0.2, 0.05), samples_needed(39, 0.0, 0.05)) == (624, 39)
 
 
 def test_the_interval_draws_whole_groups():

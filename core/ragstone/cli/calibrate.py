@@ -7,7 +7,6 @@ import click
 from click.core import ParameterSource
 
 from ragstone.cli.options import (
-    FiniteRange,
     NotThere,
     check_apart,
     check_writable,
@@ -78,13 +77,6 @@ _LABELS = ("labels", "relevant", "noncommittal", "score", "sentences")
     show_default=True,
     help="How to fit; auto: platt below 1,000 labels, isotonic from there on.",
 )
-@click.option(
-    "--width",
-    type=FiniteRange(0.001, 1),
-    default=0.1,
-    show_default=True,
-    help="Of the interval you want: says how many samples it would take.",
-)
 @click.option("--concurrency", type=click.IntRange(1), default=16, show_default=True, help="Judge calls in flight.")
 @click.option(
     "--journal",
@@ -129,7 +121,7 @@ def calibrate(
     from ragstone.labels.make import make
 
     if labels_file is not None:
-        _from_results(file, labels_file, out, method=how["method"], width=how["width"])
+        _from_results(file, labels_file, out, method=how["method"])
         return
     if name is None:
         raise click.UsageError("--metric: say what the labels are for")
@@ -148,7 +140,7 @@ def calibrate(
     keys = parse_keys("--field", "NAME", fields, SAMPLE_FIELDS), parse_keys("--map", "NAME", maps, _LABELS)
     labels = read_labels(file or "" if from_db is None else thumb_rows(from_db), metric, *keys)
     calibration, fit, unscored = make(metric, labels, max_concurrency=concurrency, journal=journal, **how)
-    _show(calibration, fit, how["width"])  # before it is saved: it was paid for, whatever becomes of the file
+    _show(calibration, fit)  # before it is saved: it was paid for, whatever becomes of the file
     if labels.skipped:
         click.echo(f"{labels.skipped} line(s) have null for a label and were left out", err=True)
     for reason, count in unscored.items():
@@ -158,12 +150,12 @@ def calibrate(
     _save(calibration, out)
 
 
-def _from_results(file: str | None, labels: str, out: str, *, method: Any, width: float) -> None:  # noqa: ANN401
+def _from_results(file: str | None, labels: str, out: str, *, method: Any) -> None:  # noqa: ANN401
     from ragstone.labels.make import from_results
     from ragstone.reporting import Report
 
     ctx = click.get_current_context()
-    taken = ("file", "labels_file", "out", "method", "width")
+    taken = ("file", "labels_file", "out", "method")
     passed = [name for name in ctx.params if ctx.get_parameter_source(name) == ParameterSource.COMMANDLINE]
     options = [each.opts[0] for each in ctx.command.params if each.name in passed and each.name not in taken]
     if options or file is None:
@@ -171,8 +163,8 @@ def _from_results(file: str | None, labels: str, out: str, *, method: Any, width
         raise click.UsageError(f"--labels: the results say how they were scored; {wrong}")
     check_apart([("--out", out)], [("the results", file), ("--labels", labels)])
     check_writable("--out", out)
-    calibration, fit, notes = from_results(Report.load(file), labels, method=method, width=width)
-    _show(calibration, fit, width)
+    calibration, fit, notes = from_results(Report.load(file), labels, method=method)
+    _show(calibration, fit)
     for note in notes:
         click.echo(note, err=True)
     _save(calibration, out)
@@ -186,7 +178,7 @@ def _save(calibration: "Calibration", out: str) -> None:
     click.echo(f"written: {json.dumps(out)} ({calibration.digest})")
 
 
-def _show(calibration: "Calibration", fit: "FitResult", width: float) -> None:
+def _show(calibration: "Calibration", fit: "FitResult") -> None:
     rows = [
         (change.name, *(_figure(each) for each in (change.before, change.after, change.difference)))
         for change in fit.agreement
@@ -198,10 +190,6 @@ def _show(calibration: "Calibration", fit: "FitResult", width: float) -> None:
     if calibration.threshold is not None:
         use = "suggested threshold" if calibration.item == "score" else "threshold for yes"
         click.echo(f"{use}: {calibration.threshold:.3f}")
-    first = fit.agreement[0]
-    click.echo(
-        f"samples needed for an interval {width:g} wide ({first.name}, now {first.after.width:.2g}): {fit.needed:,}"
-    )
     for warning in fit.warnings:
         click.echo(f"Warning: {warning}", err=True)
 

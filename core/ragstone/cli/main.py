@@ -25,6 +25,7 @@ from ragstone.cli.label import label
 from ragstone.cli.models import models
 from ragstone.cli.options import NotThere
 from ragstone.cli.output import discard, open_standard_streams
+from ragstone.cli.plan import plan
 from ragstone.cli.pull import pull
 from ragstone.cli.report import report
 from ragstone.cli.score import score
@@ -98,6 +99,7 @@ for each in (
     forget,
     label,
     models,
+    plan,
     pull,
     report,
     score,

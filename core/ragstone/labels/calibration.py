@@ -49,11 +49,6 @@ class Figure(_Frozen):
     low: Finite
     high: Finite
 
-    @property
-    def width(self) -> float:
-        """The interval's width."""
-        return self.high - self.low
-
 
 class Change(_Frozen):
     """A statistic before and after calibration, on the same samples.

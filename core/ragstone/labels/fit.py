@@ -60,7 +60,6 @@ class FitResult:
     method: Method
     threshold: float | None  # of yes; None where labels are no yes and no
     agreement: tuple[Change, ...]  # the first is what the threshold was chosen for
-    needed: int  # how many samples an interval of the wanted width would take
     warnings: tuple[str, ...]  # what to know before it is used
 
 
@@ -69,7 +68,6 @@ def cross_fit(
     item: CalibratedItem,
     *,
     method: Literal["auto"] | Method = "auto",
-    width: float = 0.1,
     seed: int = 0,
 ) -> FitResult:
     """Fit, choose the threshold, and say how well the result agrees with labels that it has not seen."""
@@ -108,7 +106,6 @@ def cross_fit(
         method=chosen,
         threshold=best_threshold(unseen, samples, measure) if binary else None,
         agreement=(first, changed("squared error", errors, errors_now, groups, seed)),
-        needed=samples_needed(len(samples), first.after.width, width),
         warnings=tuple(_warnings(labels, len(set(groups)), first, judge_counts=bool(fitted.weights))),
     )
 
@@ -268,8 +265,3 @@ def changed(name: str, before: Sequence[float], after: Sequence[float], groups: 
 
     first, second = np.array(before, np.float64), np.array(after, np.float64)
     return Change(name=name, before=figure(first), after=figure(second), difference=figure(second - first))
-
-
-def samples_needed(samples: int, width: float, wanted: float) -> int:
-    """Return how many samples an interval of the wanted width takes: width falls with the root of their number."""
-    return samples if width <= wanted else math.ceil(round(samples * (width / wanted) ** 2, 6))

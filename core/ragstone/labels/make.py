@@ -92,7 +92,6 @@ def make(
     *,
     votes: int = 1,
     method: Literal["auto"] | Method = "auto",
-    width: float = 0.1,
     max_concurrency: int = 16,
     journal: str | Path | None = None,
     progress: "Shown" = "auto",
@@ -106,7 +105,7 @@ def make(
     samples, unscored = gather(asked, labels, max_concurrency=max_concurrency, journal=journal, progress=progress)
     if not samples:
         raise CalibrationError(f"no sample could be scored: {next(iter(unscored), 'there is none')}")
-    fit = cross_fit(samples, labels.item, method=method, width=width)
+    fit = cross_fit(samples, labels.item, method=method)
     return _calibration(_identity(asked, labels.item), samples, fit, votes), fit, unscored
 
 
@@ -124,7 +123,7 @@ def _calibration(identity: dict[str, Any], samples: list[Labelled], fit: FitResu
 
 
 def from_results(
-    report: "Report", path: str | Path, *, method: Literal["auto"] | Method = "auto", width: float = 0.1
+    report: "Report", path: str | Path, *, method: Literal["auto"] | Method = "auto"
 ) -> tuple[Calibration, FitResult, list[str]]:
     """Fit how the probabilities or scores in results map to labels of them. No judge is asked.
 
@@ -132,7 +131,6 @@ def from_results(
         report: The results.
         path: The file of labels (`ragstone.labels.label_file`).
         method: How to fit.
-        width: Of the interval that is wanted.
 
     Returns:
         The calibration, the fit that it came from, and what was left out or is doubtful, in sentences.
@@ -166,7 +164,7 @@ def from_results(
             f"{info.name}: the results do not say how it was set up; calibrate a file that `ragstone score --out FILE` "
             "or Report.to_json wrote"
         ) from None
-    fit = cross_fit(rows, item, method=method, width=width)
+    fit = cross_fit(rows, item, method=method)
     skipped = sum(each.skipped for each in matched)
     notes = [
         (skipped, f"{skipped} sample(s) were skipped and are left out"),
