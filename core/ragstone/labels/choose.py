@@ -9,10 +9,10 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, model_validator
 
 from ragstone.labels.calibration import CalibrationError
-from ragstone.labels.label_file import Draw, LabelledRecord, refuse, sample_digest, scored
+from ragstone.labels.label_file import WHOLE, Draw, Label, LabelledRecord, refuse, sample_digest, scored
 from ragstone.labels.page import NO_TEXTS, entry_of, kinds_of, metric_in, page_of
 from ragstone.metrics.base import ItemKind
 from ragstone.outcome import Score
@@ -20,6 +20,7 @@ from ragstone.reporting.aggregates import slice_value
 from ragstone.reporting.html.markup import showable
 from ragstone.sample import first_problem
 from ragstone.store.pending import FEEDBACK
+from ragstone.store.record import Record
 
 if TYPE_CHECKING:
     from ragstone.reporting import Report
@@ -27,56 +28,46 @@ if TYPE_CHECKING:
 _MARK = "ragstone_chosen"
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class _Head(_Strict):
+class _Head(BaseModel):
     ragstone_chosen: Literal[1]
     metric: str
     kinds: dict[str, ItemKind]
 
 
-class _Of(_Strict):
-    id: str
-    sample_digest: str
-    response_digest: str
-    metric: str
-    version: str
-    judge: str
-
-
-class _Item(_Strict):
+class _Item(BaseModel):
     kind: str
     item: str
     text: str
-    at: list[tuple[str, int | None, int, int]] | None = None
+    at: list[tuple[str, int | None, int, int]] = []
 
 
-class _Entry(_Strict):
-    of: _Of
+class _Entry(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    of: dict[str, str]
     draw: Draw
     texts: list[tuple[str, int | None, str, str]]
     items: list[_Item]
 
-    @field_validator("items")
-    @classmethod
-    def _known(cls, items: list[_Item], info: ValidationInfo) -> list[_Item]:
-        for i, item in enumerate(items):
-            if item.kind not in (info.context or {}):
-                raise ValueError(f"[{i}]: the first line does not name the kind {item.kind[:40]!r}")
-        return items
+    @model_validator(mode="after")
+    def _can_be_labelled(self, info: ValidationInfo) -> "_Entry":
+        try:
+            Label.model_validate({**self.of, "kind": WHOLE, "answer": 0.0})
+        except ValidationError as error:
+            raise ValueError(f"of: {first_problem(error)}") from None
+        if unknown := {item.kind for item in self.items} - (info.context or {}).keys():
+            raise ValueError(f"items: the first line does not name the kind {min(unknown)[:40]!r}")
+        return self
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Samples to label.
+    """Samples to label. As text it is the file that `ragstone label` takes.
 
     Attributes:
         metric: The metric's name.
         kinds: What people judge of its samples beside the whole, by kind.
-        entries: The samples as the page of labels has them, each with its draw, in the order of the page. Nothing that
-            the judge said of them is in it.
+        entries: The samples in the order of the page, each with its draw. Nothing that the judge said of them is there.
         notes: How they were drawn and what was left out, in sentences.
     """
 
@@ -86,7 +77,6 @@ class Chosen:
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Return the file that `ragstone label` takes."""
         head = {_MARK: 1, "metric": self.metric, "kinds": {name: asdict(kind) for name, kind in self.kinds.items()}}
         return "".join(f"{showable(json.dumps(line, ensure_ascii=False))}\n" for line in (head, *self.entries))
 
@@ -161,57 +151,52 @@ def _drawn(
     numbers = rng.sample(range(1, len(kinds) + 1), len(kinds))  # by chance, so that they say nothing of the score
     drawn: list[tuple[int, Draw]] = []
     for u in systematic(strata, size, rng):
-        draw = Draw(
-            chance=size / len(units),
-            stratum=str(numbers[kinds.index(strata[u])]),
-            strata=len(kinds),
-            group=None if group is None else names[u],
-            group_field=group,
-        )
+        stratum, name = str(numbers[kinds.index(strata[u])]), None if group is None else names[u]
+        draw = Draw(chance=size / len(units), stratum=stratum, strata=len(kinds), group=name, group_field=group)
         drawn += [(i, draw) for i in units[names[u]]]
     rng.shuffle(drawn)
     return drawn
 
 
-def _population(report: "Report", metric: str | None) -> tuple[str, list[LabelledRecord], dict[str, int]]:
+def _population(report: "Report", metric: str | None) -> tuple[str, list[LabelledRecord], Counter[str]]:
     """Return the metric, the samples that may be drawn, and how many outcomes are left out, by why."""
     metric = metric_in(report, metric)
-    records = [record for record in report.results() if record.outcome.metric == metric]
-    first = [record for record in records if not record.draw]
-    whole = [record for record in first if isinstance(record.outcome, Score)]
-    by_feedback = sum(record.chosen_by == FEEDBACK for record in whole)
-    texts = [each for each in scored(report, metric) if each.record.chosen_by != FEEDBACK]
-    unique = {(each.record.sample_id, sample_digest(each.sample)): each for each in texts}
+    outcomes = Counter(_standing(record) for record in report.results() if record.outcome.metric == metric)
+    samples = [each for each in scored(report, metric) if each.record.chosen_by != FEEDBACK]
+    unique = {(each.record.sample_id, sample_digest(each.sample)): each for each in samples}
+    outcomes["without texts"] = outcomes.pop("", 0) - len(samples)
+    outcomes["the same once more"] = len(samples) - len(unique)
     if not unique:
-        raise CalibrationError(NO_TEXTS if len(whole) > by_feedback else f"{metric}: all is scored because of feedback")
-    _check_one(metric, texts)
-    left_out = {
-        "unscored": len(first) - len(whole),
-        "scored again (--repeat)": len(records) - len(first),
-        "scored because of feedback": by_feedback,
-        "without texts": len(whole) - by_feedback - len(texts),
-        "the same once more": len(texts) - len(unique),
-    }
-    return metric, [unique[key] for key in sorted(unique)], left_out
+        raise CalibrationError(
+            NO_TEXTS if outcomes["without texts"] else f"{metric}: all is scored because of feedback"
+        )
+    _check_one(metric, samples)
+    return metric, [unique[key] for key in sorted(unique)], outcomes
+
+
+def _standing(record: Record) -> str:
+    if record.draw:
+        return "scored again (--repeat)"
+    if isinstance(record.outcome, Score):
+        return "scored because of feedback" if record.chosen_by == FEEDBACK else ""
+    return "unscored"
 
 
 def _pairs(
     metric: str, a: Sequence[LabelledRecord], b: Sequence[LabelledRecord]
-) -> tuple[list[tuple[LabelledRecord, ...]], dict[str, int]]:
-    """Return the samples of each id that has one in both, and how many ids are left out, by why."""
+) -> tuple[list[tuple[LabelledRecord, ...]], Counter[str]]:
+    """Return the samples of each id that stands once in either, and how many ids do not."""
     _check_one(metric, [*a, *b])
-    one, other = ({each.record.sample_id: each for each in samples} for samples in (a, b))
-    ids = Counter(each.record.sample_id for each in a) | Counter(each.record.sample_id for each in b)
-    repeated = {name for name, count in ids.items() if count > 1}
+    counts = [Counter(each.record.sample_id for each in of) for of in (a, b)]
+    one, other = ({each.record.sample_id: each for each in of} for of in (a, b))
     pairs: list[tuple[LabelledRecord, ...]] = [
-        (one[name], other[name]) for name in one if name in other and name not in repeated
+        (one[name], other[name]) for name in one if all(of[name] == 1 for of in counts)
     ]
     if not pairs:
         raise CalibrationError(f"{metric}: no id has a score and texts in both; give two runs over the same samples")
-    return pairs, {
-        "ids without a score and texts in both": len(one.keys() ^ other.keys()),
-        "ids that stand twice": len(repeated),
-    }
+    return pairs, Counter(
+        {"ids that do not have one score with texts in each file": len(counts[0] | counts[1]) - len(pairs)}
+    )
 
 
 def _check_one(metric: str, samples: Iterable[LabelledRecord]) -> None:
@@ -226,7 +211,7 @@ def _entries(member: Sequence[LabelledRecord], draw: Draw, rng: Random) -> list[
     rng.shuffle(unique)
     answers = [f"answer {i} of {len(unique)}" if len(unique) > 1 else "answer" for i in range(1, len(unique) + 1)]
     return [
-        entry_of(each, answer=answer, items=each.items_give_score) | {"draw": draw.model_dump(exclude_none=True)}
+        entry_of(each, answer=answer, items=each.items_give_score) | {"draw": draw.model_dump()}
         for each, answer in zip(unique, answers, strict=True)
     ]
 
@@ -240,7 +225,7 @@ def _field(option: str, name: str | None, members: Sequence[Sequence[LabelledRec
         keys = sorted({key for member in members for key in member[0].sample.metadata})
         raise CalibrationError(
             f"{option} {name}: no sample has it in its metadata, as text, a whole number or true or false; "
-            + (f"there are {', '.join(keys)[:200]}" if keys else "there are no metadata")
+            f"its fields are {', '.join(keys)[:200] or 'none'}"
         )
     return values
 
@@ -300,7 +285,7 @@ def read_chosen(path: str | Path) -> Chosen | None:
             if number == 1:
                 head = _Head.model_validate_json(line)
             elif line.strip():
-                entries.append(_Entry.model_validate_json(line, context=head.kinds).model_dump(exclude_none=True))
+                entries.append(_Entry.model_validate_json(line, context=head.kinds).model_dump())
         except ValidationError as error:  # noqa: PERF203 - each line is told of
             bad.append(f"line {number}: {first_problem(error)}")
     refuse(f"{path}: ", bad, "line")
