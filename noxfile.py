@@ -101,7 +101,7 @@ def coverage(session: nox.Session) -> None:
 @nox.session(tags=["full"])
 def browser(session: nox.Session) -> None:
     """Run the tests of the pages in Chromium; without it they fail."""
-    session.install("--group", "browser", "--editable", ".")
+    session.install("--group", "browser", "--editable", ".[calibrate]")
     session.run("python", "-m", "pytest", "-m", "browser", "--tb", "short", "tests/browser", *session.posargs)
 
 
