@@ -144,6 +144,7 @@ def test_the_answers_of_a_drawn_group_are_one_opinion(tmp_path):
         ([line(1, "yes")], [line(2, "yes")], "no item has a label in both"),
         ([line(1, "yes")], [line(1, 0.5)], "no item has a label in both"),
         ([line(1, None, **SKIPPED)], [line(1, 0.5)], "no item has a label in both"),
+        ([line(1, 0.5)], [line(1, None, **SKIPPED)], "no item has a label in both"),
         ([line(1, "yes")], [line(1, "yes", metric="n")], "hold labels of m 1 by j, and of n 1 by j"),
         ([line(1, "yes")], [line(1, "yes", version="2")], "hold labels of m 1 by j, and of m 2 by j"),
         ([line(1, "yes")], [line(1, "yes", judge="k")], "and of m 1 by k; give labels of the same scores"),

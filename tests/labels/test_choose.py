@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from dataclasses import replace
+from itertools import groupby
 from random import Random
 
 import pytest
@@ -112,6 +113,8 @@ def test_groups_are_drawn_whole_and_a_sample_without_one_is_its_own():
     chosen = choose(faithful(40), n=12, group="chat")
     sizes = Counter((draw["group"], draw["group_field"]) for draw in draws(chosen))
     assert list(sizes.values()) == [4, 4, 4]
+    assert len([group for group, _ in groupby(draw["group"] for draw in draws(chosen))]) == 3
+    assert ids(chosen) != sorted(ids(chosen))
     assert {draw["chance"] for draw in draws(chosen)} == {0.3}
     assert chosen.notes[:2] == (
         "12 of 40 samples, each drawn with the chance 0.3",

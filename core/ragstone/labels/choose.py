@@ -146,15 +146,17 @@ def choose(
 def _drawn(
     units: Mapping[str, Sequence[int]], strata: Sequence[tuple[str, int]], size: int, group: str | None, rng: Random
 ) -> list[tuple[int, Draw]]:
-    """Draw units, and return their members in an order by chance, each with how it was drawn."""
+    """Draw units, and return their members in an order by chance, each with how it was drawn.
+
+    A unit's members stay together, so that who stops early has labelled whole units.
+    """
     names, kinds = list(units), sorted(set(strata))
     numbers = rng.sample(range(1, len(kinds) + 1), len(kinds))  # by chance, so that they say nothing of the score
     drawn: list[tuple[int, Draw]] = []
-    for u in systematic(strata, size, rng):
+    for u in rng.sample(systematic(strata, size, rng), size):
         stratum, name = str(numbers[kinds.index(strata[u])]), None if group is None else names[u]
         draw = Draw(chance=size / len(units), stratum=stratum, strata=len(kinds), group=name, group_field=group)
-        drawn += [(i, draw) for i in units[names[u]]]
-    rng.shuffle(drawn)
+        drawn += [(i, draw) for i in rng.sample(units[names[u]], len(units[names[u]]))]
     return drawn
 
 
