@@ -135,7 +135,8 @@ def _estimate(of: "Callable[[Numbers], Numbers]", n: int, groups: Sequence[str] 
     place = np.unique(np.asarray(groups or range(n)), return_inverse=True)[1]
     k = int(place.max()) + 1
     draws = np.random.default_rng(0).multinomial(k, np.full(k, 1 / k), size=_RESAMPLES)
-    value, *resampled = 0.0 + np.round(of(np.vstack([np.ones(n), draws[:, place].astype(np.float64)])), 12)  # never -0.0
+    weights = np.vstack([np.ones(n), draws[:, place].astype(np.float64)])
+    value, *resampled = np.round(of(weights), 12) + 0.0  # never -0.0
     known = np.array(resampled)[np.isfinite(resampled)]
     if not np.isfinite(value):
         return None
