@@ -115,15 +115,15 @@ def test_labels_are_weighted_by_the_chance_of_their_draw(tmp_path):
 
 
 def test_whole_groups_stay_together(tmp_path):
-    report, truth = made(sample=lambda i: {"metadata": {"talk": f"t{i // 5}", "kind": "ab"[i % 2]}})
-    ids = [f"q{i}" for i in range(300) if i // 5 % 3 == 0]
+    report, truth = made(sample=lambda i: {"metadata": {"talk": f"t{i // 8}", "kind": "ab"[i % 2]}})
+    ids = [f"q{i}" for i in range(300) if i // 8 % 3 == 0]
     labels = [
-        label_of(report, i, truth[i], draw=Draw(chance=1 / 3, group=f"t{int(i[1:]) // 5}", group_field="talk"))
+        label_of(report, i, truth[i], draw=Draw(chance=1 / 3, group=f"t{int(i[1:]) // 8}", group_field="talk"))
         for i in ids
     ]
     found = report.corrected(write(tmp_path / "l", labels))["demo"]
-    rest = [f"t{i // 5}" for i in range(300) if i // 5 % 3]
-    groups = [f"t{int(i[1:]) // 5}" for i in ids]
+    rest = [f"t{i // 8}" for i in range(300) if i // 8 % 3]
+    groups = [f"t{int(i[1:]) // 8}" for i in ids]
     assert found.corrected == by_hand(report, truth, ids, groups=groups, groups_rest=rest)
     assert {each.field for each in found.slices} == {"kind"}
 

@@ -268,7 +268,7 @@ def _estimated(
 def _correction(
     summary: MetricSummary, matched: Sequence[LabelledRecord], rows: dict[str, dict[int, _Row]], slicing: Sequence[str]
 ) -> Correction:
-    valued = [(each, value) for each in matched if not each.skipped and (value := each.value) is not None]
+    valued = [(each, value) for each in matched if (value := each.value) is not None]
     taken = [_Taken([each], value, row) for each, value in valued if (row := _take(rows, each)) is not None]
     rest = [row for of_id in rows.values() for row in of_id.values()]
     skipped, n = sum(each.skipped for each in matched), len(taken)
