@@ -326,7 +326,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
     ],
     ("core/ragstone/monitor/sampling.py", "monitor/test_sampling.py"): [
         ("sampling_rate", "drawn[salt] < choice.rate", "drawn[salt] > choice.rate"),
-        ("sampling_weight", "choice._replace(rate=1.0, by=name)", "choice._replace(by=name)"),
+        ("sampling_weight", "choice._replace(rate=1.0, by=name, ", "choice._replace(by=name, "),
         ("sampling_correlated", "self._seed if self._correlated else ", "self._seed if not self._correlated else "),
         ("sampling_feedback", "if feedback is False or feedback < 0", "if feedback < 0"),
         ("sampling_uniform", '"big") / 2**64', '"big") / 2**63'),
@@ -353,6 +353,27 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
     ],
     ("core/ragstone/store/database.py", "store/test_database.py store/test_contract.py"): [
         ("database_upsert", "DO UPDATE SET {changes}", "DO NOTHING"),
+    ],
+    ("core/ragstone/monitor/sampling.py", "monitor/test_alerts.py"): [
+        ("alerts_rules", "drawn=self._draw(choice, sample_id, drawn)", "drawn=True"),
+    ],
+    ("core/ragstone/monitor/betting.py", "monitor/test_alerts.py"): [
+        ("alerts_fresh_stakes", "if samples % _BETWEEN == 0 else 0.0", "if samples == 0 else 0.0"),
+        ("alerts_unplaced", "together + 1 /", "together + 0 /"),
+        ("alerts_largest_bet", "largest = 1 / (1 - mean)", "largest = 2 / (1 - mean)"),
+    ],
+    ("core/ragstone/monitor/alerts.py", "monitor/test_alerts.py"): [
+        ("alerts_slices_share", "ALPHA * share(tally.place) if by else ALPHA", "ALPHA"),
+        ("alerts_uncounted", "if self._strikes < _STRIKES:", "if self._strikes > _STRIKES:"),
+        ("alerts_told_again", "raised = not tally.told and", "raised ="),
+    ],
+    ("core/ragstone/store/database.py", "store/test_tallies.py"): [
+        ("alerts_counted_once", "set(map(_key, rows)) - known", "set(map(_key, rows))"),
+        ("alerts_after_lack", "WHERE status = 'scored' AND", "WHERE"),
+    ],
+    ("core/ragstone/store/alerts.py", "monitor/test_alerts.py store/test_tallies.py"): [
+        ("alerts_lock", "self._run(_SAVE, _HEAD)", "pass"),
+        ("alerts_place", "Tally(place=n + 1)", "Tally(place=1)"),
     ],
     ("core/ragstone/monitor/sampling.py", "monitor/test_feedback.py"): [
         ("feedback_kept", "] or self._kept", "]"),

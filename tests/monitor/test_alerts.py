@@ -3,6 +3,7 @@
 import json
 import logging
 import sqlite3
+import threading
 import time
 from contextlib import closing
 from dataclasses import dataclass
@@ -191,20 +192,26 @@ def test_an_alarm_comes_once_to_all_and_stays_silent_over_restarts(caplog: pytes
     assert calls[1].samples < 20
 
 
-@pytest.mark.parametrize("place", [{}, {"outbox": "outbox.db"}], ids=["memory", "outbox"])
-def test_only_samples_that_the_rate_chose_count(place: Any) -> None:
-    options: dict[str, Any] = {"sample_rate": 0.5, "workers": 1, **place}
-    with told(**options) as monitor:
-        give(monitor, [1.0] * 200)
-    drawn = counted()[""]
-    assert 70 < drawn < 130
-    with told(**options, alerts=Alert("told", below=0.7), always=[lambda _: True]) as monitor:
-        give(monitor, [1.0] * 200, 0)  # all are chosen by the rule, but for those there is a score already
-        give(monitor, [1.0] * 200, 1_000)
-    with told(sample_rate=0.5, alerts=Alert("told", below=0.6), sinks=SQLiteSink("other.db")) as monitor:
-        give(monitor, [1.0] * 200, 1_000)
+@pytest.mark.parametrize("place", ["memory", "outbox", "other_process"])
+def test_only_samples_that_the_rate_chose_count(place: str) -> None:
+    options: dict[str, Any] = {"sample_rate": 0.5, "outbox": None if place == "memory" else "outbox.db"}
+
+    def run(**more: Any) -> None:
+        if place == "other_process":
+            with told(**options, **more, workers=0) as taking:
+                give(taking, [1.0] * 200)
+            with taking.judging(2) as judging:
+                assert judging.flush(PATIENCE)
+        else:
+            with told(**options, **more) as monitor:
+                give(monitor, [1.0] * 200)
+
+    run()
+    assert 70 < counted()[""] < 130
+    run(alerts=Alert("told", below=0.7), always=[lambda _: True], sinks=SQLiteSink("other.db"))
+    assert rows("other.db", "SELECT count(*) FROM outcomes") == [(200,)]
     [(state,)] = rows("other.db", "SELECT state FROM tallies WHERE name <> ''")
-    assert counted("told below 0.7") == {"": json.loads(state)["samples"]}
+    assert counted() == {"": json.loads(state)["samples"]}
 
 
 def test_what_feedback_chose_never_counts() -> None:
@@ -331,10 +338,83 @@ def test_a_process_that_dies_while_it_tells_is_stood_in_for() -> None:
         give(monitor, [0.0], 101)
         soon(lambda: calls)
         soon(lambda: tallies()["told below 0.8", ""]["told"])
-        change(RESULTS, "UPDATE tallies SET state = ? WHERE name <> ''", json.dumps({**state, "told": True}))
+    change(RESULTS, "UPDATE tallies SET state = ? WHERE name <> ''", json.dumps({**state, "told": True}))
+    with told(on_alarm=calls.append) as monitor:
         give(monitor, [0.0], 102)
     assert len(calls) == 1
     assert calls[0].at == state["raised_at"]
+
+
+def test_what_cannot_be_noted_as_told_is_noted_later() -> None:
+    class Unnoted(SQLiteSink):
+        def watch(self, records: Any, count: Any) -> Any:
+            if not records:
+                raise OSError("down")
+            return super().watch(records, count)
+
+    with told(sinks=Unnoted(RESULTS)) as monitor:
+        give(monitor, [0.0] * 4)  # the last one raises the alarm
+        soon(lambda: monitor.stats().errors == {"alerts": 1})
+        assert not tallies()["told below 0.8", ""]["told"]
+        give(monitor, [0.0], 4)
+    assert tallies()["told below 0.8", ""]["told"]
+
+
+def test_a_reset_while_it_is_told_begins_anew() -> None:
+    free = threading.Event()
+    calls: list[Alarm] = []
+
+    def on_alarm(alarm: Alarm) -> None:
+        calls.append(alarm)
+        assert free.wait(PATIENCE)
+
+    with told(on_alarm=on_alarm) as monitor:
+        give(monitor, [0.0] * 50)
+        give(monitor, [0.0] * 50, 50)
+        soon(lambda: calls)
+        assert CliRunner().invoke(cli, ["alarms", RESULTS, "--reset"]).exit_code == 0
+        free.set()
+    assert len(calls) == 1
+    assert rows(RESULTS, "SELECT state FROM tallies WHERE name <> ''") == [("",)]
+
+
+def test_the_end_waits_for_who_is_told() -> None:
+    calls: list[Alarm] = []
+
+    def on_alarm(alarm: Alarm) -> None:
+        time.sleep(0.3)
+        calls.append(alarm)
+
+    with told(on_alarm=on_alarm) as monitor:
+        give(monitor, [0.0] * 50)
+    assert len(calls) == 1
+
+
+def test_a_database_that_is_locked_for_a_while_loses_no_count() -> None:
+    class Locked(SQLiteSink):
+        fails = 2
+
+        def write(self, records: Any) -> None:
+            if self.fails:
+                self.fails -= 1
+                raise OSError("locked")
+            super().write(records)
+
+    with told(sinks=Locked(RESULTS)) as monitor:
+        give(monitor, [1.0] * 50)
+    assert counted() == {"": 50}
+
+
+def test_what_an_earlier_process_could_not_deliver_counts() -> None:
+    down = SQLiteSink("no folder/results.db")
+    down.name = (sink := SQLiteSink(RESULTS)).name
+    with told(sinks=down, outbox="outbox.db") as monitor:
+        for i in range(20):
+            monitor.submit(Sample(id=f"s{i}", response="1.0"))
+        soon(lambda: monitor.stats().scored == 20)
+    with told(sinks=sink, outbox="outbox.db") as monitor:
+        assert monitor.flush(PATIENCE)
+    assert counted() == {"": 20}
 
 
 @pytest.mark.parametrize("kind", ["raises", "exits", "hangs"])

@@ -39,6 +39,13 @@ def test_a_score_counts_when_it_is_new(store: Case) -> None:
     assert [each.sample_id for each in store.read()] == ["a", "b"]
 
 
+def test_they_are_counted_in_the_order_in_which_they_came(store: Case) -> None:
+    def names(_: object, records: Sequence[Record]) -> list[str]:
+        return [record.sample_id for record in records]
+
+    assert store.sink.watch([score("b"), score("a"), score("c")], names) == ["b", "a", "c"]
+
+
 def test_both_or_neither(store: Case) -> None:
     def fails(tallies: Tallies, records: Sequence[Record]) -> None:
         plus(tallies, records)

@@ -110,15 +110,6 @@ class Alert:
         return tuple(dict.fromkeys("" if each is None else clean_key(str(each)) for each in values)) or ("",)
 
 
-def slices_of(
-    alerts: Iterable[Alert], outcome: object, metric: str, metadata: Mapping[str, object]
-) -> dict[str, tuple[str, ...]]:
-    """Return which alerts count an outcome, by name, and in which slices."""
-    if not isinstance(outcome, Score):
-        return {}
-    return {alert.name: alert.slices(metadata) for alert in alerts if alert.metric == metric}
-
-
 def count(tally: Tally, scores: Iterable[LowScore], below: float, bounds: tuple[float, float], *, by: bool) -> bool:
     """Count scores in a tally; return whether that raises the alarm, after which nothing is counted.
 
@@ -187,7 +178,7 @@ class Watch:
         self._on_alarm = on_alarm
         self._failed = failed
         self._strikes = 0
-        self._told: set[tuple[str, str]] = set()
+        self._told: set[tuple[str, str, float | None]] = set()
         self._threads: list[Thread] = []
 
     def write(self, records: Sequence[Record]) -> None:
@@ -240,14 +231,13 @@ class Watch:
                 slice_, tally = tallies.load(alert.name, value)
                 if tally.raised_at is None:
                     raised = count(tally, scores, alert.below, bounds, by=alert.by is not None)
-                elif (alert.name, slice_) in self._told:
+                elif (alert.name, slice_, tally.raised_at) in self._told:
                     raised, tally.told = False, True
                 else:
                     raised = not tally.told and abs(time.time() - tally.claimed_at) > _SECONDS_UNTIL_TOLD_AGAIN
                     tally.claimed_at = time.time() if raised else tally.claimed_at
                 tallies.save(alert.name, slice_, tally)
                 if raised:
-                    self._told.discard((alert.name, slice_))
                     sample_of = partial(tallies.sample, metric=alert.metric) if self._memory is None else None
                     alarms.append(tally.alarm(alert.name, slice_, sample_of))
         return alarms
@@ -270,7 +260,7 @@ class Watch:
                     self._on_alarm(alarm)
             except BaseException as error:
                 self._failed("on_alarm", error)
-            self._told.add((alarm.alert, alarm.slice))
+            self._told.add((alarm.alert, alarm.slice, alarm.at))
         try:
             if self._memory is None:
                 self._sink.watch((), partial(_note_told, alarms))

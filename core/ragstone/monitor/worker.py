@@ -13,7 +13,7 @@ from ragstone.errors import CannotScore, score_safely, unscored
 from ragstone.judge import Meter
 from ragstone.limits.budget import Account, Budget, BudgetMeter
 from ragstone.metrics.base import Metric
-from ragstone.monitor.alerts import Alert, slices_of
+from ragstone.monitor.alerts import Alert
 from ragstone.monitor.counters import Counters, Status
 from ragstone.monitor.delivery import start_thread
 from ragstone.monitor.redaction import Redact, storable
@@ -322,7 +322,7 @@ class Workers:
 
     def _record(self, task: Task, choice: Choice, outcome: Outcome) -> Record:
         store_text, metadata = self._settings.store_text, task.sample.metadata
-        alerts = self._settings.alerts if choice.represents else ()
+        alerts = [each for each in self._settings.alerts if each.metric == choice.metric and choice.represents]
         return Record(
             sample_id=task.sample_id,
             outcome=storable(outcome, task.sample, store_text=store_text),
@@ -333,6 +333,6 @@ class Workers:
             chosen_by=choice.by,
             origin=task.origin,
             sample=task.sample if store_text else None,
-            alerts=slices_of(alerts, outcome, choice.metric, metadata),
+            alerts={alert.name: alert.slices(metadata) for alert in alerts},
             **cast("Any", facts_of(metadata, self._settings.keep)),
         )

@@ -213,5 +213,5 @@ def read_tallies(query: Callable[[str, Mapping[str, Any]], Iterable[Any]]) -> li
 
 def _tally(place: int, state: str) -> Tally:
     with suppress(ValueError):  # it was reset, or a hand has changed it
-        return Tally.model_validate_json(state).model_copy(update={"place": place})
+        return Tally.model_validate_json(state)
     return Tally(place=place)

@@ -112,10 +112,10 @@ class DatabaseSink(Sink):
             with self._database.transaction() as connection:
                 tallies = None if count is None else Tallies(connection)
                 if rows := not_forgotten(connection, rows, "submitted_at"):
-                    new = [] if count is None else _new(connection, rows)
+                    new = set[tuple[str, ...]]() if count is None else _new(connection, rows)
                     connection.executemany(_WRITE, rows)
                     if count is not None and tallies is not None:
-                        count(tallies, [by_key[key][1] for key in new])
+                        count(tallies, [record for key, (_, record) in by_key.items() if key in new])
 
     def health(self, health: Health) -> None:
         """Keep a process's counters in place of its earlier ones.
@@ -239,13 +239,13 @@ def _key(row: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(str(row[name]) for name in _KEY)
 
 
-def _new(connection: Any, rows: "Sequence[Mapping[str, Any]]") -> list[tuple[str, ...]]:  # noqa: ANN401 - of two libraries
+def _new(connection: Any, rows: "Sequence[Mapping[str, Any]]") -> set[tuple[str, ...]]:  # noqa: ANN401 - of two libraries
     """Return the keys of the rows that have no score yet."""
     ids = {f"id{place}": row["sample_id"] for place, row in enumerate(rows)}
     names = ", ".join(f":{name}" for name in ids)
     query = f"SELECT {', '.join(_KEY)} FROM outcomes WHERE status = 'scored' AND sample_id IN ({names})"  # noqa: S608
     known = {tuple(map(str, row)) for row in connection.execute(query, ids).fetchall()}
-    return [key for row in rows if (key := _key(row)) not in known]
+    return set(map(_key, rows)) - known
 
 
 class SQLiteSink(DatabaseSink):
