@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ragstone.labels import Estimate, corrected_difference, corrected_mean
@@ -197,6 +197,7 @@ def test_a_difference_may_be_negative_and_no_less_than_minus_1() -> None:
         corrected_difference(np.full(20, -1.5), np.zeros(20), [])
 
 
+@example(715297)  # all people give 0.3, and rounding leaves a spread
 @given(st.integers(0, 2**32 - 1))
 @settings(max_examples=200, deadline=None)
 def test_an_interval_is_within_the_scale_and_holds_its_mean(seed: int) -> None:

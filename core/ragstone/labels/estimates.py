@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 LEAST_LABELS = 20
 """With fewer labels there is no corrected mean."""
+_NOTHING = 1e-12  # what rounding leaves
 _DRAWS = 4_000  # of the posterior of yes/no verdicts
 _SEED = 20_260_101
 
@@ -195,7 +196,7 @@ def _why_alone(data: _Data, values: int) -> str:
     if values == 1:
         return "the judge gives one score to all"
     yy, ff, yf = _sums(data)
-    if yf <= 0.0 or yf * yf * data.n < 4.0 * yy * ff:
+    if yf <= _NOTHING or yf * yf * data.n < 4.0 * yy * ff:
         return "the judge agrees with them no more than chance would"
     return ""
 
@@ -220,6 +221,12 @@ def _sums(data: _Data) -> tuple[float, float, float]:
     return yy, ff, yf
 
 
+def _ppi_mean(data: _Data, slope: float) -> float:
+    """Return the labels' mean, moved by how the judge's mean over all differs from its mean over the labels."""
+    labels, judge = (float((data.w * values).mean()) for values in (data.y, data.f))
+    return labels + slope * (float((data.w_all * data.f_all).mean()) - judge)
+
+
 def _by_residuals(
     data: _Data, z: float, t: float, *, yes_no: bool, difference: bool, alone: bool
 ) -> tuple[float, float, float]:
@@ -233,7 +240,7 @@ def _by_residuals(
     yy, ff, yf = _sums(data)
     slope = 0.0 if alone else min(1.0, yf / ff)
     residual = y - means(y) - slope * (f - means(f))
-    left = min(1.0, float((w * residual**2).sum()) / yy + 1.0 / n) if yy > 0.0 else 1.0  # unexplained share
+    left = min(1.0, float((w * residual**2).sum()) / yy + 1.0 / n) if yy > _NOTHING else 1.0  # unexplained share
     extra, rare = _extra_labels(y, y - f, yy / len(y), y_mean, n, difference=difference)
     if yes_no:  # half a residual more at each end of [-slope, 1]
         extra, rare, shift_share, skew_share, spent, quantile = 0.5, 0.0, 1.0, 0.3, 0.0, z
@@ -252,13 +259,13 @@ def _by_residuals(
     freedom = max(1.0, (size if yes_no else n - spent) - int(data.stratum.max()))
     of_residuals = squares / size / freedom
     w_all, f_all = data.w_all, data.f_all
-    all_mean = float((w_all * f_all).mean())
-    of_all = float((w_all**2 * (f_all - all_mean) ** 2).sum()) / len(f_all) / max(1, len(f_all) - 1)
+    off_mean = f_all - float((w_all * f_all).mean())
+    of_all = float((w_all**2 * off_mean**2).sum()) / len(f_all) / max(1, len(f_all) - 1)
     variance = of_residuals + slope**2 * of_all
-    mean = y_mean + slope * (all_mean - f_mean) + shift
+    mean = _ppi_mean(data, slope) + shift
     half = quantile * math.sqrt(variance)
     lean = 0.0
-    if squares > 1e-12:
+    if squares > _NOTHING:
         skew = cubes / size / (squares / size) ** 1.5
         lean = skew_share * skew * math.sqrt(of_residuals) * (2 * z * z + 1) / 6 / math.sqrt(n)
         lean *= of_residuals / variance
@@ -275,21 +282,21 @@ def _extra_labels(
     are what the judge says.
     """
     alike = variance * n / max(1.0, n - 1.0) / max(mean * (1.0 - mean), 1e-12)
-    value, share = _most_common(y)
-    crowded = _crowded(share, n)
-    if difference or y.min() < value < y.max():  # both ends are open
-        crowded *= 0.25
-    return 0.5 * max(min(1.0, alike) ** 1.5, crowded), 0.5 * _crowded(_most_common(off)[1], n)
+    least, value, most, share = _most_common(y)
+    open_ends = difference or least < value < most  # others may be on both sides
+    crowded = _crowded(share, n, 1.5 if open_ends else 10.0)
+    return 0.5 * max(min(1.0, alike) ** 1.5, crowded), 0.5 * _crowded(_most_common(off)[-1], n, 10.0)
 
 
-def _crowded(share: float, n: float) -> float:
-    """Return how far a share of equal values hides others: from 0 (half) to 1 (7 in 10), less where 10 others show."""
-    return min(1.0, max(0.0, (share - 0.5) / 0.2)) * min(1.0, 10.0 / max(n * (1.0 - share), 1e-9))
+def _crowded(share: float, n: float, enough: float) -> float:
+    """Return how far a share of equal values hides others: from 0 (half) to 1 (7 in 10), less where enough show."""
+    return min(1.0, max(0.0, (share - 0.5) / 0.2)) * min(1.0, enough / max(n * (1.0 - share), 1e-9))
 
 
-def _most_common(values: "Numbers") -> tuple[float, float]:
+def _most_common(values: "Numbers") -> tuple[float, float, float, float]:
+    """Return the least, the most common and the greatest value, and the share of the most common."""
     found, counts = np.unique(np.round(values, 6), return_counts=True)
-    return float(found[counts.argmax()]), float(counts.max()) / len(values)
+    return float(found[0]), float(found[counts.argmax()]), float(found[-1]), float(counts.max()) / len(values)
 
 
 def _width_alone(data: _Data, z: float, t: float, *, yes_no: bool) -> float:
