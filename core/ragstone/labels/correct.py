@@ -11,7 +11,7 @@ from ragstone.labels.agreement import agreement, sensitivity_specificity
 from ragstone.labels.calibration import CalibrationError
 from ragstone.labels.estimates import LEAST_LABELS, Estimate, corrected_difference, corrected_mean
 from ragstone.labels.fit import load_extra
-from ragstone.labels.label_file import LabelledRecord, match_in_each, read_labels
+from ragstone.labels.label_file import LabelledRecord, match_in_each, read_labels, sample_digest
 from ragstone.reporting.aggregates import (
     Key,
     MetricInfo,
@@ -27,6 +27,7 @@ from ragstone.reporting.corrections import ByLabels, Correction, Corrections, Li
 from ragstone.reporting.statistics import TIE
 from ragstone.reporting.statistics import Estimate as Mean
 from ragstone.reporting.tables import count, number
+from ragstone.sample import Sample
 from ragstone.store.pending import FEEDBACK
 
 if TYPE_CHECKING:
@@ -81,8 +82,7 @@ def corrected_pairs(
     sides = [{(each.info.key, each.record.sample_id, each.record.row): each for each in side} for side in matched]
 
     def difference(info_a: MetricInfo, info_b: MetricInfo, pairs: Sequence[Moved]) -> ByLabels | None:
-        rows = _rows(a, [info_a.key])[info_a.key]
-        metadata = {sample_id: next(iter(of_id.values())).metadata for sample_id, of_id in rows.items()}
+        metadata = {name: same[0].metadata for (name, _), same in _rows(a, [info_a.key])[info_a.key].items()}
         taken: list[_Taken] = []
         rest: list[_Row] = []
         ends: list[str] = []
@@ -140,25 +140,17 @@ class _Taken(NamedTuple):
     row: _Row
 
 
-def _rows(report: "Report", wanted: Iterable[Key]) -> dict[Key, dict[str, dict[int, _Row]]]:
-    """Return the rows that each metric's mean is of, by the sample's id and the row's place."""
+def _rows(report: "Report", wanted: Iterable[Key]) -> dict[Key, dict[tuple[str, str], list[_Row]]]:
+    """Return the rows that each metric's mean is of, by the sample's id and digest."""
     infos = {info.key: info for info in report.metrics}
-    rows: dict[Key, dict[str, dict[int, _Row]]] = {key: {} for key in wanted}
+    rows: dict[Key, dict[tuple[str, str], list[_Row]]] = {key: {} for key in wanted}
     for records in by_row(report.results()):
-        sample = report.sample(records[0])
+        sample = report.sample(records[0]) or Sample()
+        place = records[0].sample_id, sample_digest(sample)
         for key, of_metric in by_metric(each for each in records if each.chosen_by != FEEDBACK).items():
             if key in rows and (row := Worst.of(of_metric, infos[key])) is not None:
-                known = _Row(row.value, weight_of(row.record), {} if sample is None else sample.metadata)
-                rows[key].setdefault(row.record.sample_id, {})[row.record.row] = known
+                rows[key].setdefault(place, []).append(_Row(row.value, weight_of(row.record), sample.metadata))
     return rows
-
-
-def _take(rows: dict[str, dict[int, _Row]], labelled: LabelledRecord) -> _Row | None:
-    """Take a labelled sample's row out; None where it was scored only because of feedback."""
-    of_id = rows.get(labelled.record.sample_id, {})
-    # By its place where several have the id; in a database, places move as samples come.
-    place = labelled.record.row if labelled.record.row in of_id else next(iter(of_id), None)
-    return None if place is None else of_id.pop(place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,11 +258,15 @@ def _estimated(
 
 
 def _correction(
-    summary: MetricSummary, matched: Sequence[LabelledRecord], rows: dict[str, dict[int, _Row]], slicing: Sequence[str]
+    summary: MetricSummary,
+    matched: Sequence[LabelledRecord],
+    rows: Mapping[tuple[str, str], list[_Row]],
+    slicing: Sequence[str],
 ) -> Correction:
     valued = [(each, value) for each in matched if (value := each.value) is not None]
-    taken = [_Taken([each], value, row) for each, value in valued if (row := _take(rows, each)) is not None]
-    rest = [row for of_id in rows.values() for row in of_id.values()]
+    places = [rows.get((each.record.sample_id, sample_digest(each.sample))) for each, _ in valued]
+    taken = [_Taken([each], value, row.pop()) for (each, value), row in zip(valued, places, strict=True) if row]
+    rest = [row for same in rows.values() for row in same]
     skipped, n = sum(each.skipped for each in matched), len(taken)
     notes = [
         (len(matched) - skipped - len(valued), "sample", "without a score by its labels (an item is open); left out"),
