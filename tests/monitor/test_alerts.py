@@ -392,7 +392,7 @@ def test_the_end_waits_for_who_is_told() -> None:
 
 def test_a_database_that_is_locked_for_a_while_loses_no_count() -> None:
     class Locked(SQLiteSink):
-        fails = 2
+        fails = 1
 
         def write(self, records: Any) -> None:
             if self.fails:
@@ -408,10 +408,11 @@ def test_a_database_that_is_locked_for_a_while_loses_no_count() -> None:
 def test_what_an_earlier_process_could_not_deliver_counts() -> None:
     down = SQLiteSink("no folder/results.db")
     down.name = (sink := SQLiteSink(RESULTS)).name
-    with told(sinks=down, outbox="outbox.db") as monitor:
-        for i in range(20):
-            monitor.submit(Sample(id=f"s{i}", response="1.0"))
-        soon(lambda: monitor.stats().scored == 20)
+    monitor = told(sinks=down, outbox="outbox.db")
+    for i in range(20):
+        monitor.submit(Sample(id=f"s{i}", response="1.0"))
+    soon(lambda: monitor.stats().scored == 20)
+    monitor.close(0.1)
     with told(sinks=sink, outbox="outbox.db") as monitor:
         assert monitor.flush(PATIENCE)
     assert counted() == {"": 20}
