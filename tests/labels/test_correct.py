@@ -364,3 +364,20 @@ def test_labels_of_whole_samples_go_before_those_of_items(tmp_path):
     whole = [label_of(report, f"q{i}", 1.0) for i in range(30)]
     found = report.corrected(write(tmp_path / "l", [*labels, *whole]))["faithfulness"]
     assert (found.people.mean, found.by_items) == (1.0, False)
+
+
+def test_metrics_without_labels_are_named_and_keep_the_judges_mean_in_front(tmp_path):
+    report, truth = made()
+    other = [replace(each, outcome=each.outcome.model_copy(update={"metric": "other"})) for each in report]
+    both = [record for pair in zip(report, other, strict=True) for record in pair]
+    together = Report.of(both, samples=[report.sample(each) for each in report])
+    file = labelled(tmp_path / "l", report, truth, SIXTY)
+    found = together.corrected(file)
+    assert list(found) == ["demo"]
+    assert found["demo"].corrected == by_hand(report, truth, SIXTY)
+    assert "no labels of other" in str(found)
+    page = together.html(labels=file, against=report)
+    assert page.count('class="intervals"') == 1
+    assert f'<b class="mean">{found["demo"].corrected.mean:.3f}</b>' in page
+    assert f'<b class="mean">{together.summary()["other"].mean:.3f}</b>' in page
+    assert "no difference is shown by this judge" in page

@@ -2,9 +2,10 @@
 
 from ragstone.labels.calibration import Calibration, CalibrationError
 from ragstone.labels.estimates import Estimate, corrected_difference, corrected_mean
-from ragstone.reporting.corrections import Correction, Corrections, Link, Slice
+from ragstone.reporting.corrections import ByLabels, Correction, Corrections, Link, Slice
 
 __all__ = [
+    "ByLabels",
     "Calibration",
     "CalibrationError",
     "Correction",
