@@ -72,7 +72,9 @@ class ServerDatabase(ForkSafe[sa.Engine]):
         if not rewrite:
             return
         with _explained(self._url, self._kind.error), _engine(self._url, poolclass=NullPool).connect() as connection:
-            connection.execution_options(isolation_level="AUTOCOMMIT").execute(sa.text("VACUUM outcomes, feedback, tallies"))
+            connection.execution_options(isolation_level="AUTOCOMMIT").execute(
+                sa.text("VACUUM outcomes, feedback, tallies")
+            )
 
     def shut(self, opened: sa.Engine) -> None:
         """Close the connection."""
