@@ -46,7 +46,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
     ],
     ("core/ragstone/metrics/context_relevancy.py", "core/test_context_relevancy.py core/test_bad_replies.py"): [
         ("context_chunk_share", '"chunk": len(hit) / chunks', '"chunk": len(hit) / len(sentences)'),
-        ("context_granularity", "by_judge = breakdown[self.granularity],", 'by_judge = breakdown["sentence"],'),
+        ("context_granularity", 'if options["granularity"] == "sentence":', "if True:"),
         ("context_ids_of_a_batch", "whole(first, first + len(batch) - 1)", "whole(1, first + len(batch) - 1)"),
         ("context_id_twice", "if len(set(ids)) != len(ids):", "if len(set(ids)) > len(ids):"),
         ("context_batches", "if i > first and size + own > room:", "if i > first and size > room:"),
@@ -68,7 +68,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
     ],
     ("core/ragstone/metrics/response_completeness.py", "core/test_response_completeness.py"): [
         ("completeness_count", 'answer.choice == "yes" for', 'answer.choice != "maybe" for'),
-        ("completeness_share", "answered / len(parts),", "answered / max(len(parts), 2),"),
+        ("completeness_share", 'share_of(verdicts, "part", "yes")', 'share_of(verdicts, "part", "no")'),
         ("completeness_expected", 'expected_share(answers, "yes")', 'expected_share(answers, "no")'),
         ("completeness_no_part", "listing(TEXT, 1, _MOST_PARTS)", "listing(TEXT, 0, _MOST_PARTS)"),
         (
@@ -78,13 +78,13 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ),
     ],
     ("core/ragstone/metrics/alignment_coverage.py", "core/test_alignment_coverage.py core/test_bad_replies.py"): [
-        ("alignment_min", "count = min(breakdown", "count = max(breakdown"),
+        ("alignment_min", "return min(alignment, covered / asked)", "return max(alignment, covered / asked)"),
         ("alignment_coverage_of_yes", 'sum(a == "yes" for a, _ in pairs)', "len(pairs)"),
         ("alignment_undefined", "        if asked:", "        if (asked := asked or 1):"),
         ("alignment_expected", 'b.probabilities["yes"], a.probabilities["yes"]', 'b.probabilities["yes"], 1.0'),
     ],
     ("core/ragstone/metrics/summarization_score.py", "core/test_summarization_score.py"): [
-        ("summary_weights", "qa * (1.0 - self.coeff)", "qa * self.coeff"),
+        ("summary_weights", "qa * (1.0 - coeff)", "qa * coeff"),
         ("summary_conciseness", "min(summary_characters, source_characters)", "summary_characters"),
         ("summary_no_question", "if not questions:", "if questions is None:"),
     ],
@@ -437,7 +437,28 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
     ("core/ragstone/labels/fit.py", "labels/test_fitting.py"): [
         ("calibration_f1", "2.0 * (chosen @", "(chosen @"),
         ("calibration_f1_of_none", "np.asarray(taken == 0, np.float64)", "np.zeros(taken.shape)"),
-        ("calibration_needed", "(width / wanted) ** 2", "(width / wanted)"),
+    ],
+    ("core/ragstone/labels/estimates.py", "labels/test_estimates.py"): [
+        ("estimates_prior", "rng.beta(k + 0.5, n - k + 0.5, _DRAWS)", "rng.beta(k + 0.5, n - k + 1.5, _DRAWS)"),
+        ("estimates_slope", "slope = 0.0 if alone else min(1.0, yf / ff)", "slope = 0.0"),
+        ("estimates_chance", "yf * yf * data.n < 4.0 * yy * ff", "yf * yf * data.n < 0.0"),
+        ("estimates_extra", "crowded = _crowded(share, n, 1.5 if open_ends else 10.0)", "crowded = 0.0"),
+        ("estimates_of_all", "variance = of_residuals + slope**2 * of_all", "variance = of_residuals"),
+        ("estimates_group", "    units = np.array([places[group]", "    np.array([places[group]"),
+        ("estimates_weights", "w_rest.mean() if len(rest) else 1.0", "1.0"),
+        ("estimates_strata", "w * (size / np.where(inside > 0.0, inside, 1.0))[of[:n]]", "w"),
+        ("estimates_within", "residual = y - means(y) - slope", "residual = y - y_mean - slope"),
+        ("estimates_uncovered", "data.covered * high + 1.0 - data.covered", "data.covered * high"),
+        ("estimates_least", "if n < LEAST_LABELS:", "if n < 2:"),
+    ],
+    ("core/ragstone/labels/plan.py", "labels/test_plan.py"): [
+        ("plan_rest", "max(1, samples - n) / samples", "1.0"),
+        (
+            "plan_known",
+            "known = 0.0 if self.samples is None else self.rho**2 / max(self.samples, labels)",
+            "known = 0.0",
+        ),
+        ("plan_power", "reach + float(normal.ppf(_POWER))", "reach"),
     ],
     ("core/ragstone/labels/label_rows.py", "labels/test_labels.py"): [
         ("calibration_label", "and 0 <= value <= 1:", "and value <= 1:"),

@@ -91,6 +91,16 @@ def test_all_labels_equal() -> None:
     assert estimate.high == 1.0
 
 
+def test_most_graded_labels_equal_do_not_hide_the_rare_others() -> None:
+    noise = RNG.random(430)
+    crowded = corrected_mean(np.r_[np.ones(28), 0.7, 0.8], noise[:30], noise[30:])
+    student = 2 * 2.045 * np.r_[np.ones(28), 0.7, 0.8].std(ddof=1) / math.sqrt(30)
+    assert crowded.high - crowded.low > 1.5 * student
+    spread = np.linspace(0.7, 1.0, 30)
+    usual = corrected_mean(spread, noise[:30], noise[30:])
+    assert usual.high - usual.low < 1.1 * 2 * 2.045 * spread.std(ddof=1) / math.sqrt(30)
+
+
 def test_equal_weights_are_no_weights() -> None:
     weighted = corrected_mean(GRADED, SCORES, OTHER_SCORES, weights=np.full(40, 11.0), weights_rest=np.ones(400))
     assert numbers(weighted) == pytest.approx(numbers(corrected_mean(GRADED, SCORES, OTHER_SCORES)), abs=1e-9)
@@ -106,6 +116,13 @@ def test_weights_undo_unequal_chances() -> None:
     assert estimate.mean == pytest.approx(1 / 11, abs=0.03)
     census = corrected_mean(people, judge, rest, weights=weights)  # the others are counted as they are
     assert census.mean > 0.3
+
+
+def test_weights_have_no_unit() -> None:
+    weights, weights_rest = RNG.uniform(1, 9, 40), RNG.uniform(1, 9, 400)
+    once = corrected_mean(GRADED, SCORES, OTHER_SCORES, weights=weights, weights_rest=weights_rest)
+    again = corrected_mean(GRADED, SCORES, OTHER_SCORES, weights=3 * weights, weights_rest=20 * weights_rest)
+    assert numbers(again) == pytest.approx(numbers(once), abs=1e-9)
 
 
 def test_groups_of_one_are_samples() -> None:
@@ -133,6 +150,15 @@ def test_a_stratum_counts_by_its_size() -> None:
     assert estimate.mean == pytest.approx(expected, abs=0.03)
     assert estimate.high - estimate.low < 0.15  # within strata labels hardly differ
     assert "stratified" in estimate.method
+
+
+def test_what_differs_between_strata_does_not_widen_the_interval() -> None:
+    people = np.r_[RNG.uniform(0.0, 0.2, 20), RNG.uniform(0.8, 1.0, 20)]
+    noise, rest = RNG.random(40), RNG.random(400)
+    strata, strata_rest = ["low"] * 20 + ["high"] * 20, ["low"] * 200 + ["high"] * 200
+    stratified = corrected_mean(people, noise, rest, strata=strata, strata_rest=strata_rest)
+    plain = corrected_mean(people, noise, rest)
+    assert stratified.high - stratified.low < 0.4 * (plain.high - plain.low)
 
 
 def test_a_stratum_with_one_label_joins_another() -> None:

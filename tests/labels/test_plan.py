@@ -42,6 +42,9 @@ def test_a_pilot_says_what_its_labels_were_worth() -> None:
     assert spread.sd == pytest.approx(people.std(), rel=0.15)
     assert spread.rho == pytest.approx(np.corrcoef(people, judge)[0, 1], abs=0.08)
     assert Spread.of(ByLabels(12), 1_000) is None
+    few = Spread.of(ByLabels(80, people=Mean(80, mean, mean - half, mean + half), corrected=estimate), 160)
+    assert few is not None
+    assert few.rho > spread.rho + 0.05  # half of the samples have labels, so a judge had less to add
 
 
 def test_no_number_of_labels_is_enough() -> None:

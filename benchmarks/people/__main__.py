@@ -1,0 +1,300 @@
+"""Whether corrected intervals hold what people said: 2,000 draws of each population, judge and number of labels.
+
+    python benchmarks/people [--draws 2000] [--only means,groups,pairs,slices] [--out benchmarks/people/results]
+
+The populations are numbers in ../shared/data/people: what people and judges said of the same answers. From each, rows
+(or whole groups) are drawn with replacement, some of them keep their labels, and the interval is compared with the mean
+of all rows. Writes one CSV with every cell, and prints the summary that README has.
+"""
+
+import argparse
+import csv
+import hashlib
+import math
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from multiprocessing import Pool
+from pathlib import Path
+
+import numpy as np
+from scipy import stats
+
+from ragstone.labels import corrected_difference, corrected_mean
+
+FOLDER = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "people"
+ROWS = 600
+PEOPLE = {
+    "faithbench": (("people", "people_strict"), ("gpt_4o", "gpt_4_turbo", "gpt_35", "hhem", "length")),
+    "xstest": (("people",), ("gpt_4", "phrases", "length")),
+    "mtrag": (
+        ("people", "people_faithfulness", "people_completeness"),
+        ("radbench_llm", "ragas_faithfulness", "algorithmic", "length"),
+    ),
+    "summeval": (("people", "people_consistency"), ("pairs_in_reference", "words_in_source", "length")),
+    "realsumm": (("people",), ("words_of_source", "length")),
+    "haluquestqa": (("people", "people_completeness"), ("words_of_question", "length")),
+}
+KINDS = {"means": (30, 60, 120), "groups": (20, 40, 60), "pairs": (20, 40, 60), "slices": (60, 120)}
+COLUMNS = (
+    "kind", "population", "people", "judge", "labels", "draws", "rho", "covers", "width",
+    "alone_covers", "alone_width", "judge_covers", "sure", "wrong", "judge_sure", "judge_wrong", "too_few", "limit",
+)  # fmt: skip
+
+
+@dataclass
+class Population:
+    name: str
+    people: str
+    judge: str
+    y: np.ndarray
+    f: np.ndarray
+    group: np.ndarray
+    system: np.ndarray
+
+
+@dataclass
+class Tally:
+    """What one interval after another said."""
+
+    draws: int = 0
+    holds: int = 0
+    width: float = 0.0
+    alone_holds: int = 0
+    alone_width: float = 0.0
+    judge_holds: int = 0
+    sure: int = 0
+    wrong: int = 0
+    judge_sure: int = 0
+    judge_wrong: int = 0
+    too_few: int = 0
+
+
+def populations() -> Iterator[Population]:
+    for name, (people, judges) in PEOPLE.items():
+        with (FOLDER / f"{name}.csv").open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        for column in people:
+            for judge in judges:
+                kept = [row for row in rows if row[column] and row[judge]]
+                f = np.array([float(row[judge]) for row in kept])
+                f = f / f.max() if judge == "length" else f
+                y = np.array([float(row[column]) for row in kept])
+                group, system = (np.array([row[key] for row in kept]) for key in ("group", "system"))
+                yield Population(name, column, judge, y, f, group, system)
+
+
+def alone(y: np.ndarray, yes_no: bool) -> tuple[float, float]:
+    """Wilson's interval for yes/no, Student's otherwise."""
+    n, mean = len(y), float(y.mean())
+    if yes_no:
+        interval = stats.binomtest(round(float(y.sum())), n).proportion_ci(method="wilson")
+        return float(interval.low), float(interval.high)
+    half = float(stats.t.ppf(0.975, n - 1)) * float(y.std(ddof=1)) / math.sqrt(n)
+    return mean - half, mean + half
+
+
+def judge_interval(f: np.ndarray) -> tuple[float, float]:
+    half = 1.96 * float(f.std(ddof=1)) / math.sqrt(len(f))
+    return float(f.mean()) - half, float(f.mean()) + half
+
+
+Ends = tuple[float, float]
+
+
+def count(tally: Tally, truth: float, corrected: Ends, labels: Ends, judged: Ends) -> None:
+    tally.draws += 1
+    low, high = corrected
+    tally.holds += low <= truth <= high
+    tally.width += high - low
+    if low > 0.0 or high < 0.0:
+        tally.sure += 1
+        tally.wrong += (low > 0.0) != (truth > 0.0)
+    low, high = labels
+    tally.alone_holds += low <= truth <= high
+    tally.alone_width += high - low
+    low, high = judged
+    tally.judge_holds += low <= truth <= high
+    if low > 0.0 or high < 0.0:
+        tally.judge_sure += 1
+        tally.judge_wrong += (low > 0.0) != (truth > 0.0)
+
+
+def means(of: Population, n: int, rng: np.random.Generator, tally: Tally) -> None:
+    rows = rng.integers(0, len(of.y), ROWS)
+    y, f = of.y[rows], of.f[rows]
+    estimate = corrected_mean(y[:n], f[:n], f[n:])
+    yes_no = set(np.unique(of.y)) <= {0.0, 1.0}
+    count(tally, float(of.y.mean()), (estimate.low, estimate.high), alone(y[:n], yes_no), judge_interval(f))
+
+
+def groups(of: Population, n: int, rng: np.random.Generator, tally: Tally) -> None:
+    """Whole groups, of about 600 rows but at least 70: the first n have labels."""
+    members = of.members
+    drawn = rng.integers(0, len(members), max(70, round(ROWS * len(members) / len(of.y))))
+    rows = [members[i] for i in drawn]
+    names = np.repeat(np.arange(len(drawn)), [len(each) for each in rows])
+    y, f = of.y[np.concatenate(rows)], of.f[np.concatenate(rows)]
+    mine = names < n
+    estimate = corrected_mean(
+        y[mine], f[mine], f[~mine], groups=names[mine].tolist(), groups_rest=names[~mine].tolist()
+    )
+    by_group = np.array([of.y[each].mean() for each in rows])[:n]
+    judged = np.array([of.f[each].mean() for each in rows])
+    count(tally, float(of.y.mean()), (estimate.low, estimate.high), alone(by_group, False), judge_interval(judged))
+
+
+def pairs(of: Population, n: int, rng: np.random.Generator, tally: Tally) -> None:
+    """Two systems at random; of the groups that both answered, the first n drawn have labels of both."""
+    y, f = of.pairs[rng.integers(0, len(of.pairs))]
+    drawn = rng.integers(0, len(y), min(ROWS, len(y)))
+    dy, df = y[drawn], f[drawn]
+    estimate = corrected_difference(dy[:n], df[:n], df[n:])
+    count(tally, float(y.mean()), (estimate.low, estimate.high), alone(dy[:n], False), judge_interval(df))
+
+
+def slices(of: Population, n: int, rng: np.random.Generator, tally: Tally) -> None:
+    """The rows of one system, or a third of all by length, among drawn rows of which n have labels."""
+    inside = of.parts[rng.integers(0, len(of.parts))]
+    rows = rng.integers(0, len(of.y), ROWS)
+    mine, others = rows[:n][inside[rows[:n]]], rows[n:][inside[rows[n:]]]
+    if len(mine) < 20:
+        tally.too_few += 1
+        return
+    estimate = corrected_mean(of.y[mine], of.f[mine], of.f[others])
+    yes_no = set(np.unique(of.y)) <= {0.0, 1.0}
+    judged = judge_interval(np.concatenate([of.f[mine], of.f[others]]))
+    count(tally, float(of.y[inside].mean()), (estimate.low, estimate.high), alone(of.y[mine], yes_no), judged)
+
+
+DRAW = {"means": means, "groups": groups, "pairs": pairs, "slices": slices}
+
+
+def prepared(of: Population, kind: str) -> Population:
+    names, of_row = np.unique(of.group, return_inverse=True)
+    systems = np.unique(of.system)
+    if kind == "groups":
+        of.members = [np.flatnonzero(of_row == i) for i in range(len(names))]
+    if kind == "pairs":
+        place = {(g, s): i for i, (g, s) in enumerate(zip(of_row.tolist(), of.system.tolist(), strict=True))}
+        of.pairs = []
+        for a, b in ((a, b) for i, a in enumerate(systems.tolist()) for b in systems.tolist()[i + 1 :]):
+            both = [(place[g, a], place[g, b]) for g in range(len(names)) if (g, a) in place and (g, b) in place]
+            if len(both) >= 30:
+                first, second = np.array(both).T
+                of.pairs.append((of.y[second] - of.y[first], of.f[second] - of.f[first]))
+    if kind == "slices":
+        with (FOLDER / f"{of.name}.csv").open(newline="") as file:
+            rows = [row for row in csv.DictReader(file) if row[of.people] and row[of.judge]]
+        length = np.array([float(row["length"]) for row in rows])
+        low, high = np.quantile(length, (1 / 3, 2 / 3))
+        thirds = [length <= low, (length > low) & (length <= high), length > high]
+        of.parts = [of.system == system for system in systems] + thirds
+    return of
+
+
+def rho_of(of: Population, kind: str) -> float:
+    """How far judge and people agree where the interval looks: by rows, group means, or differences."""
+    if kind == "groups":
+        y, f = (np.array([values[each].mean() for each in of.members]) for values in (of.y, of.f))
+    elif kind == "pairs":
+        y, f = (np.concatenate([pair[i] for pair in of.pairs]) for i in (0, 1))
+    else:
+        y, f = of.y, of.f
+    return float(np.corrcoef(y, f)[0, 1])
+
+
+def cell(job: tuple[str, str, str, str, int, int]) -> dict[str, object]:
+    kind, name, people, judge, n, draws = job
+    of = next(p for p in populations() if (p.name, p.people, p.judge) == (name, people, judge))
+    of = prepared(of, kind)
+    if kind == "pairs" and not of.pairs:
+        return {}
+    seed = int.from_bytes(hashlib.blake2b("|".join(map(str, job[:5])).encode(), digest_size=8).digest(), "big")
+    rng, tally = np.random.default_rng(seed), Tally()
+    while tally.draws + tally.too_few < draws:
+        DRAW[kind](of, n, rng, tally)
+    if tally.draws < draws / 10:
+        return {"kind": kind, "population": name, "people": people, "judge": judge, "labels": n, "draws": tally.draws,
+                "too_few": tally.too_few}  # fmt: skip
+    d, rho = tally.draws, rho_of(of, kind)
+    limit = ""
+    if kind != "slices" and n >= 60 and rho >= 0.7:
+        units = {"means": ROWS, "groups": len(getattr(of, "members", ())), "pairs": 0}[kind]
+        if kind == "groups":
+            units = max(70, round(ROWS * units / len(of.y)))
+        if kind == "pairs":
+            units = int(np.mean([min(ROWS, len(pair[0])) for pair in of.pairs]))
+        limit = round(1.1 * math.sqrt(1 - rho**2 * max(0, units - n) / units), 3)
+    return {
+        "kind": kind, "population": name, "people": people, "judge": judge, "labels": n, "draws": d,
+        "rho": round(rho, 2), "covers": round(tally.holds / d, 3), "width": round(tally.width / d, 4),
+        "alone_covers": round(tally.alone_holds / d, 3), "alone_width": round(tally.alone_width / d, 4),
+        "judge_covers": round(tally.judge_holds / d, 3), "sure": tally.sure, "wrong": tally.wrong,
+        "judge_sure": tally.judge_sure, "judge_wrong": tally.judge_wrong, "too_few": tally.too_few, "limit": limit,
+    }  # fmt: skip
+
+
+def summary(rows: list[dict[str, object]]) -> Iterator[str]:
+    head = ("", "cells", "covers .93 or more", "least", "width over labels alone, where those cover .93", "over 1.05")
+    head += ("over the limit of a good judge", "sure and wrong", "the judge alone")
+    yield f"| {' | '.join(head)} |\n|---|{'--:|' * (len(head) - 1)}"
+    for kind in KINDS:
+        mine = [row for row in rows if row["kind"] == kind and row.get("covers") is not None]
+        if not mine:
+            continue
+        covers = np.array([float(row["covers"]) for row in mine])
+        ratios = np.array([float(row["width"]) / float(row["alone_width"]) for row in mine])
+        fair = np.array([float(row["alone_covers"]) >= 0.93 for row in mine])
+        limited = [(ratio, float(row["limit"])) for row, ratio in zip(mine, ratios, strict=True) if row["limit"] != ""]
+        cells = [kind, str(len(mine)), f"{(covers >= 0.93).mean():.1%}", f"{covers.min():.3f}"]
+        cells += [f"{ratios[fair].mean():.2f} (most {ratios[fair].max():.2f})"]
+        cells += [f"{int((ratios[fair] > 1.05).sum())} of {int(fair.sum())}"]
+        cells += [f"{sum(ratio > limit for ratio, limit in limited)} of {len(limited)}"]
+        if kind == "pairs":
+            for wrong, sure in (("wrong", "sure"), ("judge_wrong", "judge_sure")):
+                some, all_of = (sum(int(row[key]) for row in mine) for key in (wrong, sure))
+                cells += [f"{some:,} of {all_of:,} ({some / all_of:.1%})"]
+        yield f"| {' | '.join((*cells, *[''] * (len(head) - len(cells))))} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--draws", type=int, default=2000)
+    parser.add_argument("--only", default=",".join(KINDS))
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
+    options = parser.parse_args()
+    if not FOLDER.is_dir():
+        sys.exit(f"{FOLDER} is not there: nothing to measure")
+    jobs = [
+        (kind, name, column, judge, n, options.draws)
+        for kind in options.only.split(",")
+        for name, (people, judges) in PEOPLE.items()
+        for column in people
+        for judge in judges
+        for n in KINDS[kind]
+    ]
+    with Pool(options.jobs) as pool:
+        rows = [row for row in pool.imap(cell, jobs) if row]
+    options.out.mkdir(parents=True, exist_ok=True)
+    with (options.out / "cells.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    print("\n".join(summary(rows)))
+    for row in rows:
+        if row.get("covers") is None:
+            continue
+        ratio = float(row["width"]) / float(row["alone_width"])
+        short = float(row["covers"]) < 0.93
+        wide = (float(row["alone_covers"]) >= 0.93 and ratio > 1.05) or (
+            row["limit"] != "" and ratio > float(row["limit"])
+        )
+        if short or wide:
+            print(*(row[key] for key in ("kind", "population", "people", "judge", "labels")), "covers", row["covers"],
+                  "alone", row["alone_covers"], f"ratio {ratio:.3f}", "limit", row["limit"])  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
