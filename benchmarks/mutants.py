@@ -228,11 +228,9 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("files_by_content", "_READERS[kind if kind in _READERS else", "_READERS[kind if kind else"),
         ("files_open_quote", "delimiter=delimiter, strict=True", "delimiter=delimiter, strict=False"),
     ],
-    ("core/ragstone/limits/prices.py", "batch/test_spending.py"): [
+    ("core/ragstone/limits/budget.py", "batch/test_spending.py"): [
         ("price_per_million", "/ 1e6", "/ 1e3"),
         ("price_of_its_provider", 'f"{provider}/{model}"', 'f"openai/{model}"'),
-    ],
-    ("core/ragstone/limits/budget.py", "batch/test_spending.py"): [
         ("budget_expected", "need |= self._expected()", "need |= Counter()"),
         ("budget_given_back", "difference.subtract(self._reserved)", "difference.subtract(Counter())"),
     ],
@@ -287,7 +285,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
             '"UPDATE samples SET owner = ? WHERE seq = ?", (None',
         ),
     ],
-    ("core/ragstone/store/lease.py", "store/test_lease.py store/test_claims.py"): [
+    ("core/ragstone/store/private_files.py", "store/test_lease.py store/test_claims.py"): [
         ("lease_lock", "if not lock_file(file):", "if lock_file(file) is None:"),
         ("lease_time", "< self._seconds", "> 0"),
         ("lease_name", "if not _NAME.fullmatch(name):", "if not name:"),
@@ -467,7 +465,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
     ("core/ragstone/labels/calibration.py", "../core/ragstone/labels/calibration.py"): [
         ("calibration_votes", "(len(answers) + 1.0)", "len(answers)"),
     ],
-    ("core/ragstone/distributed/outcomes.py", "distributed/test_outcomes.py"): [
+    ("core/ragstone/distributed/chunk.py", "distributed/test_outcomes.py"): [
         ("distributed_half_line", 'if line.endswith(b"\\n"):', 'if line.startswith(b"{"):'),
         ("distributed_final", "if not is_final(outcome):", "if outcome is None:"),
     ],
@@ -495,7 +493,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("langchain_error_text", "describe(error, most=_ERROR_LENGTH)", "describe(error)"),
         ("langchain_tool_in_retriever", "sample is None or _in_retriever(run):", "sample is None:"),
     ],
-    ("integrations/ragstone_langchain/tracing.py", "with_langchain/test_tracing.py"): [
+    ("integrations/ragstone_langchain/shared_model.py", "with_langchain/test_tracing.py"): [
         ("langchain_stream", 'tags=[JUDGE_TAG, "nostream"]', "tags=[JUDGE_TAG]"),
         ("langchain_trace", "    if not trace:", "    if trace:"),
         ("langchain_hooks", "context.run(variable.set, _SILENT)", "context.run(variable.get)"),

@@ -10,7 +10,7 @@ import zipfile
 from datetime import datetime, timezone
 from pathlib import Path
 
-from ragstone.limits.prices import HOSTS, PRICES
+from ragstone.limits.budget import HOSTS, PRICES
 
 _FILE = "litellm/model_prices_and_context_window_backup.json"
 

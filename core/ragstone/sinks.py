@@ -4,8 +4,7 @@ from ragstone.store.alerts import Alarm, LowScore
 from ragstone.store.base import CallableSink, Feedback, Health, Sink
 from ragstone.store.database import SQLiteSink, SQLSink
 from ragstone.store.jsonl import JSONLSink
-from ragstone.store.mlflow import MLflowSink
-from ragstone.store.otel import OpenTelemetrySink
+from ragstone.store.otel import MLflowSink, OpenTelemetrySink
 from ragstone.store.record import Record
 
 __all__ = [

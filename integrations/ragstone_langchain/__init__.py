@@ -4,12 +4,11 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ragstone_langchain.embedder import LangChainEmbedder
     from ragstone_langchain.evaluator import RagEvaluator
     from ragstone_langchain.handler import MonitorHandler
     from ragstone_langchain.langsmith import LangSmithFeedbackSink
-    from ragstone_langchain.llm import LangChainLLM
     from ragstone_langchain.middleware import MonitorMiddleware
+    from ragstone_langchain.models import LangChainEmbedder, LangChainLLM
     from ragstone_langchain.recorder import contexts
 
 __all__ = [
@@ -24,8 +23,8 @@ __all__ = [
 
 if not TYPE_CHECKING:  # else a checker would take any name for one that there is
     _MODULES = {
-        "LangChainEmbedder": "embedder",
-        "LangChainLLM": "llm",
+        "LangChainEmbedder": "models",
+        "LangChainLLM": "models",
         "LangSmithFeedbackSink": "langsmith",
         "MonitorHandler": "handler",
         "MonitorMiddleware": "middleware",

@@ -4,8 +4,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ragstone_langchain.embedder import LangChainEmbedder
-    from ragstone_langchain.llm import LangChainLLM
+    from ragstone_langchain.models import LangChainEmbedder, LangChainLLM
 
 # Providers whose package does not bear their name; needed only where langchain, which knows them all, is missing.
 _PACKAGES = {
@@ -26,7 +25,7 @@ def make_judge(model: str) -> "LangChainLLM":
         Exception: What `init_chat_model` raises.
     """
     made = _made("langchain.chat_models", "init_chat_model", model)
-    from ragstone_langchain.llm import LangChainLLM
+    from ragstone_langchain.models import LangChainLLM
 
     return LangChainLLM(made)
 
@@ -34,7 +33,7 @@ def make_judge(model: str) -> "LangChainLLM":
 def make_embedder(model: str) -> "LangChainEmbedder":
     """Return the embedder that `init_embeddings(model)` makes; it raises what `make_judge` does."""
     made = _made("langchain.embeddings", "init_embeddings", model)
-    from ragstone_langchain.embedder import LangChainEmbedder
+    from ragstone_langchain.models import LangChainEmbedder
 
     return LangChainEmbedder(made)
 

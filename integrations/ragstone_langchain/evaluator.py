@@ -232,7 +232,7 @@ def _judge(llm: Any) -> Any:  # noqa: ANN401 - the registry checks it
         raise TypeError("llm: is None; a metric by name needs a judge: a LangChain model or one of ragstone's")
     if isinstance(llm, str) or not hasattr(llm, "invoke"):
         return llm
-    from ragstone_langchain.llm import LangChainLLM  # with runnables, most of langchain-core's import time
+    from ragstone_langchain.models import LangChainLLM  # with runnables, most of langchain-core's import time
 
     return LangChainLLM(llm)
 
@@ -240,7 +240,7 @@ def _judge(llm: Any) -> Any:  # noqa: ANN401 - the registry checks it
 def _embedder(embedder: Any) -> Any:  # noqa: ANN401 - as above
     if not hasattr(embedder, "embed_documents"):
         return embedder
-    from ragstone_langchain.embedder import LangChainEmbedder
+    from ragstone_langchain.models import LangChainEmbedder
 
     return LangChainEmbedder(embedder)
 

@@ -9,11 +9,14 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ragstone_llama_index.embedder import LlamaIndexEmbedder
-    from ragstone_llama_index.evaluator import MetricEvaluator, MetricResult
+    from ragstone_llama_index.evaluator import (
+        MetricEvaluator,
+        MetricResult,
+        aevaluate_query_engine,
+        evaluate_query_engine,
+    )
     from ragstone_llama_index.legacy import MonitorCallbackHandler
-    from ragstone_llama_index.llm import LlamaIndexLLM
-    from ragstone_llama_index.query_engine import aevaluate_query_engine, evaluate_query_engine
+    from ragstone_llama_index.models import LlamaIndexEmbedder, LlamaIndexLLM
     from ragstone_llama_index.recorder import contexts
     from ragstone_llama_index.shared_model import JUDGE_TAG
     from ragstone_llama_index.spans import instrument, uninstrument
@@ -41,9 +44,9 @@ if _core is None:
 
 if not TYPE_CHECKING:  # else a checker would take any name for one that there is
     _MODULES = dict.fromkeys(("MetricEvaluator", "MetricResult"), "evaluator")
-    _MODULES |= dict.fromkeys(("aevaluate_query_engine", "evaluate_query_engine"), "query_engine")
+    _MODULES |= dict.fromkeys(("aevaluate_query_engine", "evaluate_query_engine"), "evaluator")
     _MODULES |= dict.fromkeys(("instrument", "uninstrument"), "spans")
-    _MODULES |= {"LlamaIndexEmbedder": "embedder", "LlamaIndexLLM": "llm"}
+    _MODULES |= dict.fromkeys(("LlamaIndexEmbedder", "LlamaIndexLLM"), "models")
     _MODULES |= {"JUDGE_TAG": "shared_model", "MonitorCallbackHandler": "legacy", "contexts": "recorder"}
 
     def __getattr__(name: str) -> object:

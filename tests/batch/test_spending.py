@@ -10,7 +10,7 @@ from ragstone import ContextRelevancy, Faithfulness, Metric, Score, evaluate
 from ragstone.batch.estimation import synthetic_reply
 from ragstone.clients import OpenAICompatible
 from ragstone.judge import LLMReply
-from ragstone.limits.prices import PRICES, list_price
+from ragstone.limits.budget import PRICES, list_price
 from ragstone.testing import FakeLLM
 
 ROWS = [{"question": f"Q{i}?", "contexts": [f"C{i}. D."], "answer": f"A{i}. B."} for i in range(10)]

@@ -14,7 +14,7 @@ from ragstone.batch import evaluate
 from ragstone.batch.provider import ProviderBatch
 from ragstone.cli.main import cli
 from ragstone.clients import OpenAICompatible
-from ragstone.distributed.outcomes import SharedOutcomes
+from ragstone.distributed.chunk import SharedOutcomes
 from ragstone.monitor import Budget, Monitor
 from ragstone.sinks import JSONLSink, SQLiteSink, SQLSink
 from ragstone.testing import FakeLLM

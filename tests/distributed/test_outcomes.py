@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from ragstone import Score, Unscored
-from ragstone.distributed.outcomes import SharedOutcomes
+from ragstone.distributed.chunk import SharedOutcomes
 from ragstone.store.journal import JournalError
 
 from ..support import programs  # noqa: TID252 - under importlib mode tests are no package
@@ -102,7 +102,7 @@ def test_full_disk_is_said_and_spoils_nothing(shared):
 PUT = """
 import os, sys
 from ragstone import Score
-from ragstone.distributed.outcomes import SharedOutcomes
+from ragstone.distributed.chunk import SharedOutcomes
 
 mine, first = SharedOutcomes(sys.argv[1]), int(sys.argv[2])
 for i in range(first, first + 200):

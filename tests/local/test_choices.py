@@ -1,6 +1,6 @@
 import pytest
 
-from ragstone.local.llm import choice_probabilities
+from ragstone.local.models import choice_probabilities
 
 
 class Model:

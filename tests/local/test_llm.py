@@ -191,7 +191,7 @@ def test_threads_sleep_while_they_wait_and_the_environment_stays(monkeypatch, tm
 
 @pytest.mark.parametrize(("usable", "threads"), [(1, 1), (2, 2), (64, 2)])
 def test_two_threads_where_there_are_two_cores(fake, monkeypatch, usable, threads):
-    monkeypatch.setattr("ragstone.local.llm.cores", lambda: usable)
+    monkeypatch.setattr("ragstone.local.models.cores", lambda: usable)
     llm, llama = fake([])
     llm.load()
     assert llama.params[0].cpuparams.n_threads == threads

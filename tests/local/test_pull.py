@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from ragstone.local import ModelFile, PullError, cache_folder, model_files
-from ragstone.local.files import installed
-from ragstone.local.pull import _disk_message, fetch, work_folder
+from ragstone.local.files import _disk_message, fetch, installed, work_folder
 
 from ..support.waiting import soon  # noqa: TID252 - under importlib mode tests are no package
 from .conftest import CONTENT, Hub, Index
@@ -25,7 +24,7 @@ def left_over(home: Path) -> list[str]:
 
 
 def start_fetch(file: ModelFile) -> "subprocess.Popen[bytes]":
-    code = f"from ragstone.local.files import *; from ragstone.local.pull import fetch; fetch({file!r})"
+    code = f"from ragstone.local.files import *; from ragstone.local.files import fetch; fetch({file!r})"
     environment = {**os.environ, "PYTHONPATH": str(CORE)}
     return subprocess.Popen(
         [sys.executable, "-c", code], env=environment, stderr=subprocess.PIPE, start_new_session=True

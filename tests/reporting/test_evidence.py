@@ -6,7 +6,7 @@ import pytest
 
 from ragstone import Evidence, Sample, Score, Unscored, Verdict
 from ragstone.reporting.aggregates import Worst
-from ragstone.reporting.html.evidence import joined, low_score
+from ragstone.reporting.html.samples import joined, low_score
 from ragstone.store.record import Record, without_texts
 
 from .test_page import Text

@@ -10,7 +10,7 @@ import pytest
 
 from ragstone import Sample, Verdict
 from ragstone.reporting import Report
-from ragstone.reporting.export import COLUMNS, neutral
+from ragstone.reporting.tables import COLUMNS, neutral
 from ragstone.store.record import Record
 
 from .reports import report, rich, scored

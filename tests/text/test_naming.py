@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragstone.judging.prompt import write_in
-from ragstone.text.naming import language_name
+from ragstone.text.sentences import language_name
 
 TEXTS = {
     "English": "The October Manifesto (Russian: Октябрьский манифест) was issued in 1905, and it is not forgotten.",

@@ -9,7 +9,7 @@ from ragstone import ContextRelevancy, LLMRequest, Sample
 from ragstone.judging.adapting import spelled_out
 from ragstone.judging.reply import listing, record, whole
 from ragstone_langchain import LangChainLLM
-from ragstone_langchain.llm import read_plain, read_structured
+from ragstone_langchain.models import read_plain, read_structured
 
 from .scripted import WRAPPERS, Script, Told, ToolChat, message
 

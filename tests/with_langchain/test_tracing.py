@@ -26,7 +26,7 @@ import ragstone_langchain
 from ragstone import LLMRequest
 from ragstone.judging.reply import listing, record, whole
 from ragstone_langchain import LangChainLLM
-from ragstone_langchain.llm import JudgePrompt
+from ragstone_langchain.models import JudgePrompt
 
 from ..core.judges import truth  # noqa: TID252
 from .scripted import WRAPPERS, PlainChat, Script, Told, message

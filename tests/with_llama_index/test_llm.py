@@ -21,7 +21,7 @@ from ragstone import ContextRelevancy, LLMRequest, ResponseRelevancy
 from ragstone.keys import judge_key
 from ragstone.testing import EmbedderContract, LLMContract
 from ragstone_llama_index import LlamaIndexEmbedder, LlamaIndexLLM
-from ragstone_llama_index.llm import to_reply
+from ragstone_llama_index.models import to_reply
 
 from .models import SAMPLE, Chatting, Completing, Placing, drive, metrics, truth
 

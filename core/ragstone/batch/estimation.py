@@ -1,21 +1,25 @@
-"""What a batch would cost, with no judge asked."""
+"""What a batch would cost, with no judge asked, and what it may spend."""
 
 import json
 import re
+import time
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import count
-from math import isfinite
+from math import inf, isfinite
 from typing import Any
 
 from ragstone.errors import unscored
 from ragstone.judge import LLMReply, LLMRequest, Meter
 from ragstone.judging.flow import EmbedRequest, Flow, advance
 from ragstone.judging.prompt import tokens
+from ragstone.limits.budget import Account, BudgetMeter, MemoryLedger, Price, RunBudget, list_price
 from ragstone.metrics.base import Metric, check_count
 from ragstone.outcome import Outcome, Unscored, UnscoredReason
 from ragstone.plain import as_dict, as_list
+from ragstone.registry import is_embedded
 from ragstone.sample import BadLine, Sample
 from ragstone.sources import Source, rows_of
 from ragstone.text.plain import text_table
@@ -27,6 +31,8 @@ _SENTENCE_END = re.compile(r"[.!?](?=\s)|[\u3002\uff01\uff1f\u0964\u06d4]|[^\s.!
 _MOST_NUMBERS = 5
 _LONGEST_LIST = 1_000
 _DEEPEST = 32
+
+_FREE = Price(0.0, 0.0, "")
 
 
 @dataclass(slots=True)
@@ -368,3 +374,66 @@ class _Maker:
 def _number(node: dict[str, object], name: str, default: float) -> float:
     value = node.get(name)
     return value if isinstance(value, (int, float)) else default
+
+
+class Spending:
+    """Prices of the judges of a run, and its limits; without a limit it only counts.
+
+    An evaluation reserves what it is expected to take before its first call, so that hardly any is broken off half-way.
+
+    Args:
+        metrics: Their judges are asked.
+        price: Of all judges, per million prompt and reply tokens. None: each one's list price, where it is known.
+        judge: The name by which the judges were made, if they were made by name.
+        max_calls: Calls to judges, at most.
+        max_tokens: Prompt and reply tokens together, at most.
+        max_cost: Money, at most.
+
+    Attributes:
+        prices: What the judges cost, by their `model`; those that are not known are missing.
+
+    Raises:
+        ValueError: Money is limited, and no price is known of a judge.
+    """
+
+    def __init__(
+        self,
+        metrics: Sequence[Metric],
+        price: tuple[float, float] | None,
+        judge: object = None,
+        *,
+        max_calls: int | None = None,
+        max_tokens: int | None = None,
+        max_cost: float | None = None,
+    ) -> None:
+        if price is not None and not (len(price) == 2 and all(0 <= each < inf for each in price)):
+            raise ValueError(f"price: {price!r} is none; pass what a million prompt and reply tokens cost: (0.25, 2.0)")
+        self.prices: dict[str, Price] = {}
+        self._accounts: dict[str, Account] = {}
+        ledger, now = MemoryLedger(), int(time.time())
+        for metric in (each for each in metrics if each.llm is not None):  # the others ask no judge
+            model = metric.judge.model
+            rate = Price(*price) if price else list_price(metric.judge)
+            if rate is None and isinstance(judge, str) and judge.endswith(f":{model}"):
+                rate = list_price(judge)
+            if rate is not None:
+                self.prices[model] = rate
+            if max_cost is not None and rate is None and not is_embedded(metric.judge):
+                raise ValueError(f"max_cost: no price of {model!r} is known; give one, per million tokens in and out")
+            if (max_calls, max_tokens, max_cost) != (None, None, None):
+                budget = RunBudget(
+                    calls=max_calls, tokens=max_tokens, cost=max_cost, per_million=rate or _FREE, begun_at=now
+                )
+                self._accounts.setdefault(model, Account(budget, ledger))
+
+    def meter(self, metric: Metric, sample: Sample) -> Meter:
+        """Return what counts one evaluation, and refuses it where the run has no room for it."""
+        account = self._accounts.get(metric.judge.model)
+        if account is None:
+            return Meter()
+
+        def expected() -> Counter[str]:
+            whole = estimate_sample(metric, sample)
+            return Counter(calls=whole.calls, input=whole.input_tokens, output=whole.output_tokens)
+
+        return BudgetMeter(account, (metric.name, metric.version), expected)

@@ -7,27 +7,37 @@ import math
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence, Sized
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence, Sized
 from concurrent.futures import wait
 from dataclasses import replace
 from functools import partial
+from itertools import chain, islice
 from pathlib import Path
-from typing import cast
+from typing import cast, get_args
 
 from typing_extensions import TypedDict, Unpack
 
-from ragstone.batch.choice import choose
+from ragstone.batch.estimation import Spending
 from ragstone.batch.progress import Progress, Shown, above_bar
 from ragstone.batch.runner import Runner
-from ragstone.batch.spending import Spending
 from ragstone.judge import LLM, Embedder
-from ragstone.limits.gate import RequestGate
-from ragstone.limits.timeouts import daemon, in_daemon
+from ragstone.limits.gate import RequestGate, daemon, in_daemon
 from ragstone.metrics.base import Metric, check_count
 from ragstone.outcome import Score
-from ragstone.registry import RegistryError, make_embedder, make_llm, make_metric, needs_embedder, needs_llm, spread
+from ragstone.registry import (
+    GROUPS,
+    NullJudge,
+    RegistryError,
+    make_embedder,
+    make_llm,
+    make_metric,
+    metric_names,
+    needs_embedder,
+    needs_llm,
+    spread,
+)
 from ragstone.reporting.report import Report
-from ragstone.sample import BadLine
+from ragstone.sample import BadLine, Row, Sample, SampleField
 from ragstone.sources import Source, SourceError, rows_of
 from ragstone.store.journal import Journal, JournalError
 from ragstone.store.record import Record
@@ -36,6 +46,9 @@ from ragstone.store.spill import SpilledResults
 _log = logging.getLogger(__name__)
 Metrics = Metric | str | Sequence[Metric | str] | None
 _BEAT = 0.2  # seconds; a signal that comes just before a thread goes to wait does not wake it: it wakes by itself
+
+_LOOKED_AT = 100  # rows at most
+Item = Row | BadLine
 
 
 class RunOptions(TypedDict, total=False):
@@ -56,7 +69,7 @@ class RunOptions(TypedDict, total=False):
         max_tokens: Prompt and reply tokens of judges at most, likewise. Each evaluation's are estimated beforehand.
         max_cost: Money for judges at most, likewise. Needs a price.
         price: What a million prompt tokens and a million reply tokens cost. Default: the judge's list price, where
-            `ragstone.limits.prices` knows it. The report then says what was spent on judges.
+            `ragstone.limits.budget` knows it. The report then says what was spent on judges.
         call_timeout: Seconds for one call. A call that takes longer makes its sample `Unscored("timeout")`.
         sample_timeout: Seconds for one sample by one metric in which its calls are in flight. The time in which they
             wait for their turn is not counted.
@@ -452,3 +465,49 @@ def _say(line: str) -> None:
     with above_bar(sys.stderr), contextlib.suppress(OSError, AttributeError):  # the stream may be closed
         sys.stderr.write(f"{line}\n" * bool(line))
         sys.stderr.flush()
+
+
+def choose(rows: Iterator[Item]) -> tuple[str, str, Iterator[Item]]:
+    """Return the group of metrics that fits the rows, a line that says so, and all the rows.
+
+    The first of the first 100 rows that has contexts and a response decides, and none after it is read. Where no row
+    holds a sample, the group is "rag" and the line empty.
+
+    Raises:
+        RegistryError: None of them has both; the message says for which metrics the first sample would do.
+
+    Example:
+        >>> choose(iter([Row(1, Sample(retrieved_contexts=["Emma is a novel."], response="A novel."))]))[1]
+        'Metrics: summary (summarization_score, alignment_coverage), because row 1 has retrieved_contexts and response.'
+    """
+    seen: list[Item] = []
+    for item in islice(rows, _LOOKED_AT):
+        seen.append(item)
+        if isinstance(item, Row) and _decides(item):
+            has = _fields(item.sample)
+            group = "rag" if "user_input" in has else "summary"
+            line = f"Metrics: {group} ({', '.join(GROUPS[group])}), because row {item.line} has {_and(has)}."
+            line += " The group golden compares with the reference." if "reference" in has else ""
+            return group, line, chain(seen, rows)
+    first = next((item for item in seen if isinstance(item, Row)), None)
+    if first is None:
+        return "rag", "", chain(seen, rows)
+    has = _fields(first.sample)
+    metrics = [make_metric(name, {}, NullJudge(), NullJudge()) for name in metric_names()]
+    enough = ", ".join(metric.name for metric in metrics if set(metric.required_fields) <= set(has))
+    raise RegistryError(
+        f"none is named, and none of the first {len(seen)} row(s) has retrieved_contexts and response; "
+        f"row {first.line} has {_and(has) or 'no text'}, which is enough for {enough or 'no metric of ragstone'}"
+    )
+
+
+def _decides(item: Item) -> bool:
+    return isinstance(item, Row) and bool(item.sample.retrieved_contexts and item.sample.response)
+
+
+def _fields(sample: Sample) -> list[str]:
+    return [name for name in get_args(SampleField) if getattr(sample, name)]
+
+
+def _and(words: Sequence[str]) -> str:
+    return " and ".join(", ".join(part) for part in (words[:-1], words[-1:]) if part)

@@ -17,9 +17,8 @@ from typing import IO, Any, Literal, NamedTuple, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from ragstone.clients.batches import BatchFacts
 from ragstone.clients.chat import ChatCall, Droppable, read_completion
-from ragstone.clients.compatible import OpenAICompatible
+from ragstone.clients.compatible import BatchFacts, OpenAICompatible
 from ragstone.clients.connection import load_openai
 from ragstone.errors import LONGEST, CannotScore, describe, unscored, without_keys
 from ragstone.judge import LLMRequest, Meter
@@ -33,8 +32,7 @@ from ragstone.reporting.report import Report
 from ragstone.sample import BadLine, Row
 from ragstone.sources import Source, rows_of
 from ragstone.store.journal import Journal, JournalError
-from ragstone.store.lease import lock_file
-from ragstone.store.private_files import make_private_folder, open_private, replacing
+from ragstone.store.private_files import lock_file, make_private_folder, open_private, replacing
 from ragstone.store.record import Record
 
 _log = logging.getLogger(__name__)

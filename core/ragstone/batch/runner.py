@@ -14,9 +14,8 @@ from ragstone.errors import CannotScore, unscored
 from ragstone.judge import Meter
 from ragstone.keys import metric_key, outcome_key, sample_key
 from ragstone.limits.budget import BudgetMeter
-from ragstone.limits.gate import RequestGate
+from ragstone.limits.gate import RequestGate, Stopwatch, daemon
 from ragstone.limits.limiter import GateClosed
-from ragstone.limits.timeouts import Stopwatch, daemon
 from ragstone.metrics.base import Metric
 from ragstone.outcome import Outcome, Score, Unscored
 from ragstone.sample import BadLine, Row, Sample

@@ -19,15 +19,13 @@ from ragstone.cli.demo import demo
 from ragstone.cli.doctor import doctor
 from ragstone.cli.drift import drift
 from ragstone.cli.explain import explain
-from ragstone.cli.feedback import feedback
-from ragstone.cli.forget import forget
 from ragstone.cli.label import label
-from ragstone.cli.models import models
+from ragstone.cli.models import models, pull
 from ragstone.cli.options import NotThere
 from ragstone.cli.output import discard, open_standard_streams
 from ragstone.cli.plan import plan
-from ragstone.cli.pull import pull
 from ragstone.cli.report import report
+from ragstone.cli.samples import feedback, forget
 from ragstone.cli.score import score
 from ragstone.cli.worker import worker
 from ragstone.errors import without_keys

@@ -10,11 +10,9 @@ from typing import Any, cast
 
 import click
 
-from ragstone.batch.choice import choose
-from ragstone.batch.estimation import estimate
-from ragstone.batch.evaluate import Interrupted, evaluate
+from ragstone.batch.estimation import Spending, estimate
+from ragstone.batch.evaluate import Interrupted, choose, evaluate
 from ragstone.batch.progress import above_bar, is_terminal
-from ragstone.batch.spending import Spending
 from ragstone.cli.options import (
     FiniteRange,
     NotThere,
@@ -28,10 +26,9 @@ from ragstone.cli.options import (
     parse_settings,
     scoring_options,
 )
-from ragstone.cli.output import brief, echo, evidence_lines, sample_lines, write_page
-from ragstone.cli.results_file import ResultsFile
+from ragstone.cli.output import ResultsFile, brief, echo, evidence_lines, sample_lines, write_page
 from ragstone.labels import Calibration
-from ragstone.limits.prices import Price, list_price
+from ragstone.limits.budget import Price, list_price
 from ragstone.metrics import Metric
 from ragstone.registry import GROUPS, RegistryError
 from ragstone.reporting import MetricInfo, Report

@@ -1,8 +1,11 @@
 """What stands between a run's flows and its judges: how many calls, how fast, for how long, and none twice."""
 
 import asyncio
+import contextvars
+import threading
 from collections.abc import Awaitable, Callable
-from contextlib import nullcontext
+from concurrent.futures import Future
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from hashlib import blake2b
@@ -14,7 +17,6 @@ from ragstone.judging.flow import Request, needed, of_draw
 from ragstone.judging.prompt import tokens
 from ragstone.keys import judge_key, reply_key
 from ragstone.limits.limiter import ConcurrencyLimiter, read_refusal
-from ragstone.limits.timeouts import Stopwatch, in_daemon, within
 from ragstone.outcome import known_sum
 
 _TRIES = 6
@@ -23,6 +25,8 @@ _REMEMBERED = 4096
 
 A = TypeVar("A")
 Kind = Literal["judge", "embedder"]
+
+T = TypeVar("T")
 
 
 class Replies(Protocol):
@@ -35,6 +39,93 @@ class Replies(Protocol):
     def put_reply(self, key: str, reply: LLMReply) -> None:
         """Keep the reply to a request."""
         ...
+
+
+class Stopwatch:
+    """Counts the seconds in which at least one of an evaluation's calls is in flight; cancels its task when they end.
+
+    The time that calls wait for their turn is not counted: a run that keeps to a rate is slow by its own wish.
+
+    Args:
+        seconds: How long it may take. Then the task that made this object is cancelled.
+
+    Attributes:
+        over: Whether it was.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._left = seconds
+        self._task = asyncio.current_task()
+        self._calls = 0
+        self._since = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self.over = False
+
+    def __enter__(self) -> None:
+        self._calls += 1
+        if self._calls == 1:
+            loop = asyncio.get_running_loop()
+            self._since = loop.time()
+            self._timer = loop.call_later(max(0.0, self._left), self._ring)
+
+    def __exit__(self, *_: object) -> None:
+        self._calls -= 1
+        if not self._calls and self._timer is not None:
+            self._timer.cancel()
+            self._left -= asyncio.get_running_loop().time() - self._since
+
+    def _ring(self) -> None:
+        self.over = True
+        if self._task is not None:
+            self._task.cancel()
+
+
+async def within(seconds: float | None, call: Awaitable[T], late: str) -> T:
+    """Await a call for so many seconds at most; None: however long it takes.
+
+    Not `asyncio.wait_for`, which, before Python 3.12, can swallow a cancellation that comes as the call ends.
+
+    Raises:
+        TimeoutError: It took longer; the message is `late`.
+    """
+    if seconds is None:
+        return await call
+    task = asyncio.ensure_future(call)
+    try:
+        await asyncio.wait((task,), timeout=seconds)
+        if task.done():
+            return task.result()
+    finally:
+        if not task.done():
+            task.cancel()
+            with suppress(asyncio.CancelledError):  # of a second one, the first is on its way
+                await asyncio.wait((task,), timeout=1.0)  # one that does not heed it is left behind
+    raise TimeoutError(late)
+
+
+def daemon(call: Callable[[], T], name: str = "ragstone-call") -> Future[T]:
+    """Make a blocking call in a daemon thread of its own: one that hangs keeps no interpreter from ending."""
+    done: Future[T] = Future()
+    done.set_running_or_notify_cancel()  # who waits may go, the call runs on
+    context = contextvars.copy_context()
+
+    def work() -> None:
+        try:
+            result = context.run(call)
+        except StopIteration:  # which no future carries
+            done.set_exception(RuntimeError("the call raised StopIteration"))
+        except BaseException as error:
+            done.set_exception(error)
+        else:
+            done.set_result(result)
+
+    threading.Thread(target=work, name=name, daemon=True).start()
+    return done
+
+
+async def in_daemon(call: Callable[[], T]) -> T:
+    """Await a blocking call that `daemon` makes."""
+    return await asyncio.wrap_future(daemon(call))
 
 
 class RequestGate:

@@ -3,10 +3,8 @@
 Needs the extra `ragstone[local]` and the model files that `ragstone pull` (or `pull()`) fetches once.
 """
 
-from ragstone.local.embedder import LocalEmbedder
-from ragstone.local.files import ModelFile, cache_folder, model_files
-from ragstone.local.llm import LocalLLM
-from ragstone.local.pull import PullError, pull
+from ragstone.local.files import ModelFile, PullError, cache_folder, model_files, pull
+from ragstone.local.models import LocalEmbedder, LocalLLM
 
 __all__ = [
     "LocalEmbedder",

@@ -15,7 +15,6 @@ from pydantic import TypeAdapter, ValidationError
 from ragstone.outcome import Usage
 from ragstone.plain import seconds_of
 from ragstone.reporting.aggregates import FACETS, Aggregates, Facet, MetricInfo, MetricSummary, by_row
-from ragstone.reporting.export import to_frame, to_polars, to_rows, write_csv, write_parquet
 from ragstone.reporting.html.page import report_html
 from ragstone.reporting.statistics import Estimate
 from ragstone.reporting.tables import (
@@ -30,13 +29,18 @@ from ragstone.reporting.tables import (
     number,
     percent,
     place,
+    to_frame,
+    to_polars,
+    to_rows,
+    write_csv,
+    write_parquet,
 )
 from ragstone.sample import BadLine, Sample
 from ragstone.store.record import Record
 from ragstone.store.results import MemoryResults, Results, ResultsError, open_results, write_results
 
 if TYPE_CHECKING:
-    from ragstone.limits.prices import Price
+    from ragstone.limits.budget import Price
     from ragstone.metrics.base import Metric
     from ragstone.reporting.corrections import Corrections
     from ragstone.store.base import Health

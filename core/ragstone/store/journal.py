@@ -12,7 +12,7 @@ from typing import TypeVar
 from ragstone.judge import LLMReply
 from ragstone.outcome import Outcome
 from ragstone.store.connection import Kind, SqliteFile
-from ragstone.store.lease import Lease
+from ragstone.store.private_files import Lease
 from ragstone.store.record import decode_outcome, decode_reply, encode_outcome, encode_reply, is_final
 
 __all__ = ["Journal", "JournalError"]

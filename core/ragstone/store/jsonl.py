@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragstone.store.base import Sink, SinkError
-from ragstone.store.lease import lock_file, unlock_file
-from ragstone.store.private_files import explain, open_private
+from ragstone.store.private_files import explain, lock_file, open_private, unlock_file
 from ragstone.store.record import encode
 
 if TYPE_CHECKING:

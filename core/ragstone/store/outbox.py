@@ -19,8 +19,8 @@ from ragstone.plain import clean_key, to_json
 from ragstone.store.base import Feedback
 from ragstone.store.connection import Kind, SqliteFile
 from ragstone.store.forgotten import TABLE, facts_in, not_forgotten, note
-from ragstone.store.lease import Lease
 from ragstone.store.pending import Pending
+from ragstone.store.private_files import Lease
 from ragstone.store.record import Record, decode, encode
 
 __all__ = ["Contents", "Outbox", "OutboxError"]

@@ -1,12 +1,59 @@
-"""Files that hold an app's texts: new ones are readable by their owner alone, whatever the umask."""
+"""Files of one user and, while they are locked, of one process: new ones are readable by their owner alone."""
 
+import math
 import os
+import re
 import secrets
 import stat
+import sys
+import time
+import weakref
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
+
+_NAME = re.compile(r"\d+-[0-9a-f]{12}")
+_TRIES = 100
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def lock_file(file: int, *, wait: bool = False) -> bool:
+        """Lock an open file; return False if another process has locked it (with `wait`, for ten seconds)."""
+        return _at_far_byte(file, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK)
+
+    def unlock_file(file: int) -> None:
+        """Let go of a lock."""
+        _at_far_byte(file, msvcrt.LK_UNLCK)
+
+    def _at_far_byte(file: int, mode: int) -> bool:
+        os.lseek(file, 1 << 30, os.SEEK_SET)  # no other process can read a locked byte: one that is far away
+        try:
+            msvcrt.locking(file, mode, 1)
+        except OSError:
+            return False
+        finally:
+            os.lseek(file, 0, os.SEEK_SET)
+        return True
+else:
+    import fcntl
+
+    def lock_file(file: int, *, wait: bool = False) -> bool:
+        """Lock an open file; return False if another process has locked it, unless told to wait.
+
+        Raises:
+            OSError: The disk has no locks, as some network disks have none.
+        """
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except (BlockingIOError, PermissionError):
+            return False
+        return True
+
+    def unlock_file(file: int) -> None:
+        """Let go of a lock, also where a forked child has the file, too."""
+        fcntl.flock(file, fcntl.LOCK_UN)
 
 
 def open_private(path: str | os.PathLike[str], mode: str, *, buffering: int = -1) -> IO[Any]:
@@ -98,3 +145,119 @@ def explain(path: Path, problem: str, example: str) -> str:
 
 def _owner_only(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
+
+
+class Lease:
+    """A process's name on the rows that it works on. Others can tell whether the work is still its own.
+
+    The name is that of a file which the process holds locked. The operating system frees the lock however the
+    process ends, so no process numbers are asked. The lease of a process that was stopped, or hangs, ends when it has
+    not been renewed for some time.
+
+    Args:
+        folder: Where the files of all leases lie; made if need be, and removed with the last of them.
+        seconds: How long others' leases last without being renewed.
+
+    Attributes:
+        name: The name.
+        pid: The process whose lease it is; a forked child needs another.
+
+    Raises:
+        OSError: The folder cannot be made, or its disk has no locks.
+    """
+
+    def __init__(self, folder: Path, seconds: float = math.inf) -> None:
+        self.pid = os.getpid()
+        self.name = f"{self.pid}-{secrets.token_hex(6)}"
+        self._folder = folder
+        self._seconds = seconds
+        self._file = self._taken()
+        self._renewed = -math.inf
+        self._end = weakref.finalize(self, _end, self._file, folder / self.name, self.pid)
+        _LEASES.add(self)
+
+    def renew(self) -> None:
+        """Say that the process still works; often said is noted once a second."""
+        if (now := time.monotonic()) - self._renewed > 1.0:
+            self._renewed = now
+            with suppress(OSError):
+                os.utime(self._folder / self.name)
+
+    def others(self) -> set[str]:
+        """Return the names of the other leases of which there are files."""
+        with suppress(OSError):
+            return {path.name for path in self._folder.iterdir() if _NAME.fullmatch(path.name)} - {self.name}
+        return set()
+
+    def lives(self, name: str) -> bool:
+        """Return whether a lease still holds; forget its file if its process has ended."""
+        if not _NAME.fullmatch(name):  # not ours, and perhaps the path of something else
+            return False
+        path = self._folder / name
+        try:
+            file = os.open(path, os.O_RDWR)
+        except FileNotFoundError:
+            return False
+        except OSError:  # another user's, or no more files can be opened: to take its work would have it done twice
+            return True
+        try:
+            if not lock_file(file):
+                return time.time() - os.fstat(file).st_mtime < self._seconds
+            with suppress(OSError):
+                path.unlink()  # while it is locked: one that was just made is then made again
+        finally:
+            os.close(file)
+        return False
+
+    def close(self) -> None:
+        """End the lease, and forget the files of processes that were killed."""
+        if self._end.alive and self.pid == os.getpid():
+            for name in self.others():
+                self.lives(name)
+        self._end()
+
+    def disown(self) -> None:
+        """Let go of a lock that is the parent process's, in a forked child."""
+        if self._end.detach() is not None:
+            os.close(self._file)
+
+    def _taken(self) -> int:
+        """Make the file and lock it. Another process may take it for a dead one's in between, and delete it."""
+        path = self._folder / self.name
+        for _ in range(_TRIES):
+            try:
+                make_private_folder(self._folder)
+                file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            except (FileNotFoundError, FileExistsError):  # the last of the others removes the folder just now
+                continue
+            if _is_locked_at(file, path):
+                return file
+            os.close(file)
+        raise OSError(f"{path}: cannot be locked; use a local disk for the file beside it")
+
+
+def _is_locked_at(file: int, path: Path) -> bool:
+    try:
+        return lock_file(file) and os.path.samestat(os.fstat(file), path.stat())
+    except OSError:
+        return False
+
+
+def _end(file: int, path: Path, pid: int) -> None:
+    if pid == os.getpid():
+        os.close(file)
+        with suppress(OSError):
+            path.unlink()
+            path.parent.rmdir()  # unless others work
+
+
+_LEASES: "weakref.WeakSet[Lease]" = weakref.WeakSet()
+
+
+def _disown_all() -> None:
+    for lease in list(_LEASES):
+        lease.disown()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_disown_all)

@@ -20,7 +20,6 @@ from ragstone.reporting.aggregates import (
     by_row,
 )
 from ragstone.reporting.html.charts import Ends, calls_over_time, distribution, intervals, means_over_time, stretch
-from ragstone.reporting.html.evidence import evidence, flagged_text, low_score, reason
 from ragstone.reporting.html.markup import (
     Html,
     asset,
@@ -35,7 +34,7 @@ from ragstone.reporting.html.markup import (
     tag,
     together,
 )
-from ragstone.reporting.html.samples import Samples
+from ragstone.reporting.html.samples import Samples, evidence, flagged_text, low_score, reason
 from ragstone.reporting.statistics import Estimate, bucket_width
 from ragstone.reporting.tables import (
     COSTS,

@@ -1,11 +1,13 @@
-"""`LangChainLLM`: any LangChain model as a judge."""
+"""`LangChainLLM` and `LangChainEmbedder`: any LangChain model as a judge, any embeddings as an embedder."""
 
 import json
 import logging
 import re
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from langchain_core.embeddings import Embeddings
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.prompt_values import PromptValue
 from langchain_core.runnables import Runnable
@@ -13,7 +15,7 @@ from langchain_core.runnables.base import RunnableBindingBase
 
 from ragstone.clients.chat import read_completion, reasoning, with_function_call
 from ragstone.errors import describe
-from ragstone.judge import Asking, BaseLLM, LLMReply, LLMRequest
+from ragstone.judge import Asking, BaseEmbedder, BaseLLM, LLMReply, LLMRequest
 from ragstone.judging.adapting import (
     REFUSALS,
     is_constrained,
@@ -26,13 +28,15 @@ from ragstone.judging.adapting import (
 from ragstone.metrics.base import check_count, check_flag, check_option
 from ragstone.plain import as_count, as_dict, as_list
 from ragstone_langchain.messages import text_of
-from ragstone_langchain.shared_model import Async, SharedModel, Sync, input_limit
-from ragstone_langchain.tracing import judge_config, without_callbacks
+from ragstone_langchain.shared_model import Async, SharedModel, Sync, input_limit, judge_config, without_callbacks
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    import numpy as np
     from langchain_core.language_models import LanguageModelInput
+    from numpy.typing import NDArray
+
 
 _log = logging.getLogger(__name__)
 
@@ -284,3 +288,54 @@ def _reply(text: str, message: BaseMessage, request: LLMRequest, *, must_call: b
         output_tokens=as_count(usage.get("output_tokens")),
         logprobs=message.response_metadata.get("logprobs"),
     )
+
+
+class LangChainEmbedder(SharedModel[Embeddings], BaseEmbedder):
+    """LangChain embeddings as an embedder.
+
+    All texts of a call are documents (`embed_documents`, `aembed_documents`), in one call: models that put one
+    prefix before queries and another before passages place the two in different regions, and questions are
+    compared with questions here. The object is used as it is and never changed.
+
+    Args:
+        embeddings: What embeds.
+        timeout: Seconds that one call may take; None: as long as the object's own time-out lets it. A sync one
+            cannot be stopped: its thread runs on.
+        name: For logs and cache keys; None: the object's own name for its model, else its class.
+
+    Raises:
+        TypeError: `embeddings` has no `embed_documents`.
+        ValueError: `timeout` is out of range.
+        TimeoutError: From `embed` and `aembed`, after `timeout`.
+
+    Example:
+        >>> from langchain_core.embeddings import DeterministicFakeEmbedding
+        >>> LangChainEmbedder(DeterministicFakeEmbedding(size=4)).embed(["a", "b"]).shape
+        (2, 4)
+    """
+
+    def __init__(self, embeddings: Embeddings, *, timeout: float | None = None, name: str | None = None) -> None:
+        if isinstance(embeddings, type) or not callable(getattr(embeddings, "embed_documents", None)):
+            what = embeddings if isinstance(embeddings, type) else type(embeddings)
+            raise TypeError(
+                f"embeddings: {what.__name__} has no embed_documents; pass LangChain embeddings (from init_embeddings)"
+            )
+        super().__init__(embeddings, name=name, timeout=timeout)
+
+    def embed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
+        """Return one row per text, shape (len(texts), dim), blocking; raise what the embeddings raise."""
+        model, documents = self._shared, list(texts)
+        calls = partial(model.embed_documents, documents), partial(model.aembed_documents, documents)
+        return _rows(self._call(*calls))
+
+    async def aembed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
+        """Return one row per text, shape (len(texts), dim), on the running event loop; otherwise as `embed`."""
+        model, documents = self._shared, list(texts)
+        calls = partial(model.embed_documents, documents), partial(model.aembed_documents, documents)
+        return _rows(await self._acall(*calls))
+
+
+def _rows(vectors: list[list[float]]) -> "NDArray[np.float32]":
+    import numpy as np
+
+    return np.asarray(vectors, dtype=np.float32)
