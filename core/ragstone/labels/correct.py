@@ -11,7 +11,7 @@ from ragstone.labels.agreement import agreement, sensitivity_specificity
 from ragstone.labels.calibration import CalibrationError
 from ragstone.labels.estimates import LEAST_LABELS, Estimate, corrected_difference, corrected_mean
 from ragstone.labels.fit import load_extra
-from ragstone.labels.label_file import LabelledRecord, match_in_each, read_labels, sample_digest
+from ragstone.labels.label_file import Draw, LabelledRecord, match_in_each, read_labels, sample_digest
 from ragstone.reporting.aggregates import (
     Key,
     MetricInfo,
@@ -83,24 +83,24 @@ def corrected_pairs(
 
     def difference(info_a: MetricInfo, info_b: MetricInfo, pairs: Sequence[Moved]) -> ByLabels | None:
         metadata = {name: same[0].metadata for (name, _), same in _rows(a, [info_a.key])[info_a.key].items()}
-        taken: list[_Taken] = []
+        taken: list[_Row] = []
         rest: list[_Row] = []
-        ends: list[str] = []
+        skips: list[bool] = []
         for pair in pairs:
             row = _Row(pair.b - pair.a, 1.0, metadata.get(pair.sample_id, {}))
             keys = (info_a.key, pair.sample_id, pair.row_a), (info_b.key, pair.sample_id, pair.row_b)
             labelled = [each for side, key in zip(sides, keys, strict=True) if (each := side.get(key)) is not None]
             values = [value for each in labelled if (value := each.value) is not None]
             if len(values) == 2:
-                taken.append(_Taken(labelled, values[1] - values[0], row))
+                taken.append(row._replace(labelled=labelled, people=values[1] - values[0]))
                 continue
             rest.append(row)
             if labelled:
-                ends.append("skipped" if any(each.skipped for each in labelled) else "open")
-        if not taken and not ends:
+                skips.append(any(each.skipped for each in labelled))
+        if not taken and not skips:
             return None
-        notes = [(ends.count("open"), "pair", "without scores by labels of both; left out")]
-        return _estimated(taken, rest, ends.count("skipped"), notes, corrected_difference)[0]
+        notes = [(skips.count(False), "pair", "without scores by labels of both; left out")]
+        return _estimated(taken, rest, sum(skips), notes, corrected_difference)[0]
 
     return difference
 
@@ -125,19 +125,18 @@ def _matched(paths: str | Path, reports: "Sequence[Report]", *, drawn_at_random:
     return matched
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    value: float
-    weight: float
+class _Row(NamedTuple):
+    """A sample, or the two of a pair; people's score of it, where there is one, and what was labelled."""
+
+    judge: float
+    weight: float  # 1 / the chance to be scored
     metadata: Mapping[str, object]
+    people: float = 0.0
+    labelled: Sequence[LabelledRecord] = ()
 
-
-class _Taken(NamedTuple):
-    """What has a score by labels: a sample, or the two of a pair."""
-
-    labelled: Sequence[LabelledRecord]
-    value: float
-    row: _Row
+    @property
+    def draw(self) -> Draw | None:
+        return self.labelled[0].labels[0].draw
 
 
 def _rows(report: "Report", wanted: Iterable[Key]) -> dict[Key, dict[tuple[str, str], list[_Row]]]:
@@ -159,28 +158,25 @@ class _Data:
 
     people: "Numbers"
     judge: "Numbers"
-    weights: "Numbers"  # 1 / the chance to be scored
+    weights: "Numbers"
     chances: "Numbers"  # of each labelled sample, to be drawn
     groups: "NDArray[np.str_] | None"
     estimator: Callable[..., Estimate]
 
     @classmethod
-    def of(cls, taken: Sequence[_Taken], rest: Sequence[_Row], estimator: Callable[..., Estimate]) -> "_Data":
-        """Return it for what is labelled and what is not."""
-        rows = [*(each.row for each in taken), *rest]
-        chances, groups = np.ones(len(taken)), None
-        draws = [draw for each in taken if (draw := each.labelled[0].labels[0].draw) is not None]
+    def of(cls, taken: Sequence[_Row], rest: Sequence[_Row], estimator: Callable[..., Estimate]) -> "_Data":
+        people, judge = np.array([row.people for row in taken]), np.array([row.judge for row in (*taken, *rest)])
+        weights, chances, groups = np.array([row.weight for row in (*taken, *rest)]), np.ones(len(taken)), None
+        draws = [draw for row in taken if (draw := row.draw) is not None]
         if len(draws) == len(taken):
             chances = np.array([draw.chance for draw in draws])
             if all(draw.group is not None for draw in draws):
                 field = draws[0].group_field or ""
                 others = [slice_value(row.metadata.get(field)) or f"row {i}" for i, row in enumerate(rest)]
                 groups = np.array([*(str(draw.group) for draw in draws), *others])
-        people, judge = np.array([each.value for each in taken]), np.array([row.value for row in rows])
-        return cls(people, judge, np.array([row.weight for row in rows]), chances, groups, estimator)
+        return cls(people, judge, weights, chances, groups, estimator)
 
     def part(self, inside: "NDArray[np.bool_]") -> "_Data":
-        """Return a part of the samples."""
         mine, groups = inside[: len(self.people)], None if self.groups is None else self.groups[inside]
         of_all = self.judge[inside], self.weights[inside]
         return _Data(self.people[mine], *of_all, self.chances[mine], groups, self.estimator)
@@ -188,12 +184,11 @@ class _Data:
     def alone(self, values: "Numbers", estimator: Callable[..., Estimate]) -> Estimate:
         """Return the mean of what the labelled samples have, with the interval beside a judge who says nothing."""
         n = len(values)
-        groups = None if self.groups is None else self.groups[:n]
-        found = _Data(values, np.zeros(n), self.weights[:n], self.chances, groups, estimator).corrected()
-        return replace(found, mean=float(np.average(values, weights=self.weights[:n] / self.chances)))
+        mine = self.part(np.arange(len(self.judge)) < n)
+        found = replace(mine, people=values, judge=np.zeros(n), estimator=estimator).corrected()
+        return replace(found, mean=float(np.average(values, weights=mine.weights / mine.chances)))
 
     def corrected(self) -> Estimate:
-        """Return the corrected mean."""
         n = len(self.people)
         weights = self.weights[:n] / self.chances
         how: dict[str, Any] = {}
@@ -212,14 +207,13 @@ class _Data:
 
     @property
     def off(self) -> Estimate:
-        """How much more the judge gives than people do."""
         scale = max(1.0, float(np.abs(self.errors).max()))  # errors of differences reach from -2 to 2
         found = self.alone(self.errors / scale, corrected_difference)
         return replace(found, mean=scale * found.mean, low=scale * found.low, high=scale * found.high)
 
 
 def _estimated(
-    taken: Sequence[_Taken],
+    taken: Sequence[_Row],
     rest: Sequence[_Row],
     skipped: int,
     notes: Sequence[tuple[int, str, str]],
@@ -227,7 +221,7 @@ def _estimated(
 ) -> tuple[ByLabels, _Data | None]:
     """Return what labels and judge say together, and what it was computed from, where there is a corrected mean."""
     n = len(taken)
-    samples = [each for labelled, *_ in taken for each in labelled]
+    samples = [each for row in taken for each in row.labelled]
     draws = [each.labels[0].draw for each in samples]
     notes = [*notes, (draws.count(None), "labelled sample", "not drawn by `ragstone choose`; taken to be random")]
     found = ByLabels(
@@ -241,9 +235,8 @@ def _estimated(
     )
     if n < LEAST_LABELS:
         what = "label" if estimator is corrected_mean else "labelled pair"
-        return replace(
-            found, why=f"{count(n, what)}; fewer than {LEAST_LABELS} say too little of the judge's error"
-        ), None
+        why = f"{count(n, what)}; fewer than {LEAST_LABELS} say too little of the judge's error"
+        return replace(found, why=why), None
     data = _Data.of(taken, rest, estimator)
     alone = data.alone(data.people, estimator)
     found = replace(found, people=Mean(n, alone.mean, alone.low, alone.high), off=data.off)
@@ -265,7 +258,11 @@ def _correction(
 ) -> Correction:
     valued = [(each, value) for each in matched if (value := each.value) is not None]
     places = [rows.get((each.record.sample_id, sample_digest(each.sample))) for each, _ in valued]
-    taken = [_Taken([each], value, row.pop()) for (each, value), row in zip(valued, places, strict=True) if row]
+    taken = [
+        row.pop()._replace(people=value, labelled=[each])
+        for (each, value), row in zip(valued, places, strict=True)
+        if row
+    ]
     rest = [row for same in rows.values() for row in same]
     skipped, n = sum(each.skipped for each in matched), len(taken)
     notes = [
@@ -276,19 +273,17 @@ def _correction(
     correction = Correction(**{each.name: getattr(found, each.name) for each in fields(found)}, summary=summary)
     if data is None:
         return correction
-    everyone = [*(each.row for each in taken), *rest]
-    grouping = {draw.group_field for each in taken if (draw := each.labelled[0].labels[0].draw) is not None}
+    grouping = {draw.group_field for row in taken if (draw := row.draw) is not None}
     words = {
-        name: np.array([slice_value(row.metadata.get(name)) or "" for row in everyone])
+        name: np.array([slice_value(row.metadata.get(name)) or "" for row in (*taken, *rest)])
         for name in slicing
         if name not in grouping
     }
-    samples = [each.labelled[0].sample for each in taken]
+    samples = [row.labelled[0].sample for row in taken]
     sizes = {
         "response length": np.array([len(each.response or "") for each in samples], np.float64),
         "number of contexts": np.array([len(each.retrieved_contexts) for each in samples], np.float64),
     }
-    links = _links(data, sizes, {name: values[:n] for name, values in words.items()})
     of_both = data.people.tolist(), data.judge[:n].tolist(), None if data.groups is None else data.groups[:n].tolist()
     sensitivity, specificity = sensitivity_specificity(*of_both)
     return replace(
@@ -296,7 +291,7 @@ def _correction(
         kappa=agreement(*of_both).kappa,
         sensitivity=sensitivity,
         specificity=specificity,
-        links=tuple(links),
+        links=tuple(_links(data, sizes, {name: values[:n] for name, values in words.items()})),
         slices=tuple(_slices(data, words)),
     )
 

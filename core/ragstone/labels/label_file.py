@@ -25,7 +25,6 @@ _SHOWN = 20
 WHOLE: Final = "score"
 """The kind of a label of the whole sample."""
 
-_Text = StrictStr
 _Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False, strict=True)]
 
 
@@ -47,10 +46,10 @@ class Draw(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     chance: Annotated[float, Field(gt=0.0, le=1.0, allow_inf_nan=False, strict=True)]
-    stratum: _Text = ""
+    stratum: StrictStr = ""
     strata: Annotated[int, Field(ge=1, strict=True)] = 1
-    group: _Text | None = None
-    group_field: _Text | None = None
+    group: StrictStr | None = None
+    group_field: StrictStr | None = None
 
 
 class Label(BaseModel):
@@ -82,16 +81,16 @@ class Label(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     ragstone_label: Literal[1] = 1
-    id: _Text
-    sample_digest: _Text
-    response_digest: _Text
-    metric: _Text
-    version: _Text
-    judge: _Text
-    kind: _Text
-    item: _Text | None = None
-    text: _Text | None = None
-    answer: _Share | _Text | None = None
+    id: StrictStr
+    sample_digest: StrictStr
+    response_digest: StrictStr
+    metric: StrictStr
+    version: StrictStr
+    judge: StrictStr
+    kind: StrictStr
+    item: StrictStr | None = None
+    text: StrictStr | None = None
+    answer: _Share | StrictStr | None = None
     skipped: bool = False
     missing: bool = False
     verdicts_shown: bool = False
@@ -198,15 +197,16 @@ def sample_digest(sample: Sample) -> str:
         True
     """
     turns = [[turn.role, turn.content] for turn in sample.history]
-    return _digest([sample.user_input, turns, list(sample.retrieved_contexts), sample.response, sample.reference])
+    return digest_of([sample.user_input, turns, list(sample.retrieved_contexts), sample.response, sample.reference])
 
 
 def response_digest(sample: Sample) -> str:
     """Return what stands for a sample's response."""
-    return _digest(sample.response)
+    return digest_of(sample.response)
 
 
-def _digest(value: object) -> str:
+def digest_of(value: object) -> str:
+    """Return what stands for a value that JSON can hold."""
     return blake2b(json.dumps(value).encode(), digest_size=8).hexdigest()
 
 
@@ -287,30 +287,26 @@ def match_in_each(
     ]
     ids = {(sample_id, metric) for of in scores for sample_id, _, metric in of}
     problems: list[str] = []
-    taken: dict[tuple[str, str, str], dict[tuple[str, str | None], Label]] = {}
+    seen: set[tuple[str | None, ...]] = set()
     for number, label in labels:
         key = showable(label.id), label.sample_digest, label.metric
-        mine = taken.setdefault(key, {})
-        if found := [_problem(label, of[key]) for of in scores if key in of]:
-            problem = None if None in found else found[0]
+        item = *key, label.kind, label.item
+        found = [(of, _problem(label, of[key])) for of in scores if key in of]
+        if fitting := [of for of, problem in found if problem is None]:
+            problem = f"{name_of(label)} has a label already" if item in seen else None
+        elif found:
+            problem = found[0][1]
         elif (key[0], label.metric) in ids:
             problem = "its texts are others in the results; they were changed, so label it again"
         else:
             problem = f"the results have no score of it by {label.metric}"
-        if problem is None and (label.kind, label.item) in mine:
-            problem = f"{name_of(label)} has a label already"
         if problem is not None:
             problems.append(f"line {number}: sample {label.id[:80]!r}: {problem}")
-        mine[label.kind, label.item] = label
+        seen.add(item)
+        for of in fitting:
+            of[key] = replace(of[key], labels=(*of[key].labels, label))
     refuse(f"--labels {path}: ", problems)
-    return [
-        [replace(each, labels=its) for key, each in of.items() if (its := _fitting(taken.get(key, {}).values(), each))]
-        for of in scores
-    ]
-
-
-def _fitting(labels: Iterable[Label], scored: LabelledRecord) -> tuple[Label, ...]:
-    return tuple(label for label in labels if _problem(label, scored) is None)
+    return [[each for each in of.values() if each.labels] for of in scores]
 
 
 def scored(report: "Report", metric: str | None = None) -> Iterable[LabelledRecord]:

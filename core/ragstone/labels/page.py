@@ -1,14 +1,12 @@
 """The page on which a person labels scored samples: one file, no server, nothing loaded."""
 
-import json
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from ragstone.labels.calibration import CalibrationError
-from ragstone.labels.label_file import LabelledRecord, items_of, response_digest, sample_digest, scored
+from ragstone.labels.label_file import LabelledRecord, digest_of, items_of, response_digest, sample_digest, scored
 from ragstone.outcome import Score
 from ragstone.reporting.html.markup import asset, document, tag
 from ragstone.sample import Sample
@@ -44,7 +42,7 @@ def label_page(report: "Report", metric: str | None = None, *, show_verdicts: bo
         raise CalibrationError(NO_TEXTS)
     samples = [entry_of(each, show_verdicts=show_verdicts) for each in unique.values()]
     # By what is labelled, not by place or score: no order of the input shows through.
-    seed = _digest(sorted(sample_id + digest for sample_id, digest in unique))
+    seed = digest_of(sorted(sample_id + digest for sample_id, digest in unique))
     random.Random(seed).shuffle(samples)  # noqa: S311 - no secret hangs on it
     page = page_of(metric, kinds_of(unique.values()), samples, show_verdicts=show_verdicts)
     return page, len(samples), scores - len(samples)
@@ -60,7 +58,7 @@ def page_of(
     """Return the page of entries, in their order."""
     named = {name: asdict(kind) for name, kind in kinds.items()}
     data: dict[str, Any] = {"metric": metric, "shown": show_verdicts, "kinds": named, "samples": samples}
-    data["digest"] = _digest(data)
+    data["digest"] = digest_of(data)
     title = f"Label {metric}"
     body = tag("div", tag("h1", title), tag("div", "This page works with scripts switched on.", id="label"))
     return document(title, body, script=asset("label.js", "ragstone.labels"), data=data)
@@ -127,7 +125,3 @@ def _texts(sample: Sample, answer: str) -> list[tuple[str, int | None, str, str]
     texts += [(field, None, name, text) for field, name, text in single if text is not None]
     contexts = enumerate(sample.retrieved_contexts)
     return texts + [("retrieved_contexts", i, f"context {i + 1}", text) for i, text in contexts]
-
-
-def _digest(value: object) -> str:
-    return blake2b(json.dumps(value).encode(), digest_size=8).hexdigest()
