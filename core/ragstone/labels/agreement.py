@@ -175,21 +175,18 @@ def of_files(a: str | Path, b: str | Path) -> tuple[Mapping[tuple[str, str], Agr
             kinds.setdefault((x.metric, x.kind), []).append((x, y))
     if not kinds:
         raise CalibrationError(f"{where}no item has a label in both; let both label one file of `ragstone choose`")
-    skipped = {key[:3] for labels in (one, other) for key, each in labels.items() if each.skipped}
-    notes = [
-        (len(skipped), f"{len(skipped):,} sample(s) were skipped by one or both"),
-        (len(one.keys() ^ other.keys()), f"{len(one.keys() ^ other.keys()):,} label(s) stand in one file alone"),
-        (
-            any(each.verdicts_shown for pair in both for each in pair),
-            "some labels were made with the judge's verdicts in sight: such labels agree too readily",
-        ),
-    ]
-    return {name: _agreement(pairs) for name, pairs in kinds.items()}, [note for some, note in notes if some]
-
-
-def _agreement(pairs: Sequence[tuple[Label, Label]]) -> Agreement:
-    a, b = ([cast("str", each.answer) for each in answers] for answers in zip(*pairs, strict=True))
-    return agreement(a, b, [(x.draw and x.draw.group) or x.id for x, _ in pairs])
+    notes: list[str] = []
+    if skipped := {key[:3] for labels in (one, other) for key, each in labels.items() if each.skipped}:
+        notes.append(f"{len(skipped):,} sample(s) were skipped by one or both")
+    if alone := one.keys() ^ other.keys():
+        notes.append(f"{len(alone):,} label(s) stand in one file alone")
+    if any(each.verdicts_shown for pair in both for each in pair):
+        notes.append("some labels were made with the judge's verdicts in sight: such labels agree too readily")
+    found: dict[tuple[str, str], Agreement] = {}
+    for name, pairs in kinds.items():
+        x_says, y_says = ([cast("str", each.answer) for each in by_one] for by_one in zip(*pairs, strict=True))
+        found[name] = agreement(x_says, y_says, [(x.draw and x.draw.group) or x.id for x, _ in pairs])
+    return found, notes
 
 
 def _labels(path: str | Path) -> dict[tuple[str, ...], Label]:

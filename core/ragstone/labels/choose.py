@@ -189,16 +189,14 @@ def _pairs(
 ) -> tuple[list[tuple[LabelledRecord, ...]], Counter[str]]:
     """Return the samples of each id that stands once in either, and how many ids do not."""
     _check_one(metric, [*a, *b])
-    counts = [Counter(each.record.sample_id for each in of) for of in (a, b)]
-    one, other = ({each.record.sample_id: each for each in of} for of in (a, b))
-    pairs: list[tuple[LabelledRecord, ...]] = [
-        (one[name], other[name]) for name in one if all(of[name] == 1 for of in counts)
-    ]
+    by_id: dict[str, tuple[list[LabelledRecord], list[LabelledRecord]]] = {}
+    for side, of in enumerate((a, b)):
+        for each in of:
+            by_id.setdefault(each.record.sample_id, ([], []))[side].append(each)
+    pairs: list[tuple[LabelledRecord, ...]] = [(*x, *y) for x, y in by_id.values() if len(x) == len(y) == 1]
     if not pairs:
         raise CalibrationError(f"{metric}: no id has a score and texts in both; give two runs over the same samples")
-    return pairs, Counter(
-        {"ids that do not have one score with texts in each file": len(counts[0] | counts[1]) - len(pairs)}
-    )
+    return pairs, Counter({"ids that do not have one score with texts in each file": len(by_id) - len(pairs)})
 
 
 def _check_one(metric: str, samples: Iterable[LabelledRecord]) -> None:
@@ -273,10 +271,10 @@ def read_chosen(path: str | Path) -> Chosen | None:
     """
     try:
         with Path(path).open("rb") as file:
-            lines = [file.readline(1 << 20)]
-            if f'"{_MARK}"'.encode() not in lines[0]:
+            first = file.readline(1 << 20)
+            if f'"{_MARK}"'.encode() not in first:
                 return None
-            lines += file.read().splitlines()
+            lines = [first, *file.read().splitlines()]
     except OSError:
         return None
     bad: list[str] = []

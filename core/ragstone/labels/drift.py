@@ -131,15 +131,10 @@ def _agreement(
     values = [
         (value, each.score.value, outcome.value)
         for each, outcome in zip(labelled, outcomes, strict=True)
-        if isinstance(outcome, Score) and (value := _value(each)) is not None
+        if isinstance(outcome, Score)
+        and (each.items_give_score or not each.by_items)
+        and (value := each.value) is not None
     ]
     if values:
         by_people, *scores = (np.array(column) for column in zip(*values, strict=True))
         yield Agreement("scores, distance", len(values), *(float(np.abs(by_people - each).mean()) for each in scores))
-
-
-def _value(each: LabelledRecord) -> float | None:
-    try:
-        return each.value
-    except CalibrationError:  # labels of this metric's items give no score
-        return None

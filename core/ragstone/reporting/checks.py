@@ -132,9 +132,12 @@ def _change(each: MetricComparison) -> _Change | str:
 
 def _check(each: MetricComparison, allowed: float) -> DropCheck:
     lost = each.left_out["unscored in b alone"]
+    left_out = (
+        [f"Left out: {count(lost, 'sample')} that the base scored and the new run left unscored."] if lost else []
+    )
     change = _change(each)
     if isinstance(change, str):
-        return DropCheck(each.name, allowed, 3, " ".join([f"cannot tell: {change}.", *_left_out(lost)]))
+        return DropCheck(each.name, allowed, 3, " ".join([f"cannot tell: {change}.", *left_out]))
     sign = 1.0 if each.higher_is_better else -1.0
     difference, (low, high) = sign * change.mean, sorted((sign * change.low, sign * change.high))
     status = drop_status(low, high, allowed)
@@ -147,7 +150,7 @@ def _check(each: MetricComparison, allowed: float) -> DropCheck:
     sentences = [f"{verdict}: {numbers}, and a {word} of {allowed:g} is allowed."]
     if status == 3 and not hidden:
         sentences += _more(samples_needed(difference, low, high, allowed, change.n), change)
-    sentences += _left_out(lost)
+    sentences += left_out
     if hidden:
         sentences.append(f"If they were as bad as can be, the {word} could be greater than that: score them again.")
     if change.n < _FEW:
@@ -171,11 +174,6 @@ def _more(samples: float, change: _Change) -> Iterator[str]:
     about = math.ceil(samples / 10**digits) * 10**digits
     same = f"if the difference stays at {number(change.mean, '+')}"
     yield f"About {about:,} {change.noun}s would do, {same}: four times as many halve the interval."
-
-
-def _left_out(lost: int) -> Iterator[str]:
-    if lost:
-        yield f"Left out: {count(lost, 'sample')} that the base scored and the new run left unscored."
 
 
 def markdown(comparison: Comparison, checks: Sequence[DropCheck] = ()) -> str:
