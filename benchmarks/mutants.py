@@ -187,7 +187,7 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("scripts_japanese", '["ja"] * 10 > words["zh"]', '["ja"] > words["zh"]'),
     ],
     # Batches: journal, pace, sources, report, comparison, provider
-    ("core/ragstone/keys.py", "store/test_keys.py"): [
+    ("core/ragstone/identity.py", "store/test_keys.py"): [
         ("key_of_a_draw", "of_metric, draw]", "of_metric]"),
         ("key_of_a_response", "contexts, sample.response, *later", "contexts, *later"),
         ("key_of_a_reference", '[{"reference": sample.reference}]', "[]"),
@@ -383,12 +383,12 @@ TABLE: dict[tuple[str, str], list[tuple[str, str, str]]] = {  # (file, its tests
         ("outbox_put_off_forgotten", "if self._is_forgotten(left.sample_id, left.submitted_at):", "if False:"),
         ("outbox_keep_forgotten", "if self._is_forgotten(record.sample_id, record.submitted_at):", "if False:"),
     ],
-    ("core/ragstone/store/forgotten.py", "store/test_forget.py"): [
+    ("core/ragstone/store/pending.py", "store/test_forget.py"): [
         ("forgotten_late", "if not noted or row[at] > noted", "if True or row[at] > noted"),
         (
             "forgotten_for_ever",
-            'row[at] > noted.get(_name(row["sample_id"]), -1.0)',
-            '_name(row["sample_id"]) not in noted',
+            'row[at] > noted.get(_digest(row["sample_id"]), -1.0)',
+            '_digest(row["sample_id"]) not in noted',
         ),
         ("forgotten_user", 'sample.get("metadata", {}).get("user_id")', "None"),
     ],

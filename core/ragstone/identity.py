@@ -1,20 +1,32 @@
-"""The identity of a judge or an embedder: the part of a journal's keys that distinguishes two of one model name."""
+"""Who judges, and a journal's keys of outcomes: the same in every process, on every machine, for years.
 
+A key is 32 hex digits (BLAKE2b) of canonical JSON. What could change an outcome is in it; names and order are not. A
+judge's identity is the part that distinguishes two of one model name.
+"""
+
+import dataclasses
 import json
 import re
 import types
 from collections.abc import Mapping
 from contextlib import suppress
 from enum import Enum
+from functools import cached_property, partial
 from hashlib import blake2b, sha256
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from pydantic import BaseModel
 
 from ragstone.errors import without_keys
-from ragstone.plain import is_list, is_mapping, is_set, to_plain
+from ragstone.judge import LLMRequest
+from ragstone.plain import fields_of, is_list, is_mapping, is_set, to_plain
+from ragstone.sample import Sample
+
+if TYPE_CHECKING:
+    from ragstone.metrics.base import Metric
+
 
 _DEPTH = 12
 # Fields of the request itself, under whatever name: each can change the answer.
@@ -34,6 +46,8 @@ _NOT_IDENTITY = frozenset((
     "request_timeout", "retry_max_seconds", "retry_min_seconds", "run_id", "run_name", "show_progress",
     "show_progress_bar", "stream", "stream_chunk_timeout", "stream_usage", "streaming", "tags", "timeout", "verbose",
 ))  # fmt: skip
+
+_HALVES = ("generate", "agenerate", "embed", "aembed")
 
 
 class IdentityError(TypeError):
@@ -185,3 +199,108 @@ def is_secret(name: str, value: object) -> bool:
     if all(item is None or isinstance(item, (bool, int, float)) for item in inside):
         return False
     return _SECRET_NAME.search(name) is not None and not _TEXT_TOKEN.fullmatch(name)
+
+
+class NoKeyError(TypeError):
+    """An option of a metric, or a judge's `identity`, that no journal could recognise in another process."""
+
+
+def sample_key(sample: Sample) -> str:
+    """Return the key of a sample's texts. Id and metadata are not in it."""
+    # None given and no contexts are two things: the one is "empty_input", the other "missing_input".
+    has_contexts = "retrieved_contexts" in sample.model_fields_set or bool(sample.retrieved_contexts)
+    contexts = list(sample.retrieved_contexts) if has_contexts else None
+    turns = [[turn.role, turn.content] for turn in sample.history]
+    later: list[object] = [turns] if turns else []  # fields that came later: without them the key is the former one
+    later += [{"reference": sample.reference}] if sample.reference is not None else []
+    return _digest("sample-1", [sample.user_input, contexts, sample.response, *later])
+
+
+def metric_key(metric: "Metric") -> str:
+    """Return the key of a metric: class, name, version, judge and all options.
+
+    Judges and embedders count by their `identity`, else by class and `model`. Options may be plain values, lists,
+    mappings, dataclasses, pydantic models, enums, classes and functions. A function counts by its module and name:
+    what it does is not looked into, so give one that you edit between runs another name. Any other object counts by
+    its attribute `cache_key`, a text that you change with what it does.
+
+    Raises:
+        NoKeyError: An option is none of these, such as a lambda; or a judge's `identity` cannot be used.
+    """
+    kind = type(metric)
+    options = {
+        name: to_plain(value, partial(_object, where=f"{metric.name}.{name}"))
+        for name, value in _options(metric).items()
+    }
+    facts = [kind.__qualname__, metric.name, metric.version, judge_key(metric.judge), metric.asks_one_by_one]
+    return _digest("metric-3", [*facts, json.dumps(options, sort_keys=True)])
+
+
+def judge_key(judge: object) -> str:
+    """Return the key of a judge or an embedder, of all that makes it: its `identity`.
+
+    Raises:
+        NoKeyError: Its `identity` is neither a text nor a mapping that JSON can hold.
+    """
+    try:
+        return _digest("judge-1", identity_json(judge))
+    except IdentityError as error:
+        raise NoKeyError(f"{error}; return what makes this judge as plain values, without keys") from None
+
+
+def outcome_key(sample: Sample | str, metric: "Metric | str", draw: int = 0) -> str:
+    """Return the key of what a metric gives for a sample; of several scorings of a sample, `draw` counts from 0.
+
+    Their keys will do in place of sample and metric, where each has many of the other.
+    """
+    of_sample = sample if isinstance(sample, str) else sample_key(sample)
+    of_metric = metric if isinstance(metric, str) else metric_key(metric)
+    return _digest("outcome-1", [of_sample, of_metric, draw])
+
+
+def reply_key(request: LLMRequest, judge: str, draw: int = 0) -> str:
+    """Return the key of a reply to a request by the judge of a `judge_key`.
+
+    All of the request is in it, the order of the schema's properties too: a judge writes in that order.
+    """
+    asked = [request.task, request.system, request.user, request.schema, request.temperature, request.sample_index]
+    return _digest("reply-2", [*asked, request.choices, judge, draw])
+
+
+def _digest(kind: str, value: object) -> str:
+    # Surrogates pass as they are: escaped, two halves and the whole character would be the same.
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16, person=kind.encode()).hexdigest()
+
+
+def _options(metric: "Metric") -> dict[str, object]:
+    """Return the metric's options by name: its fields, and what else it was given when it was made."""
+    cls = type(metric)
+    names = {field.name for field in dataclasses.fields(metric)}
+    for name in getattr(metric, "__dict__", {}):
+        if not name.startswith("_") and not isinstance(getattr(cls, name, None), cached_property):
+            names.add(name)
+    options = {name: getattr(metric, name) for name in sorted(names - {"llm"})}
+    options["scoring"] = "expected" if metric.expects else "count"
+    if "embedder" in options:
+        options["embedder"] = metric.judge_embedder
+    return options
+
+
+def _object(value: object, where: str) -> object:
+    """Return what stands for a value that is none of JSON's."""
+    kind = type(value).__qualname__
+    if isinstance(getattr(value, "model", None), str) and any(hasattr(value, half) for half in _HALVES):
+        return {"judge": judge_key(value)}
+    if isinstance(own := getattr(value, "cache_key", None), str):
+        return {"object": kind, "key": own}
+    name: object = getattr(value, "__qualname__", None)
+    if isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType)) and "<" not in str(name):
+        return {"name": f"{value.__module__}.{name}"}
+    if (fields := fields_of(value)) is not None:
+        return {"class": kind, "fields": fields}
+    what = "a lambda" if str(name).endswith("<lambda>") else kind
+    raise NoKeyError(
+        f"{where}: is or holds {what}, which a journal cannot know again in another process; give it a text "
+        "attribute cache_key that changes with what it does, use a function of a module, or run without a journal"
+    )

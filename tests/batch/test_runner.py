@@ -14,7 +14,7 @@ import pytest
 from ragstone import BaseLLM, ContextRelevancy, LLMReply, Metric, Sample, Score, SummarizationScore, Unscored
 from ragstone.batch import BadLine, Row
 from ragstone.batch.runner import Runner, Scored
-from ragstone.keys import NoKeyError
+from ragstone.identity import NoKeyError
 from ragstone.limits.gate import RequestGate
 from ragstone.store.journal import Journal, JournalError
 from ragstone.testing import FakeLLM

@@ -8,8 +8,8 @@ import numpy as np
 
 from ragstone.batch.evaluate import evaluate
 from ragstone.cli.demo import RECORDING
+from ragstone.identity import reply_key
 from ragstone.judge import BaseEmbedder, BaseLLM
-from ragstone.keys import reply_key
 from ragstone.local import LocalEmbedder, LocalLLM
 
 

@@ -10,7 +10,7 @@ import pytest
 from ragstone import Criterion, LLMReply, Metric, Monitor, Sample, Score, evaluate
 from ragstone.batch import estimate
 from ragstone.errors import score_safely
-from ragstone.keys import metric_key
+from ragstone.identity import metric_key
 from ragstone.registry import NullJudge, RegistryError, make_metric, metric_name
 from ragstone.sinks import CallableSink
 from ragstone.testing import FakeLLM

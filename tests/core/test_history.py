@@ -17,7 +17,7 @@ from ragstone import (
     evaluate,
 )
 from ragstone.batch.estimation import estimate
-from ragstone.keys import sample_key
+from ragstone.identity import sample_key
 from ragstone.metrics.history import last_turns
 from ragstone.sample import Turn
 from ragstone.store.record import Record, decode, encode, without_texts

@@ -12,7 +12,7 @@ from ragstone import (
     SummarizationScore,
     Unscored,
 )
-from ragstone.keys import metric_key
+from ragstone.identity import metric_key
 from ragstone.labels import Calibration, CalibrationError
 from ragstone.labels.label_rows import Labels
 from ragstone.labels.make import prepared

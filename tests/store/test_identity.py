@@ -7,8 +7,7 @@ from pydantic import BaseModel, SecretStr
 
 from ragstone import BaseLLM, ContextRelevancy, LLMReply, evaluate
 from ragstone.clients import OpenAICompatible
-from ragstone.identity import settings_of
-from ragstone.keys import judge_key, metric_key
+from ragstone.identity import judge_key, metric_key, settings_of
 from ragstone.local import LocalEmbedder, LocalLLM
 
 from ..support.openai_server import chat  # noqa: TID252 - under importlib mode tests are no package

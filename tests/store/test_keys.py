@@ -26,7 +26,7 @@ from ragstone import (
     Sample,
     SummarizationScore,
 )
-from ragstone.keys import NoKeyError, metric_key, outcome_key, reply_key, sample_key
+from ragstone.identity import NoKeyError, metric_key, outcome_key, reply_key, sample_key
 from ragstone.testing import FakeEmbedder, FakeLLM
 
 LLM = FakeLLM(lambda request: "yes")
@@ -53,7 +53,7 @@ def own(option):
 
 GOLDEN = """
 from ragstone import *
-from ragstone.keys import *
+from ragstone.identity import *
 from ragstone.testing import *
 llm = FakeLLM(lambda request: "yes")
 sample = Sample(user_input="Why, \\U0001f44d?", retrieved_contexts=["Because.", "So.\\x00"], response="Thus.")

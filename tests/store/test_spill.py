@@ -3,9 +3,9 @@
 import pytest
 
 from ragstone import Sample, Score, Unscored, Verdict
-from ragstone.store import spill as module
+from ragstone.store import results as module
 from ragstone.store.record import Record
-from ragstone.store.spill import SpilledResults
+from ragstone.store.results import SpilledResults
 
 HALF = "\ud83d"
 

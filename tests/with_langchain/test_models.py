@@ -19,7 +19,7 @@ from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from pydantic import Field
 
 from ragstone import LLM, ContextRelevancy, Embedder, LLMRequest, Monitor, ResponseRelevancy, Sample
-from ragstone.keys import judge_key
+from ragstone.identity import judge_key
 from ragstone.testing import EmbedderContract, FakeEmbedder, FakeLLM, LLMContract
 from ragstone_langchain import LangChainEmbedder, LangChainLLM
 

@@ -18,7 +18,7 @@ from llama_index.core.storage.kvstore import SimpleKVStore
 from pydantic import Field
 
 from ragstone import ContextRelevancy, LLMRequest, ResponseRelevancy
-from ragstone.keys import judge_key
+from ragstone.identity import judge_key
 from ragstone.testing import EmbedderContract, LLMContract
 from ragstone_llama_index import LlamaIndexEmbedder, LlamaIndexLLM
 from ragstone_llama_index.models import to_reply

@@ -18,8 +18,7 @@ from typing import cast, get_args
 from typing_extensions import TypedDict, Unpack
 
 from ragstone.batch.estimation import Spending
-from ragstone.batch.progress import Progress, Shown, above_bar
-from ragstone.batch.runner import Runner
+from ragstone.batch.runner import Progress, Runner, Shown, above_bar
 from ragstone.judge import LLM, Embedder
 from ragstone.limits.gate import RequestGate, daemon, in_daemon
 from ragstone.metrics.base import Metric, check_count
@@ -41,7 +40,7 @@ from ragstone.sample import BadLine, Row, Sample, SampleField
 from ragstone.sources import Source, SourceError, rows_of
 from ragstone.store.journal import Journal, JournalError
 from ragstone.store.record import Record
-from ragstone.store.spill import SpilledResults
+from ragstone.store.results import SpilledResults
 
 _log = logging.getLogger(__name__)
 Metrics = Metric | str | Sequence[Metric | str] | None

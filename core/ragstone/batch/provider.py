@@ -21,9 +21,9 @@ from ragstone.clients.chat import ChatCall, Droppable, read_completion
 from ragstone.clients.compatible import BatchFacts, OpenAICompatible
 from ragstone.clients.connection import load_openai
 from ragstone.errors import LONGEST, CannotScore, describe, unscored, without_keys
+from ragstone.identity import judge_key, metric_key, outcome_key, reply_key, sample_key
 from ragstone.judge import LLMRequest, Meter
 from ragstone.judging.flow import EmbedRequest, advance, needed, of_draw
-from ragstone.keys import judge_key, metric_key, outcome_key, reply_key, sample_key
 from ragstone.metrics.base import Metric, check_count, check_number
 from ragstone.outcome import Outcome
 from ragstone.plain import as_count, as_dict

@@ -1,18 +1,20 @@
 """The one runner: rows in, each row's records out, in input order, at any length in constant memory."""
 
 import asyncio
+import contextlib
 import logging
+import sys
 import threading
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TextIO
 
 from ragstone.errors import CannotScore, unscored
+from ragstone.identity import metric_key, outcome_key, sample_key
 from ragstone.judge import Meter
-from ragstone.keys import metric_key, outcome_key, sample_key
 from ragstone.limits.budget import BudgetMeter
 from ragstone.limits.gate import RequestGate, Stopwatch, daemon
 from ragstone.limits.limiter import GateClosed
@@ -21,6 +23,10 @@ from ragstone.outcome import Outcome, Score, Unscored
 from ragstone.sample import BadLine, Row, Sample
 from ragstone.store.journal import JournalError
 from ragstone.store.record import Record
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
 
 Item = Row | BadLine
 GIVE_UP_AFTER = 100
@@ -31,6 +37,8 @@ _CLAIM_AHEAD = 16  # evaluations in line that are claimed along with one, for on
 _RETRY_SECONDS = 0.25
 _LONG_WAIT = 40  # retries
 _log = logging.getLogger(__name__)
+
+Shown = bool | Literal["auto"]
 
 
 class Outcomes(Protocol):
@@ -419,3 +427,65 @@ async def _threaded(rows: Iterable[Item], ahead: int) -> AsyncGenerator[Item, No
 def _judge_failed(outcome: Outcome) -> bool:
     asked = outcome.usage.llm_calls + outcome.usage.embed_calls
     return isinstance(outcome, Unscored) and outcome.reason == "judge_error" and asked > 0
+
+
+class Progress:
+    """A bar on standard error or in a notebook; nothing at all where it is not shown.
+
+    Args:
+        gate: Knows the calls and tokens.
+        total: Samples in all, if that is known.
+        shown: Whether to show it; "auto": on a terminal and in a notebook.
+    """
+
+    def __init__(self, gate: RequestGate, total: int | None, shown: Shown) -> None:
+        self._gate = gate
+        self._unscored = 0
+        self._bar: tqdm[Any] | None = None
+        if (in_notebook() or is_terminal()) if shown == "auto" else shown:
+            from tqdm import auto  # also knows notebooks
+
+            form = "{n_fmt} samples [{elapsed}{postfix}]"
+            if total is not None:
+                form = "{l_bar}{bar}| {n_fmt}/{total_fmt} samples [{elapsed}<{remaining}{postfix}]"
+            self._bar = auto.tqdm(total=total, bar_format=form, file=sys.stderr, dynamic_ncols=True)
+
+    def at(self, place: int, unscored: int = 0) -> None:
+        """Say that all up to `place`, counted from 1, is done, with so many more outcomes unscored."""
+        self._unscored += unscored
+        if self._bar is not None:
+            self._bar.set_postfix_str(self._facts(), refresh=False)
+            self._bar.update(place - self._bar.n)
+
+    def close(self) -> None:
+        """Draw it for the last time."""
+        if self._bar is not None:
+            self._bar.set_postfix_str(self._facts(), refresh=False)
+            self._bar.close()
+
+    def _facts(self) -> str:
+        gate = self._gate
+        known = gate.input_tokens is not None and gate.output_tokens is not None
+        tokens = f", {(gate.input_tokens or 0) + (gate.output_tokens or 0):,} tokens" if known else ""
+        return f"{gate.in_flight} in flight{tokens}, {self._unscored:,} unscored"
+
+
+def above_bar(stream: TextIO) -> contextlib.AbstractContextManager[object]:
+    """Return a context in which lines can be written to a stream without tearing a bar that is drawn."""
+    drawn = sys.modules.get("tqdm")
+    return contextlib.nullcontext() if drawn is None else drawn.tqdm.external_write_mode(file=stream)
+
+
+def is_terminal() -> bool:
+    """Whether standard error is one."""
+    try:
+        return sys.stderr.isatty()
+    except (AttributeError, ValueError):  # there is none, or it is closed
+        return False
+
+
+def in_notebook() -> bool:
+    """Whether this runs in a kernel whose output is a notebook."""
+    interactive = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    shell = interactive() if callable(interactive) else None
+    return shell is not None and hasattr(shell, "kernel")

@@ -10,8 +10,8 @@ import click
 from ragstone.batch.evaluate import evaluate
 from ragstone.cli.options import NotThere
 from ragstone.cli.output import coloured
+from ragstone.identity import reply_key
 from ragstone.judge import Asking, LLMReply, LLMRequest
-from ragstone.keys import reply_key
 from ragstone.outcome import Outcome, Score
 from ragstone.reporting import Report
 from ragstone.sample import Sample

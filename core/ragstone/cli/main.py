@@ -18,18 +18,17 @@ from ragstone.cli.correct import correct
 from ragstone.cli.demo import demo
 from ragstone.cli.doctor import doctor
 from ragstone.cli.drift import drift
-from ragstone.cli.explain import explain
 from ragstone.cli.label import label
 from ragstone.cli.models import models, pull
 from ragstone.cli.options import NotThere
 from ragstone.cli.output import discard, open_standard_streams
 from ragstone.cli.plan import plan
-from ragstone.cli.report import report
+from ragstone.cli.report import explain, report
 from ragstone.cli.samples import feedback, forget
 from ragstone.cli.score import score
 from ragstone.cli.worker import worker
 from ragstone.errors import without_keys
-from ragstone.keys import NoKeyError
+from ragstone.identity import NoKeyError
 from ragstone.labels import CalibrationError
 from ragstone.reporting import NotComparableError, ResultsError
 from ragstone.sources import SourceError

@@ -12,7 +12,7 @@ import click
 
 from ragstone.batch.estimation import Spending, estimate
 from ragstone.batch.evaluate import Interrupted, choose, evaluate
-from ragstone.batch.progress import above_bar, is_terminal
+from ragstone.batch.runner import above_bar, is_terminal
 from ragstone.cli.options import (
     FiniteRange,
     NotThere,

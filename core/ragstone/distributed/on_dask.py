@@ -14,7 +14,7 @@ from ragstone.reporting import MetricInfo, Report
 from ragstone.sample import BadLine, Row, Sample
 from ragstone.sources import Source, rows_of
 from ragstone.store.record import Record
-from ragstone.store.spill import SpilledResults
+from ragstone.store.results import SpilledResults
 
 if TYPE_CHECKING:
     from distributed import Client

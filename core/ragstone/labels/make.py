@@ -15,7 +15,7 @@ from ragstone.outcome import Score, Unscored
 from ragstone.registry import metric_class, metric_names
 
 if TYPE_CHECKING:
-    from ragstone.batch.progress import Shown
+    from ragstone.batch.runner import Shown
     from ragstone.reporting import Report
 
 

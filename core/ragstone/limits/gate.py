@@ -12,10 +12,10 @@ from hashlib import blake2b
 from typing import Literal, Protocol, TypeVar
 
 from ragstone.errors import CannotScore, describe, secrets_of, without_keys
+from ragstone.identity import judge_key, reply_key
 from ragstone.judge import LLM, Embedder, LLMReply, LLMRequest, Meter
 from ragstone.judging.flow import Request, needed, of_draw
 from ragstone.judging.prompt import tokens
-from ragstone.keys import judge_key, reply_key
 from ragstone.limits.limiter import ConcurrencyLimiter, read_refusal
 from ragstone.outcome import known_sum
 

@@ -14,7 +14,7 @@ from ragstone.store.alerts import TABLE as TALLIES
 from ragstone.store.alerts import Tallies
 from ragstone.store.base import Feedback, Health, Sink, SinkError
 from ragstone.store.connection import Kind, SqliteFile
-from ragstone.store.forgotten import TABLE, facts_in, not_forgotten, note
+from ragstone.store.pending import FORGOTTEN_TABLE, facts_in, not_forgotten, note_forgotten
 from ragstone.store.record import COLUMNS, to_row
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _TABLES = (
     "reasons TEXT, longest_queue BIGINT)",
     "CREATE TABLE spending (name TEXT NOT NULL, starts_at BIGINT NOT NULL, amount DOUBLE PRECISION NOT NULL, "
     "PRIMARY KEY (name, starts_at))",
-    TABLE,
+    FORGOTTEN_TABLE,
     TALLIES,
 )
 RESULTS = Kind(noun="results database", mark=0x72616752, version=2, tables=_TABLES, error=SinkError)  # "ragR"
@@ -215,7 +215,7 @@ class DatabaseSink(Sink):
             tallies = Tallies(connection)  # before other locks, as `write` has it
             connection.execute(self._database.before_deleting)
             tallies.forget(before or 0.0, {row["sample_id"] for row in rows})
-            note(connection, ids)
+            note_forgotten(connection, ids)
             for table, at in (("outcomes", "submitted_at"), ("feedback", "at")):
                 delete = f"DELETE FROM {table} WHERE"  # noqa: S608 - names of ours
                 removed[table] = sum(

@@ -18,8 +18,7 @@ from pathlib import Path
 from ragstone.plain import clean_key, to_json
 from ragstone.store.base import Feedback
 from ragstone.store.connection import Kind, SqliteFile
-from ragstone.store.forgotten import TABLE, facts_in, not_forgotten, note
-from ragstone.store.pending import Pending
+from ragstone.store.pending import FORGOTTEN_TABLE, Pending, facts_in, not_forgotten, note_forgotten
 from ragstone.store.private_files import Lease
 from ragstone.store.record import Record, decode, encode
 
@@ -47,7 +46,7 @@ _KIND = Kind(
             left_by TEXT, attempts INTEGER NOT NULL DEFAULT 0, not_before REAL NOT NULL DEFAULT 0,
             kept INTEGER, body TEXT NOT NULL)""",
         "CREATE INDEX samples_kept ON samples (not_before, kept) WHERE kept IS NOT NULL",
-        TABLE,
+        FORGOTTEN_TABLE,
         "CREATE INDEX samples_by_owner ON samples (owner, not_before, seq)",
         """CREATE TABLE records (
             seq INTEGER PRIMARY KEY AUTOINCREMENT, sink TEXT NOT NULL, owner TEXT, body TEXT NOT NULL)""",
@@ -325,7 +324,7 @@ class Outbox:
                 of = [row for row in of if row[1] in ids or (user and row[3] == user) or row[2] < (before or 0.0)]
                 self._connection.executemany(f"DELETE FROM {table} WHERE seq = ?", [row[:1] for row in of])  # noqa: S608
                 removed[table] = [row[1] for row in of]
-            note(self._connection, {*ids, *removed["samples"], *removed["records"]})
+            note_forgotten(self._connection, {*ids, *removed["samples"], *removed["records"]})
         self._file.vacuum()  # also of what was there and had been scored
         return removed
 
