@@ -27,7 +27,6 @@ from ragstone.sample import Sample
 if TYPE_CHECKING:
     from ragstone.metrics.base import Metric
 
-
 _DEPTH = 12
 # Fields of the request itself, under whatever name: each can change the answer.
 _REQUEST_FIELDS = frozenset(("additional_kwargs", "extra_body", "model_kwargs"))

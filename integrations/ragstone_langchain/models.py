@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from langchain_core.language_models import LanguageModelInput
     from numpy.typing import NDArray
 
-
 _log = logging.getLogger(__name__)
 
 _ABOUT_STRUCTURE = re.compile(r"tool|function|schema|response_format|structured|grammar|guided", re.IGNORECASE)

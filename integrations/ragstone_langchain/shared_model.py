@@ -30,7 +30,6 @@ from ragstone_langchain.messages import JUDGE_TAG
 if TYPE_CHECKING:
     from ragstone.bridge import Bridge
 
-
 M = TypeVar("M")
 T = TypeVar("T")
 Sync = Callable[[], T]

@@ -1,13 +1,12 @@
 """The one runner: rows in, each row's records out, in input order, at any length in constant memory."""
 
 import asyncio
-import contextlib
 import logging
 import sys
 import threading
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TextIO
@@ -26,7 +25,6 @@ from ragstone.store.record import Record
 
 if TYPE_CHECKING:
     from tqdm import tqdm
-
 
 Item = Row | BadLine
 GIVE_UP_AFTER = 100
@@ -470,10 +468,10 @@ class Progress:
         return f"{gate.in_flight} in flight{tokens}, {self._unscored:,} unscored"
 
 
-def above_bar(stream: TextIO) -> contextlib.AbstractContextManager[object]:
+def above_bar(stream: TextIO) -> AbstractContextManager[object]:
     """Return a context in which lines can be written to a stream without tearing a bar that is drawn."""
     drawn = sys.modules.get("tqdm")
-    return contextlib.nullcontext() if drawn is None else drawn.tqdm.external_write_mode(file=stream)
+    return nullcontext() if drawn is None else drawn.tqdm.external_write_mode(file=stream)
 
 
 def is_terminal() -> bool:

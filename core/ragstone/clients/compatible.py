@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from openai.types import Batch
 
-
 _log = logging.getLogger(__name__)
 _PROBE_TIMEOUT = 10.0
 

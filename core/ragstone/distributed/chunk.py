@@ -7,7 +7,6 @@ A process that is killed leaves at worst a last line without its end, which read
 """
 
 import asyncio
-import contextlib
 import json
 import os
 import secrets
@@ -17,7 +16,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Generator, Iterable, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import aclosing, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -279,7 +278,7 @@ class WorkerSession:
             flows=2 * self._spec.max_concurrency,
             window=16 * self._spec.max_concurrency,
         )
-        async with contextlib.aclosing(runner.records()) as items:
+        async with aclosing(runner.records()) as items:
             scored = [item async for item in items]
         if self._outcomes is not None:
             await asyncio.to_thread(self._outcomes.flush)
@@ -296,7 +295,7 @@ def _run_loop(started: "Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]"
 
 
 def _end(loop: asyncio.AbstractEventLoop, over: asyncio.Event, outcomes: SharedOutcomes | None) -> None:
-    with contextlib.suppress(RuntimeError):  # the loop is closed already
+    with suppress(RuntimeError):  # the loop is closed already
         loop.call_soon_threadsafe(over.set)
     if outcomes is not None:
         outcomes.close()

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-
 _REPLY_TOKENS = 1024  # a small model may repeat itself without end; past this a reply is cut, and the parser rejects it
 _CANDIDATES = 1000  # tokens looked at for the choices, of some 150,000; what begins with none of them has probability 0
 _NEGLIGIBLE = 0.01  # a shared beginning with less than this part of the mass is not worth a call of its own

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from ragstone.sample import Sample
     from ragstone.store.record import Record
 
-
 DASH = "\u2013"  # between the ends of a range
 INTERVAL = "95 % interval"
 COSTS = ("judge calls", "embedder calls", "tokens in", "tokens out")

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from ragstone.store.alerts import Alarm
     from ragstone.store.record import Record
 
-
 # Names of OpenTelemetry's conventions for generative AI. They are still in development
 # (github.com/open-telemetry/semantic-conventions-genai, read in November 2026), and the package that holds them in
 # Python pins the API's version, so they are written down here.

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from ragstone.reporting.report import Report
     from ragstone.store.record import Record
 
-
 MOST = 5_000
 _TEXT = 20_000
 _VERDICTS, _VERDICT_TEXT, _FILTER = 100, 400, 50
