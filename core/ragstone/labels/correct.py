@@ -1,7 +1,7 @@
 """What people would say of all samples: the judge's scores of them all, corrected by people's labels of a few."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,11 +31,7 @@ from ragstone.sample import Sample
 from ragstone.store.pending import FEEDBACK
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from ragstone.reporting import Report
-
-    Numbers = NDArray[np.float64]
 
 
 def corrected(report: "Report", labels: str | Path, *, drawn_at_random: bool = False) -> Corrections:
@@ -100,7 +96,7 @@ def corrected_pairs(
         if not taken and not skips:
             return None
         notes = [(skips.count(False), "pair", "without scores by labels of both; left out")]
-        return _estimated(taken, rest, sum(skips), notes, corrected_difference)[0]
+        return _estimated(*_drawn(taken, rest), sum(skips), notes, corrected_difference)
 
     return difference
 
@@ -126,17 +122,26 @@ def _matched(paths: str | Path, reports: "Sequence[Report]", *, drawn_at_random:
 
 
 class _Row(NamedTuple):
-    """A sample, or the two of a pair; people's score of it, where there is one, and what was labelled."""
+    """A sample, or the two of a pair; where it is labelled, also people's score and what they labelled."""
 
     judge: float
     weight: float  # 1 / the chance to be scored
     metadata: Mapping[str, object]
     people: float = 0.0
     labelled: Sequence[LabelledRecord] = ()
+    chance: float = 1.0  # to be drawn for labels
+    group: str | None = None  # where whole groups were drawn
 
     @property
     def draw(self) -> Draw | None:
         return self.labelled[0].labels[0].draw
+
+    @property
+    def error(self) -> float:
+        return round(self.judge - self.people, 9)  # rounding makes no difference of equal ones
+
+    def word(self, field: str) -> str:
+        return slice_value(self.metadata.get(field)) or ""
 
 
 def _rows(report: "Report", wanted: Iterable[Key]) -> dict[Key, dict[tuple[str, str], list[_Row]]]:
@@ -152,64 +157,44 @@ def _rows(report: "Report", wanted: Iterable[Key]) -> dict[Key, dict[tuple[str, 
     return rows
 
 
-@dataclass(frozen=True, slots=True)
-class _Data:
-    """What is estimated from: people's scores of the first samples, and what is known of all."""
+def _drawn(taken: list[_Row], rest: list[_Row]) -> tuple[list[_Row], list[_Row]]:
+    """Return them with the chances and groups of the draw, where `ragstone choose` drew all that is labelled."""
+    draws = [draw for row in taken if (draw := row.draw) is not None]
+    if not draws or len(draws) < len(taken):
+        return taken, rest
+    taken = [row._replace(chance=draw.chance) for row, draw in zip(taken, draws, strict=True)]
+    if any(draw.group is None for draw in draws):
+        return taken, rest
+    field = draws[0].group_field or ""
+    rest = [row._replace(group=row.word(field) or f"row {i}") for i, row in enumerate(rest)]
+    return [row._replace(group=draw.group) for row, draw in zip(taken, draws, strict=True)], rest
 
-    people: "Numbers"
-    judge: "Numbers"
-    weights: "Numbers"
-    chances: "Numbers"  # of each labelled sample, to be drawn
-    groups: "NDArray[np.str_] | None"
-    estimator: Callable[..., Estimate]
 
-    @classmethod
-    def of(cls, taken: Sequence[_Row], rest: Sequence[_Row], estimator: Callable[..., Estimate]) -> "_Data":
-        people, judge = np.array([row.people for row in taken]), np.array([row.judge for row in (*taken, *rest)])
-        weights, chances, groups = np.array([row.weight for row in (*taken, *rest)]), np.ones(len(taken)), None
-        draws = [draw for row in taken if (draw := row.draw) is not None]
-        if len(draws) == len(taken):
-            chances = np.array([draw.chance for draw in draws])
-            if all(draw.group is not None for draw in draws):
-                field = draws[0].group_field or ""
-                others = [slice_value(row.metadata.get(field)) or f"row {i}" for i, row in enumerate(rest)]
-                groups = np.array([*(str(draw.group) for draw in draws), *others])
-        return cls(people, judge, weights, chances, groups, estimator)
+def _corrected(taken: Sequence[_Row], rest: Sequence[_Row], estimator: Callable[..., Estimate]) -> Estimate:
+    weights = np.array([row.weight / row.chance for row in taken])
+    scored = np.array([row.weight for row in (*taken, *rest)])
+    how: dict[str, Any] = {}
+    if np.ptp(weights) > TIE * weights.max() or np.ptp(scored) > TIE:
+        how["weights"] = weights
+    if np.ptp(scored) > TIE:
+        how["weights_rest"] = scored[len(taken) :]
+    if taken[0].group is not None:
+        how |= {"groups": [row.group for row in taken], "groups_rest": [row.group for row in rest]}
+    people, judge, others = [row.people for row in taken], [row.judge for row in taken], [row.judge for row in rest]
+    return estimator(people, judge, others, **how)
 
-    def part(self, inside: "NDArray[np.bool_]") -> "_Data":
-        mine, groups = inside[: len(self.people)], None if self.groups is None else self.groups[inside]
-        of_all = self.judge[inside], self.weights[inside]
-        return _Data(self.people[mine], *of_all, self.chances[mine], groups, self.estimator)
 
-    def alone(self, values: "Numbers", estimator: Callable[..., Estimate]) -> Estimate:
-        """Return the mean of what the labelled samples have, with the interval beside a judge who says nothing."""
-        n = len(values)
-        mine = self.part(np.arange(len(self.judge)) < n)
-        found = replace(mine, people=values, judge=np.zeros(n), estimator=estimator).corrected()
-        return replace(found, mean=float(np.average(values, weights=mine.weights / mine.chances)))
+def _alone(taken: Sequence[_Row], estimator: Callable[..., Estimate]) -> Estimate:
+    """Return the mean of the labels, with the interval beside a judge who says nothing."""
+    found = _corrected([row._replace(judge=0.0) for row in taken], (), estimator)
+    mean = np.average([row.people for row in taken], weights=[row.weight / row.chance for row in taken])
+    return replace(found, mean=float(mean))
 
-    def corrected(self) -> Estimate:
-        n = len(self.people)
-        weights = self.weights[:n] / self.chances
-        how: dict[str, Any] = {}
-        if np.ptp(weights) > TIE * weights.max() or np.ptp(self.weights) > TIE:
-            how["weights"] = weights
-        if np.ptp(self.weights) > TIE:
-            how["weights_rest"] = self.weights[n:]
-        if self.groups is not None:
-            how |= {"groups": self.groups[:n].tolist(), "groups_rest": self.groups[n:].tolist()}
-        return self.estimator(self.people, self.judge[:n], self.judge[n:], **how)
 
-    @property
-    def errors(self) -> "Numbers":
-        """The judge's on each labelled sample; rounding makes no difference of equal ones."""
-        return np.round(self.judge[: len(self.people)] - self.people, 9)
-
-    @property
-    def off(self) -> Estimate:
-        scale = max(1.0, float(np.abs(self.errors).max()))  # errors of differences reach from -2 to 2
-        found = self.alone(self.errors / scale, corrected_difference)
-        return replace(found, mean=scale * found.mean, low=scale * found.low, high=scale * found.high)
+def _off(taken: Sequence[_Row]) -> Estimate:
+    scale = max(1.0, *(abs(row.error) for row in taken))  # errors of differences reach from -2 to 2
+    found = _alone([row._replace(people=row.error / scale) for row in taken], corrected_difference)
+    return replace(found, mean=scale * found.mean, low=scale * found.low, high=scale * found.high)
 
 
 def _estimated(
@@ -218,8 +203,8 @@ def _estimated(
     skipped: int,
     notes: Sequence[tuple[int, str, str]],
     estimator: Callable[..., Estimate],
-) -> tuple[ByLabels, _Data | None]:
-    """Return what labels and judge say together, and what it was computed from, where there is a corrected mean."""
+) -> ByLabels:
+    """Return what labels and judge say together."""
     n = len(taken)
     samples = [each for row in taken for each in row.labelled]
     draws = [each.labels[0].draw for each in samples]
@@ -236,18 +221,17 @@ def _estimated(
     if n < LEAST_LABELS:
         what = "label" if estimator is corrected_mean else "labelled pair"
         why = f"{count(n, what)}; fewer than {LEAST_LABELS} say too little of the judge's error"
-        return replace(found, why=why), None
-    data = _Data.of(taken, rest, estimator)
-    alone = data.alone(data.people, estimator)
-    found = replace(found, people=Mean(n, alone.mean, alone.low, alone.high), off=data.off)
+        return replace(found, why=why)
+    alone = _alone(taken, estimator)
+    found = replace(found, people=Mean(n, alone.mean, alone.low, alone.high), off=_off(taken))
     strata = {(draw.stratum, draw.strata) for draw in draws if draw is not None}
     if len(strata) == 1 and (many := strata.pop()[1]) > 1:
         why = f"all labels are of one stratum of {many}, and say nothing of the others"
-        return replace(found, people=Mean(n, alone.mean), why=why), None
-    if np.ptp(data.judge) <= TIE:
-        why = f"the judge says {number(float(data.judge[0]))} of each, so that the labels alone count"
-        return replace(found, why=why), None
-    return replace(found, corrected=data.corrected()), data
+        return replace(found, people=Mean(n, alone.mean), why=why)
+    if np.ptp([row.judge for row in (*taken, *rest)]) <= TIE:
+        why = f"the judge says {number(taken[0].judge)} of each, so that the labels alone count"
+        return replace(found, why=why)
+    return replace(found, corrected=_corrected(taken, rest, estimator))
 
 
 def _correction(
@@ -263,55 +247,51 @@ def _correction(
         for (each, value), row in zip(valued, places, strict=True)
         if row
     ]
-    rest = [row for same in rows.values() for row in same]
-    skipped, n = sum(each.skipped for each in matched), len(taken)
+    taken, rest = _drawn(taken, [row for same in rows.values() for row in same])
+    skipped = sum(each.skipped for each in matched)
     notes = [
         (len(matched) - skipped - len(valued), "sample", "without a score by its labels (an item is open); left out"),
-        (len(valued) - n, "labelled sample", "scored only because of feedback; left out"),
+        (len(valued) - len(taken), "labelled sample", "scored only because of feedback; left out"),
     ]
-    found, data = _estimated(taken, rest, skipped, notes, corrected_mean)
+    found = _estimated(taken, rest, skipped, notes, corrected_mean)
     correction = Correction(**{each.name: getattr(found, each.name) for each in fields(found)}, summary=summary)
-    if data is None:
+    if correction.corrected is None:
         return correction
     grouping = {draw.group_field for row in taken if (draw := row.draw) is not None}
-    words = {
-        name: np.array([slice_value(row.metadata.get(name)) or "" for row in (*taken, *rest)])
-        for name in slicing
-        if name not in grouping
-    }
-    samples = [row.labelled[0].sample for row in taken]
-    sizes = {
-        "response length": np.array([len(each.response or "") for each in samples], np.float64),
-        "number of contexts": np.array([len(each.retrieved_contexts) for each in samples], np.float64),
-    }
-    of_both = data.people.tolist(), data.judge[:n].tolist(), None if data.groups is None else data.groups[:n].tolist()
+    names = [name for name in slicing if name not in grouping]
+    groups = [row.group for row in taken if row.group is not None] or None
+    of_both = [row.people for row in taken], [row.judge for row in taken], groups
     sensitivity, specificity = sensitivity_specificity(*of_both)
     return replace(
         correction,
         kappa=agreement(*of_both).kappa,
         sensitivity=sensitivity,
         specificity=specificity,
-        links=tuple(_links(data, sizes, {name: values[:n] for name, values in words.items()})),
-        slices=tuple(_slices(data, words)),
+        links=tuple(_links(taken, names, groups)),
+        slices=tuple(_slices(taken, rest, names)),
     )
 
 
-def _links(data: _Data, sizes: Mapping[str, "Numbers"], words: Mapping[str, "NDArray[np.str_]"]) -> Iterator[Link]:
+def _links(taken: Sequence[_Row], names: Sequence[str], groups: Sequence[str] | None) -> Iterator[Link]:
     """Yield whether the judge's error goes with sizes (Spearman) and words (Kruskal and Wallis), by Holm's p."""
     stats = load_extra("scipy.stats", "a corrected mean")
-    errors = data.errors
-    if data.groups is not None:  # whole groups were drawn: they are what is independent
-        _, first, place = np.unique(data.groups[: len(errors)], return_index=True, return_inverse=True)
-        errors, *means = (np.bincount(place, each) / np.bincount(place) for each in (errors, *sizes.values()))
-        sizes = dict(zip(sizes, means, strict=True))
-        words = {name: values[first] for name, values in words.items()}
+    samples = [row.labelled[0].sample for row in taken]
+    columns = (
+        [row.error for row in taken],
+        [len(each.response or "") for each in samples],
+        [len(each.retrieved_contexts) for each in samples],
+    )
+    # Where whole groups were drawn, they are what is independent.
+    _, first, place = np.unique(groups or range(len(taken)), return_index=True, return_inverse=True)
+    errors, *sizes = (np.bincount(place, each) / np.bincount(place) for each in columns)
     found: list[Link] = []
-    for name, size in sizes.items():
+    for name, size in zip(("response length", "number of contexts"), sizes, strict=True):
         if np.ptp(size) > 0 and np.ptp(errors) > 0:
             rho, p = stats.spearmanr(size, errors)
             found.append(Link(name, float(p), float(rho)))
-    for name, values in words.items():
-        parts = [part for value in np.unique(values) if len(part := errors[values == value]) >= LEAST_LABELS]
+    for name in names:
+        words = np.array([row.word(name) for row in taken])[first]
+        parts = [part for word in np.unique(words) if len(part := errors[words == word]) >= LEAST_LABELS]
         if len(parts) > 1 and np.ptp(np.concatenate(parts)) > 0:
             found.append(Link(name, float(stats.kruskal(*parts).pvalue)))
     least = 0.0
@@ -320,11 +300,14 @@ def _links(data: _Data, sizes: Mapping[str, "Numbers"], words: Mapping[str, "NDA
         yield replace(each, p=least)
 
 
-def _slices(data: _Data, words: Mapping[str, "NDArray[np.str_]"]) -> Iterator[Slice]:
-    n = len(data.people)
-    for name, values in words.items():
-        for value in filter(None, dict.fromkeys(values.tolist())):
-            inside = values == value
-            labels = int(inside[:n].sum())
-            mine = data.part(inside)
-            yield Slice(name, value, labels, *((mine.off, mine.corrected()) if labels >= LEAST_LABELS else ()))
+def _slices(taken: Sequence[_Row], rest: Sequence[_Row], names: Sequence[str]) -> Iterator[Slice]:
+    for name in names:
+        parts: dict[str, tuple[list[_Row], list[_Row]]] = {}
+        for side, rows in enumerate((taken, rest)):
+            for row in rows:
+                parts.setdefault(row.word(name), ([], []))[side].append(row)
+        for value, (mine, others) in parts.items():
+            enough = len(mine) >= LEAST_LABELS
+            found = (_off(mine), _corrected(mine, others, corrected_mean)) if enough else ()
+            if value:
+                yield Slice(name, value, len(mine), *found)
