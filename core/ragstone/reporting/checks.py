@@ -120,7 +120,7 @@ class _Change(NamedTuple):
 def _change(each: MetricComparison) -> _Change | str:
     """Return the difference: what people would say where there are labels, else what the judge does; or why not."""
     if each.people is not None:
-        found = each.people.corrected or each.people.people
+        found = each.people.front
         if found is None or found.low is None or found.high is None:
             return "the labels give no corrected difference"
         by = each.people.whose if each.people.by_items else "by people's labels"

@@ -137,14 +137,14 @@ class MetricComparison:
             return "no sample has a score in both."
         change, reach = number(self.difference, "+"), number(self.noise_reach)
         noise = "" if self.noise_reach is None else f" (up to ±{reach} can be the judge's own noise)"
-        p = p_value(self.permutation_p)
+        p = p_value(self.permutation_p, "= ")
         if self.within_noise:
             sentence = f"by this judge, the difference of {change} is smaller than its own noise, ±{reach}."
         elif self.better is None:
-            sentence = f"by this judge, no difference is shown: {change}, p = {p}{noise}."
+            sentence = f"by this judge, no difference is shown: {change}, p {p}{noise}."
         else:
             better = name_b if self.better == "b" else name_a
-            sentence = f"by this judge, {better} is better: {change}, p {p if p.startswith('<') else f'= {p}'}{noise}."
+            sentence = f"by this judge, {better} is better: {change}, p {p}{noise}."
         direction = [] if self.higher_is_better else ["(Lower is better.)"]
         by_people: list[str] = []
         if self.people is not None:
@@ -159,9 +159,9 @@ class MetricComparison:
             yield f"Left out: {', '.join(f'{n:,} {why}' for why, n in self.left_out.items() if n)}."
 
 
-def p_value(p: float | None) -> str:
-    """Return a p-value as text."""
-    return DASH if p is None else "< 0.0001" if p < 0.0001 else f"{p:.4f}"
+def p_value(p: float | None, equals: str = "") -> str:
+    """Return a p-value as text, behind `equals` unless it is too small to show."""
+    return f"{equals}{DASH}" if p is None else "< 0.0001" if p < 0.0001 else f"{equals}{p:.4f}"
 
 
 @dataclass(frozen=True, repr=False)

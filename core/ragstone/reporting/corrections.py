@@ -177,15 +177,10 @@ class Correction(ByLabels):
         for each in self.links:
             if each.p < _SURE:
                 how = "" if each.rho is None else f"Spearman's rho {each.rho:+.2f}, "
-                yield f"the judge's error goes with {each.what} ({how}p {_p(each.p)}, {looks})."
+                yield f"the judge's error goes with {each.what} ({how}p {p_value(each.p, '= ')}, {looks})."
         if self.links and (least := min(each.p for each in self.links)) >= _SURE:
             names = ", ".join(each.what for each in self.links)
-            yield f"the judge's error is not shown to go with {names} (least p {_p(least)}, {looks})."
-
-
-def _p(p: float) -> str:
-    text = p_value(p)
-    return text if text.startswith("<") else f"= {text}"
+            yield f"the judge's error is not shown to go with {names} (least p {p_value(least, '= ')}, {looks})."
 
 
 def _more(off: "Estimate") -> str:
