@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from ragstone import Verdict
 from ragstone.cli.main import cli
 from ragstone.labels import CalibrationError, corrected_difference, corrected_mean
+from ragstone.labels.choose import choose
 from ragstone.labels.label_file import Draw
 from ragstone.reporting import Report
 from ragstone.sinks import Feedback, Record, SQLiteSink
@@ -230,6 +231,37 @@ def test_labels_that_were_not_drawn_are_refused_unless_told_and_then_said_so(tmp
     found = report.corrected(file, drawn_at_random=True)
     assert found["demo"].corrected == by_hand(report, truth, SIXTY)
     assert "demo: 1 labelled sample not drawn by `ragstone choose`; taken to be random." in str(found)
+
+
+def test_labels_of_several_draws_by_other_groups_are_refused(tmp_path):
+    report, truth = made()
+    whole = Draw(chance=0.2, group="t1", group_field="talk")
+    labels = [label_of(report, i, truth[i], draw=whole if i == "q5" else Draw(chance=0.2)) for i in SIXTY]
+    with pytest.raises(CalibrationError, match="demo: the labels are of several draws, by different groups"):
+        report.corrected(write(tmp_path / "l", labels), drawn_at_random=True)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "higher", "said"),
+    [((1.0, 5.0), True, "scores are from 1 to 5, and labels from 0 to 1"), ((0.0, 1.0), False, "lower scores are")],
+)
+def test_scores_on_another_scale_than_labels_are_neither_drawn_nor_corrected(tmp_path, bounds, higher, said):
+    report, truth = made()
+    records, samples = list(report), [report.sample(record) for record in report]
+    info = replace(report.metrics[0], bounds=bounds, higher_is_better=higher)
+    other = Report.of(records, [info], samples=samples)
+    with pytest.raises(CalibrationError, match=f"demo: {said}"):
+        other.corrected(labelled(tmp_path / "l", report, truth, SIXTY))
+    with pytest.raises(CalibrationError, match=f"demo: {said}"):
+        choose(other)
+
+
+def test_a_byte_order_mark_is_no_label(tmp_path):
+    report, truth = made()
+    file = labelled(tmp_path / "l", report, truth, SIXTY)
+    found = report.corrected(file)["demo"].corrected
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    assert report.corrected(file)["demo"].corrected == found
 
 
 @pytest.mark.parametrize(

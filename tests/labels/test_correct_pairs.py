@@ -67,12 +67,12 @@ def test_the_difference_is_that_of_the_arrays(pair, tmp_path):
     assert page.index("What people would say") < page.index("Scores by the judge")
 
 
-def test_the_metrics_direction_says_which_is_better(pair, tmp_path):
+def test_a_metric_whose_lower_scores_are_better_is_refused_as_people_give_more_to_better_answers(pair, tmp_path):
     a, _, b, _ = pair
     lower = [MetricInfo("demo", "1", "judge", None, higher_is_better=False)]
     a, b = (Report.of(list(each), lower, samples=[each.sample(record) for record in each]) for each in (a, b))
-    found = compare(a, b, labels=write(tmp_path / "l", labels_of(pair, FORTY)))
-    assert "people would say: a is better (+0." in str(found)
+    with pytest.raises(CalibrationError, match="demo: lower scores are better"):
+        compare(a, b, labels=write(tmp_path / "l", labels_of(pair, FORTY)))
 
 
 def test_no_difference_that_the_interval_does_not_show(tmp_path):

@@ -3,7 +3,7 @@
 import json
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, model_validator
 
 from ragstone.labels.calibration import CalibrationError
-from ragstone.labels.label_file import WHOLE, Draw, Label, LabelledRecord, refuse, sample_digest, scored
+from ragstone.labels.label_file import WHOLE, Draw, Label, LabelledRecord, refuse, refuse_scale, sample_digest, scored
 from ragstone.labels.page import NO_TEXTS, entry_of, kinds_of, metric_in, page_of
 from ragstone.metrics.base import ItemKind
 from ragstone.outcome import Score
@@ -199,10 +199,12 @@ def _pairs(
     return pairs, Counter({"ids that do not have one score with texts in each file": len(by_id) - len(pairs)})
 
 
-def _check_one(metric: str, samples: Iterable[LabelledRecord]) -> None:
+def _check_one(metric: str, samples: Sequence[LabelledRecord]) -> None:
     if len(keys := {each.info.key for each in samples}) > 1:
         names = " and of ".join(sorted(" ".join(key[1:]) for key in keys))
         raise CalibrationError(f"{metric}: there are scores of version and judge {names}; score all by one")
+    for each in samples:
+        refuse_scale(each.info)
 
 
 def _entries(member: Sequence[LabelledRecord], draw: Draw, rng: Random) -> list[dict[str, Any]]:

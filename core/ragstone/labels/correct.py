@@ -11,7 +11,7 @@ from ragstone.labels.agreement import agreement, sensitivity_specificity
 from ragstone.labels.calibration import CalibrationError
 from ragstone.labels.estimates import LEAST_LABELS, Estimate, corrected_difference, corrected_mean
 from ragstone.labels.fit import load_extra
-from ragstone.labels.label_file import Draw, LabelledRecord, match_in_each, read_labels, sample_digest
+from ragstone.labels.label_file import Draw, LabelledRecord, match_in_each, read_labels, refuse_scale, sample_digest
 from ragstone.reporting.aggregates import (
     Key,
     MetricInfo,
@@ -110,6 +110,15 @@ def _matched(paths: str | Path, reports: "Sequence[Report]", *, drawn_at_random:
         raise CalibrationError(
             f"--labels {paths}: {shown:,} of {count(len(labels), 'label')} were made with the judge's verdicts in "
             "sight, and such labels follow the judge; label again without --show-verdicts"
+        )
+    for each in (each for side in matched for each in side):
+        refuse_scale(each.info)
+    grouped: dict[str, set[str | None]] = {}
+    for label in labels:
+        grouped.setdefault(label.metric, set()).add(label.draw.group_field if label.draw else None)
+    if mixed := [metric for metric, fields_of in grouped.items() if len(fields_of) > 1]:
+        raise CalibrationError(
+            f"--labels {paths}: {mixed[0]}: the labels are of several draws, by different groups; give those of one"
         )
     chosen = sum(label.draw is None for label in labels)
     if chosen and not drawn_at_random:

@@ -1,6 +1,7 @@
 """A file of labels: what a person said of scored samples, one JSON object a line, and what it was said of."""
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
@@ -13,6 +14,7 @@ from ragstone.labels.calibration import CalibrationError
 from ragstone.metrics import Criterion, Metric
 from ragstone.outcome import Score, Verdict
 from ragstone.registry import metric_class, metric_names
+from ragstone.reporting.aggregates import scale
 from ragstone.reporting.html.markup import showable
 from ragstone.sample import Sample, first_problem
 from ragstone.store.record import Record
@@ -230,7 +232,7 @@ def read_labels(path: str | Path, option: str = "--labels ") -> list[tuple[int, 
     labels: list[tuple[int, Label]] = []
     bad: list[str] = []
     try:
-        lines = Path(path).read_bytes().splitlines()
+        lines = Path(path).read_bytes().removeprefix(BOM_UTF8).splitlines()
     except OSError as error:
         raise CalibrationError(f"{option}{path}: cannot be read: {error.strerror}") from None
     for number, line in enumerate(lines, 1):
@@ -320,6 +322,21 @@ def scored(report: "Report", metric: str | None = None) -> Iterable[LabelledReco
         if sample is not None and any(sample.all_texts()):
             info = infos[score.metric, score.version, record.judge]
             yield LabelledRecord(record, score, sample, info, ())
+
+
+def refuse_scale(info: "MetricInfo") -> None:
+    """Refuse a metric whose scores cannot stand beside labels, which are from 0 (worst) to 1 (best).
+
+    Raises:
+        CalibrationError: Its bounds are others, but for a cosine's, or lower scores are better.
+    """
+    if not info.higher_is_better:
+        raise CalibrationError(f"{info.name}: lower scores are better; labels are from 0 (worst) to 1 (best)")
+    if info.bounds is not None and scale(info.bounds) != (0.0, 1.0):
+        low, high = info.bounds
+        raise CalibrationError(
+            f"{info.name}: scores are from {low:g} to {high:g}, and labels from 0 to 1; bring its scores to 0 to 1"
+        )
 
 
 def name_of(label: Label) -> str:
