@@ -229,6 +229,8 @@ def test_from_results_to_labels_that_say_how_they_were_drawn(tmp_path):
     out, page = tmp_path / "to-label.jsonl", tmp_path / "label.html"
     out.write_text("old")
     done = run("choose", results, "-n", 12, "--out", out)
+    refused = run("correct", results, "--labels", out)
+    assert (refused.exit_code, f"make their page: ragstone label {out}" in refused.output) == (2, True)
     assert (done.exit_code, done.output) == (0, f"{out}: 12 of 30 samples, each drawn with the chance 0.4\n")
     done = run("label", out, "--out", page)
     assert (done.exit_code, done.output) == (0, f"{page}: 12 samples to label\n")

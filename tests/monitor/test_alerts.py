@@ -494,8 +494,8 @@ class Endless(Told):
 
 
 WRONG: list[tuple[Any, str]] = [
-    (lambda: Alert("told", below=float("nan")), "below: nan is not a number"),
-    (lambda: Alert("told", below="0.8"), "below: '0.8' is not a number"),
+    (lambda: Alert("told", below=float("nan")), "below: nan is not a finite number"),
+    (lambda: Alert("told", below="0.8"), "below: '0.8' is not a finite number"),
     (lambda: Alert("", below=0.8), "metric: is empty"),
     (lambda: Alert(Told(), below=0.8), "metric: is Told; pass a name"),
     (lambda: Alert("told", below=0.8, by=""), "by: is empty"),

@@ -235,6 +235,10 @@ def read_labels(path: str | Path, option: str = "--labels ") -> list[tuple[int, 
         lines = Path(path).read_bytes().removeprefix(BOM_UTF8).splitlines()
     except OSError as error:
         raise CalibrationError(f"{option}{path}: cannot be read: {error.strerror}") from None
+    if lines and lines[0].startswith(b'{"ragstone_chosen"'):
+        raise CalibrationError(
+            f"{option}{path}: holds samples to label, no labels; make their page: ragstone label {path}"
+        )
     for number, line in enumerate(lines, 1):
         try:
             if line.strip():

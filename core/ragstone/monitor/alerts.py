@@ -10,7 +10,7 @@ from heapq import nsmallest
 from math import isfinite
 from typing import TYPE_CHECKING, cast
 
-from ragstone.metrics.base import Metric, check_number
+from ragstone.metrics.base import Metric
 from ragstone.monitor.betting import ALPHA, bet, bets_against, evidence, share
 from ragstone.monitor.delivery import start_thread
 from ragstone.monitor.trace import Fact, facts_of
@@ -28,7 +28,6 @@ _FACTS = ("run_name", "tags")
 _TOO_MANY = ("id", "run_id", "user_id", "thread_id")
 _WINDOW, _WINDOWS = 25, 8
 _LOWEST = 10
-_LARGEST = 1.7976931348623157e308
 _STRIKES = 3
 _SECONDS_UNTIL_TOLD_AGAIN = 600.0
 _log = logging.getLogger("ragstone.monitor")
@@ -70,7 +69,8 @@ class Alert:
                 raise TypeError(f"{name}: is {type(text).__name__}; pass a name")
             if text == "":
                 raise ValueError(f"{name}: is empty; pass a name")
-        check_number("below", self.below, -_LARGEST, _LARGEST)
+        if not isinstance(cast("object", self.below), (int, float)) or not isfinite(self.below):
+            raise ValueError(f"below: {self.below!r} is not a finite number")
         if self.by in _TOO_MANY:
             raise ValueError(
                 f'by: {self.by!r} has too few samples of each value; name another field, such as "run_name"'

@@ -350,7 +350,7 @@ def _by_key(name: str, items: T | Sequence[T], kind: type[Any], key: Callable[[T
         if not isinstance(item, kind):
             raise TypeError(f"{name}: contains {type(item).__name__}; pass {instead}")
         if key(item) in by_key:
-            raise ValueError(f"{name}: two are called {key(item)!r}; give each its own name")
+            raise ValueError(f"{name}: two are called {key(item)!r}; leave one out, or give it another name")
         by_key[key(item)] = item
     return by_key
 
