@@ -97,10 +97,10 @@ def compare(
     ctx.exit(status_of(checks))
 
 
-def _drops(given: tuple[str, ...]) -> tuple[float | None, dict[str, float]]:
+def _drops(drops: tuple[str, ...]) -> tuple[float | None, dict[str, float]]:
     """Return the drop allowed of all metrics, if any, and those of single ones."""
     everywhere, by_name = None, dict[str, float]()
-    for each in given:
+    for each in drops:
         name, named, text = each.rpartition("=")
         try:
             drop = float(text)

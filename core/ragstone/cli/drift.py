@@ -104,11 +104,11 @@ def drift(
             check_setup(metric, each.info.version, each.info.setup)
     except ValueError as error:
         raise CalibrationError(f"{error}; the judge alone may differ: score and label samples again") from None
-    found: list[Drift] = []
+    drifts: list[Drift] = []
     for each, metric in zip(known, metrics, strict=True):
-        found.append(judged_again(each, metric, repeat=repeat, max_concurrency=concurrency))
-        click.echo("\n".join(_lines(found[-1])))
-    ctx.exit(status_of(found))
+        drifts.append(judged_again(each, metric, repeat=repeat, max_concurrency=concurrency))
+        click.echo("\n".join(_lines(drifts[-1])))
+    ctx.exit(status_of(drifts))
 
 
 def _options(info: MetricInfo, own: dict[str, str]) -> dict[str, object]:
@@ -126,8 +126,8 @@ def _options(info: MetricInfo, own: dict[str, str]) -> dict[str, object]:
         raise CalibrationError(f"{info.name}: {problem}") from None
 
 
-def _lines(found: Drift) -> Iterator[str]:
-    compared, flipped, (noisy, of) = found.change, found.flips, found.noise_flips
+def _lines(result: Drift) -> Iterator[str]:
+    compared, flipped, (noisy, of) = result.change, result.flips, result.noise_flips
     by = " then, by ".join(
         printable(each.judge or "an unknown judge", 80) for each in (compared.info_a, compared.info_b)
     )
@@ -136,17 +136,17 @@ def _lines(found: Drift) -> Iterator[str]:
         ("mean", number(compared.mean_a), number(compared.mean_b), number(compared.difference, "+")),
         *(
             (f"{each.name} ({each.n:,})", number(each.then), number(each.now), number(each.now - each.then, "+"))
-            for each in found.agreement
+            for each in result.agreement
         ),
     ]
     yield from text_table(("", "then", "now", "change"), rows)
-    yield f"verdicts that flipped: {len(flipped):,} of {found.items:,}; between two scorings now: {noisy:,} of {of:,}"
+    yield f"verdicts that flipped: {len(flipped):,} of {result.items:,}; between two scorings now: {noisy:,} of {of:,}"
     for each in flipped[:_SHOWN]:
         item = f"{each.kind} {printable(each.text, 100)!r}"
         change = printable(f"{each.then}, now {each.now}", 80)
         yield f"  {printable(each.sample_id, 60)}: {printable(item, 140)}: {change}"
     if len(flipped) > _SHOWN:
         yield f"  and {len(flipped) - _SHOWN:,} more"
-    for why, n in found.unscored.most_common(_SHOWN):
+    for why, n in result.unscored.most_common(_SHOWN):
         yield f"not scored now: {n:,} {printable(why, 160)}"
-    yield found.conclusion
+    yield result.conclusion

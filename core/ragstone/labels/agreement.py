@@ -111,7 +111,7 @@ def sensitivity_specificity(
     y, f, names = np.asarray(people), np.asarray(judge), np.asarray(groups or range(len(people)))
     if not np.isin(np.concatenate([y, f]), (0, 1)).all():
         return None, None
-    yes, no = (share_of(f[y == said] == said, names[y == said].tolist()) for said in (1, 0))
+    yes, no = (share_of(f[y == word] == word, names[y == word].tolist()) for word in (1, 0))
     return yes, no
 
 
@@ -182,11 +182,11 @@ def of_files(a: str | Path, b: str | Path) -> tuple[Mapping[tuple[str, str], Agr
         notes.append(f"{len(alone):,} label(s) stand in one file alone")
     if any(each.verdicts_shown for pair in both for each in pair):
         notes.append("some labels were made with the judge's verdicts in sight: such labels agree too readily")
-    found: dict[tuple[str, str], Agreement] = {}
+    by_kind: dict[tuple[str, str], Agreement] = {}
     for name, pairs in kinds.items():
         x_says, y_says = ([cast("str", each.answer) for each in by_one] for by_one in zip(*pairs, strict=True))
-        found[name] = agreement(x_says, y_says, [(x.draw and x.draw.group) or x.id for x, _ in pairs])
-    return found, notes
+        by_kind[name] = agreement(x_says, y_says, [(x.draw and x.draw.group) or x.id for x, _ in pairs])
+    return by_kind, notes
 
 
 def _labels(path: str | Path) -> dict[tuple[str, ...], Label]:

@@ -195,15 +195,15 @@ def _corrected(taken: Sequence[_Row], rest: Sequence[_Row], estimator: Callable[
 
 def _alone(taken: Sequence[_Row], estimator: Callable[..., Estimate]) -> Estimate:
     """Return the mean of the labels, with the interval beside a judge who says nothing."""
-    found = _corrected([row._replace(judge=0.0) for row in taken], (), estimator)
+    estimate = _corrected([row._replace(judge=0.0) for row in taken], (), estimator)
     mean = np.average([row.people for row in taken], weights=[row.weight / row.chance for row in taken])
-    return replace(found, mean=float(mean))
+    return replace(estimate, mean=float(mean))
 
 
 def _off(taken: Sequence[_Row]) -> Estimate:
     scale = max(1.0, *(abs(row.error) for row in taken))  # errors of differences reach from -2 to 2
-    found = _alone([row._replace(people=row.error / scale) for row in taken], corrected_difference)
-    return replace(found, mean=scale * found.mean, low=scale * found.low, high=scale * found.high)
+    estimate = _alone([row._replace(people=row.error / scale) for row in taken], corrected_difference)
+    return replace(estimate, mean=scale * estimate.mean, low=scale * estimate.low, high=scale * estimate.high)
 
 
 def _estimated(
@@ -218,7 +218,7 @@ def _estimated(
     samples = [each for row in taken for each in row.labelled]
     draws = [each.labels[0].draw for each in samples]
     notes = [*notes, (draws.count(None), "labelled sample", "not drawn by `ragstone choose`; taken to be random")]
-    found = ByLabels(
+    by_labels = ByLabels(
         n,
         skipped,
         # A criterion asks its one question about the whole sample.
@@ -230,17 +230,17 @@ def _estimated(
     if n < LEAST_LABELS:
         what = "label" if estimator is corrected_mean else "labelled pair"
         why = f"{count(n, what)}; fewer than {LEAST_LABELS} say too little of the judge's error"
-        return replace(found, why=why)
+        return replace(by_labels, why=why)
     alone = _alone(taken, estimator)
-    found = replace(found, people=Mean(n, alone.mean, alone.low, alone.high), off=_off(taken))
+    by_labels = replace(by_labels, people=Mean(n, alone.mean, alone.low, alone.high), off=_off(taken))
     strata = {(draw.stratum, draw.strata) for draw in draws if draw is not None}
     if len(strata) == 1 and (many := strata.pop()[1]) > 1:
         why = f"all labels are of one stratum of {many}, and say nothing of the others"
-        return replace(found, people=Mean(n, alone.mean), why=why)
+        return replace(by_labels, people=Mean(n, alone.mean), why=why)
     if np.ptp([row.judge for row in (*taken, *rest)]) <= TIE:
         why = f"the judge says {number(taken[0].judge)} of each, so that the labels alone count"
-        return replace(found, why=why)
-    return replace(found, corrected=_corrected(taken, rest, estimator))
+        return replace(by_labels, why=why)
+    return replace(by_labels, corrected=_corrected(taken, rest, estimator))
 
 
 def _correction(
@@ -262,8 +262,8 @@ def _correction(
         (len(matched) - skipped - len(valued), "sample", "without a score by its labels (an item is open); left out"),
         (len(valued) - len(taken), "labelled sample", "scored only because of feedback; left out"),
     ]
-    found = _estimated(taken, rest, skipped, notes, corrected_mean)
-    correction = Correction(**{each.name: getattr(found, each.name) for each in fields(found)}, summary=summary)
+    by_labels = _estimated(taken, rest, skipped, notes, corrected_mean)
+    correction = Correction(**{each.name: getattr(by_labels, each.name) for each in fields(by_labels)}, summary=summary)
     if correction.corrected is None:
         return correction
     grouping = {draw.group_field for row in taken if (draw := row.draw) is not None}
@@ -293,19 +293,19 @@ def _links(taken: Sequence[_Row], names: Sequence[str], groups: Sequence[str] | 
     # Where whole groups were drawn, they are what is independent.
     _, first, place = np.unique(groups or range(len(taken)), return_index=True, return_inverse=True)
     errors, *sizes = (np.bincount(place, each) / np.bincount(place) for each in columns)
-    found: list[Link] = []
+    links: list[Link] = []
     for name, size in zip(("response length", "number of contexts"), sizes, strict=True):
         if np.ptp(size) > 0 and np.ptp(errors) > 0:
             rho, p = stats.spearmanr(size, errors)
-            found.append(Link(name, float(p), float(rho)))
+            links.append(Link(name, float(p), float(rho)))
     for name in names:
         words = np.array([row.word(name) for row in taken])[first]
         parts = [part for word in np.unique(words) if len(part := errors[words == word]) >= LEAST_LABELS]
         if len(parts) > 1 and np.ptp(np.concatenate(parts)) > 0:
-            found.append(Link(name, float(stats.kruskal(*parts).pvalue)))
+            links.append(Link(name, float(stats.kruskal(*parts).pvalue)))
     least = 0.0
-    for i, each in enumerate(sorted(found, key=lambda each: each.p)):
-        least = max(least, min(1.0, (len(found) - i) * each.p))
+    for i, each in enumerate(sorted(links, key=lambda each: each.p)):
+        least = max(least, min(1.0, (len(links) - i) * each.p))
         yield replace(each, p=least)
 
 
@@ -316,7 +316,7 @@ def _slices(taken: Sequence[_Row], rest: Sequence[_Row], names: Sequence[str]) -
             for row in rows:
                 parts.setdefault(row.word(name), ([], []))[side].append(row)
         for value, (mine, others) in parts.items():
-            enough = len(mine) >= LEAST_LABELS
-            found = (_off(mine), _corrected(mine, others, corrected_mean)) if enough else ()
-            if value:
-                yield Slice(name, value, len(mine), *found)
+            if value and len(mine) >= LEAST_LABELS:
+                yield Slice(name, value, len(mine), _off(mine), _corrected(mine, others, corrected_mean))
+            elif value:
+                yield Slice(name, value, len(mine))

@@ -17,7 +17,7 @@ from ragstone.metrics import Metric
 from ragstone.outcome import Outcome, Score, Unscored
 from ragstone.reporting import MetricInfo, Report, compare
 from ragstone.reporting.aggregates import key_of
-from ragstone.reporting.checks import Agreement, Drift, Flip
+from ragstone.reporting.checks import Drift, Flip, ThenAndNow
 from ragstone.reporting.html.markup import showable
 from ragstone.store.record import Record
 from ragstone.store.results import open_results, write_results
@@ -116,7 +116,7 @@ def _agreement(
     then: Sequence[_Words],
     now: Sequence[_Words],
     outcomes: Sequence[Outcome],
-) -> Iterator[Agreement]:
+) -> Iterator[ThenAndNow]:
     answers = [
         (str(label.answer), x[key], y[key])
         for each, x, y in zip(labelled, then, now, strict=True)
@@ -125,9 +125,9 @@ def _agreement(
     ]
     if answers:
         people, *judged = (np.array(column) for column in zip(*answers, strict=True))
-        yield Agreement("items, share", len(people), *(float((people == words).mean()) for words in judged))
+        yield ThenAndNow("items, share", len(people), *(float((people == words).mean()) for words in judged))
         if len({*people, *judged[0]}) > 1 and len({*people, *judged[1]}) > 1:
-            yield Agreement("items, kappa", len(people), *(float(kappa(people, words)) for words in judged))
+            yield ThenAndNow("items, kappa", len(people), *(float(kappa(people, words)) for words in judged))
     values = [
         (value, each.score.value, outcome.value)
         for each, outcome in zip(labelled, outcomes, strict=True)
@@ -137,4 +137,4 @@ def _agreement(
     ]
     if values:
         by_people, *scores = (np.array(column) for column in zip(*values, strict=True))
-        yield Agreement("scores, distance", len(values), *(float(np.abs(by_people - each).mean()) for each in scores))
+        yield ThenAndNow("scores, distance", len(values), *(float(np.abs(by_people - each).mean()) for each in scores))

@@ -140,9 +140,9 @@ def corrected_difference(
     data = _checked(
         people, judge, judge_rest, weights, weights_rest, (strata, strata_rest), (groups, groups_rest), -1.0
     )
-    found = _estimate(data, level, difference=True)
-    low, mean, high = (2.0 * value - 1.0 for value in (found.low, found.mean, found.high))
-    return Estimate(mean, low, high, found.method, found.labels_worth)
+    estimate = _estimate(data, level, difference=True)
+    low, mean, high = (2.0 * value - 1.0 for value in (estimate.low, estimate.mean, estimate.high))
+    return Estimate(mean, low, high, estimate.method, estimate.labels_worth)
 
 
 @dataclass(frozen=True)
@@ -295,8 +295,8 @@ def _crowded(share: float, n: float, enough: float) -> float:
 
 def _most_common(values: "Numbers") -> tuple[float, float, float, float]:
     """Return the least, the most common and the greatest value, and the share of the most common."""
-    found, counts = np.unique(np.round(values, 6), return_counts=True)
-    return float(found[0]), float(found[counts.argmax()]), float(found[-1]), float(counts.max()) / len(values)
+    distinct, counts = np.unique(np.round(values, 6), return_counts=True)
+    return float(distinct[0]), float(distinct[counts.argmax()]), float(distinct[-1]), float(counts.max()) / len(values)
 
 
 def _width_alone(data: _Data, z: float, t: float, *, yes_no: bool) -> float:
@@ -355,8 +355,8 @@ def _checked(
     ):
         if values is not None and len(values) != size:
             raise ValueError(f"{name}: has {len(values)} values for {size} samples")
-    for name, (given, of_rest) in (("strata", strata), ("groups", groups)):
-        if given is None and of_rest is not None:
+    for name, (labelled, of_rest) in (("strata", strata), ("groups", groups)):
+        if labelled is None and of_rest is not None:
             raise ValueError(f"{name}: is None, and {name}_rest is not; pass both")
     # Where chances of the others are given, both parts stand for all; otherwise they are all there is.
     w_union = np.concatenate(
@@ -367,8 +367,8 @@ def _checked(
     stratum, w, covered = _stratified(strata, w, w_union, n)
     notes = [
         note
-        for note, given in (("weighted", weights), ("stratified", strata[0]), ("by group", groups[0]))
-        if given is not None
+        for note, argument in (("weighted", weights), ("stratified", strata[0]), ("by group", groups[0]))
+        if argument is not None
     ]
     units = np.arange(len(f_all))
     if groups[0] is not None:

@@ -297,11 +297,11 @@ def match_in_each(
     for number, label in labels:
         key = showable(label.id), label.sample_digest, label.metric
         item = *key, label.kind, label.item
-        found = [(of, _problem(label, of[key])) for of in scores if key in of]
-        if fitting := [of for of, problem in found if problem is None]:
+        problems_of = [(of, _problem(label, of[key])) for of in scores if key in of]
+        if fitting := [of for of, problem in problems_of if problem is None]:
             problem = f"{name_of(label)} has a label already" if item in seen else None
-        elif found:
-            problem = found[0][1]
+        elif problems_of:
+            problem = problems_of[0][1]
         elif (key[0], label.metric) in ids:
             problem = "its texts are others in the results; they were changed, so label it again"
         else:

@@ -102,8 +102,8 @@ def check_drops(
 
 def status_of(checks: "Iterable[DropCheck | Drift]") -> Status:
     """Return 1 where a check ends with it, else 3 where one cannot tell, else 0."""
-    found = {each.status for each in checks}
-    return 1 if 1 in found else 3 if 3 in found else 0
+    statuses = {each.status for each in checks}
+    return 1 if 1 in statuses else 3 if 3 in statuses else 0
 
 
 class _Change(NamedTuple):
@@ -120,11 +120,11 @@ class _Change(NamedTuple):
 def _change(each: MetricComparison) -> _Change | str:
     """Return the difference: what people would say where there are labels, else what the judge does; or why not."""
     if each.people is not None:
-        found = each.people.front
-        if found is None or found.low is None or found.high is None:
+        front = each.people.front
+        if front is None or front.low is None or front.high is None:
             return "the labels give no corrected difference"
         by = each.people.whose if each.people.by_items else "by people's labels"
-        return _Change(found.mean, found.low, found.high, each.people.labels, "labelled pair", by)
+        return _Change(front.mean, front.low, front.high, each.people.labels, "labelled pair", by)
     if each.difference is None or each.low is None or each.high is None:
         return f"{count(each.pairs, 'sample')} with a score in both, and an interval needs two"
     return _Change(each.difference, each.low, each.high, each.pairs, "sample", "by this judge")
@@ -185,9 +185,9 @@ def markdown(comparison: Comparison, checks: Sequence[DropCheck] = ()) -> str:
     """
     title, head, rows = comparison.table()
     if checks:
-        found = {each.name: (f"{each.allowed:g}", f"**{WORDS[each.status]}**") for each in checks}
+        results = {each.name: (f"{each.allowed:g}", f"**{WORDS[each.status]}**") for each in checks}
         head = (*head, "change allowed", "result")
-        rows = [(*row, *found.get(row[0], (DASH, DASH))) for row in rows]
+        rows = [(*row, *results.get(row[0], (DASH, DASH))) for row in rows]
     cells = [(markdown_code(name), *rest) for name, *rest in rows]
     head = (*head[:2], *map(markdown_code, head[2:4]), *head[4:])
     sentences = [f"- {markdown_code(each.name)}: {each.sentence}" for each in checks]
@@ -208,7 +208,7 @@ class Flip(NamedTuple):
     now: str
 
 
-class Agreement(NamedTuple):
+class ThenAndNow(NamedTuple):
     """How the judge agreed with the labels then, and how it does now, over n of something."""
 
     name: str
@@ -235,7 +235,7 @@ class Drift:
     items: int
     flips: Sequence[Flip]
     noise_flips: tuple[int, int]
-    agreement: Sequence[Agreement]
+    agreement: Sequence[ThenAndNow]
 
     @property
     def status(self) -> Status:

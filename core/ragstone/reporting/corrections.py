@@ -237,8 +237,8 @@ class Corrections(Shown, Mapping[str, Correction]):
             yield f"no labels of {', '.join(left)}"
         if self.report.aggregates().feedback:
             for name, means in self.report.by("feedback").items():
-                said = ", ".join(f"{word or 'none'} {number(e.mean)} ({e.n:,})" for word, e in means.items())
-                yield f"{name} by feedback, by the judge alone: {said}"
+                by_thumb = ", ".join(f"{word or 'none'} {number(e.mean)} ({e.n:,})" for word, e in means.items())
+                yield f"{name} by feedback, by the judge alone: {by_thumb}"
             yield _FEEDBACK
 
 
