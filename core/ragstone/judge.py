@@ -55,8 +55,13 @@ class LLMReply:
             around it.
         input_tokens: Prompt tokens; None when the provider does not say.
         output_tokens: Reply tokens; None when the provider does not say.
-        probabilities: Probability of each of the request's choices, summing to 1; None without
-            log-probabilities. Not used where thoughts stand in `text`: they may be those of the thoughts.
+        probabilities: Probability of each of the request's choices, and of no other word; None without
+            log-probabilities. Metrics bring their sum to 1. If one is missing, negative, not finite or no number, or
+            if all are 0, the reply cannot be used. Not used where thoughts stand in `text`: they may be those of the
+            thoughts.
+        ended: The provider's word for why the reply ended, such as "stop", "length" or "content_filter"; "" when it
+            does not say. Metrics say it of a reply that was cut off and cannot be read, or withheld, and do not ask
+            again.
 
     Example:
         >>> LLMReply('{"answers": {"1": "yes"}}').input_tokens is None
@@ -67,6 +72,7 @@ class LLMReply:
     input_tokens: int | None = None
     output_tokens: int | None = None
     probabilities: Mapping[str, float] | None = None
+    ended: str = ""
 
 
 @runtime_checkable

@@ -92,7 +92,7 @@ ALONE = {
     "alignment_coverage.source_answer": ["perhaps", "true", ""],
     "alignment_coverage.summary_answer": [
         LLMReply("yes", probabilities={"maybe": 1.0}),
-        LLMReply("yes", probabilities={"yes": 1.5, "no": 1.5, "cannot_tell": 1.5}),
+        LLMReply("yes", probabilities={"yes": 1.5, "no": -0.5, "cannot_tell": 0.0}),
     ],
     "response_relevancy.questions": [{"questions": ["a", "b"]}, {"questions": ["a", "b", " "]}, questions(3)],
     "response_relevancy.refused": ["refused or answered", "null", "\x00"],

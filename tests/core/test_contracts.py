@@ -10,6 +10,7 @@ from ragstone import BaseEmbedder, BaseLLM, LLMReply
 from ragstone.testing import EmbedderContract, FakeEmbedder, FakeLLM, LLMContract
 
 REPLY = '{"answer": "yes"}'
+BAD = [(0.2, 0.2), (1.5, -0.5), (True, False), ("1", "0"), (float("nan"), 1.0), (float("inf"), 0.0), (0, 0), (None, 1)]
 
 
 def probable(request):
@@ -110,6 +111,7 @@ def replying(reply):
         "test_probabilities_are_those_of_the_choices": [
             replying(LLMReply("yes", probabilities={"yes": 0.9, "maybe": 0.1})),
             replying(LLMReply("yes", probabilities={"yes": 0.9, "no": 0.9})),
+            *(replying(LLMReply("yes", probabilities={"yes": yes, "no": no})) for yes, no in BAD),
             FakeLLM(lambda request: "yes", gives_probabilities=True),
         ],
         "test_it_changes_no_request": [FakeLLM(lambda request: request.schema.update(title="mine") or REPLY)],

@@ -1,11 +1,14 @@
 """Scored by count or by the judge's probabilities: who decides, and what an outcome says of it."""
 
+import math
 from dataclasses import replace
+from fractions import Fraction
 from types import MappingProxyType
 
+import numpy as np
 import pytest
 
-from ragstone import Faithfulness, LLMReply, Metric, Sample
+from ragstone import Criterion, Faithfulness, LLMReply, Metric, Sample
 from ragstone.batch.estimation import synthetic_reply
 from ragstone.metrics.fitted import SUPPORTED
 from ragstone.registry import make_metric, metric_names
@@ -109,3 +112,82 @@ def test_a_metric_of_ones_own_without_an_expected_value_is_counted_by_any_judge(
         assert (outcome.value, outcome.version, outcome.reason) == (1.0, "1", "So it is.")
     with pytest.raises(ValueError, match="scoring='expected': polite has no expected value"):
         Polite(llm=judge(), scoring="expected")
+
+
+def scaled(by):
+    """A judge whose adapter returns three quarters and the rest, each as `by` makes it."""
+
+    def reply(request):
+        given = graded(request)
+        changed = given.probabilities and {word: by(p) for word, p in given.probabilities.items()}
+        return replace(given, probabilities=changed)
+
+    return judge(reply=reply)
+
+
+METRICS = [*metric_names(), "graded"]
+
+
+def scored(name, llm):
+    if name == "graded":
+        return Criterion(name, "Is it polite?", choices=("good", "fair", "poor"), llm=llm).score(SAMPLE)
+    return made(name, llm).score(SAMPLE)
+
+
+@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize(
+    "by",
+    [lambda p: p / 5, lambda p: 1e-320 * p, lambda p: 1e308 * p, lambda p: int(p * 10**30), np.float32, Fraction],
+    ids=["small", "least", "largest", "counts", "float32", "fraction"],
+)
+def test_probabilities_are_brought_to_a_sum_of_1(name, by):
+    expected, found = scored(name, judge()), scored(name, scaled(by))
+    assert found.value == pytest.approx(expected.value, rel=1e-3)
+    assert found.breakdown == pytest.approx(expected.breakdown, rel=1e-3)
+    assert [verdict.probability for verdict in found.verdicts] == pytest.approx(
+        [verdict.probability for verdict in expected.verdicts], rel=1e-3
+    )
+
+
+@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize(
+    ("by", "said"),
+    [
+        (lambda p: -p, "not a finite number of at least 0"),
+        (lambda p: math.log(p), "not a finite number of at least 0"),
+        (lambda p: math.nan, "has nan"),
+        (lambda p: math.inf, "has inf"),
+        (lambda p: 10**5000, "has inf"),
+        (lambda p: 0, "all are 0"),
+        (lambda p: -0.0, "all are 0"),
+        (lambda p: str(p), "has str, not a number"),
+        (lambda p: None, "has NoneType, not a number"),
+        (lambda p: True, "has bool, not a number"),
+        (lambda p: np.True_, "bool, not a number"),
+        (lambda p: [p], "has list, not a number"),
+        (lambda p: 1j, "has complex, not a number"),
+    ],
+    ids=range(13),
+)
+def test_what_is_no_probability_is_an_adapters_fault_and_no_exception(name, by, said):
+    outcome = scored(name, scaled(by))
+    assert outcome.reason == "judge_unparseable"
+    assert "the judge's adapter filled LLMReply.probabilities wrongly" in outcome.detail
+    assert said in outcome.detail
+
+
+@pytest.mark.parametrize(
+    "given", [{"yes": 1.0}, {"yes": 0.5, "no": 0.4, "maybe": 0.1}, {}, {1: 1.0}, [0.5, 0.5], 0.5, "yes"]
+)
+def test_probabilities_are_of_each_choice_and_of_nothing_else(given):
+    llm = judge(reply=lambda request: LLMReply("yes", probabilities=given))
+    outcome = Criterion("polite", "Is it polite?", llm=llm).score(SAMPLE)
+    assert (outcome.reason, "are not those of the choices (yes, no)" in outcome.detail) == ("judge_unparseable", True)
+
+
+def test_rounding_does_not_pass_the_best_value():
+    choices = {f"word{i}x": float(i > 0) for i in range(8)}
+    given = dict(zip(choices, (0.0, 0.1, 0.7, 0.1, 0.3, 0.3, 0.2, 0.1), strict=True))
+    llm = judge(reply=lambda request: LLMReply("word1x", probabilities=given))
+    outcome = Criterion("polite", "Is it polite?", choices=choices, llm=llm).score(SAMPLE)
+    assert outcome.value == pytest.approx(1.0)

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 from ragstone.outcome import Evidence
@@ -164,6 +165,41 @@ def _wrong_keys(value: Iterable[str], fields: Iterable[str]) -> str:
             named = sorted(keys, key=lambda key: (len(key), key))[:_MOST_NAMED]
             return f"{what}: {', '.join(key[:20] for key in named)}"
     raise AssertionError("the keys are the same")
+
+
+def as_shares(probabilities: Mapping[str, float], choices: Sequence[str]) -> dict[str, float]:
+    """Return the probabilities that a judge's adapter gave, brought to a sum of 1.
+
+    Raises:
+        BadReply: They are not those of the choices, one is no number from 0 up and finite, or all are 0.
+
+    Example:
+        >>> as_shares({"yes": 0.2, "no": 0.2}, ("yes", "no"))
+        {'yes': 0.5, 'no': 0.5}
+    """
+    given: object = probabilities
+    fault = "the judge's adapter filled LLMReply.probabilities wrongly: "
+    if not isinstance(given, Mapping) or set(probabilities) != set(choices):
+        raise BadReply(f"{fault}they are not those of the choices ({', '.join(choices)}), each once")
+    numbers: dict[str, float] = {}
+    for choice in choices:
+        value: object = probabilities[choice]
+        if not isinstance(value, Real) or isinstance(value, bool):
+            raise BadReply(f"{fault}{choice!r} has {type(value).__name__}, not a number")
+        try:
+            numbers[choice] = float(value)
+        except OverflowError:
+            numbers[choice] = math.inf
+        if not 0 <= numbers[choice] < math.inf:
+            raise BadReply(f"{fault}{choice!r} has {numbers[choice]:g}, not a finite number of at least 0")
+    most = max(numbers.values())
+    if most == 0:
+        raise BadReply(f"{fault}all are 0")
+    if most <= 1 and math.isclose(sum(numbers.values()), 1):
+        return numbers  # to the last digit
+    shares = {choice: number / most for choice, number in numbers.items()}  # whose sum is finite
+    total = sum(shares.values())
+    return {choice: share / total for choice, share in shares.items()}
 
 
 def distinct(items: Sequence[str], what: str) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from ragstone.judge import LLM, Asking, Embedder, LLMReply, LLMRequest, Meter
 from ragstone.judging.flow import Answering, Flow, arun, ask, run
 from ragstone.judging.injection import suspected
 from ragstone.judging.prompt import DATA_NOTICE, digest, fence, filled, tokens
-from ragstone.judging.reply import Answer, BadReply, Schema, bare_json, one_of, parse
+from ragstone.judging.reply import Answer, BadReply, Schema, as_shares, bare_json, one_of, parse
 from ragstone.metrics.history import standalone
 from ragstone.outcome import Finding, Outcome, Score, Unscored, UnscoredReason, Verdict
 from ragstone.registry import NullJudge, RegistryError, is_embedded, make_embedder, make_llm, wrapper_of
@@ -543,14 +543,11 @@ def _answer(request: LLMRequest) -> Flow[Answer]:
     choices = request.choices or ()
 
     def read(reply: LLMReply) -> Answer:
-        probabilities = reply.probabilities
         if reply.text not in choices:
             raise BadReply(f"it is not exactly one of: {', '.join(choices)}")
-        if probabilities is not None and (
-            set(probabilities) != set(choices) or not all(0.0 <= p <= 1.0 for p in probabilities.values())
-        ):
-            raise BadReply("the probabilities are not those of the choices")
-        return Answer(reply.text, probabilities)
+        if reply.probabilities is None:
+            return Answer(reply.text)
+        return Answer(reply.text, as_shares(reply.probabilities, choices))
 
     return ask(request, read)
 

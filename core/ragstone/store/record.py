@@ -243,10 +243,10 @@ def encode_reply(reply: LLMReply) -> str:
 
     Example:
         >>> decode_reply(encode_reply(LLMReply("yes", input_tokens=9)))
-        LLMReply(text='yes', input_tokens=9, output_tokens=None, probabilities=None)
+        LLMReply(text='yes', input_tokens=9, output_tokens=None, probabilities=None, ended='')
     """
     probabilities = None if reply.probabilities is None else dict(reply.probabilities)
-    return _json([reply.text, reply.input_tokens, reply.output_tokens, probabilities])
+    return _json([reply.text, reply.input_tokens, reply.output_tokens, probabilities, reply.ended])
 
 
 def decode_reply(text: str) -> LLMReply:
@@ -256,8 +256,8 @@ def decode_reply(text: str) -> LLMReply:
         ValueError: The text is damaged.
     """
     try:
-        reply, input_tokens, output_tokens, probabilities = json.loads(text)
-        return LLMReply(reply, input_tokens, output_tokens, probabilities)
+        reply, input_tokens, output_tokens, probabilities, *ended = json.loads(text)  # older journals do not say it
+        return LLMReply(reply, input_tokens, output_tokens, probabilities, *ended)
     except _DAMAGE as error:
         raise ValueError(f"no reply: {type(error).__name__}: {error}") from None
 
