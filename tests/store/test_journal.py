@@ -5,15 +5,17 @@ import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from types import MappingProxyType
 
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ragstone import Evidence, LLMReply, Score, Unscored, Usage, Verdict
+from ragstone import Criterion, Evidence, LLMReply, Sample, Score, Unscored, Usage, Verdict, evaluate
 from ragstone.store.journal import Journal, JournalError
 from ragstone.store.record import decode_outcome, decode_reply, encode_outcome, encode_reply
+from ragstone.testing import FakeLLM
 
 from .journals import run_alone, run_together, score, start, unscored
 
@@ -56,7 +58,7 @@ COMMON = {"metric": TEXTS, "usage": USAGES, "version": TEXTS}
 SCORES = st.builds(Score, value=FINITE, passed=st.none() | st.booleans(), reason=TEXTS, breakdown=PARTS,
                    verdicts=VERDICTS, **COMMON)  # fmt: skip
 UNSCORED = st.builds(Unscored, reason=st.just("undefined"), detail=TEXTS, **COMMON)
-REPLIES = st.builds(LLMReply, TEXTS, KNOWN, KNOWN, st.none() | PARTS)
+REPLIES = st.builds(LLMReply, TEXTS, KNOWN, KNOWN, st.none() | PARTS, TEXTS)
 
 
 def through_sqlite(text):
@@ -71,6 +73,23 @@ def test_outcomes_and_replies_come_back_exactly(outcome, reply):
     read = decode_outcome(through_sqlite(encode_outcome(outcome)))
     assert (read, repr(read)) == (outcome, repr(outcome))  # 0.0 == -0.0 and 1 == 1.0 would pass
     assert repr(decode_reply(through_sqlite(encode_reply(reply)))) == repr(reply)
+
+
+def test_a_reply_of_an_older_journal_comes_back():
+    assert decode_reply('["yes",1,null,{"yes":1.0}]') == LLMReply("yes", 1, None, {"yes": 1.0})
+
+
+@pytest.mark.parametrize(
+    "given",
+    [[0.5, 0.5], 0.5, {"yes": 10**5000}, {(1, 2): object()}, {"yes": float("nan")}, MappingProxyType({"yes": 1})],
+)
+def test_a_reply_of_an_adapter_with_a_fault_ends_no_run(path, given):
+    llm = FakeLLM(lambda request: LLMReply("yes", probabilities=given), asking="one_by_one")
+    samples = [Sample(id=str(i), user_input="Why?", response="So.") for i in range(2)]
+    for _ in range(2):
+        report = evaluate(samples, [Criterion("polite", "Is it polite?", llm=llm)], journal=path, progress=False)
+        assert [record.outcome.reason for record in report.results()] == ["judge_unparseable"] * 2
+    assert len(llm.requests) == 2
 
 
 def test_of_two_under_one_key_the_first_stays(path, journal):

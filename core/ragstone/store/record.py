@@ -245,8 +245,7 @@ def encode_reply(reply: LLMReply) -> str:
         >>> decode_reply(encode_reply(LLMReply("yes", input_tokens=9)))
         LLMReply(text='yes', input_tokens=9, output_tokens=None, probabilities=None, ended='')
     """
-    probabilities = None if reply.probabilities is None else dict(reply.probabilities)
-    return _json([reply.text, reply.input_tokens, reply.output_tokens, probabilities, reply.ended])
+    return _json([reply.text, reply.input_tokens, reply.output_tokens, reply.probabilities, reply.ended])
 
 
 def decode_reply(text: str) -> LLMReply:
