@@ -22,9 +22,9 @@ from ragstone.judging.adapting import (
     read_reply,
     schema_name,
     spelled_out,
-    was_cut_off,
     why_it_ended,
 )
+from ragstone.judging.reply import was_cut_off
 from ragstone.metrics.base import check_count, check_flag, check_option
 from ragstone.plain import as_count, as_dict, as_list
 from ragstone_langchain.messages import text_of
@@ -261,9 +261,10 @@ def _tool_calls(message: BaseMessage) -> list[str]:
     return with_function_call(calls, as_dict(message.additional_kwargs))
 
 
-def _why_it_ended(message: BaseMessage) -> tuple[str, ...]:
-    beside = as_dict(message.additional_kwargs)
-    return why_it_ended({"refusal": beside.get("refusal"), **as_dict(message.response_metadata)}.get)
+def _why_it_ended(message: BaseMessage) -> str:
+    blocks = [as_dict(block) for block in as_list(cast("object", message.content))]  # one of which may be a refusal
+    parts = [as_dict(message.response_metadata), as_dict(message.additional_kwargs), *blocks]
+    return why_it_ended(*(part.get for part in parts))
 
 
 def _reasoning(message: BaseMessage) -> str:

@@ -182,15 +182,17 @@ def _from_form(answer: BaseModel | ValueError) -> LLMReply:
 def to_reply(response: ChatResponse | CompletionResponse, request: LLMRequest) -> LLMReply:
     """Return a model's answer as a reply, with its token counts and, where it has some, log-probabilities."""
     message = response.message if isinstance(response, ChatResponse) else ChatMessage(response.text)
-    choice = next(iter(as_list(_member(response.raw, "choices"))), None)  # of a chat completion
+    choices = as_list(_member(response.raw, "choices")) or as_list(_member(response.raw, "candidates"))
+    choice = next(iter(choices), None)  # of a chat completion
     raw_message = _member(choice, "message")
+    parts = (response.raw, choice, raw_message, message.additional_kwargs, response.additional_kwargs)
     input_tokens, output_tokens = _token_counts(response, message)
     return read_reply(
         message.content or "",
         request,
         tool_calls=_tool_calls(message),
         reasoning=_reasoning(message, raw_message),
-        ended=[word for place in (response.raw, choice, raw_message) for word in why_it_ended(partial(_member, place))],
+        ended=why_it_ended(*(partial(_member, part) for part in parts)),
         input_tokens=input_tokens,
         output_tokens=output_tokens,
         logprobs=_logprobs(response),

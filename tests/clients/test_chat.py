@@ -108,6 +108,22 @@ def test_any_chat_completion_is_a_reply(body, text):
     assert read(body).text == text
 
 
+@pytest.mark.parametrize(
+    ("body", "word"),
+    [
+        (ended("{", "length"), "length"),
+        (ended("", "content_filter: RECITATION"), "content_filter: RECITATION"),
+        (ended("{}", "stop"), "stop"),
+        (ended("{}", None), ""),
+        (chat(None, refusal="I cannot."), "refusal"),
+        (chat("{}", refusal=None), "stop"),
+        ({"choices": [{"message": {"refusal": "No."}, "finish_reason": "length"}]}, "refusal"),
+    ],
+)
+def test_a_reply_says_why_it_ended(body, word):
+    assert read(body).ended == word
+
+
 def test_token_counts_are_taken_only_where_they_are_counts():
     for usage, counts in [
         ({"prompt_tokens": 0, "completion_tokens": 2}, (0, 2)),

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -227,3 +228,67 @@ def test_a_judge_that_lists_without_end_is_stopped_by_the_budget():
     outcome = AlignmentCoverage(llm=FakeLLM(reply)).score(SAMPLE)
     assert outcome.reason == "over_budget"
     assert "claims" in outcome.detail
+
+
+CUT_OFF = ("length", "max_tokens", "MAX_TOKENS", "maxTokens", "max_output_tokens", "model_length", "FinishReason.MAX_TOKENS",
+           "model_context_window_exceeded", "ERROR_LIMIT")  # fmt: skip
+WITHHELD = ("content_filter", "content_filtered", "contentFiltered", "SAFETY", "RECITATION", "PROHIBITED_CONTENT",
+            "BLOCKLIST", "SPII", "LANGUAGE", "IMAGE_SAFETY", "guardrail_intervened", "refusal", "ERROR_TOXIC",
+            "content_filter: RECITATION", "blocked: OTHER")  # fmt: skip
+BROKEN = [(asking, task) for asking, steps in (("together", TOGETHER), ("one_by_one", ALONE)) for task in steps]
+
+
+@pytest.mark.parametrize(("asking", "task"), BROKEN)
+@pytest.mark.parametrize("tokens", [512, None])
+def test_a_cut_off_reply_says_so_with_the_way_out_and_is_not_asked_for_again(asking, task, tokens):
+    metric = build(asking, task, lambda request: LLMReply('{"claims": ["Al', 90, tokens, ended="length"))
+    outcome = metric.score(SAMPLE)
+    assert outcome.reason == "judge_unparseable"
+    assert outcome.detail.startswith(f"{task}: the reply was cut off (length); raise max_tokens")
+    assert ("; it stopped at 512 tokens. " in outcome.detail) == (tokens is not None)
+    assert "What there is of it: it is not " in outcome.detail
+    assert not any(AGAIN in request.user for request in metric.llm.requests)
+
+
+@pytest.mark.parametrize(("asking", "task"), BROKEN)
+def test_a_withheld_reply_says_so_and_is_neither_read_nor_asked_for_again(asking, task):
+    def whole(request):
+        reply = truth(request)
+        return replace(
+            reply if isinstance(reply, LLMReply) else FakeLLM(lambda _: reply).generate(request), ended="SAFETY"
+        )
+
+    metric = build(asking, task, whole)
+    outcome = metric.score(SAMPLE)
+    assert outcome.reason == "judge_unparseable"
+    assert outcome.detail.startswith(f"{task}: the reply was withheld by a filter or refused by the model (SAFETY); ")
+    assert not any(AGAIN in request.user for request in metric.llm.requests)
+
+
+@pytest.mark.parametrize(
+    "ended", ["stop", "end_turn", "eos_token", "COMPLETE", "tool_calls", "FinishReason.STOP", "", *CUT_OFF]
+)
+def test_a_whole_reply_scores_however_it_ended(ended):
+    judge = FakeLLM(lambda request: LLMReply('{"ids": [1]}', ended=ended))
+    assert ContextRelevancy(llm=judge).score(SAMPLE).value == 0.5
+
+
+@pytest.mark.parametrize("ended", [*CUT_OFF, *WITHHELD])
+def test_a_provider_has_its_own_word_for_it(ended):
+    judge = FakeLLM(lambda request: LLMReply("", ended=ended))
+    outcome = ContextRelevancy(llm=judge).score(SAMPLE)
+    assert (f"({ended})" in outcome.detail, len(judge.requests)) == (True, 1)
+    assert ("raise max_tokens" in outcome.detail) == (ended in CUT_OFF)
+
+
+@pytest.mark.parametrize("ended", ["stop", "end_turn", "tool_calls", "error", "abort", ""])
+def test_a_reply_that_ended_by_itself_is_asked_for_once_more(ended):
+    judge = FakeLLM(lambda request: LLMReply("", ended=ended))
+    assert "asked twice" in ContextRelevancy(llm=judge).score(SAMPLE).detail
+    assert len(judge.requests) == 2
+
+
+def test_a_second_reply_that_was_cut_off_says_so_too():
+    replies = iter([LLMReply("Hm."), LLMReply('{"ids": [', ended="length")])
+    outcome = ContextRelevancy(llm=FakeLLM(lambda request: next(replies))).score(SAMPLE)
+    assert "cut off (length)" in outcome.detail

@@ -159,10 +159,10 @@ def test_a_text_and_a_tool_call_that_differ_are_no_answer(written, call, text):
 
 def test_a_cut_off_reply_with_thoughts_is_not_read_as_they_may_quote_the_mark():
     request = LLMRequest("a.b", "", "", {})
-    assert read_reply(f"It says </think>{TWO}", request, tool_calls=[ONE], ended=["length"]).text == ""
-    assert read_reply("It says </think>yes", CHOICE, ended=["max_tokens"]).text == ""
+    assert read_reply(f"It says </think>{TWO}", request, tool_calls=[ONE], ended="length").text == ""
+    assert read_reply("It says </think>yes", CHOICE, ended="max_tokens").text == ""
     for whole in (ONE, QUOTING):
-        assert read_reply(whole, request, ended=["length"]).text == whole
+        assert read_reply(whole, request, ended="length").text == whole
 
 
 def test_the_answers_of_a_batch_are_read_likewise():

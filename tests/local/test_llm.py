@@ -100,6 +100,12 @@ def test_ordinary_request(fake):
     assert (body["temperature"], body["seed"], body["max_tokens"], body["cache_prompt"]) == (0.5, 3, 1024, True)
 
 
+def test_a_reply_says_why_it_ended(fake):
+    for reason in ("length", "stop"):
+        llm, _ = fake([*text('{"a"'), {"choices": [{"delta": {}, "finish_reason": reason}]}, USAGE])
+        assert llm.generate(REQUEST).ended == reason
+
+
 def test_choices(fake):
     llm, llama = fake([tokens(Yes=0.5, yes=0.1, No=0.2), USAGE])
     reply = llm.generate(LLMRequest("t", "s", "u", {}, temperature=0.7, choices=("yes", "no")))

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragstone import ContextRelevancy, Sample, Score, Unscored, Verdict
+from ragstone import ContextRelevancy, LLMReply, Sample, Score, Unscored, Verdict
 from ragstone.monitor.redaction import storable, without_quotations
 from ragstone.outcome import Evidence
-from ragstone.store.record import encode
+from ragstone.store.record import encode, without_texts
 from ragstone.testing import FakeLLM
 
 from .kit import Kept, live, metric, sample, yes
@@ -169,6 +169,18 @@ def test_what_is_kept_of_an_outcome() -> None:
     assert isinstance(found, Score)
     assert (found.value, found.breakdown, found.verdicts[0].verdict) == (0.5, {"a": 1.0}, "relevant")
     assert (found.verdicts[0].evidence[0].start, found.verdicts[0].evidence[0].end) == (4, 9)
+
+
+@pytest.mark.parametrize(("ended", "said"), [("length", "raise max_tokens"), ("SAFETY", "withheld by a filter")])
+def test_why_a_reply_ended_is_kept_without_what_it_quotes(ended: str, said: str) -> None:
+    judge = FakeLLM(lambda request: LLMReply('{"ids": [1], "green": 1}', ended=ended))
+    taken = Sample(user_input="Where?", retrieved_contexts=[QUOTED])
+    outcome = ContextRelevancy(llm=judge).score(taken)
+    assert ("green" in outcome.detail) == (ended == "length")  # type: ignore[union-attr]
+    for found in (storable(outcome, taken, store_text=False), without_texts(outcome)):
+        assert f"({ended})" in found.detail  # type: ignore[union-attr]
+        assert said in found.detail  # type: ignore[union-attr]
+        assert "green" not in found.detail  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("store_text", [True, False])

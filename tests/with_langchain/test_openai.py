@@ -108,8 +108,25 @@ def test_a_reply_that_was_cut_off_is_one_that_cannot_be_read(openai_server) -> N
     server = openai_server(lambda body: answer)
     metric = ContextRelevancy(llm=LangChainLLM(openai(server)))
     outcome = metric.score(Sample(user_input="Which?", retrieved_contexts=["This. That."]))
-    assert (outcome.reason, outcome.usage.llm_calls) == ("judge_unparseable", 2)
-    assert (outcome.usage.input_tokens, outcome.usage.output_tokens) == (22, 14)
+    assert (outcome.reason, outcome.usage.llm_calls) == ("judge_unparseable", 1)
+    assert "cut off (length)" in outcome.detail
+    assert "raise max_tokens" in outcome.detail
+    assert "it stopped at 7 tokens" in outcome.detail
+    assert (outcome.usage.input_tokens, outcome.usage.output_tokens) == (11, 7)
+
+
+@pytest.mark.parametrize("structured", [True, False])
+@pytest.mark.parametrize(("reason", "refusal"), [("content_filter", None), ("stop", "I cannot.")])
+def test_a_reply_that_was_withheld_says_so_and_is_not_asked_for_again(
+    openai_server, structured, reason, refusal
+) -> None:
+    answer = chat('{"ids": [1]}' if refusal is None else None, refusal=refusal)
+    answer["choices"][0]["finish_reason"] = reason
+    server = openai_server(lambda body: answer)
+    metric = ContextRelevancy(llm=LangChainLLM(openai(server), structured_output=structured))
+    outcome = metric.score(Sample(user_input="Which?", retrieved_contexts=["This. That."]))
+    assert (outcome.reason, len(server.bodies)) == ("judge_unparseable", 1)
+    assert ("content_filter" if refusal is None else "(refusal)") in outcome.detail
 
 
 def test_log_probabilities_reach_the_metric(openai_server) -> None:

@@ -1,6 +1,7 @@
 """Structured output where the model has it, the schema in the prompt where it has not, and no guess in between."""
 
 import asyncio
+from enum import Enum
 
 import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk
@@ -96,6 +97,39 @@ def test_the_reply_is_what_the_model_wrote(raw, parsed, text) -> None:
 )
 def test_without_structure_a_tool_call_or_reasoning_is_read_where_there_is_no_text(raw, text) -> None:
     assert read_plain(raw, REQUEST).text == text
+
+
+class Reason(Enum):
+    MAX_TOKENS = 2
+    SAFETY = 3
+
+
+@pytest.mark.parametrize(
+    ("raw", "word"),
+    [
+        (message("", response_metadata={"finish_reason": "length"}), "length"),
+        (message("", response_metadata={"finish_reason": "MAX_TOKENS"}), "MAX_TOKENS"),
+        (message("", response_metadata={"finish_reason": Reason.SAFETY}), "SAFETY"),
+        (
+            message("", response_metadata={"stop_reason": "model_context_window_exceeded"}),
+            "model_context_window_exceeded",
+        ),
+        (message("", response_metadata={"stop_reason": "refusal"}), "refusal"),
+        (message("", response_metadata={"stopReason": "guardrail_intervened"}), "guardrail_intervened"),
+        (message("", response_metadata={"done_reason": "length"}), "length"),
+        (message("", response_metadata={"incomplete_details": CUT_OFF}), "max_output_tokens"),
+        (message("", response_metadata={"incomplete_details": {"reason": "content_filter"}}), "content_filter"),
+        (message("", response_metadata={"prompt_feedback": {"block_reason": "OTHER"}}), "blocked: OTHER"),
+        (message("", response_metadata={"prompt_feedback": {"block_reason": 0}, "finish_reason": "STOP"}), "STOP"),
+        (message("", response_metadata={"finish_reason": "stop"}, additional_kwargs={"refusal": "No."}), "refusal"),
+        (message([{"type": "refusal", "refusal": "No."}], response_metadata={"status": "completed"}), "refusal"),
+        (message("{}", response_metadata={"finish_reason": "stop"}), "stop"),
+        (message("{}"), ""),
+    ],
+)
+def test_a_reply_says_why_it_ended_by_whatever_name_the_provider_has_for_it(raw, word) -> None:
+    assert read_plain(raw, REQUEST).ended == word
+    assert read_structured({"raw": raw, "parsed": None}, REQUEST).ended == word
 
 
 def test_an_answer_without_a_message_is_an_error_and_prose_unparseable() -> None:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import sys
 import threading
+from enum import Enum
 from types import SimpleNamespace
 from typing import Any
 
@@ -148,6 +149,34 @@ CALL = {"function": {"name": "reply", "arguments": '{"a": 1}'}}
 )
 def test_thoughts_tool_calls_and_reasoning(message, raw, text):
     assert to_reply(ChatResponse(message=message, raw=raw), a_request()).text == text
+
+
+class Reason(Enum):
+    MAX_TOKENS = 2
+    SAFETY = 3
+
+
+@pytest.mark.parametrize(
+    ("raw", "word"),
+    [
+        ({"choices": [{"finish_reason": "length"}]}, "length"),
+        (SimpleNamespace(choices=[SimpleNamespace(finish_reason="content_filter", message=None)]), "content_filter"),
+        ({"choices": [{"finish_reason": "stop", "message": {"refusal": "No."}}]}, "refusal"),
+        ({"finish_reason": Reason.MAX_TOKENS}, "MAX_TOKENS"),
+        ({"finish_reason": Reason.SAFETY}, "SAFETY"),
+        ({"block_reason": "PROHIBITED_CONTENT"}, "blocked: PROHIBITED_CONTENT"),
+        ({"block_reason": None, "finish_reason": "STOP"}, "STOP"),
+        ({"candidates": [{"finishReason": "RECITATION"}]}, "RECITATION"),
+        ({"stop_reason": "refusal"}, "refusal"),
+        ({"stopReason": "guardrail_intervened"}, "guardrail_intervened"),
+        ({"done_reason": "length"}, "length"),
+        (SimpleNamespace(incomplete_details=SimpleNamespace(reason="max_output_tokens")), "max_output_tokens"),
+        (None, ""),
+    ],
+)
+def test_a_reply_says_why_it_ended_by_whatever_name_the_provider_has_for_it(raw, word):
+    assert to_reply(ChatResponse(message=ChatMessage(""), raw=raw), a_request()).ended == word
+    assert to_reply(CompletionResponse(text="", raw=raw), a_request()).ended == word
 
 
 def test_settings_are_looked_up_at_each_call_and_left_as_they_are():

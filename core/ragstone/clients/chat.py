@@ -105,8 +105,8 @@ def _texts(answer: object) -> list[str]:
 def read_chat(content: bytes, request: LLMRequest, server: Access) -> LLMReply:
     """Return the reply that is in the body of a chat completion.
 
-    A cut-off reply is text too (possibly ""): the judge's parser deals with it. A refusal is no text. `read_reply` says
-    what is taken off, and when a tool call or the reasoning is the reply.
+    A cut-off reply is text too (possibly ""), and a refusal is none; `ended` says which it is. `read_reply` says what
+    is taken off, and when a tool call or the reasoning is the reply.
 
     Raises:
         AnswerError: The body is not a chat completion.

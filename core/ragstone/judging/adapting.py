@@ -6,17 +6,23 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from ragstone.judge import LLMReply, LLMRequest
-from ragstone.judging.reply import EMPHASIS, QUOTES, STOPS, bare_answer, find_thoughts, is_answer, is_same_answer
+from ragstone.judging.reply import (
+    EMPHASIS,
+    QUOTES,
+    STOPS,
+    bare_answer,
+    find_thoughts,
+    is_answer,
+    is_same_answer,
+    was_cut_off,
+    was_withheld,
+)
 from ragstone.plain import as_dict, as_list
 
 # 403 is OpenAI's for log-probabilities of reasoning models; 500 is llama.cpp's for a schema it cannot convert
 REFUSALS = frozenset({400, 403, 404, 422, 500, 501})
 """The HTTP statuses with which servers refuse a parameter that they do not know."""
-_CUT_OFF = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})
-_WITHHELD = frozenset((
-    "content_filter", "content_filtered", "guardrail_intervened", "prohibited_content", "recitation", "refusal",
-    "safety",
-))  # fmt: skip
+_ENDED = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason")
 _TOKEN_AROUND = QUOTES + EMPHASIS + "▁Ġ"  # how some servers spell a token's leading space
 _SPECIAL_TOKEN = re.compile(r"<[^<>\s]{1,40}>")
 _AMBIGUOUS = 0.05
@@ -43,19 +49,28 @@ def schema_name(request: LLMRequest) -> str:
     return re.sub(r"[^A-Za-z0-9_-]+", "_", request.task)[:64] or "reply"
 
 
-def why_it_ended(member: Callable[[str], object]) -> tuple[str, ...]:
-    """Return a provider's words for why a reply ended, in small letters; `member` returns a field of its answer."""
-    names = ("finish_reason", "stop_reason", "stopReason", "done_reason")
-    details = member("incomplete_details")  # of OpenAI's Responses
-    reasons = [*map(member, names), as_dict(details).get("reason", getattr(details, "reason", None))]
-    words = (getattr(reason, "name", reason) for reason in reasons)  # of an enum
-    refused = ("refusal",) if member("refusal") else ()
-    return (*(word.lower() for word in words if isinstance(word, str)), *refused)
+def why_it_ended(*members: Callable[[str], object]) -> str:
+    """Return a provider's word for why a reply ended: the one that says most; "" where it has none.
+
+    Each of `members` returns a field of a part of the provider's answer.
+    """
+    words: list[str] = []
+    for member in members:
+        reasons = [member(name) for name in _ENDED]
+        reasons.append(_inside(member("incomplete_details"), "reason"))  # of OpenAI's Responses
+        names = [getattr(reason, "name", reason) for reason in reasons]  # of an enum
+        words += [name for name in names if isinstance(name, str)]
+        if member("refusal"):
+            words.append("refusal")
+        blocked = member("block_reason") or _inside(member("prompt_feedback"), "block_reason")  # of Gemini
+        name = str(getattr(blocked, "name", blocked))
+        if blocked and "UNSPECIFIED" not in name:
+            words.append(f"blocked: {name}")
+    return next((word for tells in (was_withheld, was_cut_off, bool) for word in words if tells(word)), "")
 
 
-def was_cut_off(ended: Sequence[str]) -> bool:
-    """Return whether one of the words of `why_it_ended` says that the reply was cut off."""
-    return not _CUT_OFF.isdisjoint(ended)
+def _inside(thing: object, name: str) -> object:
+    return as_dict(thing).get(name, getattr(thing, name, None))
 
 
 def read_reply(
@@ -65,7 +80,7 @@ def read_reply(
     tool_calls: Sequence[str] = (),
     must_call: bool = False,
     reasoning: str = "",
-    ended: Sequence[str] = (),
+    ended: str = "",
     input_tokens: int | None = None,
     output_tokens: int | None = None,
     logprobs: object = None,
@@ -84,7 +99,7 @@ def read_reply(
         tool_calls: The arguments of each tool that it calls, as JSON.
         must_call: Whether its answer is to be a tool call; prose beside the call does not matter then.
         reasoning: Its thoughts, where the provider keeps them apart from the text.
-        ended: The provider's words for why the reply ended, as `why_it_ended` returns them.
+        ended: The provider's word for why the reply ended, as `why_it_ended` returns it.
         input_tokens: Prompt tokens; None when the provider does not say.
         output_tokens: Reply tokens; None when the provider does not say.
         logprobs: The `logprobs` of a chat completion's choice, if there are any.
@@ -95,14 +110,14 @@ def read_reply(
     """
     text, thought = bare_answer(written, request.choices)
     cut_off = was_cut_off(ended)
-    if not _WITHHELD.isdisjoint(ended) or (cut_off and thought):
+    if was_withheld(ended) or (cut_off and thought):
         text = ""
     else:
         text = _only_answer(text, tool_calls, "" if cut_off else reasoning, request.choices, must_call=must_call)
     probabilities = None
     if request.choices is not None and text in request.choices:
         probabilities = choice_probabilities(_answer_logprobs(logprobs, text), request.choices)
-    return LLMReply(text, input_tokens=input_tokens, output_tokens=output_tokens, probabilities=probabilities)
+    return LLMReply(text, input_tokens, output_tokens, probabilities, ended)
 
 
 def _only_answer(

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from ragstone.errors import CannotScore
 from ragstone.judge import LLM, Embedder, LLMReply, LLMRequest, Meter
 from ragstone.judging.prompt import one_line, sendable
-from ragstone.judging.reply import BadReply, bare_answer
+from ragstone.judging.reply import BadReply, bare_answer, was_cut_off, was_withheld
 from ragstone.outcome import Outcome, Score, Unscored
 from ragstone.pace import current
 
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 _THREADS = 32
 _APART = 1_000_000  # of the indices of draws; no flow asks one question so often; kept in journals, so it stays
+_CUT_OFF = "the reply was cut off"
+_WITHHELD = "the reply was withheld by a filter or refused by the model"
+_IT_READS = ". What there is of it: "
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -51,27 +54,58 @@ Answering = Callable[[Request, LLM, Embedder | None], Awaitable[object]]
 def ask(request: LLMRequest, parse: Callable[[LLMReply], T]) -> Flow[T]:
     """Ask the judge, read its reply, and ask once more if it cannot be read.
 
+    A reply that was withheld is not read. Nor is the judge asked again where that, or a cut, would come in the same
+    way.
+
     Args:
         request: What to ask.
         parse: Reads the reply, whose text is the bare answer (`bare_answer`); raises `BadReply` with what was wrong, in
             words for the judge.
 
     Raises:
-        CannotScore: "judge_unparseable" when the second reply cannot be read either.
+        CannotScore: "judge_unparseable" when the second reply cannot be read either, or when a reply was withheld, or
+            cut off before it could be read.
     """
     (reply,) = yield (request,)
     try:
-        return parse(_answer(reply, request))
+        return _read(reply, request, parse)
     except BadReply as first:
         wrong = _problem(first)
     again = f"{request.user}\n\nYour previous reply could not be used: {wrong}. Reply again, in the asked form only."
     (reply,) = yield (replace(request, user=again),)
     try:
-        return parse(_answer(reply, request))
+        return _read(reply, request, parse)
     except BadReply as second:
         raise CannotScore(
             "judge_unparseable", f"{request.task}: {_problem(second)} (first reply: {wrong}; asked twice)"
         ) from None
+
+
+def _read(reply: LLMReply, request: LLMRequest, parse: Callable[[LLMReply], T]) -> T:
+    ended = one_line(sendable(str(reply.ended)))[:100]
+    if was_withheld(ended):
+        raise CannotScore(
+            "judge_unparseable",
+            f"{request.task}: {_WITHHELD} ({ended}); ask another judge, or set the provider's filter otherwise",
+        )
+    try:
+        return parse(_answer(reply, request))
+    except BadReply as bad:
+        if not was_cut_off(ended):
+            raise
+        stopped = "" if reply.output_tokens is None else f"; it stopped at {reply.output_tokens} tokens"
+        raise CannotScore(
+            "judge_unparseable",
+            f"{request.task}: {_CUT_OFF} ({ended}); raise max_tokens, or take a judge with a longer context{stopped}"
+            f"{_IT_READS}{_problem(bad)}",
+        ) from None
+
+
+def without_reply(detail: str) -> str:
+    """Return the detail of "judge_unparseable" without what may quote the reply: why it ended, where that is why."""
+    said, _, _ = detail.partition(_IT_READS)
+    _, _, reason = said.partition(": ")
+    return said if reason.startswith((_CUT_OFF, _WITHHELD)) else "the judge's reply could not be read"
 
 
 def _answer(reply: LLMReply, request: LLMRequest) -> LLMReply:

@@ -38,11 +38,36 @@ _MARK = re.compile(
 )
 _JSON = re.compile(r"[\s\ufeff]*(?:```\w*\s*)?[\[{]")
 _QUOTE = re.compile(r'\\.|"', re.DOTALL)
+_CUT_OFF = re.compile("length|max_?(output_?)?tokens|context_?window|error_limit", re.IGNORECASE)
+_WITHHELD = re.compile(
+    "filter|guardrail|refus|safety|prohibited|recitation|block|spii|toxic|jailbreak|model_armor|sensitive|language",
+    re.IGNORECASE,
+)
 _MESSAGE_ENDS = ("<|end|>", "<|return|>", "<|call|>", "<|start|>assistant")  # of a message of gpt-oss
 
 
 class BadReply(ValueError):  # noqa: N818 - named for what it is about, as CannotScore is
     """The judge's reply cannot be used; the message says what was wrong, in words for the judge."""
+
+
+def was_cut_off(ended: str) -> bool:
+    """Return whether a provider's word for why a reply ended says that it was cut off.
+
+    Example:
+        >>> was_cut_off("length"), was_cut_off("FinishReason.MAX_TOKENS"), was_cut_off("stop")
+        (True, True, False)
+    """
+    return _CUT_OFF.search(ended) is not None
+
+
+def was_withheld(ended: str) -> bool:
+    """Return whether a provider's word for why a reply ended says that a filter withheld it or the model refused.
+
+    Example:
+        >>> was_withheld("content_filter"), was_withheld("RECITATION"), was_withheld("length")
+        (True, True, False)
+    """
+    return _WITHHELD.search(ended) is not None
 
 
 def one_of(values: Iterable[str]) -> Schema:

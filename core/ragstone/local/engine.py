@@ -45,12 +45,13 @@ _MARK = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the model wrote, with the candidates for its first token (empty unless asked for)."""
+    """What the model wrote, the candidates for its first token (empty unless asked for), and why it ended."""
 
     text: str
     input_tokens: int
     output_tokens: int
     candidates: tuple[tuple[str, float], ...]
+    ended: str
 
 
 class Engine:
@@ -162,16 +163,18 @@ def _reply(chunks: list[dict[str, Any]]) -> Reply:
     text: list[str] = []
     candidates: tuple[tuple[str, float], ...] = ()
     usage: dict[str, Any] = {}
+    ended = ""
     for chunk in chunks:
         if "error" in chunk:
             raise _error(chunk["error"])
         usage = chunk.get("usage") or usage
         for choice in chunk.get("choices", ()):
             text.append(choice["delta"].get("content") or "")
+            ended = choice.get("finish_reason") or ended
             if choice.get("logprobs") and not candidates:
                 first: list[dict[str, Any]] = choice["logprobs"]["content"][0]["top_logprobs"]
                 candidates = tuple((option["token"], math.exp(option["logprob"])) for option in first)
-    return Reply("".join(text), usage.get("prompt_tokens", 0), usage.get("completion_tokens", 0), candidates)
+    return Reply("".join(text), usage.get("prompt_tokens", 0), usage.get("completion_tokens", 0), candidates, ended)
 
 
 def _error(error: dict[str, Any]) -> Exception:

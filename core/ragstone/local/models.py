@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ragstone.judge import Asking, BaseEmbedder, BaseLLM, LLMReply, LLMRequest
-from ragstone.local.engine import Engine, Worker, cores
+from ragstone.local.engine import Engine, Reply, Worker, cores
 from ragstone.local.files import EMBEDDER_FILE, LLM_FILE, TOKENIZER_FILE, content_of, hub_model, installed, load_extra
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class LocalLLM(BaseLLM):
     Example:
         >>> with LocalLLM() as llm:  # doctest: +SKIP
         ...     llm.generate(LLMRequest("demo", "Answer yes or no.", "Is fire hot?", {}, choices=("yes", "no")))
-        LLMReply(text='yes', ..., probabilities={'yes': 0.9..., 'no': 0.0...})
+        LLMReply(text='yes', ..., probabilities={'yes': 0.9..., 'no': 0.0...}, ended='')
         >>> LocalLLM().model
         'local:qwen2.5-coder-1.5b-instruct-q4_k_m'
     """
@@ -158,25 +158,25 @@ class LocalLLM(BaseLLM):
         self._load()
         used = [0, 0]
 
-        def chat(beginning: str, options: dict[str, Any]) -> tuple[str, tuple[tuple[str, float], ...]]:
+        def chat(beginning: str, options: dict[str, Any]) -> Reply:
             options = {"cache_prompt": self._cache_prompt, **options}
             reply = self._engine.chat(request.system, request.user, beginning, options, stopped)
             used[0] += reply.input_tokens
             used[1] += reply.output_tokens
-            return reply.text, reply.candidates
+            return reply
 
         if request.choices is None:
             drawn = {"temperature": request.temperature, "seed": request.sample_index}
-            text, _ = chat("", drawn | {"max_tokens": _REPLY_TOKENS} | _schema_option(request.schema))
-            return LLMReply(text, used[0], used[1])
+            reply = chat("", drawn | {"max_tokens": _REPLY_TOKENS} | _schema_option(request.schema))
+            return LLMReply(reply.text, used[0], used[1], ended=reply.ended)
         first_token = {"max_tokens": 1, "logprobs": True, "top_logprobs": _CANDIDATES, "temperature": 0.0}
-        probabilities = choice_probabilities(lambda beginning: chat(beginning, first_token)[1], request.choices)
+        probabilities = choice_probabilities(lambda beginning: chat(beginning, first_token).candidates, request.choices)
         if probabilities is not None:
             text = max(probabilities, key=probabilities.__getitem__)
         else:  # some other opening is all but certain: take the likeliest choice, but claim no probability
             words = (json.dumps(choice, ensure_ascii=False) for choice in request.choices)  # GBNF takes JSON's escapes
             grammar = "root ::= " + " | ".join(words)
-            text, _ = chat("", {"max_tokens": _REPLY_TOKENS, "grammar": grammar, "temperature": 0.0})
+            text = chat("", {"max_tokens": _REPLY_TOKENS, "grammar": grammar, "temperature": 0.0}).text
         return LLMReply(text, used[0], used[1], probabilities)
 
 

@@ -7,6 +7,7 @@ from itertools import groupby, islice
 from typing import Any, cast
 
 from ragstone.errors import LONGEST, without_keys
+from ragstone.judging.flow import without_reply
 from ragstone.outcome import Outcome, Unscored
 from ragstone.sample import Sample, Turn
 from ragstone.store.record import without_texts
@@ -161,10 +162,10 @@ def storable(outcome: Outcome, sample: Sample, *, store_text: bool) -> Outcome:
     evidence. A reply that could not be read is not quoted, nor what an error quotes of the sample.
     """
     if isinstance(outcome, Unscored):
-        hide = outcome.reason == "judge_unparseable" and not store_text
-        detail = "the judge's reply could not be read" if hide else without_keys(outcome.detail)
+        detail = without_keys(outcome.detail)
         if not store_text:
-            detail = without_quotations(detail, sample.all_texts())
+            hide = outcome.reason == "judge_unparseable"
+            detail = without_quotations(without_reply(detail) if hide else detail, sample.all_texts())
         return outcome.model_copy(update={"detail": detail})
     return outcome if store_text else without_texts(outcome)
 

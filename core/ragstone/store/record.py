@@ -17,6 +17,7 @@ import pydantic_core
 from pydantic import Field, TypeAdapter
 
 from ragstone.judge import LLMReply
+from ragstone.judging.flow import without_reply
 from ragstone.outcome import Outcome, Score, Unscored, Usage, Verdict
 from ragstone.pace import paced
 from ragstone.plain import clean_integer, clean_key, clean_real, clean_text, is_list, to_json, to_plain
@@ -275,7 +276,7 @@ def without_texts(outcome: Outcome) -> Outcome:
     """Return an outcome without the app's texts: value, breakdown, ids, words, probabilities and places stay."""
     if isinstance(outcome, Unscored):
         quotes = outcome.reason == "judge_unparseable"
-        return outcome.model_copy(update={"detail": "the judge's reply could not be read"}) if quotes else outcome
+        return outcome.model_copy(update={"detail": without_reply(outcome.detail)}) if quotes else outcome
     verdicts: list[Verdict] = []
     for verdict in paced(outcome.verdicts):  # there may be ten thousand
         evidence = tuple([each.model_copy(update={"text": ""}) for each in verdict.evidence])
