@@ -18,6 +18,7 @@ from ragstone.errors import describe
 from ragstone.judge import Asking, BaseEmbedder, BaseLLM, LLMReply, LLMRequest
 from ragstone.judging.adapting import (
     REFUSALS,
+    as_rows,
     is_constrained,
     read_reply,
     schema_name,
@@ -293,9 +294,10 @@ def _reply(text: str, message: BaseMessage, request: LLMRequest, *, must_call: b
 class LangChainEmbedder(SharedModel[Embeddings], BaseEmbedder):
     """LangChain embeddings as an embedder.
 
-    All texts of a call are documents (`embed_documents`, `aembed_documents`), in one call: models that put one
-    prefix before queries and another before passages place the two in different regions, and questions are
-    compared with questions here. The object is used as it is and never changed.
+    All texts of a call are documents (`embed_documents`, `aembed_documents`): models that put one prefix before queries
+    and another before passages place the two in different regions, and questions are compared with questions here.
+    The object gets them all at once and cuts them itself, by its own setting (`chunk_size` of OpenAIEmbeddings). It is
+    used as it is and never changed.
 
     Args:
         embeddings: What embeds.
@@ -306,7 +308,8 @@ class LangChainEmbedder(SharedModel[Embeddings], BaseEmbedder):
     Raises:
         TypeError: `embeddings` has no `embed_documents`.
         ValueError: `timeout` is out of range.
-        TimeoutError: From `embed` and `aembed`, after `timeout`.
+        TimeoutError: From `embed` and `aembed`, after `timeout`. ValueError: From them, if there is not one vector for
+            each text, all of one length.
 
     Example:
         >>> from langchain_core.embeddings import DeterministicFakeEmbedding
@@ -326,16 +329,10 @@ class LangChainEmbedder(SharedModel[Embeddings], BaseEmbedder):
         """Return one row per text, shape (len(texts), dim), blocking; raise what the embeddings raise."""
         model, documents = self._shared, list(texts)
         calls = partial(model.embed_documents, documents), partial(model.aembed_documents, documents)
-        return _rows(self._call(*calls))
+        return as_rows(self._call(*calls), documents)
 
     async def aembed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
         """Return one row per text, shape (len(texts), dim), on the running event loop; otherwise as `embed`."""
         model, documents = self._shared, list(texts)
         calls = partial(model.embed_documents, documents), partial(model.aembed_documents, documents)
-        return _rows(await self._acall(*calls))
-
-
-def _rows(vectors: list[list[float]]) -> "NDArray[np.float32]":
-    import numpy as np
-
-    return np.asarray(vectors, dtype=np.float32)
+        return as_rows(await self._acall(*calls), documents)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from ragstone.judge import Asking, LLMReply, LLMRequest
-from ragstone.judging.adapting import is_constrained, read_reply, spelled_out, why_it_ended
+from ragstone.judging.adapting import as_rows, is_constrained, read_reply, spelled_out, why_it_ended
 from ragstone.metrics.base import check_count, check_flag, check_option
 from ragstone.plain import as_count, as_dict, as_list
 from ragstone_llama_index.shared_model import SharedModel, defined_by
@@ -255,8 +255,9 @@ def _reasoning(message: ChatMessage, raw_message: object) -> str:
 class LlamaIndexEmbedder(SharedModel[BaseEmbedding]):
     """A LlamaIndex embedding model as an embedder.
 
-    All texts of a call are embedded as texts, none as a query, in one `get_text_embedding_batch`. The object is never
-    changed, the app sees nothing of the calls, and its embeddings cache gets nothing from them.
+    All texts of a call are embedded as texts, none as a query, in one `get_text_embedding_batch`, which cuts them by
+    the object's `embed_batch_size`. The object is never changed, the app sees nothing of the calls, and its embeddings
+    cache gets nothing from them.
 
     Args:
         embed_model: The model; None: `Settings.embed_model`, as it is when a call is made.
@@ -294,18 +295,15 @@ class LlamaIndexEmbedder(SharedModel[BaseEmbedding]):
         """Return one row per text, shape (len(texts), dim), blocking the calling thread.
 
         Raises:
-            Exception: Whatever the model raises; `ValueError` when its vectors differ in length.
+            Exception: Whatever the model raises; `ValueError` when there is not one vector for each text, all of one
+                length.
         """
         with self._hidden() as model:
-            return _rows(model.get_text_embedding_batch(list(texts)))
+            return as_rows(model.get_text_embedding_batch(list(texts)), texts)
 
     async def aembed(self, texts: Sequence[str], /) -> NDArray[np.float32]:
         """Return one row per text, on the running event loop or from a thread; otherwise as `embed`."""
         if not self._is_awaited_here():
             return await self._in_thread(lambda: self.embed(texts))
         with self._hidden() as model:
-            return _rows(await model.aget_text_embedding_batch(list(texts)))
-
-
-def _rows(vectors: Sequence[Sequence[float]]) -> NDArray[np.float32]:
-    return np.asarray(vectors, dtype=np.float32) if vectors else np.zeros((0, 0), dtype=np.float32)
+            return as_rows(await model.aget_text_embedding_batch(list(texts)), texts)

@@ -20,7 +20,7 @@ from pydantic import Field
 
 from ragstone import ContextRelevancy, LLMRequest, ResponseRelevancy
 from ragstone.identity import judge_key
-from ragstone.testing import EmbedderContract, LLMContract
+from ragstone.testing import EmbedderContract, FakeEmbedder, LLMContract
 from ragstone_llama_index import LlamaIndexEmbedder, LlamaIndexLLM
 from ragstone_llama_index.models import to_reply
 
@@ -365,6 +365,29 @@ def test_all_texts_in_one_batch_as_texts_and_the_apps_cache_gets_nothing(place):
     assert cache.get_all(collection="embeddings") == {}
     assert embed_model.embeddings_cache is cache
     assert place(embedder, []).shape == (0, 0)
+
+
+@pytest.mark.parametrize("place", [LlamaIndexEmbedder.embed, aembed])
+def test_the_embedding_model_cuts_its_own_pieces(place):
+    embed_model = Placing(embed_batch_size=3)
+    texts = [f"text {i}" for i in range(8)]
+    rows = place(LlamaIndexEmbedder(embed_model), texts)
+    assert [len(texts) for _, texts in embed_model.batches] == [3, 3, 2]
+    assert np.array_equal(rows, FakeEmbedder().embed(texts))
+
+
+@pytest.mark.parametrize("place", [LlamaIndexEmbedder.embed, aembed])
+@pytest.mark.parametrize(
+    ("vectors", "problem"),
+    [([[1.0]], "1 vectors for 2 texts"), ([[1.0], [1.0, 2.0]], r"vectors of lengths \[1, 2\], which must be one")],
+)
+def test_vectors_that_are_not_one_for_each_text_are_an_error(place, vectors, problem):
+    class Odd(Placing):
+        def _place(self, texts, half):
+            return vectors
+
+    with pytest.raises(ValueError, match=problem):
+        place(LlamaIndexEmbedder(Odd()), ["a", "b"])
 
 
 def test_each_half_is_the_embedding_models_own_and_no_second_loop_awaits_it():

@@ -58,6 +58,8 @@ class OpenAICompatible:
         max_retries: Attempts after the first, per call.
         max_concurrency: Calls in flight at most, for all threads together and for each event loop. A call
             that waits for a retry counts, so an overloaded server gets fewer calls.
+        batch_size: Texts in one request for embeddings, at most; more go out in several, one after the other. Servers
+            differ in how many they take: 32 is the default of text-embeddings-inference.
         max_input_tokens: The longest prompt that the model takes, in tokens; None: unknown.
         extra_body: Further fields for each request's JSON, such as `{"chat_template_kwargs": {...}}`.
 
@@ -82,16 +84,18 @@ class OpenAICompatible:
         timeout: float = 120.0,
         max_retries: int = 5,
         max_concurrency: int = 16,
+        batch_size: int = 32,
         max_input_tokens: int | None = None,
         extra_body: Mapping[str, Any] | None = None,
     ) -> None:
-        _check(model, asking, gives_probabilities, timeout, max_retries, max_concurrency)
+        _check(model, asking, gives_probabilities, timeout, max_retries, max_concurrency, batch_size)
         access = resolve(base_url, api_key, os.environ)
         self._connection = Connection(access, timeout=timeout, max_retries=max_retries, max_concurrency=max_concurrency)
         self.model = model
         self.asking: Asking = asking
         self.gives_probabilities = gives_probabilities
         self._extra_body = copy.deepcopy(dict(extra_body)) if extra_body else None
+        self._batch_size = batch_size
         self._lock = threading.Lock()
         self._dropped: frozenset[Droppable] = frozenset()
         self.max_input_tokens = max_input_tokens
@@ -162,16 +166,16 @@ class OpenAICompatible:
         return await self._connection.arun(self._chat(request))
 
     def embed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
-        """Return one row per text, shape (len(texts), dim), in one call, blocking; no text is no call, shape (0, 0).
+        """Return one row per text, shape (len(texts), dim), blocking; no text is no call, shape (0, 0).
 
         Raises:
             openai.OpenAIError: The server cannot be reached or refused, after the retries.
-            AnswerError: The server's answer is not one vector for each text.
+            AnswerError: The server's answer is not one vector for each text, all of one length.
         """
         return self._connection.run(self._vectors(list(texts))) if texts else _no_vectors()
 
     async def aembed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
-        """Return one row per text, in one call on the running event loop; otherwise as `embed`."""
+        """Return one row per text on the running event loop; otherwise as `embed`."""
         return await self._connection.arun(self._vectors(list(texts))) if texts else _no_vectors()
 
     def models(self) -> tuple[str, ...]:
@@ -261,10 +265,20 @@ class OpenAICompatible:
                 return read_chat(content, request, self._connection.access)
 
     def _vectors(self, texts: list[str]) -> Flow["NDArray[np.float32]"]:
-        # Numbers, not the package's default of base64, which some servers do not know.
-        body = {"model": self.model, "input": texts, "encoding_format": "float"}
-        content = yield Call("embeddings", self._with_extra(body))
-        return read_vectors(content, len(texts), self._connection.access)
+        import numpy as np
+
+        server = self._connection.access
+        rows: list[NDArray[np.float32]] = []
+        for start in range(0, len(texts), self._batch_size):
+            piece = texts[start : start + self._batch_size]
+            # Numbers, not the package's default of base64, which some servers do not know.
+            body = {"model": self.model, "input": piece, "encoding_format": "float"}
+            content = yield Call("embeddings", self._with_extra(body))
+            rows.append(read_vectors(content, len(piece), server))
+        lengths = sorted({vectors.shape[1] for vectors in rows})
+        if len(lengths) > 1:
+            raise AnswerError(f"{server.shown} answered with embeddings of lengths {lengths}, which must be one")
+        return np.concatenate(rows)
 
     def _names(self) -> Flow[tuple[str, ...]]:
         content = yield Call("models", {})
@@ -280,7 +294,9 @@ def _no_vectors() -> "NDArray[np.float32]":
     return np.empty((0, 0), dtype=np.float32)
 
 
-def _check(model: str, asking: str, gives: object, timeout: float, max_retries: int, max_concurrency: int) -> None:
+def _check(
+    model: str, asking: str, gives: object, timeout: float, max_retries: int, max_concurrency: int, batch_size: object
+) -> None:
     for name, value, wanted, is_right in (
         ("model", model, "the name of a model on the server", bool(model)),
         ("asking", asking, "'together' or 'one_by_one'", asking in ("together", "one_by_one")),
@@ -288,6 +304,7 @@ def _check(model: str, asking: str, gives: object, timeout: float, max_retries: 
         ("timeout", timeout, "a number of seconds above 0", timeout > 0),
         ("max_retries", max_retries, "0 or more", max_retries >= 0),
         ("max_concurrency", max_concurrency, "1 or more", max_concurrency >= 1),
+        ("batch_size", batch_size, "a whole number, 1 or more", isinstance(batch_size, int) and batch_size >= 1),
     ):
         if not is_right:
             raise ValueError(f"{name} must be {wanted}, not {value!r}")

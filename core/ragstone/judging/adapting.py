@@ -4,6 +4,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from ragstone.judge import LLMReply, LLMRequest
 from ragstone.judging.reply import (
@@ -18,6 +19,10 @@ from ragstone.judging.reply import (
     was_withheld,
 )
 from ragstone.plain import as_dict, as_list
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 # 403 is OpenAI's for log-probabilities of reasoning models; 500 is llama.cpp's for a schema it cannot convert
 REFUSALS = frozenset({400, 403, 404, 422, 500, 501})
@@ -133,6 +138,26 @@ def _only_answer(
         return (answers or calls)[0]
     together = "\n".join([*answers, *calls])
     return "" if is_answer(bare_answer(together, choices)[0], choices) else together
+
+
+def as_rows(vectors: Sequence[Sequence[float]], texts: Sequence[str]) -> "NDArray[np.float32]":
+    """Return a framework's vectors as one row per text.
+
+    Raises:
+        ValueError: There is not one for each text, or they differ in length.
+
+    Example:
+        >>> as_rows([[1.0, 0.0], [0.0, 1.0]], ["a", "b"]).shape, as_rows([], []).shape
+        ((2, 2), (0, 0))
+    """
+    import numpy as np
+
+    lengths = sorted({len(vector) for vector in vectors})
+    if len(vectors) != len(texts):
+        raise ValueError(f"the embedder returned {len(vectors)} vectors for {len(texts)} texts")
+    if len(lengths) > 1:
+        raise ValueError(f"the embedder returned vectors of lengths {lengths}, which must be one")
+    return np.asarray(vectors, dtype=np.float32).reshape(len(texts), -1 if texts else 0)
 
 
 def choice_probabilities(logprobs: object, choices: Sequence[str]) -> dict[str, float] | None:
