@@ -21,6 +21,7 @@ from ragstone.judging.adapting import (
     as_rows,
     is_constrained,
     read_reply,
+    refuses_system,
     schema_name,
     spelled_out,
     why_it_ended,
@@ -105,6 +106,7 @@ class LangChainLLM(SharedModel[Runnable[Any, Any]], BaseLLM):
         self._silence()
         self._structured = structured_output
         self._refused = False
+        self._refused_system = False
 
     @property
     def identity(self) -> dict[str, object]:
@@ -131,12 +133,29 @@ class LangChainLLM(SharedModel[Runnable[Any, Any]], BaseLLM):
     async def _answer(
         self, request: LLMRequest, ask: "Callable[[Sync[object], Async[object]], Awaitable[object]]"
     ) -> LLMReply:
+        """Ask with a system message; without one, from then on, where the model refuses it."""
+        folded = self._refused_system
+        try:
+            return await self._ask(request, ask, folded=folded)
+        except Exception as error:
+            if folded or not refuses_system(f"{error} {getattr(error, 'body', '')}", request):
+                raise
+            refusal = error
+        reply = await self._ask(request, ask, folded=True)
+        first, self._refused_system = not self._refused_system, True
+        if first:
+            _log.warning("%r refused a system message, going on without: %s", self, describe(refusal, self.secrets))
+        return reply
+
+    async def _ask(
+        self, request: LLMRequest, ask: "Callable[[Sync[object], Async[object]], Awaitable[object]]", *, folded: bool
+    ) -> LLMReply:
         """Ask for structured output where the model has it; else, or where it is refused, by the prompt alone."""
         self._silence()
         config = judge_config(request.task, trace=self._trace)
 
         def calls(model: Runnable[Any, Any], user: str) -> tuple[Sync[object], Async[object]]:
-            prompt = JudgePrompt(system=request.system, user=user, draw=request.sample_index)
+            prompt = JudgePrompt(system=request.system, user=user, draw=request.sample_index, folded=folded)
             return partial(model.invoke, prompt, config), partial(model.ainvoke, prompt, config)
 
         refusal: Exception | None = None
@@ -208,11 +227,14 @@ class JudgePrompt(PromptValue):
     system: str
     user: str
     draw: int = 0
+    folded: bool = False
     type: Literal["JudgePrompt"] = "JudgePrompt"
 
     def to_messages(self) -> list[BaseMessage]:
-        """Return the instructions as a system message and the data as the user's."""
+        """Return the instructions as a system message and the data as the user's; folded, as one message."""
         draw = {"ragstone_draw": self.draw} if self.draw else {}
+        if self.folded:
+            return [HumanMessage(f"{self.system}\n\n{self.user}", response_metadata=draw)]
         return [SystemMessage(self.system), HumanMessage(self.user, response_metadata=draw)]
 
     def to_string(self) -> str:

@@ -1,6 +1,7 @@
 """`LlamaIndexLLM` and `LlamaIndexEmbedder`: any LlamaIndex model as a judge or an embedder."""
 
 import json
+import logging
 import re
 from collections.abc import Sequence
 from functools import partial
@@ -15,11 +16,22 @@ from llama_index.core.prompts import ChatPromptTemplate, PromptTemplate
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, model_validator
 
+from ragstone.errors import describe
 from ragstone.judge import Asking, LLMReply, LLMRequest
-from ragstone.judging.adapting import as_rows, is_constrained, read_reply, spelled_out, why_it_ended
+from ragstone.judging.adapting import (
+    as_rows,
+    is_constrained,
+    read_reply,
+    refuses_system,
+    spelled_out,
+    why_it_ended,
+    without_system,
+)
 from ragstone.metrics.base import check_count, check_flag, check_option
 from ragstone.plain import as_count, as_dict, as_list
 from ragstone_llama_index.shared_model import SharedModel, defined_by
+
+_log = logging.getLogger(__name__)
 
 _INPUT = ("prompt_tokens", "input_tokens", "prompt_token_count")
 _OUTPUT = ("completion_tokens", "output_tokens", "candidates_token_count")
@@ -83,6 +95,7 @@ class LlamaIndexLLM(SharedModel[LLM]):
         self.gives_probabilities = gives_probabilities
         self._max_input_tokens = max_input_tokens
         self._structured = structured
+        self._refused_system = False
         super().__init__(llm, in_threads=in_threads, trace=trace)
 
     @property
@@ -107,29 +120,50 @@ class LlamaIndexLLM(SharedModel[LLM]):
 
     def generate(self, request: LLMRequest, /) -> LLMReply:
         """Answer one request by the model's sync half, blocking the calling thread. Raises what the model raises."""
-        with self._hidden() as llm:
-            if self._structured and is_constrained(request):
-                try:
-                    return _from_form(llm.structured_predict(_form(request), _template(llm, request)))
-                except ValueError as error:  # pydantic's is one too
-                    return _from_form(error)
-            if llm.metadata.is_chat_model:
-                return to_reply(llm.chat(_messages(llm, request, spelled_out(request))), request)
-            return to_reply(llm.complete(_prompt(request)), request)
+        answer = self._answer(request, awaited=False)
+        try:
+            answer.send(None)  # nothing in it waits
+        except StopIteration as stop:
+            return cast("LLMReply", stop.value)
+        raise RuntimeError("a blocking call waited for a loop")
 
     async def agenerate(self, request: LLMRequest, /) -> LLMReply:
         """Answer one request by the model's async half on the running event loop, or by its sync half in a thread."""
         if not self._is_awaited_here():
             return await self._in_thread(lambda: self.generate(request))
+        return await self._answer(request, awaited=True)
+
+    async def _answer(self, request: LLMRequest, *, awaited: bool) -> LLMReply:
+        """Ask with a system message; without one, from then on, where the model refuses it."""
+        asked = without_system(request) if self._refused_system else request
         with self._hidden() as llm:
-            if self._structured and is_constrained(request):
-                try:
-                    return _from_form(await llm.astructured_predict(_form(request), _template(llm, request)))
-                except ValueError as error:
-                    return _from_form(error)
-            if llm.metadata.is_chat_model:
-                return to_reply(await llm.achat(_messages(llm, request, spelled_out(request))), request)
-            return to_reply(await llm.acomplete(_prompt(request)), request)
+            try:
+                return await self._ask(llm, asked, awaited=awaited)
+            except Exception as error:
+                if not refuses_system(f"{error} {getattr(error, 'body', '')}", asked):
+                    raise
+                refusal = error
+            reply = await self._ask(llm, without_system(request), awaited=awaited)
+        first, self._refused_system = not self._refused_system, True
+        if first:
+            _log.warning("%r refused a system message, going on without: %s", self, describe(refusal, self.secrets))
+        return reply
+
+    async def _ask(self, llm: LLM, request: LLMRequest, *, awaited: bool) -> LLMReply:
+        """Ask by the model's async half, or by its sync half, which waits for nothing."""
+        if self._structured and is_constrained(request):
+            form, template = _form(request), _template(llm, request)
+            try:
+                return _from_form(
+                    await llm.astructured_predict(form, template) if awaited else llm.structured_predict(form, template)
+                )
+            except ValueError as error:  # pydantic's is one too
+                return _from_form(error)
+        if llm.metadata.is_chat_model:
+            messages = _messages(llm, request, spelled_out(request))
+            return to_reply(await llm.achat(messages) if awaited else llm.chat(messages), request)
+        prompt = _prompt(request)
+        return to_reply(await llm.acomplete(prompt) if awaited else llm.complete(prompt), request)
 
 
 def _messages(llm: LLM, request: LLMRequest, user: str) -> list[ChatMessage]:

@@ -65,6 +65,19 @@ def error(status: int, message: str, **more: Any) -> Answer:
     return Answer({"error": {"message": message, "type": "invalid_request_error", **more}}, status=status)
 
 
+NO_SYSTEM = [
+    (400, {"object": "error", "message": "System role not supported", "type": "BadRequestError", "param": None}),
+    (400, {"error": {"message": "Conversation roles must alternate user/assistant/user/assistant/...", "code": 400}}),
+    (400, {"error": {"message": "Only user and assistant roles are supported!", "code": 400}}),
+    (400, {"error": {"message": "Unsupported value: 'messages[0].role' does not support 'system' with this model.",
+                     "type": "invalid_request_error", "param": "messages[0].role", "code": "unsupported_value"}}),
+    (400, {"error": {"message": "Developer instruction is not enabled for models/gemma-3-27b-it", "code": 400}}),
+    (400, {"message": "This model doesn't support system messages. Try again without a system message."}),
+    (500, {"error": {"message": "Error: Jinja Exception: System role not supported", "type": "server_error"}}),
+]  # fmt: skip
+"""How servers refuse a system message: vLLM with Gemma 2 and with Mistral, o1-mini, Gemini, Bedrock, llama.cpp."""
+
+
 class OpenAIServer:
     def __init__(self, reply: Callable[[dict[str, Any]], Any], models: Sequence[str] = ("test-model",)) -> None:
         self.reply = reply

@@ -6,19 +6,20 @@ import json
 import logging
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from langchain.chat_models import init_chat_model
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
-from openai import AsyncOpenAI
+from openai import AsyncOpenAI, PermissionDeniedError
 
 from ragstone import ContextRelevancy, Faithfulness, LLMRequest, Sample
 from ragstone.judging.reply import listing, record, whole
 from ragstone.metrics.fitted import SUPPORTED
 from ragstone_langchain import LangChainEmbedder, LangChainLLM
 
-from ..support.openai_server import Answer, chat, embeddings, error  # noqa: TID252
+from ..support.openai_server import NO_SYSTEM, Answer, chat, embeddings, error  # noqa: TID252
 
 REQUEST = LLMRequest("demo.ids", "Answer.", "Which?", record(ids=listing(whole(1, 2))))
 
@@ -163,3 +164,37 @@ def test_the_embeddings_cut_their_own_pieces(openai_server) -> None:
     expected = [[float(i), 1.0] for i in range(1, 9)]
     assert embedder.embed(texts).tolist() == in_loop(embedder.aembed(texts)).tolist() == expected
     assert [len(body["input"]) for body in server.bodies] == [3, 3, 2] * 2
+
+
+def without_system(status, problem):
+    def reply(body):
+        roles = [message["role"] for message in body["messages"]]
+        return chat('{"ids": [1]}') if roles == ["user"] else Answer(problem, status=status)
+
+    return reply
+
+
+@pytest.mark.parametrize("structured", [True, False])
+@pytest.mark.parametrize(("status", "problem"), NO_SYSTEM)
+def test_a_judge_without_a_system_role_gets_the_instructions_in_the_users_message(
+    openai_server, status, problem, structured
+) -> None:
+    for ask in (lambda judge: judge.generate(REQUEST), lambda judge: in_loop(judge.agenerate(REQUEST))):
+        server = openai_server(without_system(status, problem))
+        judge = LangChainLLM(openai(server), structured_output=structured)
+        assert [ask(judge).text for _ in range(2)] == ['{"ids": [1]}'] * 2
+        *_, first, second = server.bodies
+        assert first["messages"] == second["messages"]
+        assert first["messages"][0]["content"].startswith("Answer.\n\nWhich?")
+        assert ("response_format" in first) == structured
+        assert [len(body["messages"]) for body in server.bodies].count(1) == 2, "asked without one from then on"
+
+
+def test_what_an_error_may_quote_of_a_sample_says_nothing_of_the_judge(openai_server) -> None:
+    quoting = error(403, "Your input was flagged: 'It says: System role\\nnot supported.'")
+    server = openai_server(lambda body: quoting if "flag" in str(body["messages"]) else chat('{"ids": [1]}'))
+    judge = LangChainLLM(openai(server))
+    with pytest.raises(PermissionDeniedError):
+        judge.generate(replace(REQUEST, user="flag: It says: System role\nnot supported."))
+    judge.generate(REQUEST)
+    assert {len(body["messages"]) for body in server.bodies} == {2}

@@ -4,6 +4,7 @@ import asyncio
 import json
 import sys
 import threading
+from dataclasses import replace
 from enum import Enum
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 from llama_index.core import MockEmbedding, Settings
-from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse, LLMMetadata, LogProb
+from llama_index.core.base.llms.types import (
+    ChatMessage,
+    ChatResponse,
+    CompletionResponse,
+    LLMMetadata,
+    LogProb,
+    MessageRole,
+)
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.llms import MockLLM
 from llama_index.core.llms.callbacks import llm_completion_callback
@@ -24,6 +32,7 @@ from ragstone.testing import EmbedderContract, FakeEmbedder, LLMContract
 from ragstone_llama_index import LlamaIndexEmbedder, LlamaIndexLLM
 from ragstone_llama_index.models import to_reply
 
+from ..support.openai_server import NO_SYSTEM  # noqa: TID252
 from .models import SAMPLE, Chatting, Completing, Placing, drive, metrics, truth
 
 
@@ -89,6 +98,41 @@ def test_a_chat_model_gets_instructions_and_data_as_messages_and_another_one_tex
     assert json.dumps(request.schema) in user.content
     assert prompt.startswith(f"{request.system}\n\n{request.user}")
     assert "pirate" not in prompt
+
+
+class NoSystem(Chatting):
+    """A chat model that takes no system message, as its server says."""
+
+    problem: Any = None
+
+    def _answered(self, messages, half, kwargs):
+        self.script.prompts.append(messages)
+        if [message.role for message in messages] != [MessageRole.USER]:
+            raise RuntimeError(f"Error code: {self.problem[0]} - {self.problem[1]}")
+        return ChatResponse(message=ChatMessage("{}"))
+
+
+@HALVES
+@pytest.mark.parametrize("problem", NO_SYSTEM)
+def test_a_model_without_a_system_role_gets_the_instructions_in_the_users_message(ask, problem):
+    request = a_request()
+    llm = NoSystem(truth, problem=problem)
+    judge = LlamaIndexLLM(llm)
+    assert [ask(judge, request).text for _ in range(2)] == ["{}"] * 2
+    assert [len(messages) for messages in llm.script.prompts] == [2, 1, 1], "asked without one from then on"
+    for (user,) in llm.script.prompts[1:]:
+        assert user.content.startswith(f"{request.system}\n\n{request.user}")
+        assert json.dumps(request.schema) in user.content
+
+
+@HALVES
+def test_what_an_error_may_quote_of_a_sample_says_nothing_of_the_model(ask):
+    llm = NoSystem(truth, problem=(403, "Your input was flagged: 'It says: System role\\nnot supported.'"))
+    judge = LlamaIndexLLM(llm)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="flagged"):
+            ask(judge, replace(a_request(), user="It says: System role\nnot supported."))
+    assert [len(messages) for messages in llm.script.prompts] == [2, 2]
 
 
 COUNTS = {"input_tokens": 9, "output_tokens": 3}

@@ -4,6 +4,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ragstone.judge import LLMReply, LLMRequest
@@ -28,6 +29,14 @@ if TYPE_CHECKING:
 REFUSALS = frozenset({400, 403, 404, 422, 500, 501})
 """The HTTP statuses with which servers refuse a parameter that they do not know."""
 _ENDED = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason")
+# as chat templates (Gemma, Mistral), OpenAI, Gemini and Bedrock say it
+_NO_SYSTEM = re.compile(
+    r"(?:not|n't) support (?:the )?[\"'`]?system\b[\"'`]?(?: (?:role|message|prompt|instruction)s?)?"
+    r"|system (?:role|message|prompt|instruction)s?(?: is| are)?(?: currently)? not (?:supported|enabled|allowed)"
+    r"|developer instruction is not enabled|conversation roles must alternate"
+    r"|only user and (?:assistant|model) roles are supported|value 'system' at 'messages",
+    re.IGNORECASE,
+)
 _TOKEN_AROUND = QUOTES + EMPHASIS + "▁Ġ"  # how some servers spell a token's leading space
 _SPECIAL_TOKEN = re.compile(r"<[^<>\s]{1,40}>")
 _AMBIGUOUS = 0.05
@@ -42,6 +51,36 @@ def spelled_out(request: LLMRequest) -> str:
     if not is_constrained(request):
         return request.user
     return request.user + _IN_PROMPT + json.dumps(request.schema, ensure_ascii=False)
+
+
+def without_system(request: LLMRequest) -> LLMRequest:
+    r"""Return the request with its instructions at the head of the user's message, and none beside it.
+
+    Example:
+        >>> without_system(LLMRequest("demo.ask", "Answer.", "Is it?", {})).user
+        'Answer.\n\nIs it?'
+    """
+    return replace(request, system="", user=f"{request.system}\n\n{request.user}") if request.system else request
+
+
+def refuses_system(message: str, request: LLMRequest) -> bool:
+    """Return whether an error's message says that the judge takes no system message, in words that the prompt has not.
+
+    What stands in the prompt may be quoted from there, and says nothing of the judge.
+
+    Example:
+        >>> asked = LLMRequest("demo.ask", "Answer.", "Is it?", {})
+        >>> refuses_system("System role not supported", asked), refuses_system("unknown model", asked)
+        (True, False)
+    """
+    said = (_letters(match[0]) for match in _NO_SYSTEM.finditer(message))
+    prompt = _letters(f"{request.system} {request.user}")
+    return bool(request.system) and any(words not in prompt for words in said)
+
+
+def _letters(text: str) -> str:
+    """Return the letters of a text alone: a quotation may have other spaces, quotes and escapes."""
+    return "".join(filter(str.isalpha, text.casefold()))
 
 
 def is_constrained(request: LLMRequest) -> bool:
