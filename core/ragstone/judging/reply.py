@@ -209,7 +209,7 @@ def as_shares(probabilities: Mapping[str, float], choices: Sequence[str]) -> dic
     numbers: dict[str, float] = {}
     for choice in choices:
         value: object = probabilities[choice]
-        if not isinstance(value, Real) or isinstance(value, bool):
+        if isinstance(value, bool) or not isinstance(value, Real):
             raise BadReply(f"{fault}{choice!r} has {type(value).__name__}, not a number")
         try:
             numbers[choice] = float(value)
