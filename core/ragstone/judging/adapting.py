@@ -31,8 +31,10 @@ REFUSALS = frozenset({400, 403, 404, 422, 500, 501})
 _ENDED = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason")
 # as chat templates (Gemma, Mistral), OpenAI, Gemini and Bedrock say it
 _NO_SYSTEM = re.compile(
-    r"(?:not|n't) support (?:the )?[\"'`]?system\b[\"'`]?(?: (?:role|message|prompt|instruction)s?)?"
-    r"|system (?:role|message|prompt|instruction)s?(?: is| are)?(?: currently)? not (?:supported|enabled|allowed)"
+    r"(?:not|n't) support (?:the )?['\"`]?system\b['\"`]?(?: (?:role|message|prompt|instruction)s?)?"
+    r"|system['\"`]? ?(?:role|message|prompt|instruction)s?(?: is| are)? not (?:yet )?(?:supported|enabled|allowed)"
+    r"|role:? ['\"`]?system['\"`]? is not (?:supported|allowed)"
+    r"|(?:invalid|unknown|unexpected|unsupported) role:? ['\"`]?system\b"
     r"|developer instruction is not enabled|conversation roles must alternate"
     r"|only user and (?:assistant|model) roles are supported|value 'system' at 'messages",
     re.IGNORECASE,
