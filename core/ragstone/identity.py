@@ -235,14 +235,21 @@ def metric_key(metric: "Metric") -> str:
     return _digest("metric-3", [*facts, json.dumps(options, sort_keys=True)])
 
 
+def left_out_of(judge: object) -> Mapping[str, str]:
+    """Return what a judge's provider has refused so far, by the parameter's name; nothing where it does not say."""
+    names: object = getattr(judge, "left_out", None)
+    return {str(name): str(why) for name, why in names.items()} if is_mapping(names) else {}
+
+
 def judge_key(judge: object) -> str:
-    """Return the key of a judge or an embedder, of all that makes it: its `identity`.
+    """Return the key of a judge or an embedder, of all that makes it: its `identity`, and what it is asked without.
 
     Raises:
         NoKeyError: Its `identity` is neither a text nor a mapping that JSON can hold.
     """
     try:
-        return _digest("judge-1", identity_json(judge))
+        identity, left_out = identity_json(judge), sorted(left_out_of(judge))
+        return _digest("judge-1", [identity, left_out] if left_out else identity)
     except IdentityError as error:
         raise NoKeyError(f"{error}; return what makes this judge as plain values, without keys") from None
 

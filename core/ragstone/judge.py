@@ -86,8 +86,10 @@ class LLM(Protocol):
     `secrets: tuple[str, ...]`: they are then taken out of every error text. And `identity`, a text or a mapping for
     JSON: what makes this judge (server, sampling settings, no key), by which a journal tells two of one name apart;
     without it that is class and `model`. And `gives_probabilities`: True where its replies to requests with `choices`
-    hold probabilities, by which metrics that ask it one by one then score (`Metric.scoring`). `BaseLLM` supplies the
-    missing half to a class that has only one of the two methods.
+    hold probabilities, by which metrics that ask it one by one then score (`Metric.scoring`). One that learns what its
+    provider refuses may have `left_out`, the provider's words by the parameter's name, and `leave_out`, which takes
+    such a mapping: reports then say it, and journals keep apart what was asked with and without. `BaseLLM` supplies
+    the missing half to a class that has only one of the two methods.
 
     Attributes:
         model: A name for logs and cache keys.

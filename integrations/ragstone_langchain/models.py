@@ -18,7 +18,9 @@ from ragstone.errors import describe
 from ragstone.judge import Asking, BaseEmbedder, BaseLLM, LLMReply, LLMRequest
 from ragstone.judging.adapting import (
     REFUSALS,
+    LeavesOut,
     as_rows,
+    is_about_content,
     is_constrained,
     read_reply,
     refuses_system,
@@ -41,10 +43,11 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+_MAYBE_STRUCTURE = REFUSALS | {500, 501}  # of a server that cannot convert a schema
 _ABOUT_STRUCTURE = re.compile(r"tool|function|schema|response_format|structured|grammar|guided", re.IGNORECASE)
 
 
-class LangChainLLM(SharedModel[Runnable[Any, Any]], BaseLLM):
+class LangChainLLM(LeavesOut, SharedModel[Runnable[Any, Any]], BaseLLM):
     """A LangChain model as a judge: a chat model, a text model, or a runnable around one.
 
     The model object is never changed and keeps its temperature and all other settings. Judge calls stay out of the
@@ -105,8 +108,6 @@ class LangChainLLM(SharedModel[Runnable[Any, Any]], BaseLLM):
         self._silent: Runnable[Any, Any] = model
         self._silence()
         self._structured = structured_output
-        self._refused = False
-        self._refused_system = False
 
     @property
     def identity(self) -> dict[str, object]:
@@ -134,7 +135,7 @@ class LangChainLLM(SharedModel[Runnable[Any, Any]], BaseLLM):
         self, request: LLMRequest, ask: "Callable[[Sync[object], Async[object]], Awaitable[object]]"
     ) -> LLMReply:
         """Ask with a system message; without one, from then on, where the model refuses it."""
-        folded = self._refused_system
+        folded = "system" in self.left_out
         try:
             return await self._ask(request, ask, folded=folded)
         except Exception as error:
@@ -142,9 +143,7 @@ class LangChainLLM(SharedModel[Runnable[Any, Any]], BaseLLM):
                 raise
             refusal = error
         reply = await self._ask(request, ask, folded=True)
-        first, self._refused_system = not self._refused_system, True
-        if first:
-            _log.warning("%r refused a system message, going on without: %s", self, describe(refusal, self.secrets))
+        self._refused("system", describe(refusal, self.secrets))
         return reply
 
     async def _ask(
@@ -159,7 +158,7 @@ class LangChainLLM(SharedModel[Runnable[Any, Any]], BaseLLM):
             return partial(model.invoke, prompt, config), partial(model.ainvoke, prompt, config)
 
         refusal: Exception | None = None
-        constrained = self._structured and not self._refused and is_constrained(request)
+        constrained = self._structured and "structured_output" not in self.left_out and is_constrained(request)
         structured = _with_structure(self._silent, request) if constrained else None
         if structured is not None:
             try:
@@ -172,11 +171,8 @@ class LangChainLLM(SharedModel[Runnable[Any, Any]], BaseLLM):
             else:
                 return read_structured(answer, request)
         answer = await ask(*calls(self._silent, spelled_out(request)))
-        if refusal is not None and getattr(refusal, "status_code", None) != 500:  # which may be a bad moment
-            first, self._refused = not self._refused, True  # it was the structure: without it there was an answer
-            if first:
-                problem = describe(refusal, self.secrets)
-                _log.warning("%r refused structured output, going on without: %s", self, problem)
+        if refusal is not None and _is_lasting(refusal):  # it was the structure: without it there was an answer
+            self._refused("structured_output", describe(refusal, self.secrets))
         return read_plain(answer, request)
 
     def _silence(self) -> None:
@@ -202,6 +198,12 @@ def _with_structure(model: Runnable[Any, Any], request: LLMRequest) -> Runnable[
     return structured
 
 
+def _is_lasting(refusal: Exception) -> bool:
+    """Whether a refusal is about what is asked of every sample: not about one text, nor of a bad moment."""
+    text = f"{refusal} {getattr(refusal, 'body', '')}"
+    return getattr(refusal, "status_code", None) not in (500, 501) and not is_about_content(text)
+
+
 def _unfinished_reply(error: Exception, request: LLMRequest) -> LLMReply | None:
     """Return the reply that an error brings along; None where structured output was refused; else raise the error.
 
@@ -211,7 +213,7 @@ def _unfinished_reply(error: Exception, request: LLMRequest) -> LLMReply | None:
     dump = getattr(getattr(error, "completion", None), "model_dump", None)
     reply = read_completion(as_dict(dump() if callable(dump) else None), request)
     text = f"{error} {getattr(error, 'body', '')}"  # clients differ in how much of the body they show
-    refused = getattr(error, "status_code", None) in REFUSALS and _ABOUT_STRUCTURE.search(text)
+    refused = getattr(error, "status_code", None) in _MAYBE_STRUCTURE and _ABOUT_STRUCTURE.search(text)
     if reply is None and not refused and not isinstance(error, NotImplementedError):
         raise error
     return reply

@@ -1,7 +1,6 @@
 """`LlamaIndexLLM` and `LlamaIndexEmbedder`: any LlamaIndex model as a judge or an embedder."""
 
 import json
-import logging
 import re
 from collections.abc import Sequence
 from functools import partial
@@ -19,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from ragstone.errors import describe
 from ragstone.judge import Asking, LLMReply, LLMRequest
 from ragstone.judging.adapting import (
+    LeavesOut,
     as_rows,
     is_constrained,
     read_reply,
@@ -31,13 +31,11 @@ from ragstone.metrics.base import check_count, check_flag, check_option
 from ragstone.plain import as_count, as_dict, as_list
 from ragstone_llama_index.shared_model import SharedModel, defined_by
 
-_log = logging.getLogger(__name__)
-
 _INPUT = ("prompt_tokens", "input_tokens", "prompt_token_count")
 _OUTPUT = ("completion_tokens", "output_tokens", "candidates_token_count")
 
 
-class LlamaIndexLLM(SharedModel[LLM]):
+class LlamaIndexLLM(LeavesOut, SharedModel[LLM]):
     """A LlamaIndex LLM as a judge.
 
     Calls use `chat` or `complete`, with the reply's schema in the prompt and without the object's `system_prompt`. The
@@ -95,7 +93,6 @@ class LlamaIndexLLM(SharedModel[LLM]):
         self.gives_probabilities = gives_probabilities
         self._max_input_tokens = max_input_tokens
         self._structured = structured
-        self._refused_system = False
         super().__init__(llm, in_threads=in_threads, trace=trace)
 
     @property
@@ -135,7 +132,7 @@ class LlamaIndexLLM(SharedModel[LLM]):
 
     async def _answer(self, request: LLMRequest, *, awaited: bool) -> LLMReply:
         """Ask with a system message; without one, from then on, where the model refuses it."""
-        asked = without_system(request) if self._refused_system else request
+        asked = without_system(request) if "system" in self.left_out else request
         with self._hidden() as llm:
             try:
                 return await self._ask(llm, asked, awaited=awaited)
@@ -144,9 +141,7 @@ class LlamaIndexLLM(SharedModel[LLM]):
                     raise
                 refusal = error
             reply = await self._ask(llm, without_system(request), awaited=awaited)
-        first, self._refused_system = not self._refused_system, True
-        if first:
-            _log.warning("%r refused a system message, going on without: %s", self, describe(refusal, self.secrets))
+        self._refused("system", describe(refusal, self.secrets))
         return reply
 
     async def _ask(self, llm: LLM, request: LLMRequest, *, awaited: bool) -> LLMReply:

@@ -225,6 +225,7 @@ class _Run:
         self._held = samples if isinstance(samples, (list, tuple)) else ()
         self._bad_rows: list[BadLine] = []
         self._gave_up: list[str] = []
+        self._asked_without: list[str] = []
         self._stop: Callable[[], object] | None = None
         self._cancel: Callable[[], object] | None = None
         self.presses = 0  # of Ctrl-C
@@ -288,6 +289,7 @@ class _Run:
                 flows=1 if self._calls == 1 else 2 * self._calls,  # in turn: what shares a text is asked together
                 window=16 * self._calls,
             )
+            self._asked_without = runner.notes
             if own_loop:
                 self._heed_softly(runner, gate)
             bar = stack.enter_context(
@@ -299,7 +301,8 @@ class _Run:
 
     def report(self, *notes: str) -> Report:
         """Return the report of what has been scored."""
-        name, notes = self._options.get("name", ""), (*notes, *(f"Gave up: {why}." for why in self._gave_up))
+        name = self._options.get("name", "")
+        notes = (*notes, *self._asked_without, *(f"Gave up: {why}." for why in self._gave_up))
         report = Report(self._results, self._metrics, bad_rows=self._bad_rows, name=name, notes=notes)
         report.gave_up = tuple(self._gave_up)
         report.prices = self._spending.prices

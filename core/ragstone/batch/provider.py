@@ -21,7 +21,7 @@ from ragstone.clients.chat import ChatCall, Droppable, read_completion
 from ragstone.clients.compatible import BatchFacts, OpenAICompatible
 from ragstone.clients.connection import load_openai
 from ragstone.errors import LONGEST, CannotScore, describe, unscored, without_keys
-from ragstone.identity import judge_key, metric_key, outcome_key, reply_key, sample_key
+from ragstone.identity import identity_json, metric_key, outcome_key, reply_key, sample_key
 from ragstone.judge import LLMRequest, Meter
 from ragstone.judging.flow import EmbedRequest, advance, needed, of_draw
 from ragstone.metrics.base import Metric, check_count, check_number
@@ -240,7 +240,7 @@ class ProviderBatch:
             samples = list(rows)  # it can be read once only, and every round reads it
         run = _Run(samples, fields, {metric_key(metric): metric for metric in metrics}, repeat)
         facts = {
-            "judge": judge_key(self._client),
+            "judge": identity_json(self._client),
             "metrics": {metric.name: key for key, metric in run.metrics.items()},
             "repeat": repeat,
             "samples": run.digest(),
@@ -325,7 +325,7 @@ class ProviderBatch:
                 raise FolderError(
                     f"{path}: is damaged, or another version of ragstone began this run; take another folder"
                 ) from None
-            self._client.leave_out(state.left_out)
+            self._client.leave_out(dict.fromkeys(state.left_out, "an earlier step was refused it"))
             with Journal(self._folder / "journal.db") as journal:
                 yield _Step(self._client, self._folder, state, journal)
 
@@ -340,7 +340,7 @@ class ProviderBatch:
         if len({metric.name for metric in metrics}) < len(metrics):
             raise ValueError("metrics: holds two of one name; run each in a folder of its own")
         for metric in metrics:
-            if judge_key(metric.judge) != judge_key(self._client):
+            if identity_json(metric.judge) != identity_json(self._client):
                 same = metric.judge.model == self._client.model
                 raise ValueError(
                     f"{metric.name}: its judge is {metric.judge.model!r}, and the batch asks {self._client.model!r}"
@@ -384,14 +384,14 @@ class _Step:
     def __init__(self, client: OpenAICompatible, folder: Path, state: _State, journal: Journal) -> None:
         self.state = state
         self._client, self._folder, self._journal = client, folder, journal
-        self._judge = judge_key(client)
+        self._judge = identity_json(client)
         self._refused = 0  # direct requests in a row
         self._hopeless = False  # the provider refuses every batch
 
     def save(self) -> None:
         """Write the state down, after the replies that it knows of."""
         self._journal.flush()
-        self.state.left_out = sorted(self._client.left_out)
+        self.state.left_out = cast("list[Droppable]", sorted(self._client.left_out))
         with replacing(self._folder / "state.json") as target:
             target.write(_STATE.dump_json(self.state))
             _sync(target)

@@ -5,15 +5,15 @@ import logging
 import sys
 import threading
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TextIO
 
 from ragstone.errors import CannotScore, unscored
-from ragstone.identity import metric_key, outcome_key, sample_key
-from ragstone.judge import Meter
+from ragstone.identity import identity_json, left_out_of, metric_key, outcome_key, sample_key
+from ragstone.judge import LLM, Meter
 from ragstone.limits.budget import BudgetMeter
 from ragstone.limits.gate import RequestGate, Stopwatch, daemon
 from ragstone.limits.limiter import GateClosed
@@ -36,6 +36,14 @@ _RETRY_SECONDS = 0.25
 _LONG_WAIT = 40  # retries
 _log = logging.getLogger(__name__)
 
+_LEFT_OUT = {
+    "response_format": "a schema",
+    "structured_output": "a schema",
+    "system": "a system message",
+    "temperature": "a temperature",
+    "seed": "a seed",
+    "logprobs": "log-probabilities",
+}
 Shown = bool | Literal["auto"]
 
 
@@ -58,6 +66,14 @@ class Outcomes(Protocol):
         """Give up claims."""
         ...
 
+    def left_out(self, judge: str, /) -> Mapping[str, str]:
+        """Return what the provider of a judge, given as its `identity_json`, has refused in other runs."""
+        ...
+
+    def put_left_out(self, judge: str, names: Mapping[str, str]) -> None:
+        """Keep what a judge's provider has refused."""
+        ...
+
 
 class Scored(NamedTuple):
     """A row and its records: the draws of the first metric, then those of the second, and so on."""
@@ -69,13 +85,13 @@ class Scored(NamedTuple):
 class _Slot:
     """A row under way, and its place in the order."""
 
-    __slots__ = ("keys", "left", "records", "row")
+    __slots__ = ("key", "left", "records", "row")
 
     def __init__(self, row: Row, size: int) -> None:
         self.row = row
         self.records: list[Record | None] = [None] * size
         self.left = size
-        self.keys: list[str] = []
+        self.key = ""  # of the sample
 
 
 class Runner:
@@ -101,6 +117,7 @@ class Runner:
 
     Attributes:
         stopped: Whether `stop` was called.
+        notes: What a judge was asked without, from which sample on, and why.
 
     Raises:
         NoKeyError: There is a journal, and a metric has an option that has no key.
@@ -129,7 +146,9 @@ class Runner:
         self._flows = max(1, flows)
         self._window = max(1, window)
         self._draws = [(metric, draw) for metric in metrics for draw in range(repeat)]
-        self._keys = [] if journal is None else [metric_key(metric) for metric, _ in self._draws]
+        self._metric_keys: dict[tuple[int, frozenset[str]], str] = {}
+        self._left_out: dict[int, Mapping[str, str]] = {}  # by the judge's id
+        self.notes: list[str] = []
         self._entries: deque[_Slot | BadLine | Exception] = deque()
         self._jobs: deque[tuple[_Slot, int]] = deque()
         self._ahead: set[str] = set()  # claimed, not begun
@@ -149,6 +168,10 @@ class Runner:
         self._ending = False
         self.stopped = False
         gate.forget_refusals()
+        for metric in metrics:
+            self._prepare(metric.judge)
+            if journal is not None:
+                self._metric_key(metric)  # an option that has no key is found now
 
     @property
     def gave_up(self) -> bool:
@@ -270,8 +293,8 @@ class Runner:
 
     def _claim(self, slot: _Slot, place: int) -> None:
         """Claim an evaluation's outcome, and those of some that come after it."""
-        if self._journal is not None and (key := self._keys_of(slot)[place]) not in self._ahead:
-            next_ones = [self._keys_of(each)[n] for each, n in islice(self._jobs, _CLAIM_AHEAD)]
+        if self._journal is not None and (key := self._key(slot, place)) not in self._ahead:
+            next_ones = [self._key(*job) for job in islice(self._jobs, _CLAIM_AHEAD)]
             keys = dict.fromkeys([key, *next_ones]).keys() - self._ahead - self._begun
             self._ahead |= self._journal.claim(list(keys))
 
@@ -291,6 +314,7 @@ class Runner:
             return  # stopped before it was asked: no outcome
         if outcome is None:
             return
+        self._note_left_out(metric.judge, row.line)
         sample_id = str(row.line) if row.sample.id is None else row.sample.id
         slot.records[place] = Record(sample_id, outcome, metric.judge.model, row.line - 1, draw)
         slot.left -= 1
@@ -301,7 +325,7 @@ class Runner:
         """Return what the journal has; else score, and keep the outcome. None: another makes it, and this one waits."""
         if self._journal is None:
             return await self._score(slot.row, *self._draws[place])
-        key = self._keys_of(slot)[place]
+        key = self._key(slot, place)
         if key not in self._ahead:
             outcome = self._journal.outcome(key)
             if outcome is None and self.stopped:
@@ -314,7 +338,10 @@ class Runner:
         self._ahead.remove(key)
         self._begun.add(key)
         outcome = await self._score(slot.row, *self._draws[place])
-        self._journal.put_outcome(key, outcome)
+        asked_as = self._key(slot, place)  # another one where a parameter was left out meanwhile
+        self._journal.put_outcome(asked_as, outcome)
+        if asked_as != key:
+            self._journal.release((key,))
         self._begun.remove(key)
         self._jobs.extendleft(self._waiting.pop(key, ()))
         return outcome
@@ -369,11 +396,41 @@ class Runner:
     def _refusal(self, metric: Metric) -> str | None:
         return self._gate.refusal(metric.judge, metric.judge_embedder)
 
-    def _keys_of(self, slot: _Slot) -> list[str]:
-        if not slot.keys:
-            of_sample = sample_key(slot.row.sample)
-            slot.keys = [outcome_key(of_sample, key, n) for key, (_, n) in zip(self._keys, self._draws, strict=True)]
-        return slot.keys
+    def _key(self, slot: _Slot, place: int) -> str:
+        """Return the key of an evaluation's outcome, as its judge is asked now."""
+        slot.key = slot.key or sample_key(slot.row.sample)
+        metric, draw = self._draws[place]
+        return outcome_key(slot.key, self._metric_key(metric), draw)
+
+    def _metric_key(self, metric: Metric) -> str:
+        asked = id(metric), frozenset(left_out_of(metric.judge))
+        if asked not in self._metric_keys:
+            self._metric_keys[asked] = metric_key(metric)
+        return self._metric_keys[asked]
+
+    def _prepare(self, judge: LLM) -> None:
+        """Have a judge asked as in the other runs of the journal, whose provider refused something."""
+        leave_out: object = getattr(judge, "leave_out", None)
+        if (
+            self._journal is not None
+            and callable(leave_out)
+            and (names := self._journal.left_out(identity_json(judge)))
+        ):
+            leave_out(names)
+        self._note_left_out(judge, None)
+
+    def _note_left_out(self, judge: LLM, line: int | None) -> None:
+        """Note what a judge is asked without, the first time after the sample in a line (None: before all)."""
+        left_out, known = left_out_of(judge), self._left_out.get(id(judge), {})
+        if left_out.keys() == known.keys():
+            return
+        self._left_out[id(judge)] = left_out
+        since = "" if line is None else f" from sample {line} on"
+        for name in left_out.keys() - known.keys():
+            what = _LEFT_OUT.get(name, name)
+            self.notes.append(f"{judge.model} was asked without {what}{since}, because it refused: {left_out[name]}")
+        if self._journal is not None and line is not None:
+            self._journal.put_left_out(identity_json(judge), left_out)
 
 
 async def _threaded(rows: Iterable[Item], ahead: int) -> AsyncGenerator[Item, None]:

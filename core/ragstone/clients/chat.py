@@ -7,7 +7,15 @@ from typing import Any, Literal, cast
 
 from ragstone.clients.access import Access, missing, read_json
 from ragstone.judge import LLMReply, LLMRequest
-from ragstone.judging.adapting import REFUSALS, is_constrained, read_reply, schema_name, spelled_out, why_it_ended
+from ragstone.judging.adapting import (
+    REFUSALS,
+    is_about_content,
+    is_constrained,
+    read_reply,
+    schema_name,
+    spelled_out,
+    why_it_ended,
+)
 from ragstone.judging.reply import is_same_answer
 from ragstone.plain import as_count, as_dict, as_list
 
@@ -31,7 +39,7 @@ class ChatCall:
     optional: frozenset[Droppable]  # which of the parameters that can be dropped it uses
 
 
-def chat_call(model: str, request: LLMRequest, dropped: AbstractSet[Droppable] = frozenset()) -> ChatCall:
+def chat_call(model: str, request: LLMRequest, dropped: AbstractSet[str] = frozenset()) -> ChatCall:
     """Return the call that puts `request` to `model`, without the parameters in `dropped`.
 
     There is no limit on the reply's length: the parameter's name differs between servers, and a limit makes
@@ -78,20 +86,41 @@ def is_closed(schema: object) -> bool:
 
 
 def refused(status: int, answer: object, call: ChatCall) -> Droppable | None:
-    """Return which of a call's optional parameters a server's error is about, by its body; None if about none."""
+    """Return which of a call's optional parameters a server's error names; None if it names none.
+
+    It names one by its `param` or `code`. Where it has neither, a word of its message counts, but only one that stands
+    nowhere in what was asked: the message may quote that. An error about the text itself (too long, moderated), or of
+    the server's own (5xx), names nothing.
+    """
     if status not in REFUSALS:
         return None
     error = as_dict(answer)
-    named = as_dict(error.get("error", error)).get("param")
+    error = as_dict(error.get("error")) or error
+    param, code = (text if isinstance(text := error.get(name), str) else "" for name in ("param", "code"))
+    if is_about_content(code):
+        return None
+    named = _first_mentioned(param, call, "") or _first_mentioned(code, call, "")
+    message = " ".join(_texts(answer))
+    if named or param or is_about_content(message):
+        return named
+    asked = " ".join(_texts([as_dict(part).get("content") for part in as_list(call.body.get("messages"))]))
     model = re.escape(str(call.body["model"]))  # "no such model: seed-7b" is not about the seed
-    message = re.sub(rf"(?<!\w){model}(?!\w)", "", " ".join(_texts(answer)))
-    for text in (named if isinstance(named, str) else "", message):
-        mentions: list[tuple[int, Droppable]] = [
-            (match.start(), name) for name in call.optional if (match := _MENTIONS[name].search(text))
-        ]
-        if mentions:  # the first that is named: what comes later may be a list of what the server does take
-            return min(mentions)[1]
-    return None
+    return _first_mentioned(re.sub(rf"(?<!\w){model}(?!\w)", "", message), call, asked)
+
+
+def why_refused(answer: object) -> str:
+    """Return what a server's error says: its message, or all that it is."""
+    error = as_dict(answer)
+    message = (as_dict(error.get("error")) or error).get("message")
+    return message if isinstance(message, str) else str(answer)
+
+
+def _first_mentioned(text: str, call: ChatCall, asked: str) -> Droppable | None:
+    """Return the parameter that is named first: what comes later may be a list of what the server does take."""
+    mentions = [(match, name) for name in call.optional for match in _MENTIONS[name].finditer(text)]
+    asked = asked.casefold()
+    named = [(match.start(), name) for match, name in mentions if match[0].casefold() not in asked]
+    return min(named)[1] if named else None
 
 
 def _texts(answer: object) -> list[str]:

@@ -3,8 +3,7 @@
 import copy
 import logging
 import os
-import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -12,10 +11,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ragstone.clients.access import Access, AnswerError, missing, read_json, resolve, with_path
-from ragstone.clients.chat import ChatCall, Droppable, chat_call, read_chat, refused
+from ragstone.clients.chat import ChatCall, chat_call, read_chat, refused, why_refused
 from ragstone.clients.connection import Call, Connection, Flow, load_openai
 from ragstone.identity import public_url, request_digest
 from ragstone.judge import Asking, LLMReply, LLMRequest
+from ragstone.judging.adapting import LeavesOut
 from ragstone.plain import as_dict, as_list
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _PROBE_TIMEOUT = 10.0
+_LONGEST_REASON = 300
 
 _MARK = "ragstone"
 _MOST_LISTED = 5_000
@@ -32,7 +33,7 @@ _ENDED = ("completed", "failed", "expired", "cancelled")
 _NO_LIST = (404, 405, 501)
 
 
-class OpenAICompatible:
+class OpenAICompatible(LeavesOut):
     """A model behind OpenAI's API: OpenAI itself, vLLM, llama.cpp's server, Ollama, LM Studio and others.
 
     The same class is a judge (`LLM`) and an embedder (`Embedder`), depending on the model. If the server supports it,
@@ -96,8 +97,6 @@ class OpenAICompatible:
         self.gives_probabilities = gives_probabilities
         self._extra_body = copy.deepcopy(dict(extra_body)) if extra_body else None
         self._batch_size = batch_size
-        self._lock = threading.Lock()
-        self._dropped: frozenset[Droppable] = frozenset()
         self.max_input_tokens = max_input_tokens
 
     @classmethod
@@ -189,18 +188,8 @@ class OpenAICompatible:
 
     def chat_call(self, request: LLMRequest) -> ChatCall:
         """Return the call that `generate` would make, for those who send it by another way, such as in a file."""
-        call = chat_call(self.model, request, self._dropped)
+        call = chat_call(self.model, request, self._left_out.keys())
         return ChatCall({**call.body, **(self._extra_body or {})}, call.optional)
-
-    @property
-    def left_out(self) -> frozenset[Droppable]:
-        """The parameters that the server has refused, and that are not sent any more."""
-        return self._dropped
-
-    def leave_out(self, names: Iterable[Droppable]) -> None:
-        """Leave parameters out from the start, as if the server had refused them."""
-        with self._lock:
-            self._dropped = self._dropped.union(names)
 
     def learn(self, call: ChatCall, status: int, answer: object) -> bool:
         """Leave out from now on what a server's error refuses of a call; return whether it is something of that kind.
@@ -213,12 +202,7 @@ class OpenAICompatible:
         name = refused(status, answer, call)
         if name is None:
             return False
-        with self._lock:
-            new = name not in self._dropped  # not so if another call, in flight at the same time, was faster
-            self._dropped = self._dropped.union((name,))
-        if new:
-            shown = self._connection.access.redact(str(answer))[:500]
-            _log.warning("%r refused %s, going on without: %s", self, name, shown)
+        self._refused(name, self._connection.access.redact(why_refused(answer))[:_LONGEST_REASON])
         return True
 
     @property
@@ -255,7 +239,7 @@ class OpenAICompatible:
 
     def _chat(self, request: LLMRequest) -> Flow[LLMReply]:
         while True:
-            call = chat_call(self.model, request, self._dropped)
+            call = chat_call(self.model, request, self._left_out.keys())
             try:
                 content = yield Call("chat", self._with_extra(call.body))
             except load_openai().APIStatusError as error:

@@ -14,7 +14,7 @@ import socket
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import aclosing, contextmanager, suppress
 from pathlib import Path
@@ -144,6 +144,13 @@ class SharedOutcomes:
                 raise
             self._places[bytes.fromhex(key)] = self._own_path, self._end
             self._end += len(line)
+
+    def left_out(self, _judge: str) -> dict[str, str]:
+        """Return nothing: each process finds out for itself what a provider refuses."""
+        return {}
+
+    def put_left_out(self, judge: str, names: Mapping[str, str]) -> None:
+        """Keep nothing."""
 
     def claim(self, keys: Sequence[str]) -> set[str]:
         """Return the keys of outcomes that are not there: workers are sent rows of their own."""

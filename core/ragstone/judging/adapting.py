@@ -1,9 +1,10 @@
 """What every adapter of a chat model does: the schema into the prompt, the answer and its probability out of it."""
 
 import json
+import logging
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -25,9 +26,17 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# 403 is OpenAI's for log-probabilities of reasoning models; 500 is llama.cpp's for a schema it cannot convert
-REFUSALS = frozenset({400, 403, 404, 422, 500, 501})
+_log = logging.getLogger(__name__)
+
+# 403 is OpenAI's for log-probabilities of reasoning models
+REFUSALS = frozenset({400, 403, 404, 422})
 """The HTTP statuses with which servers refuse a parameter that they do not know."""
+_CONTENT = re.compile(
+    r"context.?(length|window|size)|maximum context|token limit|(too|input) (long|many tokens)|prompt is too"
+    r"|content.?(filter|policy|management|violat)|moderat|flagged|guardrail|responsible.?ai|prohibited|safety|jailbreak"
+    r"|sensitive|inappropriate|policy.?violation|usage.?polic|blocked",
+    re.IGNORECASE,
+)
 _ENDED = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason")
 # as chat templates (Gemma, Mistral), OpenAI, Gemini and Bedrock say it
 _NO_SYSTEM = re.compile(
@@ -43,6 +52,27 @@ _TOKEN_AROUND = QUOTES + EMPHASIS + "▁Ġ"  # how some servers spell a token's 
 _SPECIAL_TOKEN = re.compile(r"<[^<>\s]{1,40}>")
 _AMBIGUOUS = 0.05
 _IN_PROMPT = "\n\nReply with bare JSON, and nothing before or after it, that matches this JSON Schema:\n"
+
+
+class LeavesOut:
+    """What an adapter's model refuses, and is not sent any more. The adapter has a `repr` for the log."""
+
+    _left_out: Mapping[str, str] = {}
+
+    @property
+    def left_out(self) -> Mapping[str, str]:
+        """What the model has refused, and is not sent any more: the provider's words by the parameter's name."""
+        return self._left_out
+
+    def leave_out(self, names: Mapping[str, str]) -> None:
+        """Leave out from now on what the model is known to refuse, with the reasons."""
+        self._left_out = {**names, **self._left_out}
+
+    def _refused(self, name: str, why: str) -> None:
+        """Leave out what the model has just refused, and say so the first time."""
+        if name not in self._left_out:  # else another call, in flight at the same time, was faster
+            self.leave_out({name: why})
+            _log.warning("%r refused %s, going on without: %s", self, name, why)
 
 
 def spelled_out(request: LLMRequest) -> str:
@@ -93,6 +123,18 @@ def is_constrained(request: LLMRequest) -> bool:
 def schema_name(request: LLMRequest) -> str:
     """Return a name for the request's schema that every provider takes."""
     return re.sub(r"[^A-Za-z0-9_-]+", "_", request.task)[:64] or "reply"
+
+
+def is_about_content(error: str) -> bool:
+    """Return whether a provider's error is about the text that it was sent: too long for the model, or moderated.
+
+    Example:
+        >>> is_about_content("context_length_exceeded"), is_about_content("Your input was flagged")
+        (True, True)
+        >>> is_about_content("unsupported_parameter")
+        False
+    """
+    return _CONTENT.search(error) is not None
 
 
 def why_it_ended(*members: Callable[[str], object]) -> str:

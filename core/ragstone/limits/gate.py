@@ -7,12 +7,12 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import nullcontext, suppress
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from hashlib import blake2b
 from typing import Literal, Protocol, TypeVar
 
 from ragstone.errors import CannotScore, describe, secrets_of, without_keys
-from ragstone.identity import judge_key, reply_key
+from ragstone.identity import judge_key, left_out_of, reply_key
 from ragstone.judge import LLM, Embedder, LLMReply, LLMRequest, Meter
 from ragstone.judging.flow import Request, needed, of_draw
 from ragstone.judging.prompt import tokens
@@ -254,8 +254,8 @@ class RequestGate:
             reply = await self._ask(judge, ask, cost, watch)
             if isinstance(reply, LLMReply) and type(reply.text) is str:  # else the driver says so
                 self._remember(key, reply)
-                if self._replies is not None:
-                    self._replies.put_reply(kept_as, reply)
+                if self._replies is not None:  # by what the judge is asked without now
+                    self._replies.put_reply(reply_key(request, judge.key, draw), reply)
             return reply
         finally:
             del self._pending[key]
@@ -337,6 +337,7 @@ class _Model:
         self.name = model.model
         self._model = model  # held, so that no other object gets its id
         self._in_threads = in_threads and getattr(type(model), "one_loop", False)
+        self._keys: dict[frozenset[str], str] = {}
         self._answered = False
         self._in_flight = 0
         self._refused = 0
@@ -344,10 +345,13 @@ class _Model:
         self._settled = asyncio.Event()
         self.refusal: str | None = None
 
-    @cached_property
+    @property
     def key(self) -> str:
-        """What tells its replies from those of others."""
-        return judge_key(self._model)
+        """What tells its replies from those of others, and those before a parameter was left out from later ones."""
+        left_out = frozenset(left_out_of(self._model))
+        if left_out not in self._keys:
+            self._keys[left_out] = judge_key(self._model)
+        return self._keys[left_out]
 
     def call(
         self, sync: Callable[[A], object], asynchronous: Callable[[A], Awaitable[object]], argument: A

@@ -1,9 +1,10 @@
 """The write-through record that makes a batch resumable: what was judged once is not judged again."""
 
+import json
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -180,6 +181,23 @@ class Journal:
         self._replies.setdefault(key, reply)
         if time.monotonic() - self._written > _GROUP_SECONDS:
             self._write()
+
+    def left_out(self, judge: str) -> dict[str, str]:
+        """Return the parameters that the provider of a judge, given as its `identity_json`, has refused in other runs.
+
+        Raises:
+            JournalError: The file cannot be read, or the journal is closed.
+        """
+        names: dict[str, str] | None = self._read("left out", judge, json.loads)
+        return names or {}
+
+    def put_left_out(self, judge: str, names: Mapping[str, str]) -> None:
+        """Keep which parameters were refused, with the provider's words, so that the next run asks the same way.
+
+        Raises:
+            JournalError: As `put_outcome`.
+        """
+        self._write(("INSERT OR REPLACE INTO entries VALUES (?, ?, ?)", ("left out", judge, json.dumps({**names}))))
 
     def flush(self) -> None:
         """Write what waits, now.
