@@ -69,7 +69,7 @@ def test_a_server_that_refuses_the_format_is_asked_without_and_remembered(openai
     assert ["response_format" in body for body in server.bodies] == [True, False, False]
     assert json.dumps(REQUEST.schema) in server.bodies[-1]["messages"][-1]["content"]
     (said,) = caplog.messages
-    assert "refused structured output, going on without" in said
+    assert "refused structured_output, going on without" in said
 
 
 def test_a_bad_moment_or_another_error_of_the_server_does_not_end_structured_output(openai_server) -> None:

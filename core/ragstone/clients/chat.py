@@ -2,24 +2,27 @@
 
 import re
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 from ragstone.clients.access import Access, missing, read_json
 from ragstone.judge import LLMReply, LLMRequest
 from ragstone.judging.adapting import (
+    NO_SYSTEM,
     REFUSALS,
     is_about_content,
     is_constrained,
+    letters,
     read_reply,
     schema_name,
     spelled_out,
     why_it_ended,
+    without_system,
 )
 from ragstone.judging.reply import is_same_answer
 from ragstone.plain import as_count, as_dict, as_list
 
-Droppable = Literal["response_format", "temperature", "seed", "logprobs"]
+Droppable = Literal["response_format", "temperature", "seed", "logprobs", "system"]
 """What a request can do without, when the server does not take it."""
 
 _MENTIONS: dict[Droppable, re.Pattern[str]] = {
@@ -27,6 +30,7 @@ _MENTIONS: dict[Droppable, re.Pattern[str]] = {
     "temperature": re.compile(r"\btemperature\b", re.IGNORECASE),
     "seed": re.compile(r"\bseed\b", re.IGNORECASE),
     "logprobs": re.compile(r"log_?prob", re.IGNORECASE),
+    "system": re.compile(rf"^messages\[0\]\.role$|{NO_SYSTEM.pattern}", re.IGNORECASE),
 }
 _TOP_LOGPROBS = 20  # the most that OpenAI takes
 
@@ -55,15 +59,19 @@ def chat_call(model: str, request: LLMRequest, dropped: AbstractSet[str] = froze
         # OpenAI refuses a schema as strict that leaves anything open, such as a map with free keys
         schema = {"name": schema_name(request), "schema": request.schema, "strict": is_closed(request.schema)}
         wanted["response_format"] = {"response_format": {"type": "json_schema", "json_schema": schema}}
-    user = spelled_out(request) if "response_format" in dropped else request.user
-    body: dict[str, Any] = {
-        "model": model,
-        "messages": [{"role": "system", "content": request.system}, {"role": "user", "content": user}],
-    }
+    if "response_format" in dropped:
+        request = replace(request, user=spelled_out(request))
+    wanted["system"] = {"messages": _messages(request)}
+    body: dict[str, Any] = {"model": model, "messages": _messages(without_system(request))}
     used = frozenset[Droppable](name for name in wanted if name not in dropped)
     for name in used:
         body.update(wanted[name])
     return ChatCall(body, used)
+
+
+def _messages(request: LLMRequest) -> list[dict[str, str]]:
+    system = [{"role": "system", "content": request.system}] if request.system else []
+    return [*system, {"role": "user", "content": request.user}]
 
 
 def is_closed(schema: object) -> bool:
@@ -90,9 +98,11 @@ def refused(status: int, answer: object, call: ChatCall) -> Droppable | None:
 
     It names one by its `param` or `code`. Where it has neither, a word of its message counts, but only one that stands
     nowhere in what was asked: the message may quote that. An error about the text itself (too long, moderated), or of
-    the server's own (5xx), names nothing.
+    the server's own (5xx), names no parameter.
     """
-    if status not in REFUSALS:
+    if status == 500:  # llama.cpp's for a chat template that takes no system message; of nothing else
+        call = replace(call, optional=call.optional & {"system"})
+    elif status not in REFUSALS:
         return None
     error = as_dict(answer)
     error = as_dict(error.get("error")) or error
@@ -118,8 +128,8 @@ def why_refused(answer: object) -> str:
 def _first_mentioned(text: str, call: ChatCall, asked: str) -> Droppable | None:
     """Return the parameter that is named first: what comes later may be a list of what the server does take."""
     mentions = [(match, name) for name in call.optional for match in _MENTIONS[name].finditer(text)]
-    asked = asked.casefold()
-    named = [(match.start(), name) for match, name in mentions if match[0].casefold() not in asked]
+    asked = letters(asked)
+    named = [(match.start(), name) for match, name in mentions if letters(match[0]) not in asked]
     return min(named)[1] if named else None
 
 

@@ -1,7 +1,6 @@
 """`OpenAICompatible`: any server that speaks OpenAI's API, as a judge and as an embedder."""
 
 import copy
-import logging
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from openai.types import Batch
 
-_log = logging.getLogger(__name__)
 _PROBE_TIMEOUT = 10.0
 _LONGEST_REASON = 300
 

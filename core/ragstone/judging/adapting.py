@@ -39,7 +39,7 @@ _CONTENT = re.compile(
 )
 _ENDED = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason")
 # as chat templates (Gemma, Mistral), OpenAI, Gemini and Bedrock say it
-_NO_SYSTEM = re.compile(
+NO_SYSTEM = re.compile(
     r"(?:not|n't) support (?:the )?['\"`]?system\b['\"`]?(?: (?:role|message|prompt|instruction)s?)?"
     r"|system['\"`]? ?(?:role|message|prompt|instruction)s?(?: is| are)? not (?:yet )?(?:supported|enabled|allowed)"
     r"|role:? ['\"`]?system['\"`]? is not (?:supported|allowed)"
@@ -105,12 +105,12 @@ def refuses_system(message: str, request: LLMRequest) -> bool:
         >>> refuses_system("System role not supported", asked), refuses_system("unknown model", asked)
         (True, False)
     """
-    said = (_letters(match[0]) for match in _NO_SYSTEM.finditer(message))
-    prompt = _letters(f"{request.system} {request.user}")
+    said = (letters(match[0]) for match in NO_SYSTEM.finditer(message))
+    prompt = letters(f"{request.system} {request.user}")
     return bool(request.system) and any(words not in prompt for words in said)
 
 
-def _letters(text: str) -> str:
+def letters(text: str) -> str:
     """Return the letters of a text alone: a quotation may have other spaces, quotes and escapes."""
     return "".join(filter(str.isalpha, text.casefold()))
 
