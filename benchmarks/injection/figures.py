@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ragstone import LLM, Embedder, Outcome, Sample, Score, evaluate
-from ragstone.reporting.statistics import bootstrap_interval
 
 from .attacks import ATTACKS
 from .cases import Case, runs
@@ -148,7 +148,15 @@ def mean(values: Iterable[float | None]) -> tuple[float | None, Interval]:
         ((0.5, None), (None, None))
     """
     known = [value for value in values if value is not None]
-    return (sum(known) / len(known), bootstrap_interval(np.array(known))) if known else (None, None)
+    return (sum(known) / len(known), _resampled(np.array(known))) if known else (None, None)
+
+
+def _resampled(values: NDArray[np.float64]) -> Interval:
+    if len(values) < 2:
+        return None
+    draws = np.random.default_rng(20_260_101).choice(values, (2_000, len(values)))
+    low, high = np.quantile(draws.mean(axis=1), (0.025, 0.975))
+    return float(low), float(high)
 
 
 def share_interval(hits: int, n: int) -> Interval:

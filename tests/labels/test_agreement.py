@@ -62,7 +62,7 @@ def test_items_of_one_group_are_one_opinion():
     a, b = WORDS
     groups = [f"q{i // 10}" for i in range(80)]
     copied = agreement(a[:8] * 10, b[:8] * 10, [f"q{i % 8}" for i in range(80)])
-    assert copied.share.low == agreement(a[:8], b[:8]).share.low
+    assert copied.share.low == pytest.approx(agreement(a[:8], b[:8]).share.low)
     alone, grouped = agreement(a, b), agreement(a, b, groups)
     assert alone.share.mean == grouped.share.mean
     assert alone.alpha.low != grouped.alpha.low
@@ -72,7 +72,7 @@ def test_items_of_one_group_are_one_opinion():
 def test_where_all_is_one_value_nothing_beyond_chance_is_defined(words):
     both = agreement(words, words)
     assert (both.kappa, both.alpha, both.share.mean) == (None, None, 1.0)
-    assert both.share.low == pytest.approx(0.025**0.2)
+    assert both.share.low == pytest.approx(0.025**0.2, abs=1e-4)
 
 
 def test_fewer_than_two_items():
@@ -87,7 +87,7 @@ def test_what_does_not_vary_has_no_interval():
     both = agreement(["yes", "no"] * 4, ["yes", "no"] * 4)
     assert (both.kappa.mean, both.kappa.low, both.alpha.mean, both.alpha.high) == (1.0, None, 1.0, None)
     nothing = share_of([False] * 4)
-    assert (nothing.low, nothing.high) == (0.0, pytest.approx(1 - 0.025**0.25))
+    assert (nothing.low, nothing.high) == (0.0, pytest.approx(1 - 0.025**0.25, abs=1e-4))
     assert share_of([]) is None
 
 

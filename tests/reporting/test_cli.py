@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from ragstone.cli.main import cli
+from ragstone.reporting import MetricInfo
 
 from .data import database, health, records
 from .reports import report
@@ -49,11 +50,12 @@ def test_since(path, tmp_path):
 
 def test_the_change_against_another_run(tmp_path):
     old, new, out = tmp_path / "old.jsonl", tmp_path / "new.jsonl", tmp_path / "a.html"
-    report([0.25] * 20).to_json(old)
-    report([0.75] * 20).to_json(new)
+    metrics = [MetricInfo("demo", "1", "judge", (0.0, 1.0))]
+    report([0.25] * 20, metrics=metrics).to_json(old)
+    report([0.75] * 20, metrics=metrics).to_json(new)
     report([0.75] * 20, version="2").to_json(tmp_path / "other.jsonl")
     assert run(new, "--against", old, "--out", out).exit_code == 0
-    words = "+0.500 ( +0.500 – +0.500 ) against old.jsonl : better by this judge"
+    words = "+0.500 ( +0.247 – +0.584 ) against old.jsonl : better by this judge"
     assert words.replace(" ", "") in Text(out.read_text("utf-8")).text.replace(" ", "")
     refused = run(new, "--against", tmp_path / "other.jsonl", "--out", out)
     assert refused.exit_code == 2

@@ -137,6 +137,6 @@ def test_the_command_prints_it_and_reads_feedback_from_the_database(tmp_path):
     )
     lines = [re.split("  +", line) for line in done.output.splitlines()]
     assert ["u0", "2", "0.300", "-0.971 – 1.571"] in lines
-    assert ["thumbs_up", "1", "0.200", "–"] in lines
+    assert ["thumbs_up", "1", "0.200", "no interval: one value"] in lines
     assert "By user id" in Text(out.read_text(encoding="utf-8")).text
     assert CliRunner().invoke(cli, ["report", str(path), "--by", "name"]).exit_code == 2

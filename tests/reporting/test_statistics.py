@@ -22,22 +22,15 @@ from ragstone.reporting.statistics import (
     Mean,
     Noise,
     Timeline,
-    bootstrap_interval,
+    beta_quantile,
     bucket_start,
+    of_groups,
     permutation_p,
     sign_test_p,
     t_quantile,
 )
 
 coarse = st.integers(0, 4).map(lambda n: n / 4)
-
-
-def test_the_interval_is_that_of_plain_resampling():
-    draw = random.Random(2)
-    values = [draw.random() for _ in range(40)]
-    means = sorted(statistics.fmean(draw.choices(values, k=40)) for _ in range(4_000))
-    spread = statistics.pstdev(values) / math.sqrt(40)
-    assert bootstrap_interval(np.array(values)) == pytest.approx((means[100], means[3_900]), abs=spread / 6)
 
 
 @given(st.lists(st.integers(-8, 8).map(lambda n: n / 8), min_size=1, max_size=9))
@@ -120,13 +113,123 @@ def test_means_of_different_weights_also_merged():
     assert estimate.high - estimate.mean == pytest.approx(t_quantile(freedom) * error)
 
 
-def test_means_of_none_one_and_equal_numbers():
-    assert Mean().estimate() is None
-    assert mean_of([0.3], [7.0]).estimate() == Estimate(1, 0.3)
-    for value in (0.1, 1 / 3, 1e9 + 0.1):
-        assert mean_of([value] * 1_000).estimate() == Estimate(1_000, value, value, value)
-    inside = mean_of([0.0, 0.1, 1.0]).estimate((0.0, 1.0))
-    assert (inside.low, inside.high) == (0.0, pytest.approx(1.0))
+def test_means_of_none_and_of_one_have_no_interval():
+    assert Mean().estimate((0.0, 1.0)) is None
+    assert mean_of([0.3], [7.0]).estimate((0.0, 1.0)) == Estimate(1, 0.3)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, 1 / 3, 0.5, 1.0])
+@pytest.mark.parametrize("n", [2, 3, 20, 1_000])
+@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize("jitter", [0.0, 1e-9])
+def test_equal_numbers_have_an_interval_with_a_width(value, n, weights, jitter):
+    values = [min(1.0, value + jitter * (i % 2)) for i in range(n)]
+    found = mean_of(values, [1.0 + 3 * (i % 2) for i in range(n)] if weights else None)
+    e = found.estimate((0.0, 1.0))
+    assert 0.0 <= e.low <= e.mean <= e.high <= 1.0
+    assert e.high - e.low > 1 / n
+    assert found.estimate() == Estimate(n, e.mean)  # nobody knows what they hide
+    assert found.estimate((0.0, math.inf)) == Estimate(n, e.mean)
+    wider = found.estimate((-1.0, 1.0))  # as of a cosine
+    assert wider.low < e.low or value == 0.0 == e.low
+
+
+@given(st.lists(st.integers(-8, 8).map(lambda n: n / 8), min_size=2, max_size=40), st.booleans())
+@settings(deadline=None)
+def test_no_interval_is_without_width_or_beyond_its_bounds(values, weighted):
+    found = mean_of(values, [1.0 + i % 3 for i in range(len(values))] if weighted else None)
+    e = found.estimate((-1.0, 1.0))
+    assert -1.0 <= e.low <= e.mean <= e.high <= 1.0
+    assert e.high - e.low > 1e-3
+    mirrored = mean_of([-x for x in values], [1.0 + i % 3 for i in range(len(values))] if weighted else None)
+    other = mirrored.estimate((-1.0, 1.0))
+    assert (-other.high, -other.low) == (pytest.approx(e.low, abs=1e-9), pytest.approx(e.high, abs=1e-9))
+
+
+def coverage(n, share, values=(0.0, 1.0), bounds=(0.0, 1.0)):
+    """The exact probability that the interval holds the mean, where a share of scores is the first value."""
+    low, high = values
+    truth, held = high + share * (low - high), 0.0
+    for k in range(n + 1):
+        e = mean_of([low] * k + [high] * (n - k)).estimate(bounds)
+        held += math.comb(n, k) * share**k * (1 - share) ** (n - k) * (e.low - 1e-9 <= truth <= e.high + 1e-9)
+    return held
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 10, 20, 30, 50, 60, 100, 200])
+@pytest.mark.parametrize("share", [0.01, 0.05, 0.2, 0.5])
+def test_the_interval_of_two_values_holds_the_mean(n, share):
+    assert coverage(n, share) >= 0.95  # at the ceiling
+    assert coverage(n, 1 - share) >= 0.95  # at the floor
+    assert coverage(n, share, (0.0, 0.9)) >= 0.95
+    assert coverage(n, share, (0.5, 1.0)) >= 0.95
+    assert coverage(n, share, (-1.0, 0.0), (-1.0, 1.0)) >= 0.95  # differences that are mostly ties
+    assert coverage(n, share, (1.0, 0.0), (-1.0, 1.0)) >= 0.95
+
+
+@pytest.mark.parametrize("n", [5, 10, 20, 30])
+@pytest.mark.parametrize("breaks, mends", [(0.05, 0.05), (0.04, 0.01), (0.1, 0.1), (0.3, 0.1)])
+def test_the_interval_of_differences_holds_what_breaks_and_what_mends(n, breaks, mends):
+    held = 0.0
+    for down, up in itertools.product(range(n + 1), repeat=2):
+        if (same := n - down - up) < 0:
+            continue
+        e = mean_of([-1.0] * down + [1.0] * up + [0.0] * same).estimate((-1.0, 1.0))
+        ways = math.comb(n, down) * math.comb(n - down, up)
+        chance = ways * breaks**down * mends**up * (1 - breaks - mends) ** same
+        held += chance * (e.low <= mends - breaks <= e.high)
+    assert held >= 0.95
+
+
+@pytest.mark.parametrize(("n", "k"), [(5, 4), (20, 1), (20, 19), (400, 40)])
+def test_yes_and_no_have_clopper_and_pearsons_interval(n, k):
+    """At its ends, so many and more, and so many and less, have a probability of 2.5 %."""
+    e = mean_of([1.0] * k + [0.0] * (n - k)).estimate((0.0, 1.0))
+
+    def at_most(k, p):
+        return sum(math.comb(n, i) * p**i * (1 - p) ** (n - i) for i in range(k + 1))
+
+    assert 1 - at_most(k - 1, e.low) == pytest.approx(0.025, abs=1e-4)
+    assert at_most(k, e.high) == pytest.approx(0.025, abs=1e-4)
+
+
+def test_numbers_that_spread_have_students_interval():
+    draw = random.Random(3)
+    for n, wider in ((20, 1.1), (200, 1.02)):
+        mean = mean_of([draw.betavariate(8, 2) for _ in range(n)])
+        bounded, students = mean.estimate((0.0, 1.0)), mean.estimate()
+        ratio = (bounded.high - bounded.low) / (students.high - students.low)
+        assert 0.98 < ratio < wider
+
+
+def test_so_many_more_of_the_kind_have_the_interval_of_so_many():
+    few, many = mean_of([1.0] * 19 + [0.0]), mean_of([1.0] * 190 + [0.0] * 10)
+    as_many, truly = few.estimate((0.0, 1.0), times=10), many.estimate((0.0, 1.0))
+    assert (as_many.low, as_many.high) == (pytest.approx(truly.low, abs=0.003), pytest.approx(truly.high, abs=0.003))
+
+
+def test_the_beta_quantile_against_closed_forms():
+    for n in (1, 5, 400):  # of Beta(n, 1): p^(1/n), of Beta(1, n): 1 - (1 - p)^(1/n)
+        assert beta_quantile(n, 1) == pytest.approx(0.025 ** (1 / n), rel=1e-3)
+        assert beta_quantile(1, n) == pytest.approx(1 - 0.975 ** (1 / n), rel=1e-3)
+    assert beta_quantile(0.5, 0.5) == pytest.approx(math.sin(math.pi * 0.025 / 2) ** 2, rel=1e-3)
+
+
+def test_a_group_says_no_more_than_one():
+    copied = of_groups(np.array([0.2, 0.4, 0.9, 0.5] * 10), list("abcd") * 10).estimate((0.0, 1.0))
+    once = mean_of([0.2, 0.4, 0.9, 0.5]).estimate((0.0, 1.0))
+    assert (copied.n, copied.low, copied.high) == (4, pytest.approx(once.low), pytest.approx(once.high))
+
+
+def test_the_order_and_a_merge_change_nothing():
+    draw = random.Random(5)
+    values = [draw.choice([0.0, 0.25, 0.5, *[1.0] * 6]) for _ in range(60)] + [draw.random() for _ in range(80)]
+    shuffled = draw.sample(values, len(values))
+    merged = mean_of(shuffled[:30])
+    merged.merge(mean_of(shuffled[30:]))
+    one, other, third = (each.estimate((0.0, 1.0)) for each in (mean_of(values), mean_of(shuffled), merged))
+    assert one.low == pytest.approx(other.low, abs=1e-9) == pytest.approx(third.low, abs=1e-9)
+    assert one.high == pytest.approx(other.high, abs=1e-9) == pytest.approx(third.high, abs=1e-9)
 
 
 def test_buckets_begin_on_the_hour_at_midnight_and_on_monday():

@@ -10,7 +10,7 @@ import numpy as np
 from ragstone.labels.calibration import CalibrationError
 from ragstone.labels.fit import load_sklearn
 from ragstone.labels.label_file import Label, name_of, read_labels, refuse
-from ragstone.reporting.statistics import TIE, Estimate
+from ragstone.reporting.statistics import TIE, Estimate, of_groups
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -116,18 +116,15 @@ def sensitivity_specificity(
 
 
 def share_of(hits: "ArrayLike", groups: Sequence[str] | None = None) -> Estimate | None:
-    """Return the share of hits with its 95 % interval: of the bootstrap, or exact where all or none is a hit.
+    """Return the share of hits with its 95 % interval, which takes the items of a group for one.
 
     Example:
         >>> round(share_of([True] * 10).low, 3)
         0.692
     """
     values = np.asarray(hits, np.float64)
-    share = _estimate(lambda w: w @ values / w.sum(axis=1), len(values), groups) if len(values) else None
-    if share is None or 0.0 < share.mean < 1.0:
-        return share
-    least = 0.025 ** (1 / len(set(groups or range(len(values)))))
-    return Estimate(share.n, share.mean, *((least, 1.0) if share.mean else (0.0, 1.0 - least)))
+    estimate = of_groups(values, groups or [str(place) for place in range(len(values))]).estimate((0.0, 1.0))
+    return estimate and replace(estimate, n=len(values), mean=float(values.mean()))
 
 
 def _estimate(of: "Callable[[Numbers], Numbers]", n: int, groups: Sequence[str] | None) -> Estimate | None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ragstone.labels.calibration import CalibrationError, Change, Figure, ProbabilityMap, Signal, sigmoid, values_of
 from ragstone.metrics.base import CalibratedItem
-from ragstone.reporting.statistics import bootstrap_interval
+from ragstone.reporting.statistics import of_groups
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -99,13 +99,13 @@ def cross_fit(
         now = [closeness(p, sample.labels) for p, sample in zip(unseen, samples, strict=True)]
     errors = [squared_error(sample.judged, sample.labels) for sample in samples]
     errors_now = [squared_error(p, sample.labels) for p, sample in zip(unseen, samples, strict=True)]
-    first = changed(name, was, now, groups, seed)
+    first = changed(name, was, now, groups)
     fitted = fit(samples, signal, chosen)
     return FitResult(
         fitted=fitted,
         method=chosen,
         threshold=best_threshold(unseen, samples, measure) if binary else None,
-        agreement=(first, changed("squared error", errors, errors_now, groups, seed)),
+        agreement=(first, changed("squared error", errors, errors_now, groups)),
         warnings=tuple(_warnings(labels, len(set(groups)), first, judge_counts=bool(fitted.weights))),
     )
 
@@ -255,13 +255,15 @@ def squared_error(probabilities: "Sequence[float] | Numbers", labels: Sequence[f
     return float(np.square(np.subtract(probabilities, labels)).mean())
 
 
-def changed(name: str, before: Sequence[float], after: Sequence[float], groups: Sequence[str], seed: int = 0) -> Change:
-    """Return the means over samples, before and after, with 95 % intervals by a bootstrap over whole groups."""
+def changed(name: str, before: Sequence[float], after: Sequence[float], groups: Sequence[str]) -> Change:
+    """Return the means over samples, before and after, with 95 % intervals that take a group's samples for one."""
 
-    def figure(values: "Numbers") -> Figure:
-        mean = float(values.mean())
-        low, high = bootstrap_interval(values, groups, seed=seed) or (mean, mean)
-        return Figure(value=mean, low=low, high=high)
+    def figure(values: "Numbers", least: float) -> Figure:
+        low, high = least, 1.0
+        estimate = of_groups(values, groups).estimate((least, 1.0))
+        if estimate is not None and estimate.low is not None and estimate.high is not None:  # of one group: anything
+            low, high = estimate.low, estimate.high
+        return Figure(value=float(values.mean()), low=low, high=high)
 
     first, second = np.array(before, np.float64), np.array(after, np.float64)
-    return Change(name=name, before=figure(first), after=figure(second), difference=figure(second - first))
+    return Change(name=name, before=figure(first, 0.0), after=figure(second, 0.0), difference=figure(second - first, -1.0))

@@ -298,7 +298,7 @@ class MetricSummary:
 
     @property
     def low(self) -> float | None:
-        """Lower end of its 95 % interval (Student's t, within the metric's bounds); None with fewer than two rows."""
+        """Lower end of its 95 % interval; None where `Mean.estimate` gives none, as with fewer than two rows."""
         estimate = self._values.estimate(self.info.bounds)
         return None if estimate is None else estimate.low
 

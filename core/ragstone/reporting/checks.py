@@ -5,27 +5,29 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Literal, NamedTuple
 
 from ragstone.reporting.aggregates import scale
-from ragstone.reporting.comparison import Comparison, MetricComparison
-from ragstone.reporting.statistics import TIE
+from ragstone.reporting.comparison import Comparison, MetricComparison, difference_bounds, p_value
+from ragstone.reporting.statistics import NOISE_REACH, TIE
 from ragstone.reporting.tables import DASH, INTERVAL, count, interval, number
 from ragstone.text.plain import markdown_code, markdown_table, printable
 
 Status = Literal[0, 1, 3]
 WORDS: Mapping[Status, str] = {0: "not worse", 1: "worse", 3: "cannot tell"}
 _MANY = 1_000_000
-_FEW = 20  # of fewer samples the interval is narrower than it should be
+_FEW = 20  # fewer anchors show no drift
 _MOST_UNSCORED = 0.1  # more samples that are not scored now could hide a drift
 
 
 class DropCheck(NamedTuple):
-    """Whether a metric dropped by more than is allowed: 0 it did not, 1 it did, 3 the interval cannot tell."""
+    """Whether a metric dropped by more than is allowed: 0 it did not, 1 it did, 3 nobody can tell."""
 
     name: str
     allowed: float
     status: Status
+    word: str
     sentence: str
 
     def __str__(self) -> str:
@@ -96,7 +98,7 @@ def check_drops(
     ]
     lacks = "cannot tell: the base has this metric, the new run has not."
     return checks + [
-        DropCheck(name, allowed, 3, lacks) for name in missing if (allowed := by_name.get(name, allow_drop)) is not None
+        DropCheck(name, allowed, 3, WORDS[3], lacks) for name in missing if (allowed := by_name.get(name, allow_drop)) is not None
     ]
 
 
@@ -107,7 +109,10 @@ def status_of(checks: "Iterable[DropCheck | Drift]") -> Status:
 
 
 class _Change(NamedTuple):
-    """A metric's difference new - base with its interval, of n of something, and by whom."""
+    """A metric's difference with its interval, of n of something, and by whom; more than 0 is better.
+
+    `worse`: whether every report says that the new run is worse.
+    """
 
     mean: float
     low: float
@@ -115,6 +120,7 @@ class _Change(NamedTuple):
     n: int
     noun: str
     by: str
+    worse: bool
 
 
 def _change(each: MetricComparison) -> _Change | str:
@@ -124,10 +130,18 @@ def _change(each: MetricComparison) -> _Change | str:
         if front is None or front.low is None or front.high is None:
             return "the labels give no corrected difference"
         by = each.people.whose if each.people.by_items else "by people's labels"
-        return _Change(front.mean, front.low, front.high, each.people.labels, "labelled pair", by)
-    if each.difference is None or each.low is None or each.high is None:
+        mean, low, high = _turned(each, front.mean, front.low, front.high)
+        return _Change(mean, low, high, each.people.labels, "labelled pair", by, high < 0)
+    if each.pairs < 2:
         return f"{count(each.pairs, 'sample')} with a score in both, and an interval needs two"
-    return _Change(each.difference, each.low, each.high, each.pairs, "sample", "by this judge")
+    if each.difference is None or each.low is None or each.high is None:
+        return "most differences are the same, and the metric's bounds, which say what that hides, are not known"
+    mean, low, high = _turned(each, each.difference, each.low, each.high)
+    return _Change(mean, low, high, each.pairs, "sample", "by this judge", each.better == "a")
+
+
+def _turned(each: MetricComparison, mean: float, low: float, high: float) -> tuple[float, float, float]:
+    return (mean, low, high) if each.higher_is_better else (-mean, -high, -low)
 
 
 def _check(each: MetricComparison, allowed: float) -> DropCheck:
@@ -137,25 +151,27 @@ def _check(each: MetricComparison, allowed: float) -> DropCheck:
     )
     change = _change(each)
     if isinstance(change, str):
-        return DropCheck(each.name, allowed, 3, " ".join([f"cannot tell: {change}.", *left_out]))
-    sign = 1.0 if each.higher_is_better else -1.0
-    difference, (low, high) = sign * change.mean, sorted((sign * change.low, sign * change.high))
-    status = drop_status(low, high, allowed)
-    hidden = status == 0 and lost > 0 and drop_status(_at_worst(each, low, lost), high, allowed) != 0
-    if hidden:
+        return DropCheck(each.name, allowed, 3, WORDS[3], " ".join([f"cannot tell: {change}.", *left_out]))
+    status = drop_status(change.low, change.high, allowed)
+    hidden = status == 0 and lost > 0 and drop_status(_at_worst(each, change.low, lost), change.high, allowed) != 0
+    by_chance = status == 1 and not change.worse
+    if hidden or by_chance:
         status = 3
-    numbers = f"{number(change.mean, '+')} ({INTERVAL} {interval(change.low, change.high, '+')})"
-    word = "drop" if each.higher_is_better else "rise"
-    verdict = WORDS[status] if status == 3 else f"{WORDS[status]} {change.by}"
-    sentences = [f"{verdict}: {numbers}, and a {word} of {allowed:g} is allowed."]
+    word, verdict = WORDS[status], WORDS[status] if status == 3 else f"{WORDS[status]} {change.by}"
+    if status == 0 and change.worse:
+        word, verdict = "worse, but allowed", f"worse {change.by}, but no more than allowed"
+    mean, low, high = _turned(each, change.mean, change.low, change.high)
+    moved, drop = number(mean, "+"), "drop" if each.higher_is_better else "rise"
+    sentences = [f"{verdict}: {moved} ({INTERVAL} {interval(low, high, '+')}), and a {drop} of {allowed:g} is allowed."]
+    if by_chance:
+        p = p_value(each.permutation_p, "= ")
+        sentences.append(f"{'The judge' if each.within_noise else 'Chance'} alone can move them that far (p {p}).")
     if status == 3 and not hidden:
-        sentences += _more(samples_needed(difference, low, high, allowed, change.n), change)
+        sentences += _more(_needed(each, change, allowed), moved, change.noun)
     sentences += left_out
     if hidden:
-        sentences.append(f"If they were as bad as can be, the {word} could be greater than that: score them again.")
-    if change.n < _FEW:
-        sentences.append(f"Of {count(change.n, change.noun)} the interval is narrower than it should be.")
-    return DropCheck(each.name, allowed, status, " ".join(sentences))
+        sentences.append(f"If they were as bad as can be, the {drop} could be greater than that: score them again.")
+    return DropCheck(each.name, allowed, status, word, " ".join(sentences))
 
 
 def _at_worst(each: MetricComparison, low: float, lost: int) -> float:
@@ -166,14 +182,40 @@ def _at_worst(each: MetricComparison, low: float, lost: int) -> float:
     return (each.pairs * low - lost * (best - worst)) / (each.pairs + lost)
 
 
-def _more(samples: float, change: _Change) -> Iterator[str]:
+def _needed(each: MetricComparison, change: _Change, allowed: float) -> float:
+    """Return about how many samples would tell, if more of them differ as these do."""
+    if each.people is not None:
+        return samples_needed(change.mean, change.low, change.high, allowed, change.n)
+    bounds = difference_bounds(each.info_a, each.info_b)
+
+    def tells(times: float) -> bool:
+        e = each.differences.estimate(bounds, times=times)
+        if e is None or e.low is None or e.high is None:
+            return False
+        _, low, high = _turned(each, e.mean, e.low, e.high)
+        return drop_status(low, high, allowed) != 3
+
+    few, enough = 1.0, 1.0
+    while not tells(enough):
+        few, enough = enough, 2 * enough
+        if enough * change.n > 2 * _MANY:
+            return math.inf
+    while enough > 1.01 * few:
+        middle = (few + enough) / 2
+        few, enough = (few, middle) if tells(middle) else (middle, enough)
+    if change.mean < -allowed and each.permutation_p is not None:  # so many that p, too, is small enough
+        z = NormalDist().inv_cdf(1 - min(each.permutation_p, 0.99) / 2)
+        enough = max(enough, (NOISE_REACH / z) ** 2)
+    return enough * change.n
+
+
+def _more(samples: float, difference: str, noun: str) -> Iterator[str]:
     if samples > _MANY:
-        yield f"The difference lies so near to the limit that no reasonable number of {change.noun}s would tell."
+        yield f"The difference lies so near to the limit that no reasonable number of {noun}s would tell."
         return
     digits = max(0, len(str(math.ceil(samples))) - 2)
     about = math.ceil(samples / 10**digits) * 10**digits
-    same = f"if the difference stays at {number(change.mean, '+')}"
-    yield f"About {about:,} {change.noun}s would do, {same}: four times as many halve the interval."
+    yield f"About {about:,} {noun}s would do, if the difference stays at {difference}."
 
 
 def markdown(comparison: Comparison, checks: Sequence[DropCheck] = ()) -> str:
@@ -185,7 +227,7 @@ def markdown(comparison: Comparison, checks: Sequence[DropCheck] = ()) -> str:
     """
     title, head, rows = comparison.table()
     if checks:
-        results = {each.name: (f"{each.allowed:g}", f"**{WORDS[each.status]}**") for each in checks}
+        results = {each.name: (f"{each.allowed:g}", f"**{each.word}**") for each in checks}
         head = (*head, "change allowed", "result")
         rows = [(*row, *results.get(row[0], (DASH, DASH))) for row in rows]
     cells = [(markdown_code(name), *rest) for name, *rest in rows]

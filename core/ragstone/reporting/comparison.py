@@ -18,7 +18,7 @@ from ragstone.reporting.report import Report, open_report
 from ragstone.reporting.statistics import (
     NOISE_REACH,
     TIE,
-    bootstrap_interval,
+    Mean,
     noise_error,
     permutation_p,
     sign_test_p,
@@ -64,8 +64,10 @@ class MetricComparison:
         mean_a: The mean in a; None without pairs, as all that follows.
         mean_b: The mean in b.
         difference: mean_b - mean_a.
-        low: Lower end of the difference's 95 % paired bootstrap interval; None with fewer than two pairs.
+        low: Lower end of the difference's 95 % interval; None with fewer than two pairs, and where most differences are
+            the same while the metric's bounds are not known.
         high: Its upper end, likewise.
+        differences: The pairs' differences, added up.
         noise_error: The standard error that the judge's own noise gives the difference; None where neither report
             scored a row twice. Where one alone did, the other is taken to be as noisy.
         permutation_p: The p-value of the difference, if a's and b's score of a sample could as well be swapped.
@@ -89,6 +91,7 @@ class MetricComparison:
     difference: float | None
     low: float | None
     high: float | None
+    differences: Mean
     noise_error: float | None
     permutation_p: float | None
     sign_p: float | None
@@ -112,8 +115,13 @@ class MetricComparison:
 
     @property
     def better(self) -> Literal["a", "b"] | None:
-        """Which is better by the judge; None where the permutation test's p is 0.05 or more, or it is noise."""
+        """Which is better by the judge: what every report and check goes by.
+
+        None where the permutation test's p is 0.05 or more, where the interval holds 0, or where it is noise.
+        """
         if self.permutation_p is None or not self.difference or self.permutation_p >= _SURE or self.within_noise:
+            return None
+        if self.low is not None and self.high is not None and self.low <= TIE and self.high >= -TIE:
             return None
         return "b" if (self.difference > 0) == self.higher_is_better else "a"
 
@@ -125,7 +133,7 @@ class MetricComparison:
             number(self.mean_a),
             number(self.mean_b),
             number(self.difference, "+"),
-            interval(self.low, self.high, "+"),
+            interval(self.low, self.high, "+", of=self.pairs),
             p_value(self.permutation_p),
             p_value(self.sign_p),
             f"{self.wins:,}/{self.ties:,}/{self.losses:,}",
@@ -137,14 +145,15 @@ class MetricComparison:
             return "no sample has a score in both."
         change, reach = number(self.difference, "+"), number(self.noise_reach)
         noise = "" if self.noise_reach is None else f" (up to ±{reach} can be the judge's own noise)"
-        p = p_value(self.permutation_p, "= ")
+        ends = interval(self.low, self.high, "+", of=self.pairs)
+        numbers = f"{change} ({'' if self.low is None else f'{INTERVAL} '}{ends}), p {p_value(self.permutation_p, '= ')}"
         if self.within_noise:
             sentence = f"by this judge, the difference of {change} is smaller than its own noise, ±{reach}."
         elif self.better is None:
-            sentence = f"by this judge, no difference is shown: {change}, p {p}{noise}."
+            sentence = f"by this judge, no difference is shown: {numbers}{noise}."
         else:
             better = name_b if self.better == "b" else name_a
-            sentence = f"by this judge, {better} is better: {change}, p {p}{noise}."
+            sentence = f"by this judge, {better} is better: {numbers}{noise}."
         direction = [] if self.higher_is_better else ["(Lower is better.)"]
         by_people: list[str] = []
         if self.people is not None:
@@ -331,6 +340,15 @@ def _shared(
         )
 
 
+def difference_bounds(a: MetricInfo, b: MetricInfo) -> tuple[float, float] | None:
+    """Return the least and greatest possible difference of two scores; None where no bounds are known."""
+    known = [info.bounds for info in (a, b) if info.bounds is not None]
+    if not known:
+        return None
+    span = max(high for _, high in known) - min(low for low, _ in known)
+    return -span, span
+
+
 class _Cell(NamedTuple):
     row: int
     mean: float | None
@@ -378,7 +396,10 @@ def _compared(
     higher = summary_a.info.higher_is_better and summary_b.info.higher_is_better
     up, down = int((differences > TIE).sum()), int((differences < -TIE).sum())
     wins, losses = (up, down) if higher else (down, up)
-    low, high = bootstrap_interval(differences) or (None, None)
+    mean = Mean()
+    for difference in differences.tolist():
+        mean.add(difference)
+    estimate = mean.estimate(difference_bounds(summary_a.info, summary_b.info))
     error = None
     if n and (noise := summary_a.noise or summary_b.noise) is not None:
         pairs = [pair for pair in both.values() if pair[0].draws and pair[1].draws]
@@ -401,8 +422,9 @@ def _compared(
         mean_a=math.fsum(each.a for each in moved) / n if n else None,
         mean_b=math.fsum(each.b for each in moved) / n if n else None,
         difference=math.fsum(differences) / n if n else None,
-        low=low,
-        high=high,
+        low=estimate and estimate.low,
+        high=estimate and estimate.high,
+        differences=mean,
         noise_error=error,
         permutation_p=permutation_p(np.where(np.abs(differences) <= TIE, 0.0, differences)),
         sign_p=sign_test_p(wins, losses),

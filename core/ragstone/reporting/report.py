@@ -345,7 +345,7 @@ class Report(Shown):
             (
                 name,
                 number(each.mean),
-                interval(each.low, each.high),
+                interval(each.low, each.high, of=each.rows),
                 *([DASH if each.noise_reach is None else f"±{each.noise_reach:.3f}"] if noisy else []),
                 f"{each.scored:,}/{each.total:,}",
                 *cost_cells(each.cost),

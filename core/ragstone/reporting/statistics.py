@@ -24,11 +24,12 @@ NOISE_REACH = 1.959964
 """How many standard errors the judge's noise reaches to either side in 95 of 100 cases."""
 _CHUNK = 1 << 22  # numbers held at once: 32 MB
 _SEED = 20_260_101
-_RESAMPLES = 2_000
 _PERMUTATIONS = 10_000
 _EXACT = 13  # up to so many differences, all 2 ** n changes of sign are fewer than that
 MINUTE, HOUR, DAY, WEEK = 60, 3_600, 86_400, 604_800
 _MONDAY = 4 * DAY  # 1970-01-05: where weeks begin; hours and days begin there too
+_ENOUGH = 5  # of other values, to show what there is beside the most common one
+_DISTINCT = 64  # so many values are counted: where there are more, enough show
 _BINS = 20
 _FINE_BINS = 200
 
@@ -58,42 +59,60 @@ class Estimate:
 
 
 class Mean:
-    """A weighted mean of numbers as they come, in constant memory.
+    """A weighted mean of numbers as they come, in constant memory, with an interval that always has a width.
 
-    With weights w, the mean is m = sum(w x) / sum(w), and its variance, with n numbers, is estimated by
+    With weights w, n = sum(w)^2 / sum(w^2) numbers of equal weight say as much, with a variance s^2 of
 
-        n / (n - 1) * sum(w^2 (x - m)^2) / sum(w)^2
+        N / (N - 1) * sum(w^2 (x - m)^2) / sum(w^2)
 
-    which for equal weights is the familiar s^2 / n. The interval is m +- t * sqrt(variance), t being the 97.5 %
-    quantile of Student's t with sum(w)^2 / sum(w^2) - 1 degrees of freedom (n - 1 for equal weights).
+    of N numbers with the mean m. Few numbers may hide others: twenty scores of 1.0 do not show that no other is 0. So
+    each end of the interval is that of the numbers and of a part h of one more, at the bound on its side. h is the
+    larger of
+
+    - how far the numbers vary as yes and no would: (s^2 / ((m - low) (high - m)))^1.5;
+    - how far one value, with a share p, outnumbers all others: 2 p - 1, times 5 / (n (1 - p)) where more than five
+      others show.
+
+    The end is the 2.5 % (or 97.5 %) quantile of the beta distribution from the bound to the number furthest from it,
+    with the mean of these n + h numbers and, S being their sum of squares, the variance
+
+        S / (n + h) / (n - 1 + 3 h) * (h + (1 - h) (t / z)^2)
+
+    where t is Student's with n - 1 degrees of freedom and z the normal distribution's. So of yes and no it is Clopper
+    and Pearson's exact interval (Biometrika 1934), and of numbers that spread nearly Student's. Where n is too small
+    for such a distribution it is Student's, of the n + h numbers. benchmarks/README.md shows what it covers.
 
     Example:
         >>> mean = Mean()
         >>> for value in (0.5, 0.7, 0.9):
         ...     mean.add(value)
         >>> estimate = mean.estimate((0.0, 1.0))
-        >>> round(estimate.mean, 3), round(estimate.low, 3), estimate.high
-        (0.7, 0.203, 1.0)
+        >>> round(estimate.mean, 3), round(estimate.low, 3), round(estimate.high, 3)
+        (0.7, 0.094, 1.0)
     """
 
-    __slots__ = ("n", "origin", "w", "ww", "wwx", "wwxx", "wx")
+    __slots__ = ("greatest", "least", "n", "origin", "times", "w", "ww", "wwx", "wwxx", "wx")
 
     def __init__(self) -> None:
         self.n = 0
+        self.least, self.greatest = math.inf, -math.inf
         self.origin = 0.0  # the first number; all are counted from it, so that close ones keep their digits
         self.w = self.wx = self.ww = self.wwx = self.wwxx = 0.0
+        self.times: Counter[float] | None = Counter()  # how often each number came; None where they are many
 
     def add(self, value: float, weight: float = 1.0) -> None:
         """Count a number. The weight is greater than 0."""
         if not self.n:
             self.origin = value
         self.n += 1
+        self.least, self.greatest = min(self.least, value), max(self.greatest, value)
         x, square = value - self.origin, weight * weight
         self.w += weight
         self.wx += weight * x
         self.ww += square
         self.wwx += square * x
         self.wwxx += square * x * x
+        self._count({round(value, 6): 1})
 
     def merge(self, other: "Mean") -> None:
         """Count all numbers of another mean."""
@@ -101,11 +120,20 @@ class Mean:
             self.origin = other.origin
         d = other.origin - self.origin
         self.n += other.n
+        self.least, self.greatest = min(self.least, other.least), max(self.greatest, other.greatest)
         self.w += other.w
         self.wx += other.wx + d * other.w
         self.ww += other.ww
         self.wwx += other.wwx + d * other.ww
         self.wwxx += other.wwxx + 2 * d * other.wwx + d * d * other.ww
+        self._count(other.times)
+
+    def _count(self, times: Mapping[float, int] | None) -> None:
+        """Count how often numbers came, up to so many that none of them can crowd out the others."""
+        if self.times is not None and times is not None:
+            self.times.update(times)
+        if self.times is not None and (times is None or len(self.times) > _DISTINCT):
+            self.times = None
 
     @property
     def mean(self) -> float | None:
@@ -117,22 +145,80 @@ class Mean:
         """Whether the numbers have different weights."""
         return self.w * self.w < self.n * self.ww * (1 - 1e-9)
 
-    def estimate(self, bounds: tuple[float, float] | None = None) -> Estimate | None:
-        """Return the mean with its interval, cut at the bounds that every mean is within; None for no number."""
+    def estimate(self, bounds: tuple[float, float] | None = None, *, times: float = 1.0) -> Estimate | None:
+        """Return the mean with its interval; None for no number.
+
+        Args:
+            bounds: Least and greatest possible number. Without them, or where one is infinite, the interval is
+                Student's; there is none where one value outnumbers all others, for nobody knows what it hides.
+            times: How many times as many numbers of the same kind there would be.
+        """
         if not self.n:
             return None
         m = self.wx / self.w
-        if self.n == 1:
-            return Estimate(1, self.origin + m)
-        squares = max(0.0, self.wwxx - 2 * m * self.wwx + m * m * self.ww)
-        variance = squares / (self.w * self.w) * self.n / (self.n - 1)
-        freedom = int(self.w * self.w / self.ww - 1 + 1e-9)
-        half = t_quantile(max(1, freedom)) * math.sqrt(variance)
         mean = self.origin + m
-        if not math.isfinite(half):  # numbers whose squares overflow
+        squares = max(0.0, self.wwxx - 2 * m * self.wwx + m * m * self.ww)
+        if self.n == 1 or not math.isfinite(squares):  # or numbers whose squares overflow
             return Estimate(self.n, mean)
+        variance = squares / self.ww * self.n / (self.n - 1)
+        size = max(1 + 1e-6, times * self.w * self.w / self.ww)
+        reach = t_quantile(max(1, int(size - 1 + 1e-9)))
+        hidden = self._hidden(size)
         low, high = bounds or (-math.inf, math.inf)
-        return Estimate(self.n, mean, max(low, mean - half), min(high, mean + half))
+        if math.isinf(high - low):
+            half = reach * math.sqrt(variance / size)
+            return Estimate(self.n, mean, *(() if hidden else (max(low, mean - half), min(high, mean + half))))
+        low, high = min(low, self.least), max(high, self.greatest)
+        if (most := (mean - low) * (high - mean)) > 0.0:
+            hidden = max(hidden, min(1.0, variance / most) ** 1.5)
+        ends = (
+            _end(bound, furthest, mean, variance, size, hidden, reach)
+            for bound, furthest in ((low, self.greatest), (high, self.least))
+        )
+        return Estimate(self.n, mean, *ends)
+
+    def _hidden(self, size: float) -> float:
+        """Return how far one value outnumbers all others, from 0 to 1, less where enough others show."""
+        most = max(self.times.values()) / self.n if self.times else 0.0
+        return max(0.0, 2 * most - 1) * min(1.0, _ENOUGH / max(size * (1 - most), _ENOUGH))
+
+
+def _end(
+    bound: float, furthest: float, mean: float, variance: float, size: float, more: float, reach: float
+) -> float:
+    """Return the end of an interval of numbers and of `more` of one more at the bound on that side."""
+    span = furthest - bound
+    if not span:
+        return bound
+    total = size + more
+    middle = (size * mean + more * bound) / total
+    squares = (size - 1) * variance + size * (mean - middle) ** 2 + more * (bound - middle) ** 2
+    share = min(1.0, (middle - bound) / span)
+    variance = squares / total / (total - 1 + 2 * more) * (more + (1 - more) * (reach / NOISE_REACH) ** 2)
+    observations = share * (1 - share) * span**2 / variance - 1
+    if observations > 1:
+        return bound + span * beta_quantile(share * observations, (1 - share) * observations)
+    far = middle - math.copysign(reach * math.sqrt(squares / total / (total - 1)), span)  # too few for that
+    return max(bound, far) if span > 0 else min(bound, far)
+
+
+def beta_quantile(a: float, b: float) -> float:
+    """Return the 2.5 % quantile of the beta distribution, right to four digits.
+
+    The density of log(x / (1 - x)), which has no poles, is added up in 4,000 steps.
+
+    Example:
+        >>> round(beta_quantile(20, 1), 3), round(0.025 ** (1 / 20), 3)
+        (0.832, 0.832)
+    """
+    spread = 10 * math.sqrt(1 / a + 1 / b)
+    ends = -spread - 10 / a, spread + 10 / b
+    odds = math.log(a / b) + np.linspace(*ends, 4_001)
+    log_density = -a * np.logaddexp(0.0, -odds) - b * np.logaddexp(0.0, odds)
+    density = np.exp(log_density - log_density.max())
+    sums = np.cumsum(density) - density / 2  # by the trapezium rule
+    at = float(np.interp(math.log(0.025 * sums[-1]), np.log(sums + 1e-300), odds))
+    return 1 / (1 + math.exp(-at))
 
 
 def t_quantile(freedom: int) -> float:
@@ -148,34 +234,20 @@ def t_quantile(freedom: int) -> float:
     return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
 
 
-def bootstrap_interval(
-    values: "Numbers", groups: Sequence[str] | None = None, *, seed: int = _SEED
-) -> tuple[float, float] | None:
-    """Return the 95 % percentile bootstrap interval of the mean; None for fewer than two values.
-
-    The values are drawn with replacement, as many as there are, 2,000 times over; the interval holds the middle 95 % of
-    the means. With fewer than some twenty values it is narrower than it should be. Where values belong to groups, whole
-    groups are drawn, as many as there are.
+def of_groups(values: "Numbers", groups: Sequence[str]) -> Mean:
+    """Return the mean of values of which those of a group say no more than one: each group's mean, by its size.
 
     Example:
-        >>> low, high = bootstrap_interval(np.array([0.0, 1.0] * 50))
-        >>> round(low, 1), round(high, 1)
-        (0.4, 0.6)
+        >>> mean = of_groups(np.array([0.0, 1.0, 1.0, 1.0]), ["a", "a", "b", "c"])
+        >>> mean.n, mean.mean
+        (3, 0.75)
     """
-    if len(values) < 2:
-        return None
-    places = {group: i for i, group in enumerate(dict.fromkeys(groups or ()))}
-    member = np.array([places[group] for group in groups]) if groups else np.arange(len(values))
-    sizes, sums = np.bincount(member).astype(np.float64), np.bincount(member, weights=values)
-    n = len(sizes)
-    rng = np.random.default_rng(seed)
-    means = np.empty(_RESAMPLES)
-    for part in _chunks(_RESAMPLES, n):
-        draws = rng.integers(0, n, size=(part.stop - part.start, n), dtype=np.uint32)
-        means[part] = sums[draws].sum(axis=1) / sizes[draws].sum(axis=1)
-    low, high = np.quantile(means, (0.025, 0.975))
-    least, greatest = float(values.min()), float(values.max())  # rounding may not take a mean beyond its values
-    return min(max(float(low), least), greatest), max(min(float(high), greatest), least)
+    places = {group: place for place, group in enumerate(dict.fromkeys(groups))}
+    member = np.array([places[group] for group in groups], np.int64)
+    mean = Mean()
+    for size, total in zip(np.bincount(member), np.bincount(member, weights=values), strict=True):
+        mean.add(float(total / size), float(size))
+    return mean
 
 
 def permutation_p(differences: "Numbers") -> float | None:

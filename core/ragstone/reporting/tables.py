@@ -53,9 +53,11 @@ def number(value: float | None, sign: str = "") -> str:
     return DASH if value is None else f"{value:{sign}.3f}"
 
 
-def interval(low: float | None, high: float | None, sign: str = "") -> str:
-    """Return an interval; a dash where there is none."""
-    return DASH if low is None or high is None else f"{number(low, sign)} {DASH} {number(high, sign)}"
+def interval(low: float | None, high: float | None, sign: str = "", *, of: int = 0) -> str:
+    """Return an interval; of some values that give none, why; of no values, a dash."""
+    if low is None or high is None:
+        return DASH if not of else f"no interval: {'one value' if of == 1 else 'bounds unknown'}"
+    return f"{number(low, sign)} {DASH} {number(high, sign)}"
 
 
 def percent(share: float) -> str:
@@ -156,7 +158,7 @@ def money(cost: "Cost", price: "Price | None") -> str:
 
 def slice_cells(means: "Mapping[str, Estimate]", most: int = 20) -> list[tuple[str, str, str, str]]:
     """Return the value, n, mean and interval of the first ones, and how many more there are."""
-    cells = [(value or "none", f"{e.n:,}", number(e.mean), interval(e.low, e.high)) for value, e in means.items()]
+    cells = [(value or "none", f"{e.n:,}", number(e.mean), interval(e.low, e.high, of=e.n)) for value, e in means.items()]
     return cells[:most] + ([(f"and {len(cells) - most:,} more", "", "", "")] if len(cells) > most else [])
 
 

@@ -90,8 +90,9 @@ def assert_not_worse(
     """Compare two runs over the same samples and fail where the new one is worse, as `compare --allow-drop` does.
 
     With d = the new mean - the base's (of a metric whose lower values are better, the base's - the new one's) and its
-    95 % paired bootstrap interval, a metric is worse where the interval's high end is below -allow_drop, not worse
-    where its low end is at least that, and else cannot be told. A metric that the new run lacks cannot be told either.
+    95 % interval, a metric is not worse where the interval's low end is -allow_drop or more. It is worse where the high
+    end is below that and the comparison, too, says that the base is better (p below 0.05, and more than the judge's
+    noise). Else it cannot be told, as where few pairs may hide others, or the new run lacks the metric.
 
     Args:
         base: The base's report, or what `Report.load` takes.
@@ -115,17 +116,18 @@ def assert_not_worse(
         OSError: A file cannot be read.
 
     Example:
-        >>> from ragstone.reporting import Report
+        >>> from ragstone.reporting import MetricInfo, Report
         >>> from ragstone.store.record import Record
+        >>> demo = MetricInfo("demo", "1", "judge", bounds=(0.0, 1.0))
         >>> def report(values):
         ...     scores = [Score(metric="demo", value=value, reason="", version="1") for value in values]
-        ...     return Report.of(Record(f"q{row}", score, "judge", row) for row, score in enumerate(scores))
+        ...     return Report.of([Record(f"q{row}", score, "judge", row) for row, score in enumerate(scores)], [demo])
         >>> base = report([0.5, 0.75] * 20)
         >>> assert_not_worse(base, report([0.75, 0.5] * 20), allow_drop=0.1).metrics["demo"].difference
         0.0
         >>> assert_not_worse(base, report([0.25, 0.5] * 20), allow_drop=0.1)
         Traceback (most recent call last):
-        AssertionError: demo: worse by this judge: -0.250 (95 % interval -0.250 – -0.250), and a drop of 0.1 is allowed.
+        AssertionError: demo: worse by this judge: -0.250 (95 % interval -0.316 – -0.140), and a drop of 0.1 is allowed.
     """
     __tracebackhide__ = True
     if cannot_tell not in ("fail", "pass"):

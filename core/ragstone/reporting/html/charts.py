@@ -81,7 +81,7 @@ def means_over_time(line: Timeline[Mean], bounds: Ends | None, name: str, period
         if e.low is not None and e.high is not None:
             ends = f"{frame.down(e.low):.1f}", f"{frame.down(e.high):.1f}"
             parts.append(tag("line", class_="whisker", x1=x, x2=x, y1=ends[0], y2=ends[1]))
-        label = f"{short_moment(start, width)}: {e.mean:.3f} of {e.n:,}, {INTERVAL} {interval(e.low, e.high)}"
+        label = f"{short_moment(start, width)}: {e.mean:.3f} of {e.n:,}, {INTERVAL} {interval(e.low, e.high, of=e.n)}"
         parts.append(tag("circle", tag("title", label), class_="dot", cx=x, cy=at, r=2.5))
     parts += [tag("polyline", class_="line", points=" ".join(run)) for run in runs]
     least, greatest = min(e.mean for _, e in series), max(e.mean for _, e in series)
@@ -94,7 +94,7 @@ def means_over_time(line: Timeline[Mean], bounds: Ends | None, name: str, period
         f"Mean score per {unit}",
         f"{len(series)} points from {least:.3f} to {greatest:.3f}; the table below has them all.",
     )
-    rows = [(tag("time", moment(start)), number(e.mean), interval(e.low, e.high), f"{e.n:,}") for start, e in series]
+    rows = [(tag("time", moment(start)), number(e.mean), interval(e.low, e.high, of=e.n), f"{e.n:,}") for start, e in series]
     head = ("from", "mean", INTERVAL, "scored")
     return _figure(f"Mean score per {unit} (UTC)", f"with its {INTERVAL}", chart, head, rows)
 

@@ -62,7 +62,8 @@ _DETAIL = 500
 _ENDS = ("scored", "unscored", "dropped", "not_sampled", "over_budget", "duplicate", "spooled", "pending")
 _INTERVALS = (
     "The mean is over samples. A sample with several draws counts once, by their mean. The 95 % interval is that of "
-    "the mean, by Student's t; a single sample has none."
+    "the mean. It counts what few samples may hide: twenty scores of 1 do not show that no other is 0. A single sample "
+    "has no interval, nor have samples of which most score the same by a metric whose bounds are not known."
 )
 _NOISE = (
     "“± by noise”: in 95 of 100 runs over these samples, the judge's own noise moves the mean by no more than this. "
@@ -89,7 +90,8 @@ _THUMBS = (
 )
 _EXPLAINED = (
     "Differences are b - a by this judge, over the samples that have a score in both. A sample with several draws "
-    "counts once, by their mean. The interval is the 95 % paired bootstrap interval. “p (permutation)”: how often "
+    "counts once, by their mean. The 95 % interval is that of the mean "
+    "difference. “p (permutation)”: how often "
     "chance alone gives so great a mean difference, if a's and b's scores of each sample are swapped at random. "
     "“p (sign)” counts only wins and losses."
 )
@@ -204,7 +206,9 @@ def _score(
     info, facts = summary.info, list[str]()
     if summary.mean is None:
         facts.append("nothing was scored")
-    if summary.low is not None:
+    elif summary.low is None:
+        facts.append(interval(None, None, of=summary.rows))
+    else:
         facts.append(f"{INTERVAL} {interval(summary.low, summary.high)}")
     if summary.weighted:
         facts.append("weighted")
@@ -225,7 +229,7 @@ def _score(
     lines = [soft("" if correction is None else f"By the judge alone: {number(summary.mean)}; ", *lines)]
     if change is not None and change.difference is not None:
         word = {"b": "better", "a": "worse", None: "no difference is shown"}[change.better]
-        moved = f"{number(change.difference, '+')} ({interval(change.low, change.high, '+')})"
+        moved = f"{number(change.difference, '+')} ({interval(change.low, change.high, '+', of=change.pairs)})"
         why = "within the judge's own noise" if change.within_noise else f"{word} by this judge"
         lines.append(tag("p", tag("b", moved), " against ", foreign(old, 80), f": {why}", class_=f"change {word[:6]}"))
     mean, front = summary.mean, [] if summary.mean is None else [_gauge(summary, summary.mean)]
