@@ -68,7 +68,7 @@ def shell(tmp_path):
 def test_all_steps_run(workflow, shell, tmp_path):
     rows = [
         {"id": f"q{i}", "user_input": "Who wrote Emma?", "retrieved_contexts": ["Jane Austen did."], "response": "None"}
-        for i in range(3)
+        for i in range(200)
     ]
     (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "answer_questions.py").write_text(ANSWER)
@@ -87,12 +87,12 @@ def test_all_steps_run(workflow, shell, tmp_path):
 
 @pytest.mark.parametrize(
     ("new", "status", "strict"),
-    [([0.5] * 40, 0, 0), ([0.1] * 40, 1, 1), ([0.1, 0.9] * 20, 0, 3), (None, 2, 2)],
+    [([0.5] * 200, 0, 0), ([0.1] * 200, 1, 1), ([0.1, 0.9] * 100, 0, 3), (None, 2, 2)],
     ids=["not worse", "worse", "cannot tell", "no file"],
 )
 def test_how_it_ends(workflow, shell, tmp_path, new, status, strict):
     metrics = [MetricInfo("demo", "1", "judge", (0.0, 1.0))]
-    report([0.5] * 40, metrics=metrics).to_json(tmp_path / "base.jsonl")
+    report([0.5] * 200, metrics=metrics).to_json(tmp_path / "base.jsonl")
     if new:
         report(new, metrics=metrics).to_json(tmp_path / "new.jsonl")
     kept = "\n".join(line for line in workflow.splitlines() if "delete this line" not in line)

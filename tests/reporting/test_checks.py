@@ -73,7 +73,7 @@ def of_differences(*differences, base=1.0, bounds=(-1.0, 1.0), **changes):
 
 
 @pytest.mark.parametrize("n", [2, 3, 5, 10, 20, 30, 50])
-@pytest.mark.parametrize("loss, share, allowed", [(-1.0, 0.04, 0.02), (-0.5, 0.1, 0.025), (-1.0, 0.2, 0.1)])
+@pytest.mark.parametrize(("loss", "share", "allowed"), [(-1.0, 0.04, 0.02), (-0.5, 0.1, 0.025), (-1.0, 0.2, 0.1)])
 def test_a_drop_of_twice_the_allowed_one_passes_in_5_of_100_draws_at_most(n, loss, share, allowed):
     """Exact: every number of answers that break, by its binomial probability."""
     passes = 0.0

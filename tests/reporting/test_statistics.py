@@ -168,7 +168,7 @@ def test_the_interval_of_two_values_holds_the_mean(n, share):
 
 
 @pytest.mark.parametrize("n", [5, 10, 20, 30])
-@pytest.mark.parametrize("breaks, mends", [(0.05, 0.05), (0.04, 0.01), (0.1, 0.1), (0.3, 0.1)])
+@pytest.mark.parametrize(("breaks", "mends"), [(0.05, 0.05), (0.04, 0.01), (0.1, 0.1), (0.3, 0.1)])
 def test_the_interval_of_differences_holds_what_breaks_and_what_mends(n, breaks, mends):
     held = 0.0
     for down, up in itertools.product(range(n + 1), repeat=2):

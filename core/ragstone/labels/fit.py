@@ -266,4 +266,6 @@ def changed(name: str, before: Sequence[float], after: Sequence[float], groups: 
         return Figure(value=float(values.mean()), low=low, high=high)
 
     first, second = np.array(before, np.float64), np.array(after, np.float64)
-    return Change(name=name, before=figure(first, 0.0), after=figure(second, 0.0), difference=figure(second - first, -1.0))
+    return Change(
+        name=name, before=figure(first, 0.0), after=figure(second, 0.0), difference=figure(second - first, -1.0)
+    )

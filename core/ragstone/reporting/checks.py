@@ -98,7 +98,9 @@ def check_drops(
     ]
     lacks = "cannot tell: the base has this metric, the new run has not."
     return checks + [
-        DropCheck(name, allowed, 3, WORDS[3], lacks) for name in missing if (allowed := by_name.get(name, allow_drop)) is not None
+        DropCheck(name, allowed, 3, WORDS[3], lacks)
+        for name in missing
+        if (allowed := by_name.get(name, allow_drop)) is not None
     ]
 
 
@@ -186,6 +188,7 @@ def _needed(each: MetricComparison, change: _Change, allowed: float) -> float:
     """Return about how many samples would tell, if more of them differ as these do."""
     if each.people is not None:
         return samples_needed(change.mean, change.low, change.high, allowed, change.n)
+
     bounds = difference_bounds(each.info_a, each.info_b)
 
     def tells(times: float) -> bool:

@@ -146,11 +146,14 @@ class MetricComparison:
         change, reach = number(self.difference, "+"), number(self.noise_reach)
         noise = "" if self.noise_reach is None else f" (up to ±{reach} can be the judge's own noise)"
         ends = interval(self.low, self.high, "+", of=self.pairs)
-        numbers = f"{change} ({'' if self.low is None else f'{INTERVAL} '}{ends}), p {p_value(self.permutation_p, '= ')}"
+        ends = ends if self.low is None else f"{INTERVAL} {ends}"
+        numbers = f"{change} ({ends}), p {p_value(self.permutation_p, '= ')}"
         if self.within_noise:
             sentence = f"by this judge, the difference of {change} is smaller than its own noise, ±{reach}."
         elif self.better is None:
-            sentence = f"by this judge, no difference is shown: {numbers}{noise}."
+            hidden = self.permutation_p is not None and self.permutation_p < _SURE
+            why = "; pairs that were not seen may have moved the other way" if hidden else ""
+            sentence = f"by this judge, no difference is shown: {numbers}{why}{noise}."
         else:
             better = name_b if self.better == "b" else name_a
             sentence = f"by this judge, {better} is better: {numbers}{noise}."

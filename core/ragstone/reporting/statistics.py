@@ -28,7 +28,7 @@ _PERMUTATIONS = 10_000
 _EXACT = 13  # up to so many differences, all 2 ** n changes of sign are fewer than that
 MINUTE, HOUR, DAY, WEEK = 60, 3_600, 86_400, 604_800
 _MONDAY = 4 * DAY  # 1970-01-05: where weeks begin; hours and days begin there too
-_ENOUGH = 5  # of other values, to show what there is beside the most common one
+_ENOUGH = 3  # of other values, to show what there is beside the most common one
 _DISTINCT = 64  # so many values are counted: where there are more, enough show
 _BINS = 20
 _FINE_BINS = 200
@@ -70,7 +70,7 @@ class Mean:
     larger of
 
     - how far the numbers vary as yes and no would: (s^2 / ((m - low) (high - m)))^1.5;
-    - how far one value, with a share p, outnumbers all others: 2 p - 1, times 5 / (n (1 - p)) where more than five
+    - how far one value, with a share p, outnumbers all others: 2 p - 1, times 3 / (n (1 - p)) where more than three
       others show.
 
     The end is the 2.5 % (or 97.5 %) quantile of the beta distribution from the bound to the number furthest from it,
@@ -183,9 +183,7 @@ class Mean:
         return max(0.0, 2 * most - 1) * min(1.0, _ENOUGH / max(size * (1 - most), _ENOUGH))
 
 
-def _end(
-    bound: float, furthest: float, mean: float, variance: float, size: float, more: float, reach: float
-) -> float:
+def _end(bound: float, furthest: float, mean: float, variance: float, size: float, more: float, reach: float) -> float:
     """Return the end of an interval of numbers and of `more` of one more at the bound on that side."""
     span = furthest - bound
     if not span:

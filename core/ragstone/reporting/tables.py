@@ -158,7 +158,9 @@ def money(cost: "Cost", price: "Price | None") -> str:
 
 def slice_cells(means: "Mapping[str, Estimate]", most: int = 20) -> list[tuple[str, str, str, str]]:
     """Return the value, n, mean and interval of the first ones, and how many more there are."""
-    cells = [(value or "none", f"{e.n:,}", number(e.mean), interval(e.low, e.high, of=e.n)) for value, e in means.items()]
+    cells = [
+        (value or "none", f"{e.n:,}", number(e.mean), interval(e.low, e.high, of=e.n)) for value, e in means.items()
+    ]
     return cells[:most] + ([(f"and {len(cells) - most:,} more", "", "", "")] if len(cells) > most else [])
 
 

@@ -94,7 +94,9 @@ def means_over_time(line: Timeline[Mean], bounds: Ends | None, name: str, period
         f"Mean score per {unit}",
         f"{len(series)} points from {least:.3f} to {greatest:.3f}; the table below has them all.",
     )
-    rows = [(tag("time", moment(start)), number(e.mean), interval(e.low, e.high, of=e.n), f"{e.n:,}") for start, e in series]
+    rows = [
+        (tag("time", moment(start)), number(e.mean), interval(e.low, e.high, of=e.n), f"{e.n:,}") for start, e in series
+    ]
     head = ("from", "mean", INTERVAL, "scored")
     return _figure(f"Mean score per {unit} (UTC)", f"with its {INTERVAL}", chart, head, rows)
 

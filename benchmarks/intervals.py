@@ -1,0 +1,169 @@
+"""How often a report's 95 % interval holds the true mean, how wide it is, and how often the gate lets a drop pass.
+
+    python benchmarks/intervals.py
+
+Beside each figure stands, in brackets, what intervals without a memory of the bounds do: Student's for means, the
+percentile bootstrap for paired differences. Draws start from a fixed seed.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragstone.reporting.checks import drop_status
+from ragstone.reporting.statistics import Mean, t_quantile
+
+DRAWS, RESAMPLES = 2_000, 1_000
+SIZES = (5, 10, 20, 30, 50, 60, 100, 200)
+RANDOM = np.random.default_rng(20261126)
+Numbers = NDArray[np.float64]
+Ends = tuple[float, float]
+Draw = Callable[[tuple[int, int]], Numbers]
+Population = tuple[str, float, Draw]
+
+
+def values(name: str, shares: dict[float, float]) -> Population:
+    """A population with few values, each with its share."""
+    numbers, chances = list(shares), list(shares.values())
+    return name, float(np.dot(numbers, chances)), lambda shape: RANDOM.choice(numbers, shape, p=chances)
+
+
+def claims(supported: float, shape: tuple[int, int]) -> Numbers:
+    """Shares of 2 to 8 claims that are supported, as faithfulness is."""
+    n = RANDOM.integers(2, 9, shape)
+    return np.asarray(RANDOM.binomial(n, supported) / n)
+
+
+MEANS: tuple[Population, ...] = (
+    *(values(f"1, but 0 in {100 * p:g} %", {1.0: 1 - p, 0.0: p}) for p in (0.01, 0.05, 0.2, 0.5)),
+    values("1, but .5 in 10 %", {1.0: 0.9, 0.5: 0.1}),
+    values("1; .8 in 14 %, 0 in 1 %", {1.0: 0.85, 0.8: 0.14, 0.0: 0.01}),
+    values(".9, but 0 in 1 %", {0.9: 0.99, 0.0: 0.01}),
+    ("claims, 97 % supported", 0.97, lambda shape: claims(0.97, shape)),
+    ("claims, 60 % supported", 0.6, lambda shape: claims(0.6, shape)),
+    values("thirds", {0.0: 0.25, 1 / 3: 0.25, 2 / 3: 0.25, 1.0: 0.25}),
+    ("uniform", 0.5, RANDOM.random),
+    ("beta(8, 2)", 0.8, lambda shape: RANDOM.beta(8, 2, shape)),
+    ("beta(.8, .2)", 0.8, lambda shape: RANDOM.beta(0.8, 0.2, shape)),
+)
+DIFFERENCES: tuple[Population, ...] = (
+    *(values(f"{100 * p:g} % break", {0.0: 1 - p, -1.0: p}) for p in (0.01, 0.04, 0.05)),
+    values("5 % mend", {0.0: 0.95, 1.0: 0.05}),
+    values("5 % break, 5 % mend", {0.0: 0.9, -1.0: 0.05, 1.0: 0.05}),
+    values("10 % break, 10 % mend", {0.0: 0.8, -1.0: 0.1, 1.0: 0.1}),
+    values("10 % lose .5", {0.0: 0.9, -0.5: 0.1}),
+    values("30 % lose .5, 30 % gain it", {0.0: 0.4, -0.5: 0.3, 0.5: 0.3}),
+    ("normal(0, .05)", 0.0, lambda shape: RANDOM.normal(0, 0.05, shape)),
+    ("normal(0, .2)", 0.0, lambda shape: RANDOM.normal(0, 0.2, shape)),
+)
+GATE: tuple[tuple[Population, float], ...] = (
+    (values("4 % break", {0.0: 0.96, -1.0: 0.04}), 0.02),
+    (values("10 % lose .5", {0.0: 0.9, -0.5: 0.1}), 0.025),
+    (values("10 % break, 5 % mend", {0.0: 0.85, -1.0: 0.1, 1.0: 0.05}), 0.025),
+    (("normal(-.04, .3)", -0.04, lambda shape: RANDOM.normal(-0.04, 0.3, shape).clip(-1, 1)), 0.02),
+)
+POWER: tuple[Population, ...] = (
+    values("no change at all", {0.0: 1.0}),
+    values("1 % break, 1 % mend", {0.0: 0.98, -1.0: 0.01, 1.0: 0.01}),
+    values("5 % break, 5 % mend", {0.0: 0.9, -1.0: 0.05, 1.0: 0.05}),
+    ("normal(0, .2)", 0.0, lambda shape: RANDOM.normal(0, 0.2, shape).clip(-1, 1)),
+)
+
+
+def ours(sample: Numbers, bounds: Ends) -> Ends:
+    """The interval of a report."""
+    mean = Mean()
+    for value in sample.tolist():
+        mean.add(value)
+    e = mean.estimate(bounds)
+    return (-np.inf, np.inf) if e is None or e.low is None or e.high is None else (e.low, e.high)
+
+
+def student(sample: Numbers, bounds: Ends) -> Ends:
+    """Student's interval, cut at the bounds."""
+    half = t_quantile(len(sample) - 1) * float(sample.std(ddof=1)) / len(sample) ** 0.5
+    return max(bounds[0], float(sample.mean()) - half), min(bounds[1], float(sample.mean()) + half)
+
+
+def bootstrap(sample: Numbers, _bounds: Ends) -> Ends:
+    """The percentile bootstrap's interval."""
+    low, high = np.quantile(RANDOM.choice(sample, (RESAMPLES, len(sample))).mean(axis=1), (0.025, 0.975))
+    return float(low), float(high)
+
+
+def intervals(
+    of: Callable[[Numbers, Ends], Ends], samples: Numbers, bounds: Ends, cache: dict[bytes, Ends]
+) -> Iterator[Ends]:
+    """Yield each sample's interval; samples with the same values have one."""
+    for sample in np.sort(samples, axis=1).round(12) + 0.0:
+        key = sample.tobytes()
+        if key not in cache:
+            cache[key] = of(sample, bounds)
+        yield cache[key]
+
+
+def coverage(
+    population: Population, n: int, bounds: Ends, before: Callable[[Numbers, Ends], Ends]
+) -> tuple[float, float, float]:
+    """Return how often ours and the other's interval hold the mean, and how wide ours is in terms of the other's."""
+    _, truth, draw = population
+    samples = draw((DRAWS if before is student else DRAWS // 4, n))
+    held, widths = [], []
+    for of in (ours, before):
+        ends = np.array(list(intervals(of, samples, bounds, {})))
+        held.append(float(((ends[:, 0] <= truth + 1e-9) & (ends[:, 1] >= truth - 1e-9)).mean()))
+        widths.append(float((ends[:, 1] - ends[:, 0]).mean()))
+    return held[0], held[1], widths[0] / max(widths[1], 1e-9)
+
+
+def passing(population: Population, allowed: float, n: int) -> tuple[float, float]:
+    """Return how often the gate passes, and how often by the bootstrap's interval."""
+    samples = population[2]((DRAWS // 2, n))
+    ours_, theirs = (
+        float(np.mean([drop_status(*ends, allowed) == 0 for ends in intervals(of, samples, (-1.0, 1.0), {})]))
+        for of in (ours, bootstrap)
+    )
+    return ours_, theirs
+
+
+def share(value: float) -> str:
+    """A share as the tables write it."""
+    return "1.00" if value > 0.995 else f"{value:.2f}"[1:]
+
+
+def table(title: str, rows: Sequence[tuple[str, Sequence[str]]], sizes: Sequence[int]) -> None:
+    """Print a table as Markdown."""
+    print(f"\n| {title} |", " | ".join(f"n = {n}" for n in sizes), "|")
+    print("|---|" + "--:|" * len(sizes))
+    for name, cells in rows:
+        print(f"| {name} |", " | ".join(cells), "|")
+
+
+def covered(
+    title: str, populations: Sequence[Population], bounds: Ends, before: Callable[[Numbers, Ends], Ends]
+) -> None:
+    """Print how often intervals hold the mean, and their widths in terms of the others'."""
+    rows, worst = list[tuple[str, list[str]]](), 1.0
+    for population in populations:
+        found = [coverage(population, n, bounds, before) for n in SIZES]
+        worst = min(worst, *(now for now, *_ in found))
+        cells = [f"{share(now)} ({share(then)}) {width:.2f}" for now, then, width in found]
+        rows.append((population[0], cells))
+    table(title, rows, SIZES)
+    print(f"\nLeast coverage: {worst:.3f}")
+
+
+if __name__ == "__main__":
+    covered("scores", MEANS, (0.0, 1.0), student)
+    covered("differences", DIFFERENCES, (-1.0, 1.0), bootstrap)
+    sizes = (5, 10, 20, 30, 50, 100, 200)
+    gate = [
+        (f"{name}; {allowed:g} allowed", [passing((name, truth, draw), allowed, n) for n in sizes])
+        for (name, truth, draw), allowed in GATE
+    ]
+    power = [
+        (f"{name}; .05 allowed", [passing((name, truth, draw), 0.05, n) for n in sizes]) for name, truth, draw in POWER
+    ]
+    for title, found in (("a drop of twice the allowed one passes", gate), ("no drop passes", power)):
+        table(title, [(name, [f"{share(now)} ({share(then)})" for now, then in cells]) for name, cells in found], sizes)
