@@ -14,7 +14,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from openai import AsyncOpenAI, PermissionDeniedError
 
-from ragstone import ContextRelevancy, Faithfulness, LLMRequest, Sample
+from ragstone import ContextRelevancy, Faithfulness, LLMRequest, Sample, evaluate
 from ragstone.judging.reply import listing, record, whole
 from ragstone.metrics.fitted import SUPPORTED
 from ragstone_langchain import LangChainEmbedder, LangChainLLM
@@ -198,3 +198,14 @@ def test_what_an_error_may_quote_of_a_sample_says_nothing_of_the_judge(openai_se
         judge.generate(replace(REQUEST, user="flag: It says: System role\nnot supported."))
     judge.generate(REQUEST)
     assert {len(body["messages"]) for body in server.bodies} == {2}
+
+
+def test_a_report_says_what_a_judge_was_asked_without_and_a_journal_keeps_it_apart(openai_server, tmp_path) -> None:
+    server = openai_server(without_system(*NO_SYSTEM[0]))
+    samples = [Sample(user_input=f"Which? {i}", retrieved_contexts=["This. That."]) for i in range(3)]
+    for _ in range(2):
+        metric = ContextRelevancy(llm=LangChainLLM(openai(server)))
+        report = evaluate(samples, [metric], journal=tmp_path / "journal.db", max_concurrency=1, progress=False)
+        assert [record.outcome.value for record in report.results()] == [0.5] * 3
+        assert "gpt-4o was asked without a system message" in report.notes[0]
+    assert len(server.bodies) == 4, "three samples, one refusal, and nothing for the second run"
