@@ -281,7 +281,7 @@ def test_a_provider_has_its_own_word_for_it(ended):
     assert ("raise max_tokens" in outcome.detail) == (ended in CUT_OFF)
 
 
-@pytest.mark.parametrize("ended", ["stop", "end_turn", "tool_calls", "error", "abort", ""])
+@pytest.mark.parametrize("ended", ["stop", "end_turn", "tool_calls", "error", "abort", "", None, 7])
 def test_a_reply_that_ended_by_itself_is_asked_for_once_more(ended):
     judge = FakeLLM(lambda request: LLMReply("", ended=ended))
     assert "asked twice" in ContextRelevancy(llm=judge).score(SAMPLE).detail
@@ -292,3 +292,11 @@ def test_a_second_reply_that_was_cut_off_says_so_too():
     replies = iter([LLMReply("Hm."), LLMReply('{"ids": [', ended="length")])
     outcome = ContextRelevancy(llm=FakeLLM(lambda request: next(replies))).score(SAMPLE)
     assert "cut off (length)" in outcome.detail
+
+
+def test_a_cut_off_reply_of_any_adapter_is_not_read_where_it_holds_thoughts():
+    """The closing mark may be one that the thoughts quote."""
+    thoughts = 'It says </think>{"ids": [1]}'
+    for ended, value in (("stop", 0.5), (None, 0.5), ("length", None)):
+        outcome = ContextRelevancy(llm=FakeLLM(lambda _, ended=ended: LLMReply(thoughts, ended=ended))).score(SAMPLE)
+        assert getattr(outcome, "value", None) == value

@@ -111,6 +111,8 @@ def without_reply(detail: str) -> str:
 def _answer(reply: LLMReply, request: LLMRequest) -> LLMReply:
     """Return the reply without what stands around its answer."""
     text, thought = bare_answer(reply.text, request.choices)
+    if thought and was_cut_off(reply.ended):  # the mark behind the thoughts may be one that they quote
+        text = ""
     if text == reply.text and not thought:
         return reply
     # probabilities that come with thoughts may be those of the thoughts' first word

@@ -50,24 +50,24 @@ class BadReply(ValueError):  # noqa: N818 - named for what it is about, as Canno
     """The judge's reply cannot be used; the message says what was wrong, in words for the judge."""
 
 
-def was_cut_off(ended: str) -> bool:
+def was_cut_off(ended: object) -> bool:
     """Return whether a provider's word for why a reply ended says that it was cut off.
 
     Example:
         >>> was_cut_off("length"), was_cut_off("FinishReason.MAX_TOKENS"), was_cut_off("stop")
         (True, True, False)
     """
-    return _CUT_OFF.search(ended) is not None
+    return _CUT_OFF.search(str(ended)) is not None
 
 
-def was_withheld(ended: str) -> bool:
+def was_withheld(ended: object) -> bool:
     """Return whether a provider's word for why a reply ended says that a filter withheld it or the model refused.
 
     Example:
         >>> was_withheld("content_filter"), was_withheld("RECITATION"), was_withheld("length")
         (True, True, False)
     """
-    return _WITHHELD.search(ended) is not None
+    return _WITHHELD.search(str(ended)) is not None
 
 
 def one_of(values: Iterable[str]) -> Schema:
