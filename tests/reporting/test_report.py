@@ -2,6 +2,7 @@
 
 import math
 import pickle
+import re
 import statistics
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from ragstone import ContextRelevancy, Sample, Verdict
 from ragstone.outcome import Suspicion
-from ragstone.reporting import MetricInfo, Report, ResultsError
+from ragstone.reporting import MetricInfo, Report, ResultsError, compare
 from ragstone.reporting.report import seconds_since
 from ragstone.sample import BadLine
 from ragstone.store.record import Record, encode
@@ -328,3 +329,32 @@ def test_since_when():
     for since in ("", "yesterday", "7", "-3d", "1w", "2026-13-01", "24 h", "9999999999d", "\x00"):
         with pytest.raises(ValueError, match="since: .* is no time; write 30m, 24h or 7d"):
             seconds_since(since, now=NOW)
+
+
+def test_draws_that_never_differ_are_no_noise_of_0():
+    """Three rows whose draws agree do not show a judge without noise; and no difference is smaller than none."""
+    found = report([[0.5, 0.5], [0.7, 0.7], [1.0, 1.0]], metrics=[MetricInfo("demo", "1", "judge", (0.0, 1.0))])
+    text, page, same = str(found), found.html(), str(compare(found, found))
+    assert "judge's noise in demo: none seen in 3 rows with several draws" in text
+    assert "no noise seen" in page
+    assert "no difference is shown: +0.000" in same
+    assert "±0.000" not in text + page + same
+
+
+@pytest.mark.parametrize("bounds", [None, (0.0, 1.0), (-1.0, 1.0), (0.0, math.inf)])
+@pytest.mark.parametrize("values", [[], [None], [0.5], [1.0, 1.0], [1.0] * 20, [0.0] * 20, [0.2, 0.9], [0.5, None]])
+def test_an_interval_has_a_width_or_says_why_there_is_none(values, bounds):
+    metrics = [MetricInfo("demo", "1", "judge", bounds)]
+    found = report(values, metrics=metrics)
+    summary = found.summary()["demo"]
+    scores = [value for value in values if value is not None]
+    text, page = str(found), found.html()
+    if summary.low is None:
+        why = {0: "–", 1: "no interval: one value"}.get(len(scores), "no interval: bounds unknown")
+        assert why in text
+        assert not scores or why in page
+    else:
+        assert summary.low <= summary.mean <= summary.high
+        assert summary.high - summary.low > 0.1
+    assert (summary.low is None) == (len(scores) < 2 or (len(set(scores)) == 1 and bounds not in ((0, 1), (-1, 1))))
+    assert not re.search(r"\bnan\b|\binf\b", text.lower())

@@ -23,7 +23,7 @@ from ragstone.reporting.statistics import (
     permutation_p,
     sign_test_p,
 )
-from ragstone.reporting.tables import DASH, INTERVAL, Shown, count, interval, number
+from ragstone.reporting.tables import DASH, INTERVAL, Shown, count, interval, number, reach
 from ragstone.store.pending import FEEDBACK
 from ragstone.store.record import Record
 from ragstone.text.plain import printable
@@ -110,8 +110,7 @@ class MetricComparison:
     @property
     def within_noise(self) -> bool:
         """Whether the difference is no greater than what the judge's own noise makes of two equal systems."""
-        reach = self.noise_reach
-        return reach is not None and self.difference is not None and abs(self.difference) <= reach
+        return bool(self.noise_reach) and self.difference is not None and abs(self.difference) <= self.noise_reach
 
     @property
     def better(self) -> Literal["a", "b"] | None:
@@ -143,13 +142,13 @@ class MetricComparison:
         """Return what the numbers say, in a sentence or two; the arguments say what the systems are called."""
         if self.difference is None:
             return "no sample has a score in both."
-        change, reach = number(self.difference, "+"), number(self.noise_reach)
-        noise = "" if self.noise_reach is None else f" (up to ±{reach} can be the judge's own noise)"
+        change, of_noise = number(self.difference, "+"), reach(self.noise_reach)
+        noise = f" (up to {of_noise} can be the judge's own noise)" if self.noise_reach else ""
         ends = interval(self.low, self.high, "+", of=self.pairs)
         ends = ends if self.low is None else f"{INTERVAL} {ends}"
         numbers = f"{change} ({ends}), p {p_value(self.permutation_p, '= ')}"
         if self.within_noise:
-            sentence = f"by this judge, the difference of {change} is smaller than its own noise, ±{reach}."
+            sentence = f"by this judge, the difference of {change} is smaller than its own noise, {of_noise}."
         elif self.better is None:
             hidden = self.permutation_p is not None and self.permutation_p < _SURE
             why = "; pairs that were not seen may have moved the other way" if hidden else ""

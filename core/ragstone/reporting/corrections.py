@@ -158,7 +158,7 @@ class Correction(ByLabels):
         if self.off is not None:
             yield f"the judge gives {_more(self.off)}."
         figures = (("Cohen's kappa", self.kappa), ("sensitivity", self.sensitivity), ("specificity", self.specificity))
-        if known := [f"{name} {number(e.mean)} ({interval(e.low, e.high)})" for name, e in figures if e is not None]:
+        if known := [f"{name} {number(e.mean)} ({_ends(e)})" for name, e in figures if e is not None]:
             yield f"judge and people agree: {', '.join(known)}."
         yield from self._linked()
         for each in self.slices:
@@ -240,6 +240,10 @@ class Corrections(Shown, Mapping[str, Correction]):
                 by_thumb = ", ".join(f"{word or 'none'} {number(e.mean)} ({e.n:,})" for word, e in means.items())
                 yield f"{name} by feedback, by the judge alone: {by_thumb}"
             yield _FEEDBACK
+
+
+def _ends(e: Mean) -> str:
+    return interval(e.low, e.high, of=e.n, otherwise="all agree")
 
 
 def _cells(each: "Estimate | MetricSummary | Mean | None") -> tuple[str, str]:

@@ -19,7 +19,6 @@ from ragstone.reporting.html.page import report_html
 from ragstone.reporting.statistics import Estimate
 from ragstone.reporting.tables import (
     COSTS,
-    DASH,
     INTERVAL,
     Shown,
     cost_cells,
@@ -29,6 +28,7 @@ from ragstone.reporting.tables import (
     number,
     percent,
     place,
+    reach,
     to_frame,
     to_polars,
     to_rows,
@@ -346,7 +346,7 @@ class Report(Shown):
                 name,
                 number(each.mean),
                 interval(each.low, each.high, of=each.rows),
-                *([DASH if each.noise_reach is None else f"±{each.noise_reach:.3f}"] if noisy else []),
+                *([reach(each.noise_reach)] if noisy else []),
                 f"{each.scored:,}/{each.total:,}",
                 *cost_cells(each.cost),
                 *([money(each.cost, self.prices.get(each.info.judge))] if self.prices else []),
@@ -358,7 +358,9 @@ class Report(Shown):
     def remarks(self) -> Iterator[str]:
         """Yield what there is to say beside the table, in sentences."""
         for name, each in self.summary().items():
-            if each.noise is not None:
+            if each.noise is not None and not each.noise_reach:
+                yield f"judge's noise in {name}: none seen in {count(each.noise.rows, 'row')} with several draws"
+            elif each.noise is not None:
                 agreed = each.noise.agreement
                 yield (
                     f"judge's noise in {name}: one score of a row varies by {number(each.noise.sd)} (standard "

@@ -53,11 +53,18 @@ def number(value: float | None, sign: str = "") -> str:
     return DASH if value is None else f"{value:{sign}.3f}"
 
 
-def interval(low: float | None, high: float | None, sign: str = "", *, of: int = 0) -> str:
+def interval(
+    low: float | None, high: float | None, sign: str = "", *, of: int = 0, otherwise: str = "bounds unknown"
+) -> str:
     """Return an interval; of some values that give none, why; of no values, a dash."""
     if low is None or high is None:
-        return DASH if not of else f"no interval: {'one value' if of == 1 else 'bounds unknown'}"
+        return DASH if not of else f"no interval: {'one value' if of == 1 else otherwise}"
     return f"{number(low, sign)} {DASH} {number(high, sign)}"
+
+
+def reach(value: float | None) -> str:
+    """Return how far to either side the judge's noise reaches; a dash where no sample was scored twice."""
+    return DASH if value is None else f"±{number(value)}" if value else "none seen"
 
 
 def percent(share: float) -> str:

@@ -46,6 +46,7 @@ from ragstone.reporting.tables import (
     number,
     percent,
     place,
+    reach,
     slice_cells,
 )
 
@@ -93,7 +94,8 @@ _EXPLAINED = (
     "counts once, by their mean. The 95 % interval is that of the mean "
     "difference. “p (permutation)”: how often "
     "chance alone gives so great a mean difference, if a's and b's scores of each sample are swapped at random. "
-    "“p (sign)” counts only wins and losses."
+    "“p (sign)” counts only wins and losses. One is said to be better where p (permutation) is below 0.05, the "
+    "interval does not hold 0, and the difference is more than the judge's noise."
 )
 
 Place = tuple[Key, int, str]
@@ -216,7 +218,7 @@ def _score(
         least = "the threshold" if info.threshold is None else f"the threshold of {info.threshold:g}"
         facts.append(f"{percent(summary.passed)} reach {least}")
     if summary.noise is not None:
-        facts.append(f"±{number(summary.noise_reach)} by the judge's noise")
+        facts.append(f"{reach(summary.noise_reach)} by the judge's noise" if summary.noise_reach else "no noise seen")
     if summary.total > summary.scored:
         facts.append(f"{summary.total - summary.scored:,} unscored")
     if not info.higher_is_better:
