@@ -136,6 +136,17 @@ def test_all_that_is_said_says_the_same(differences, allowed, higher, bounds):
     assert "nan" not in f"{comparison}{said}".lower()
 
 
+@pytest.mark.parametrize("higher", [True, False])
+def test_a_drop_that_is_shown_and_allowed_is_not_called_no_worse(higher):
+    sign = 1 if higher else -1
+    runs = of_differences(*[-0.01 * sign, -0.02 * sign] * 40, base=0.5, higher_is_better=higher)
+    found, comparison = only(*runs, allowed=0.05), compare(*runs)
+    assert (found.status, found.word) == (0, "worse, but allowed")
+    assert found.sentence.startswith("worse by this judge, but no more than allowed: ")
+    assert "by this judge, a is better" in str(comparison)
+    assert "**worse, but allowed**" in markdown(comparison, [found])
+
+
 @pytest.mark.parametrize("differences", [[0.0] * 20, [-0.5] * 3, [0.02] * 30, [*[-1.0] * 2, *[0.0] * 30]])
 def test_so_many_samples_as_it_asks_for_do_tell(differences):
     found = only(*of_differences(*differences), allowed=0.05)
