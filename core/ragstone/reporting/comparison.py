@@ -110,7 +110,8 @@ class MetricComparison:
     @property
     def within_noise(self) -> bool:
         """Whether the difference is no greater than what the judge's own noise makes of two equal systems."""
-        return bool(self.noise_reach) and self.difference is not None and abs(self.difference) <= self.noise_reach
+        far = self.noise_reach or 0.0
+        return far > 0.0 and self.difference is not None and abs(self.difference) <= far
 
     @property
     def better(self) -> Literal["a", "b"] | None:

@@ -247,4 +247,7 @@ def _ends(e: Mean) -> str:
 
 
 def _cells(each: "Estimate | MetricSummary | Mean | None") -> tuple[str, str]:
-    return (number(None), number(None)) if each is None else (number(each.mean), interval(each.low, each.high))
+    if each is None:
+        return number(None), number(None)
+    of = each.rows if isinstance(each, MetricSummary) else 0
+    return number(each.mean), interval(each.low, each.high, of=of)

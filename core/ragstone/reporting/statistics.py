@@ -112,7 +112,9 @@ class Mean:
         self.ww += square
         self.wwx += square * x
         self.wwxx += square * x * x
-        self._count({round(value, 6): 1})
+        if self.times is not None:
+            self.times[round(value, 6)] += 1
+            self._forget_if_many()
 
     def merge(self, other: "Mean") -> None:
         """Count all numbers of another mean."""
@@ -126,13 +128,15 @@ class Mean:
         self.ww += other.ww
         self.wwx += other.wwx + d * other.ww
         self.wwxx += other.wwxx + 2 * d * other.wwx + d * d * other.ww
-        self._count(other.times)
+        if self.times is None or other.times is None:
+            self.times = None
+        else:
+            self.times.update(other.times)
+            self._forget_if_many()
 
-    def _count(self, times: Mapping[float, int] | None) -> None:
-        """Count how often numbers came, up to so many that none of them can crowd out the others."""
-        if self.times is not None and times is not None:
-            self.times.update(times)
-        if self.times is not None and (times is None or len(self.times) > _DISTINCT):
+    def _forget_if_many(self) -> None:
+        """Stop to count how often each number came, where they are so many that enough of them show."""
+        if self.times is not None and len(self.times) > _DISTINCT:
             self.times = None
 
     @property
