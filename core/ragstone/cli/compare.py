@@ -69,8 +69,10 @@ def compare(
     \b
     Exit status:
       0    done, whichever is better; with --allow-drop 0.02: the low end of d's interval is -0.02 or more
-      1    with --allow-drop 0.02: the high end is below -0.02
-      3    with --allow-drop: neither, which more samples would tell, or B lacks a metric of A
+      1    with --allow-drop 0.02: the high end is below -0.02, and A is
+           said to be better
+      3    with --allow-drop: neither, which more samples would tell, or
+           B lacks a metric of A
       2    a file holds no results, the scores are not comparable, or a label cannot be used
     """  # noqa: D301 - click's mark for lines that stay as they are
     everywhere, by_name = _drops(drops)
