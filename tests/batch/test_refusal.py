@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from ragstone import ContextRelevancy, ResponseRelevancy, Score, evaluate
+from ragstone import ContextRelevancy, Criterion, ResponseRelevancy, Score, evaluate
 from ragstone.clients import OpenAICompatible
 
 from ..core.judges import filled  # noqa: TID252
@@ -76,3 +76,41 @@ def test_a_server_that_does_not_embed_goes_on_as_a_judge(openai_server):
     assert [type(each) for each in scored[::2]] == [Score] * 30
     assert scored[-1].detail.startswith("not asked: the embedder OpenAICompatible('m'")
     assert sum("input" in body for body in server.bodies) <= 2
+
+
+ABOUT_CONTENT = {
+    "openrouter": error(403, "m requires moderation. Your input was flagged", metadata={"reasons": ["violence"]}),
+    "azure": error(400, "The response was filtered", code="content_filter"),
+    "gemini": error(403, "The prompt was blocked", code="PROHIBITED_CONTENT"),
+    "bedrock": error(404, "Blocked by your guardrail"),
+    "it does not say why": error(403, "Forbidden"),
+    "too long": error(413, "Request too large"),
+}
+
+
+@pytest.mark.parametrize("answer", ABOUT_CONTENT.values(), ids=ABOUT_CONTENT)
+@pytest.mark.parametrize("max_concurrency", [1, 3])
+def test_an_error_about_the_first_sample_is_that_samples_own(openai_server, answer, max_concurrency):
+    server = openai_server(lambda body: answer if "book 0?" in str(body) else YES)
+    report = evaluate(rows(12), [ContextRelevancy(llm=client(server))], max_concurrency=max_concurrency)
+    assert [type(each) is Score for each in outcomes(report)] == [False] + [True] * 11
+    assert not report.gave_up
+
+
+def test_many_moderated_samples_end_no_run(openai_server):
+    server = openai_server(lambda body: YES if "book 39?" in str(body) else ABOUT_CONTENT["openrouter"])
+    report = evaluate(rows(40), [ContextRelevancy(llm=client(server))], max_concurrency=4)
+    assert isinstance(outcomes(report)[-1], Score)
+    assert len(server.seen) == 40
+
+
+def test_one_sample_that_two_metrics_ask_about_is_one_sample(openai_server):
+    def reply(body):
+        if "book 0?" in str(body):
+            return error(403, "Forbidden")
+        return json.dumps(filled(body["response_format"]["json_schema"]["schema"]))
+
+    judge = client(openai_server(reply))
+    criteria = [Criterion(name, f"Is it {name}?", llm=judge) for name in ("polite", "short", "kind")]
+    report = evaluate(rows(4), [ContextRelevancy(llm=judge), *criteria], max_concurrency=1)
+    assert [type(each) is Score for each in outcomes(report)] == [False] * 4 + [True] * 12

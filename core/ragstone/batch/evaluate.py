@@ -128,8 +128,9 @@ def evaluate(samples: Source, metrics: Metrics = None, **options: Unpack[RunOpti
     Works in scripts, in threads and where an event loop runs already (Jupyter, uvloop), which it then blocks. A sample
     that cannot be scored is `Unscored`, with the reason, and touches no other; there is no time-out on the whole. A
     judge that says "slow down" (429, 500, 502, 503, 504, 529, Retry-After) gets fewer calls, and is asked again. One
-    that fails on 100 samples in a row, or that refuses the first calls for good (401, 403, 404), is not asked any more:
-    the rest is `Unscored("judge_error")`, a warning is logged, and the report's `gave_up` says why.
+    that fails on 100 samples in a row, or that refuses the first calls for good (401, 404, or 403 on three samples
+    without a word of moderation), is not asked any more: the rest is `Unscored("judge_error")`, a warning is logged,
+    and the report's `gave_up` says why.
 
     Ctrl-C finishes the calls in flight and raises `Interrupted`; a second one stops at once. With a journal,
     the same call goes on from there, as after a crash or `kill -9`: what was judged is not judged again.

@@ -99,7 +99,8 @@ class Runner:
 
     What scoring raises is an `Unscored` on that row and metric, and touches no other. When the judge has failed on
     100 samples in a row it is not asked any more: what follows is `Unscored("judge_error")` at once, and is asked
-    again when a run is resumed. So it is with a judge that refuses the first calls for good (401, 403, 404).
+    again when a run is resumed. So it is with a judge that refuses the first calls for good (401, 404,
+    or 403 on three samples without a word of moderation).
 
     Args:
         rows: What is to be scored. An iterator that may wait (of a file, a pipe, a generator) is read in a thread; a
@@ -365,7 +366,7 @@ class Runner:
         if refusal is not None:
             return unscored(metric, CannotScore("judge_error", f"not asked: {refusal}"), meter)
         watch = None if self._sample_timeout is None else Stopwatch(self._sample_timeout)
-        answering = partial(self._gate.call, draw=draw, meter=meter, watch=watch)
+        answering = partial(self._gate.call, draw=draw, meter=meter, watch=watch, sample=row.line)
         try:
             return await metric.ascore(row.sample, meter=meter, answering=answering)
         except (JournalError, GateClosed):

@@ -22,6 +22,7 @@ from ragstone.outcome import known_sum
 _TRIES = 6
 _LONGEST_WAIT = 600.0
 _REMEMBERED = 4096
+_SEVERAL = 3  # different samples that were refused without a reason
 
 A = TypeVar("A")
 Kind = Literal["judge", "embedder"]
@@ -134,8 +135,9 @@ class RequestGate:
     A call that the provider refuses with "slow down" (429, 500, 502, 503, 504, 529 or a Retry-After) is made again, up
     to six times in all, while fewer calls are let in; a Retry-After is kept to up to ten minutes, a longer one is the
     call's failure. After a call that was refused to the end, the others are made once only until one succeeds:
-    a judge that is down is found out once. A judge or embedder that refuses all of its first calls for good (401, 403,
-    404) is not asked any more; after its first answer, a refusal is that call's own.
+    a judge that is down is found out once. A judge or embedder that refuses all of its first calls for good (401, 404,
+    or 403 on three different samples) is not asked any more; after its first answer, a refusal is that call's own, and
+    so is one that says that the text was moderated.
 
     Args:
         max_concurrency: Calls to judges in flight at most, and to embedders as many.
@@ -210,6 +212,7 @@ class RequestGate:
         *,
         meter: Meter | None = None,
         watch: Stopwatch | None = None,
+        sample: object = None,
     ) -> object:
         """Return the reply to a request: an `LLMReply`, or an embedder's vectors.
 
@@ -222,6 +225,7 @@ class RequestGate:
             draw: Which scoring of the sample it is for: other draws get other replies.
             meter: Is told when no call was needed.
             watch: Runs while the call is in flight.
+            sample: Which sample it is for: refusals of several tell of the judge, those of one may be its own.
 
         Raises:
             GateClosed: It was closed before the call began.
@@ -234,12 +238,12 @@ class RequestGate:
             embedder = needed(embedder)
             model = self._model("embedder", embedder)
             embed = partial(model.call, embedder.embed, embedder.aembed, request.texts)
-            return await self._ask(model, embed, 0.0, watch)
+            return await self._ask(model, embed, 0.0, watch, sample)
         judge = self._model("judge", llm)
         ask = partial(judge.call, llm.generate, llm.agenerate, of_draw(request, draw))
         cost = tokens(request.system, request.user) if self._counts_tokens else 0
         if not self._share_replies:
-            return await self._ask(judge, ask, cost, watch)
+            return await self._ask(judge, ask, cost, watch, sample)
         key = _run_key(request, judge.key, draw)
         while (pending := self._pending.get(key)) is not None:
             await asyncio.shield(pending)
@@ -251,7 +255,7 @@ class RequestGate:
             return replace(known, input_tokens=0, output_tokens=0)  # paid for once
         pending = self._pending[key] = asyncio.get_running_loop().create_future()
         try:
-            reply = await self._ask(judge, ask, cost, watch)
+            reply = await self._ask(judge, ask, cost, watch, sample)
             if isinstance(reply, LLMReply) and type(reply.text) is str:  # else the driver says so
                 self._remember(key, reply)
                 if self._replies is not None:  # by what the judge is asked without now
@@ -277,14 +281,19 @@ class RequestGate:
         return known or self._models.setdefault((kind, id(model)), _Model(kind, model, in_threads=self._own_loop))
 
     async def _ask(
-        self, model: "_Model", call: Callable[[], Awaitable[object]], cost: float, watch: Stopwatch | None
+        self,
+        model: "_Model",
+        call: Callable[[], Awaitable[object]],
+        cost: float,
+        watch: Stopwatch | None,
+        sample: object,
     ) -> object:
         """Make a call, again where the provider says "slow down"."""
         limiter = self._judges if model.kind == "judge" else self._embedders
         for left in reversed(range(_TRIES)):
             generation = await limiter.enter(cost, again=left < _TRIES - 1)
             try:
-                reply = await model.watched(partial(self._made, model, call, watch))
+                reply = await model.watched(partial(self._made, model, call, watch), sample)
             except Exception as error:
                 wait = read_refusal(error).wait
                 if wait is None or limiter.hopeless:
@@ -328,8 +337,8 @@ def _run_key(request: LLMRequest, judge: str, draw: int) -> bytes:
 class _Model:
     """A judge or an embedder, and whether it is asked: no more, once all of its first calls were refused for good.
 
-    The first calls are those in flight together. One that was refused keeps its place until the others have ended or
-    one was answered: a provider's moderation says 403 of one sample, too.
+    A 403 that does not say why may be a moderation's: only those of several samples count. The first calls are those
+    in flight together. One that was refused keeps its place until the others have ended or one was answered.
     """
 
     def __init__(self, kind: Kind, model: LLM | Embedder, *, in_threads: bool) -> None:
@@ -341,6 +350,8 @@ class _Model:
         self._answered = False
         self._in_flight = 0
         self._refused = 0
+        self._refused_samples: set[object] = set()
+        self._for_good = False
         self._why = ""
         self._settled = asyncio.Event()
         self.refusal: str | None = None
@@ -359,7 +370,7 @@ class _Model:
         """Call the half that suits the event loop."""
         return in_daemon(partial(sync, argument)) if self._in_threads else asynchronous(argument)
 
-    async def watched(self, call: Callable[[], Awaitable[object]]) -> object:
+    async def watched(self, call: Callable[[], Awaitable[object]], sample: object) -> object:
         """Make a call, and learn from how it ends."""
         if self.refusal is not None:
             raise CannotScore("judge_error", f"not asked: {self.refusal}")
@@ -367,13 +378,16 @@ class _Model:
         try:
             reply = await call()
         except Exception as error:
-            way_out = read_refusal(error).way_out
-            if way_out is not None and not self._answered:
-                self._why = self._why or self._reason(error, way_out)
+            refusal = read_refusal(error)
+            if refusal.way_out is not None and not self._answered:
+                self._why = self._why or self._reason(error, refusal.way_out)
+                self._refused_samples.add(sample)
+                self._for_good = self._for_good or not refusal.may_be_of_one_sample
                 self._refused += 1
+                settled = self._settled
                 self._settle()
                 try:
-                    await self._settled.wait()
+                    await settled.wait()
                 finally:
                     self._refused -= 1
             raise
@@ -387,8 +401,10 @@ class _Model:
 
     def _settle(self) -> None:
         if self._refused and self._refused == self._in_flight and not self._answered:
-            self.refusal = self._why
+            if self._for_good or len(self._refused_samples) >= _SEVERAL:
+                self.refusal = self._why
             self._settled.set()
+            self._settled = asyncio.Event()  # for the next ones
 
     def _reason(self, error: Exception, way_out: str) -> str:
         model, keys = self._model, secrets_of(self._model)

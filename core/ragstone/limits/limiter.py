@@ -8,6 +8,8 @@ from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from typing import NamedTuple
 
+from ragstone.judging.adapting import is_about_content
+
 _LONGEST_BACK_OFF = 60.0
 _SLOW_DOWN = frozenset({429, 500, 502, 503, 504, 529})
 _WAYS_OUT = {
@@ -198,11 +200,17 @@ class Refusal(NamedTuple):
 
     Attributes:
         wait: The seconds for which it says "slow down"; 0 where it names no time, None where it does not say so.
-        way_out: What to do about a refusal for good, 401, 403 or 404; None where it is none.
+        way_out: What to do about a refusal for good, 401, 403 or 404; None where it is none, as of a text that was
+            moderated.
     """
 
     wait: float | None = None
     way_out: str | None = None
+
+    @property
+    def may_be_of_one_sample(self) -> bool:
+        """Whether it may be about what was sent: a 403 that does not say why."""
+        return self.way_out == _WAYS_OUT[403]
 
 
 def read_refusal(error: BaseException) -> Refusal:
@@ -226,7 +234,8 @@ def read_refusal(error: BaseException) -> Refusal:
         response = getattr(cause, "response", None)
         values = [getattr(source, name, None) for source in (cause, response) for name in _STATUS_NAMES]
         statuses = {value for value in values if isinstance(value, int)}
-        way_out = way_out or next((_WAYS_OUT[status] for status in statuses & _WAYS_OUT.keys()), None)
+        if not is_about_content(f"{cause} {getattr(cause, 'body', '')}") or 401 in statuses:
+            way_out = way_out or next((_WAYS_OUT[status] for status in statuses & _WAYS_OUT.keys()), None)
         if str(getattr(cause, "code", None)) in _NO_QUOTA:
             break
         wait = _seconds(getattr(cause, "retry_after", None))
