@@ -35,11 +35,19 @@ def claims(supported: float, shape: tuple[int, int]) -> Numbers:
     return np.asarray(RANDOM.binomial(n, supported) / n)
 
 
+def breaking(share: float, around: float, spread: float, shape: tuple[int, int]) -> Numbers:
+    """Scores or differences that are alike but for a share that is lower by 1, or 0."""
+    low = 0.0 if around > 0.5 else -1.0
+    alike = RANDOM.normal(around, spread, shape).clip(-1, 1)
+    return np.where(RANDOM.random(shape) < share, low, alike)
+
+
 MEANS: tuple[Population, ...] = (
     *(values(f"1, but 0 in {100 * p:g} %", {1.0: 1 - p, 0.0: p}) for p in (0.01, 0.05, 0.2, 0.5)),
     values("1, but .5 in 10 %", {1.0: 0.9, 0.5: 0.1}),
     values("1; .8 in 14 %, 0 in 1 %", {1.0: 0.85, 0.8: 0.14, 0.0: 0.01}),
     values(".9, but 0 in 1 %", {0.9: 0.99, 0.0: 0.01}),
+    (".9 ± .01, but 0 in 5 %", 0.855, lambda shape: breaking(0.05, 0.9, 0.01, shape)),
     ("claims, 97 % supported", 0.97, lambda shape: claims(0.97, shape)),
     ("claims, 60 % supported", 0.6, lambda shape: claims(0.6, shape)),
     values("thirds", {0.0: 0.25, 1 / 3: 0.25, 2 / 3: 0.25, 1.0: 0.25}),
@@ -54,6 +62,7 @@ DIFFERENCES: tuple[Population, ...] = (
     values("10 % break, 10 % mend", {0.0: 0.8, -1.0: 0.1, 1.0: 0.1}),
     values("10 % lose .5", {0.0: 0.9, -0.5: 0.1}),
     values("30 % lose .5, 30 % gain it", {0.0: 0.4, -0.5: 0.3, 0.5: 0.3}),
+    ("± .01, but 5 % break", -0.05, lambda shape: breaking(0.05, 0.0, 0.01, shape)),
     ("normal(0, .05)", 0.0, lambda shape: RANDOM.normal(0, 0.05, shape)),
     ("normal(0, .2)", 0.0, lambda shape: RANDOM.normal(0, 0.2, shape)),
 )
@@ -61,6 +70,7 @@ GATE: tuple[tuple[Population, float], ...] = (
     (values("4 % break", {0.0: 0.96, -1.0: 0.04}), 0.02),
     (values("10 % lose .5", {0.0: 0.9, -0.5: 0.1}), 0.025),
     (values("10 % break, 5 % mend", {0.0: 0.85, -1.0: 0.1, 1.0: 0.05}), 0.025),
+    (("± .01, but 4 % break", -0.04, lambda shape: breaking(0.04, 0.0, 0.01, shape)), 0.02),
     (("normal(-.04, .3)", -0.04, lambda shape: RANDOM.normal(-0.04, 0.3, shape).clip(-1, 1)), 0.02),
 )
 POWER: tuple[Population, ...] = (

@@ -74,11 +74,13 @@ def of_differences(*differences, base=1.0, bounds=(-1.0, 1.0), **changes):
 
 @pytest.mark.parametrize("n", [2, 3, 5, 10, 20, 30, 50])
 @pytest.mark.parametrize(("loss", "share", "allowed"), [(-1.0, 0.04, 0.02), (-0.5, 0.1, 0.025), (-1.0, 0.2, 0.1)])
-def test_a_drop_of_twice_the_allowed_one_passes_in_5_of_100_draws_at_most(n, loss, share, allowed):
-    """Exact: every number of answers that break, by its binomial probability."""
+@pytest.mark.parametrize("jitter", [0.0, 0.01])
+def test_a_drop_of_twice_the_allowed_one_passes_in_5_of_100_draws_at_most(n, loss, share, allowed, jitter):
+    """Exact: every number of answers that break, by its binomial probability; the others move by next to nothing."""
     passes = 0.0
     for k in range(n + 1):
-        runs = of_differences(*[loss] * k, *[0.0] * (n - k), bounds=(0.0, 1.0))
+        others = [jitter * math.sin(i) for i in range(n - k)]
+        runs = of_differences(*[loss] * k, *others, bounds=(0.0, 1.0))
         chance = math.comb(n, k) * share**k * (1 - share) ** (n - k)
         passes += chance * (only(*runs, allowed=allowed).status == 0)
     assert passes <= 0.05
@@ -139,7 +141,7 @@ def test_all_that_is_said_says_the_same(differences, allowed, higher, bounds):
 @pytest.mark.parametrize("higher", [True, False])
 def test_a_drop_that_is_shown_and_allowed_is_not_called_no_worse(higher):
     sign = 1 if higher else -1
-    runs = of_differences(*[-0.01 * sign, -0.02 * sign] * 40, base=0.5, higher_is_better=higher)
+    runs = of_differences(*[-0.01 * sign, -0.02 * sign] * 200, base=0.5, bounds=(0.0, 1.0), higher_is_better=higher)
     found, comparison = only(*runs, allowed=0.05), compare(*runs)
     assert (found.status, found.word) == (0, "worse, but allowed")
     assert found.sentence.startswith("worse by this judge, but no more than allowed: ")
@@ -162,8 +164,8 @@ def test_without_bounds_nobody_knows_what_equal_differences_hide():
     found = only(report([0.5] * 200), report([0.5] * 200))
     assert (found.status, "bounds" in found.sentence) == (3, True)
     draw = random.Random(1)
-    spread = [draw.gauss(0.5, 0.01) for _ in range(100)]
-    assert only(report([0.5] * 100), report(spread)).status == 0
+    spread = [draw.gauss(0.5, 0.05) for _ in range(200)]
+    assert only(report([0.5] * 200), report(spread)).status == 0
 
 
 @given(st.floats(-1, 1), st.floats(0.001, 1), st.floats(0.001, 1), st.floats(0, 1), st.integers(2, 10**6))

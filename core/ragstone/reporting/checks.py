@@ -137,7 +137,7 @@ def _change(each: MetricComparison) -> _Change | str:
     if each.pairs < 2:
         return f"{count(each.pairs, 'sample')} with a score in both, and an interval needs two"
     if each.difference is None or each.low is None or each.high is None:
-        return "most differences are the same, and the metric's bounds, which say what that hides, are not known"
+        return "most differences are alike, and the metric's bounds, which say what that hides, are not known"
     mean, low, high = _turned(each, each.difference, each.low, each.high)
     return _Change(mean, low, high, each.pairs, "sample", "by this judge", each.better == "a")
 

@@ -65,7 +65,7 @@ class MetricComparison:
         mean_b: The mean in b.
         difference: mean_b - mean_a.
         low: Lower end of the difference's 95 % interval; None with fewer than two pairs, and where most differences are
-            the same while the metric's bounds are not known.
+            alike while the metric's bounds are not known.
         high: Its upper end, likewise.
         differences: The pairs' differences, added up.
         noise_error: The standard error that the judge's own noise gives the difference; None where neither report

@@ -28,8 +28,9 @@ _PERMUTATIONS = 10_000
 _EXACT = 13  # up to so many differences, all 2 ** n changes of sign are fewer than that
 MINUTE, HOUR, DAY, WEEK = 60, 3_600, 86_400, 604_800
 _MONDAY = 4 * DAY  # 1970-01-05: where weeks begin; hours and days begin there too
-_ENOUGH = 3  # of other values, to show what there is beside the most common one
-_DISTINCT = 64  # so many values are counted: where there are more, enough show
+_ENOUGH = 3  # of other numbers, to show what there is beside those that are alike
+_ALIKE = 0.02  # a bin of numbers that are alike
+_DISTINCT = 64  # so many bins are counted: where there are more, enough numbers differ
 _BINS = 20
 _FINE_BINS = 200
 
@@ -70,8 +71,8 @@ class Mean:
     larger of
 
     - how far the numbers vary as yes and no would: (s^2 / ((m - low) (high - m)))^1.5;
-    - how far one value, with a share p, outnumbers all others: 2 p - 1, times 3 / (n (1 - p)) where more than three
-      others show.
+    - how far numbers that are alike, with a share p, outnumber all others: 2 p - 1, times 3 / (n (1 - p)) where more
+      than three others show. Alike are those in two neighbouring bins of 0.02.
 
     The end is the 2.5 % (or 97.5 %) quantile of the beta distribution from the bound to the number furthest from it,
     with the mean of these n + h numbers and, S being their sum of squares, the variance
@@ -98,7 +99,7 @@ class Mean:
         self.least, self.greatest = math.inf, -math.inf
         self.origin = 0.0  # the first number; all are counted from it, so that close ones keep their digits
         self.w = self.wx = self.ww = self.wwx = self.wwxx = 0.0
-        self.times: Counter[float] | None = Counter()  # how often each number came; None where they are many
+        self.times: Counter[int] | None = Counter()  # how many numbers are in each bin; None where bins are many
 
     def add(self, value: float, weight: float = 1.0) -> None:
         """Count a number. The weight is greater than 0."""
@@ -113,7 +114,7 @@ class Mean:
         self.wwx += square * x
         self.wwxx += square * x * x
         if self.times is not None:
-            self.times[round(value, 6)] += 1
+            self.times[math.floor(value / _ALIKE)] += 1
             self._forget_if_many()
 
     def merge(self, other: "Mean") -> None:
@@ -135,7 +136,7 @@ class Mean:
             self._forget_if_many()
 
     def _forget_if_many(self) -> None:
-        """Stop to count how often each number came, where they are so many that enough of them show."""
+        """Stop to count how many numbers are in each bin, where bins are so many that enough of them differ."""
         if self.times is not None and len(self.times) > _DISTINCT:
             self.times = None
 
@@ -154,7 +155,7 @@ class Mean:
 
         Args:
             bounds: Least and greatest possible number. Without them, or where one is infinite, the interval is
-                Student's; there is none where one value outnumbers all others, for nobody knows what it hides.
+                Student's; there is none where most numbers are alike, for nobody knows what they hide.
             times: How many times as many numbers of the same kind there would be.
         """
         if not self.n:
@@ -171,19 +172,19 @@ class Mean:
         low, high = bounds or (-math.inf, math.inf)
         if math.isinf(high - low):
             half = reach * math.sqrt(variance / size)
-            return Estimate(self.n, mean, *(() if hidden else (max(low, mean - half), min(high, mean + half))))
+            students = Estimate(self.n, mean, max(low, mean - half), min(high, mean + half))
+            return Estimate(self.n, mean) if hidden else students
         low, high = min(low, self.least), max(high, self.greatest)
         if (most := (mean - low) * (high - mean)) > 0.0:
             hidden = max(hidden, min(1.0, variance / most) ** 1.5)
-        ends = (
-            _end(bound, furthest, mean, variance, size, hidden, reach)
-            for bound, furthest in ((low, self.greatest), (high, self.least))
-        )
-        return Estimate(self.n, mean, *ends)
+        low = _end(low, self.greatest, mean, variance, size, hidden, reach)
+        high = _end(high, self.least, mean, variance, size, hidden, reach)
+        return Estimate(self.n, mean, low, high)
 
     def _hidden(self, size: float) -> float:
-        """Return how far one value outnumbers all others, from 0 to 1, less where enough others show."""
-        most = max(self.times.values()) / self.n if self.times else 0.0
+        """Return how far numbers that are alike outnumber all others, from 0 to 1, less where enough others show."""
+        times = self.times or {}
+        most = max((n + times.get(place + 1, 0) for place, n in times.items()), default=0) / self.n
         return max(0.0, 2 * most - 1) * min(1.0, _ENOUGH / max(size * (1 - most), _ENOUGH))
 
 

@@ -64,7 +64,7 @@ _ENDS = ("scored", "unscored", "dropped", "not_sampled", "over_budget", "duplica
 _INTERVALS = (
     "The mean is over samples. A sample with several draws counts once, by their mean. The 95 % interval is that of "
     "the mean. It counts what few samples may hide: twenty scores of 1 do not show that no other is 0. A single sample "
-    "has no interval, nor have samples of which most score the same by a metric whose bounds are not known."
+    "has no interval, nor have samples of which most score alike by a metric whose bounds are not known."
 )
 _NOISE = (
     "“± by noise”: in 95 of 100 runs over these samples, the judge's own noise moves the mean by no more than this. "
