@@ -17,10 +17,8 @@ from ragstone.clients.chat import read_completion, reasoning, with_function_call
 from ragstone.errors import describe
 from ragstone.judge import Asking, BaseEmbedder, BaseLLM, LLMReply, LLMRequest
 from ragstone.judging.adapting import (
-    REFUSALS,
     LeavesOut,
     as_rows,
-    is_about_content,
     is_constrained,
     read_reply,
     refuses_system,
@@ -28,6 +26,7 @@ from ragstone.judging.adapting import (
     spelled_out,
     why_it_ended,
 )
+from ragstone.judging.refusals import REFUSALS, is_about_content
 from ragstone.judging.reply import was_cut_off
 from ragstone.metrics.base import check_count, check_flag, check_option
 from ragstone.plain import as_count, as_dict, as_list

@@ -3,7 +3,7 @@
 import datetime
 from email.utils import format_datetime
 
-from ragstone.limits.limiter import read_refusal
+from ragstone.judging.refusals import read_refusal
 
 
 class Error(Exception):

@@ -76,9 +76,25 @@ def test_retried(scripted, ask, bad):
 @BOTH
 def test_hangs(scripted, ask):
     server, llm = scripted(HANG, timeout=0.2, max_retries=1)  # sent, and never answered
-    with pytest.raises(openai.APITimeoutError, match=r"no answer from http://127.0.0.1:\d+/v1 within 0.2 s"):
+    with pytest.raises(openai.APITimeoutError, match=r"no answer from http://127.0.0.1:\d+/v1 within 0.2 s: raise"):
         ask(llm)
-    assert len(server.seen) == 2
+    assert len(server.seen) == 1  # its time is for all tries
+
+
+@BOTH
+def test_no_try_begins_after_the_calls_time(scripted, ask):
+    server, llm = scripted(Answer(b"", status=503, headers={"Retry-After": "2"}), timeout=1.0, max_retries=5)
+    with pytest.raises(openai.InternalServerError):
+        ask(llm)
+    assert len(server.seen) == 1
+
+
+@BOTH
+def test_a_quota_that_is_used_up_is_not_tried_again(scripted, ask):
+    server, llm = scripted(error(429, "You exceeded your current quota", code="insufficient_quota"))
+    with pytest.raises(openai.RateLimitError, match="current quota"):
+        ask(llm)
+    assert len(server.seen) == 1
 
 
 def test_nobody_there(ask):
@@ -131,6 +147,35 @@ def test_a_refused_parameter_costs_one_request_once(openai_server, ask, caplog, 
     )
     in_prompt = '{"type": "object"}' in server.bodies[-2]["messages"][1]["content"]
     assert in_prompt == ("response_format" in refused)
+
+
+FEWER = {
+    "openai": (error(400, "Invalid value", param="top_logprobs"), 5),
+    "xai": (error(400, "top_logprobs must be between 0 and 8"), 8),
+    "vllm": (error(400, "Requested sample logprobs of 20, which is greater than max allowed: 5"), 5),
+    "deepeval#2548": (
+        error(400, "Invalid 'top_logprobs': integer above maximum value. Expected <= 3, but got 20.", param="logprobs"),
+        3,
+    ),
+}
+
+
+@pytest.mark.parametrize(("answer", "number"), FEWER.values(), ids=FEWER)
+def test_fewer_log_probabilities_are_asked_for_before_none_are(openai_server, ask, answer, number):
+    server = openai_server(lambda body: answer if body.get("top_logprobs", 0) > number else "yes")
+    llm = OpenAICompatible("m", base_url=server.url, max_retries=0)
+    for _ in range(2):
+        assert ask(llm, CHOICE).text == "yes"
+    assert [body["top_logprobs"] for body in server.bodies] == [20, number, number]
+    assert not llm.left_out
+
+
+def test_a_model_that_takes_no_number_is_asked_without(openai_server, ask):
+    server = openai_server(lambda body: error(400, "no", param="top_logprobs") if "top_logprobs" in body else "yes")
+    llm = OpenAICompatible("m", base_url=server.url, max_retries=0)
+    assert ask(llm, CHOICE).text == "yes"
+    assert [body.get("top_logprobs") for body in server.bodies] == [20, 5, None]
+    assert list(llm.left_out) == ["logprobs"]
 
 
 def test_calls_in_flight_at_the_first_refusal_all_go_on(openai_server, caplog):

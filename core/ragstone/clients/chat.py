@@ -9,8 +9,6 @@ from ragstone.clients.access import Access, missing, read_json
 from ragstone.judge import LLMReply, LLMRequest
 from ragstone.judging.adapting import (
     NO_SYSTEM,
-    REFUSALS,
-    is_about_content,
     is_constrained,
     letters,
     read_reply,
@@ -19,6 +17,7 @@ from ragstone.judging.adapting import (
     why_it_ended,
     without_system,
 )
+from ragstone.judging.refusals import REFUSALS, is_about_content
 from ragstone.judging.reply import is_same_answer
 from ragstone.plain import as_count, as_dict, as_list
 
@@ -32,7 +31,9 @@ _MENTIONS: dict[Droppable, re.Pattern[str]] = {
     "logprobs": re.compile(r"log_?prob", re.IGNORECASE),
     "system": re.compile(rf"^messages\[0\]\.role$|{NO_SYSTEM.pattern}", re.IGNORECASE),
 }
-_TOP_LOGPROBS = 20  # the most that OpenAI takes
+MOST_LOGPROBS = 20
+"""The alternatives of a token that are asked for at first: the most that OpenAI takes."""
+_FEWER_LOGPROBS = 5  # what newer models, and older vLLM, take
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,9 @@ class ChatCall:
     optional: frozenset[Droppable]  # which of the parameters that can be dropped it uses
 
 
-def chat_call(model: str, request: LLMRequest, dropped: AbstractSet[str] = frozenset()) -> ChatCall:
+def chat_call(
+    model: str, request: LLMRequest, dropped: AbstractSet[str] = frozenset(), top_logprobs: int = MOST_LOGPROBS
+) -> ChatCall:
     """Return the call that puts `request` to `model`, without the parameters in `dropped`.
 
     There is no limit on the reply's length: the parameter's name differs between servers, and a limit makes
@@ -54,7 +57,7 @@ def chat_call(model: str, request: LLMRequest, dropped: AbstractSet[str] = froze
     if request.temperature > 0:
         wanted["seed"] = {"seed": request.sample_index}
     if request.choices is not None:
-        wanted["logprobs"] = {"logprobs": True, "top_logprobs": _TOP_LOGPROBS}
+        wanted["logprobs"] = {"logprobs": True, "top_logprobs": top_logprobs}
     if constrained:
         # OpenAI refuses a schema as strict that leaves anything open, such as a map with free keys
         schema = {"name": schema_name(request), "schema": request.schema, "strict": is_closed(request.schema)}
@@ -116,6 +119,25 @@ def refused(status: int, answer: object, call: ChatCall) -> Droppable | None:
     asked = " ".join(_texts([as_dict(part).get("content") for part in as_list(call.body.get("messages"))]))
     model = re.escape(str(call.body["model"]))  # "no such model: seed-7b" is not about the seed
     return _first_mentioned(re.sub(rf"(?<!\w){model}(?!\w)", "", message), call, asked)
+
+
+def fewer_logprobs(asked: int, answer: object) -> int | None:
+    """Return the number of log-probabilities to ask for after an error; None where it is not about the number.
+
+    It is the largest one below `asked` that the error names, else 5, as long as that is fewer.
+
+    Example:
+        >>> fewer_logprobs(20, "top_logprobs must be between 0 and 8"), fewer_logprobs(20, {"param": "top_logprobs"})
+        (8, 5)
+        >>> fewer_logprobs(20, "You are not allowed to request logprobs from this model") is None
+        True
+    """
+    why = " ".join(_texts(answer))
+    if not re.search(r"top.?log_?prob|max.?log_?prob|integer|at most|maximum|greater|less|between", why, re.IGNORECASE):
+        return None
+    named = [int(number) for number in re.findall(r"(?<![\w.-])\d{1,3}(?![\w-])", why)]
+    fewer = max([number for number in named if 0 < number < asked], default=_FEWER_LOGPROBS)
+    return fewer if fewer < asked else None
 
 
 def why_refused(answer: object) -> str:

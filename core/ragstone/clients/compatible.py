@@ -10,7 +10,15 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ragstone.clients.access import Access, AnswerError, missing, read_json, resolve, with_path
-from ragstone.clients.chat import ChatCall, chat_call, read_chat, refused, why_refused
+from ragstone.clients.chat import (
+    MOST_LOGPROBS,
+    ChatCall,
+    chat_call,
+    fewer_logprobs,
+    read_chat,
+    refused,
+    why_refused,
+)
 from ragstone.clients.connection import Call, Connection, Flow, load_openai
 from ragstone.identity import public_url, request_digest
 from ragstone.judge import Asking, LLMReply, LLMRequest
@@ -39,9 +47,9 @@ class OpenAICompatible(LeavesOut):
     prompt. If it refuses the temperature, the seed or log-probabilities, they are left out. Each object tries each of
     these once.
 
-    Rate limits (429), server errors (5xx), time-outs and broken connections are retried by the `openai` package: after
-    the server's Retry-After up to two minutes (in releases before 3 up to one), else after 0.5, 1, 2, 4, 8, 8...
-    seconds, minus up to a quarter. If Retry-After is longer, release 3 raises the error at once.
+    Rate limits (429), server errors (5xx) and broken connections are tried again: after the server's Retry-After, else
+    after 0.5, 1, 2, 4, 8, 8... seconds, minus up to a quarter, as long as `timeout` lasts. A quota that is used up
+    (`insufficient_quota`) is not.
 
     Safe to use from many threads and event loops at once. Connections are closed when the object goes away, the
     program ends or their event loop is shut down; `close` and `aclose`, or `with` and `async with`, do it sooner.
@@ -53,13 +61,14 @@ class OpenAICompatible(LeavesOut):
             `base_url` never gets the environment's key, organisation or project.
         asking: "together" for capable models; "one_by_one" for small ones, of about 8B parameters or less.
         gives_probabilities: Whether the model sends log-probabilities; metrics that ask one by one then score by them.
-        timeout: Seconds in which the server must connect, and must send the next byte, in each attempt.
-        max_retries: Attempts after the first, per call.
+        timeout: Seconds for one call in all: its tries, and the waits between them.
+        max_retries: Tries after the first, per call, while its time lasts.
         max_concurrency: Calls in flight at most, for all threads together and for each event loop. A call
             that waits for a retry counts, so an overloaded server gets fewer calls.
         batch_size: Texts in one request for embeddings, at most; more go out in several, one after the other. Servers
             differ in how many they take: 32 is the default of text-embeddings-inference.
         max_input_tokens: The longest prompt that the model takes, in tokens; None: unknown.
+        max_reply_bytes: The largest reply that is read; a larger one is an error. Default: 10 MB.
         extra_body: Further fields for each request's JSON, such as `{"chat_template_kwargs": {...}}`.
 
     Raises:
@@ -85,16 +94,24 @@ class OpenAICompatible(LeavesOut):
         max_concurrency: int = 16,
         batch_size: int = 32,
         max_input_tokens: int | None = None,
+        max_reply_bytes: int = 10_000_000,
         extra_body: Mapping[str, Any] | None = None,
     ) -> None:
-        _check(model, asking, gives_probabilities, timeout, max_retries, max_concurrency, batch_size)
+        _check(model, asking, gives_probabilities, timeout, max_retries, max_concurrency, batch_size, max_reply_bytes)
         access = resolve(base_url, api_key, os.environ)
-        self._connection = Connection(access, timeout=timeout, max_retries=max_retries, max_concurrency=max_concurrency)
+        self._connection = Connection(
+            access,
+            timeout=timeout,
+            max_retries=max_retries,
+            max_concurrency=max_concurrency,
+            max_reply_bytes=max_reply_bytes,
+        )
         self.model = model
         self.asking: Asking = asking
         self.gives_probabilities = gives_probabilities
         self._extra_body = copy.deepcopy(dict(extra_body)) if extra_body else None
         self._batch_size = batch_size
+        self._top_logprobs = MOST_LOGPROBS
         self.max_input_tokens = max_input_tokens
 
     @classmethod
@@ -186,7 +203,7 @@ class OpenAICompatible(LeavesOut):
 
     def chat_call(self, request: LLMRequest) -> ChatCall:
         """Return the call that `generate` would make, for those who send it by another way, such as in a file."""
-        call = chat_call(self.model, request, self._left_out.keys())
+        call = chat_call(self.model, request, self._left_out.keys(), self._top_logprobs)
         return ChatCall({**call.body, **(self._extra_body or {})}, call.optional)
 
     def learn(self, call: ChatCall, status: int, answer: object) -> bool:
@@ -200,7 +217,18 @@ class OpenAICompatible(LeavesOut):
         name = refused(status, answer, call)
         if name is None:
             return False
+        if name == "logprobs" and self._take_fewer(call, answer):
+            return True
         self._refused(name, self._connection.access.redact(why_refused(answer))[:_LONGEST_REASON])
+        return True
+
+    def _take_fewer(self, call: ChatCall, answer: object) -> bool:
+        """Ask for fewer alternatives of each token, as many as the server's error names; whether that is fewer."""
+        asked = call.body.get("top_logprobs")
+        fewer = fewer_logprobs(asked, answer) if isinstance(asked, int) else None
+        if fewer is None:
+            return False
+        self._top_logprobs = min(self._top_logprobs, fewer)
         return True
 
     @property
@@ -237,7 +265,7 @@ class OpenAICompatible(LeavesOut):
 
     def _chat(self, request: LLMRequest) -> Flow[LLMReply]:
         while True:
-            call = chat_call(self.model, request, self._left_out.keys())
+            call = chat_call(self.model, request, self._left_out.keys(), self._top_logprobs)
             try:
                 content = yield Call("chat", self._with_extra(call.body))
             except load_openai().APIStatusError as error:
@@ -277,7 +305,14 @@ def _no_vectors() -> "NDArray[np.float32]":
 
 
 def _check(
-    model: str, asking: str, gives: object, timeout: float, max_retries: int, max_concurrency: int, batch_size: object
+    model: str,
+    asking: str,
+    gives: object,
+    timeout: float,
+    max_retries: int,
+    max_concurrency: int,
+    batch_size: object,
+    max_reply_bytes: object,
 ) -> None:
     for name, value, wanted, is_right in (
         ("model", model, "the name of a model on the server", bool(model)),
@@ -287,6 +322,12 @@ def _check(
         ("max_retries", max_retries, "0 or more", max_retries >= 0),
         ("max_concurrency", max_concurrency, "1 or more", max_concurrency >= 1),
         ("batch_size", batch_size, "a whole number, 1 or more", isinstance(batch_size, int) and batch_size >= 1),
+        (
+            "max_reply_bytes",
+            max_reply_bytes,
+            "a whole number, 1 or more",
+            isinstance(max_reply_bytes, int) and max_reply_bytes >= 1,
+        ),
     ):
         if not is_right:
             raise ValueError(f"{name} must be {wanted}, not {value!r}")

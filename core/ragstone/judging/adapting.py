@@ -28,15 +28,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# 403 is OpenAI's for log-probabilities of reasoning models
-REFUSALS = frozenset({400, 403, 404, 422})
-"""The HTTP statuses with which servers refuse a parameter that they do not know."""
-_CONTENT = re.compile(
-    r"context.?(length|window|size)|maximum context|token limit|(too|input) (long|many tokens)|prompt is too"
-    r"|content.?(filter|policy|management|violat)|moderat|flagged|guardrail|responsible.?ai|prohibited|safety|jailbreak"
-    r"|sensitive|inappropriate|policy.?violation|usage.?polic|blocked",
-    re.IGNORECASE,
-)
 _ENDED = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason")
 # as chat templates (Gemma, Mistral), OpenAI, Gemini and Bedrock say it
 NO_SYSTEM = re.compile(
@@ -123,18 +114,6 @@ def is_constrained(request: LLMRequest) -> bool:
 def schema_name(request: LLMRequest) -> str:
     """Return a name for the request's schema that every provider takes."""
     return re.sub(r"[^A-Za-z0-9_-]+", "_", request.task)[:64] or "reply"
-
-
-def is_about_content(error: str) -> bool:
-    """Return whether a provider's error is about the text that it was sent: too long for the model, or moderated.
-
-    Example:
-        >>> is_about_content("context_length_exceeded"), is_about_content("Your input was flagged")
-        (True, True)
-        >>> is_about_content("unsupported_parameter")
-        False
-    """
-    return _CONTENT.search(error) is not None
 
 
 def why_it_ended(*members: Callable[[str], object]) -> str:

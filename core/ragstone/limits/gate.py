@@ -16,7 +16,8 @@ from ragstone.identity import judge_key, left_out_of, reply_key
 from ragstone.judge import LLM, Embedder, LLMReply, LLMRequest, Meter
 from ragstone.judging.flow import Request, needed, of_draw
 from ragstone.judging.prompt import tokens
-from ragstone.limits.limiter import ConcurrencyLimiter, read_refusal
+from ragstone.judging.refusals import read_refusal
+from ragstone.limits.limiter import ConcurrencyLimiter
 from ragstone.outcome import known_sum
 
 _TRIES = 6

@@ -2,24 +2,9 @@
 
 import asyncio
 import random
-import time
 from collections import deque
-from contextlib import suppress
-from email.utils import parsedate_to_datetime
-from typing import NamedTuple
-
-from ragstone.judging.adapting import is_about_content
 
 _LONGEST_BACK_OFF = 60.0
-_SLOW_DOWN = frozenset({429, 500, 502, 503, 504, 529})
-_WAYS_OUT = {
-    401: "check the API key",
-    403: "check what the API key may use",
-    404: "check the address and the model's name",
-}
-_STATUS_NAMES = ("status_code", "http_status", "status", "code")
-# A quota that is used up comes back tomorrow or with a payment, not with patience.
-_NO_QUOTA = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 
 
 class GateClosed(Exception):  # noqa: N818 - internal: it ends an evaluation that was stopped
@@ -193,77 +178,3 @@ class ConcurrencyLimiter:
     def _look_again(self) -> None:
         self._timer = None
         self._let_in()
-
-
-class Refusal(NamedTuple):
-    """What a provider says by an exception.
-
-    Attributes:
-        wait: The seconds for which it says "slow down"; 0 where it names no time, None where it does not say so.
-        way_out: What to do about a refusal for good, 401, 403 or 404; None where it is none, as of a text that was
-            moderated.
-    """
-
-    wait: float | None = None
-    way_out: str | None = None
-
-    @property
-    def may_be_of_one_sample(self) -> bool:
-        """Whether it may be about what was sent: a 403 that does not say why."""
-        return self.way_out == _WAYS_OUT[403]
-
-
-def read_refusal(error: BaseException) -> Refusal:
-    """Return what an exception, or one that it was raised from, says of later calls.
-
-    Read are a status (429, 500, 502, 503, 504 or 529 say "slow down") under the names that clients give it, here or in
-    `response`; a number `retry_after`; and the headers retry-after-ms and Retry-After, in seconds or as a date.
-
-    Example:
-        >>> class TooMany(Exception):
-        ...     status_code, retry_after = 429, 2
-        >>> read_refusal(TooMany()).wait, read_refusal(ValueError()).wait is None
-        (2.0, True)
-    """
-    wait: float | None = None
-    way_out: str | None = None
-    cause: BaseException | None = error
-    seen: set[int] = set()
-    while cause is not None and id(cause) not in seen and wait is None:
-        seen.add(id(cause))
-        response = getattr(cause, "response", None)
-        values = [getattr(source, name, None) for source in (cause, response) for name in _STATUS_NAMES]
-        statuses = {value for value in values if isinstance(value, int)}
-        if not is_about_content(f"{cause} {getattr(cause, 'body', '')}") or 401 in statuses:
-            way_out = way_out or next((_WAYS_OUT[status] for status in statuses & _WAYS_OUT.keys()), None)
-        if str(getattr(cause, "code", None)) in _NO_QUOTA:
-            break
-        wait = _seconds(getattr(cause, "retry_after", None))
-        if wait is None and statuses & _SLOW_DOWN:
-            wait = _in_headers(response)
-        cause = cause.__cause__
-    return Refusal(wait, way_out)
-
-
-def _in_headers(response: object) -> float:
-    get = getattr(getattr(response, "headers", None), "get", None)
-    if not callable(get):
-        return 0.0
-    milliseconds = _seconds(get("retry-after-ms"))
-    if milliseconds is not None:
-        return milliseconds / 1000
-    value: object = get("retry-after") or get("Retry-After")  # a plain dict minds the case
-    seconds = _seconds(value)
-    if seconds is None and isinstance(value, str):
-        with suppress(TypeError, ValueError, OverflowError):
-            return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    return seconds or 0.0
-
-
-def _seconds(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        return None
-    with suppress(ValueError, OverflowError):
-        seconds = float(value)
-        return seconds if 0 <= seconds < float("inf") else None
-    return None
