@@ -183,7 +183,7 @@ class Mean:
 
     def _hidden(self, size: float) -> float:
         """Return how far numbers that are alike outnumber all others, from 0 to 1, less where enough others show."""
-        times = self.times or {}
+        times: Mapping[int, int] = self.times or {}
         most = max((n + times.get(place + 1, 0) for place, n in times.items()), default=0) / self.n
         return max(0.0, 2 * most - 1) * min(1.0, _ENOUGH / max(size * (1 - most), _ENOUGH))
 
