@@ -336,7 +336,7 @@ def test_a_metric_of_the_user_s_own_is_found_in_the_current_folder(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     (tmp_path / "my_metrics.py").write_text(POLITE)
-    server.reply = lambda body: body["messages"][1]["content"]
+    server.reply = lambda body: body["messages"][-1]["content"]
     own = ("--metric", "my_metrics:Polite", "--set", "polite.word=thanks", "--threshold", "polite=0.5")
     assert score(rows(row(1)), *own, "--out", out).exit_code == 0
     assert "thanks" in str(server.bodies[-1])
