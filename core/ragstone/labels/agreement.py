@@ -40,7 +40,7 @@ class Agreement:
 def agreement(
     a: Sequence[str] | Sequence[float], b: Sequence[str] | Sequence[float], groups: Sequence[str] | None = None
 ) -> Agreement:
-    """Return how far two agree, with 95 % intervals: percentiles of the bootstrap over whole groups.
+    """Return how far two agree, with 95 % intervals, kappa's and alpha's by bootstrap over whole groups.
 
     Args:
         a: What the one says of each item: words, or scores from 0 to 1.
