@@ -82,9 +82,10 @@ class LLM(Protocol):
     A provider's failure (network, authentication, rate limit after retries) is raised; it becomes
     `Unscored("judge_error")` in batches and monitors. An LLM may also have `max_input_tokens: int`, the
     longest prompt it takes; metrics then keep within it. One that answers one call at a time may say `in_turn = True`:
-    `evaluate` then asks one evaluation's calls after the other's. One that holds keys may name them in
-    `secrets: tuple[str, ...]`: they are then taken out of every error text. And `identity`, a text or a mapping for
-    JSON: what makes this judge (server, sampling settings, no key), by which a journal tells two of one name apart;
+    `evaluate` then asks one evaluation's calls after the other's, with no time-out of its own. One that lets in so many
+    calls at once may say so by `max_concurrency: int`: who waits for that is not timed. One that holds keys may name
+    them in `secrets: tuple[str, ...]`: they are then taken out of every error text. And `identity`, a text or a mapping
+    for JSON: what makes this judge (server, sampling settings, no key), by which a journal tells two of one name apart;
     without it that is class and `model`. And `gives_probabilities`: True where its replies to requests with `choices`
     hold probabilities, by which metrics that ask it one by one then score (`Metric.scoring`). One that learns what its
     provider refuses may have `left_out`, the provider's words by the parameter's name, and `leave_out`, which takes
@@ -159,6 +160,9 @@ class Meter:
     def spared(self) -> None:
         """Uncount a call that was not needed: its reply was there already."""
         self._llm_calls -= 1
+
+    def again(self) -> None:
+        """Hear that a call has failed and is about to be tried again."""
 
     def answered(self, replies: Sequence[Any]) -> None:
         """Note the tokens of a round's replies."""

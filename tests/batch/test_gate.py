@@ -106,6 +106,36 @@ class TestTimeOuts:
         assert str(replies[0]) == "the judge 'judge' did not reply within 4 s (call_timeout)"
         assert (in_flight, judge.cancelled, seconds) == (0, 3, 12.0)
 
+    @pytest.mark.parametrize(("in_turn", "seconds"), [(False, 120.0), (True, 1000.0)])
+    def test_two_minutes_where_nobody_says_but_for_a_model_in_this_process(self, in_turn, seconds):
+        judge = Judge(seconds=1000)
+        judge.in_turn = in_turn
+
+        async def main():
+            return await ask_all(RequestGate(1), judge, asks(1)), now() - 1000
+
+        (reply,), took = run_on_a_clock(main())
+        assert (isinstance(reply, TimeoutError), took) == (not in_turn, seconds)
+
+    def test_the_tries_of_a_call_share_its_time_and_the_waiting_between_them_is_not_counted(self):
+        judge = Judge(seconds=50, answer=lambda request: TooManyError(300))
+
+        async def main():
+            return await ask_all(RequestGate(1), judge, asks(1)), now() - 1000
+
+        (reply,), took = run_on_a_clock(main())
+        assert (type(reply), len(judge.began), took) == (TimeoutError, 3, 120 + 2 * 300)
+
+    def test_who_waits_for_the_models_own_limit_is_not_timed(self):
+        judge = Judge(seconds=100)
+        judge.max_concurrency = 1
+
+        async def main():
+            return await ask_all(RequestGate(16), judge, asks(3)), now() - 1000
+
+        replies, took = run_on_a_clock(main())
+        assert ([type(each) for each in replies], judge.most, took) == ([LLMReply] * 3, 1, 300.0)
+
     def test_a_call_that_does_not_heed_its_cancellation_does_not_hold_up_the_run(self):
         class Deaf(BaseLLM):
             model = "deaf"

@@ -1,13 +1,16 @@
 """The bar: where it is shown and what it says."""
 
+import asyncio
 import io
 import sys
 
 import pytest
 
-from ragstone import ContextRelevancy, LLMReply
-from ragstone.batch.evaluate import evaluate
+from ragstone import BaseLLM, ContextRelevancy, LLMReply
+from ragstone.batch.evaluate import aevaluate, evaluate
 from ragstone.testing import FakeLLM
+
+from .clock import run_on_a_clock
 
 ROWS = [{"question": f"Q{i}?", "contexts": ["One. Two."]} for i in range(5)]
 
@@ -31,7 +34,7 @@ def shown(monkeypatch, terminal, **settings):
 
 @pytest.mark.parametrize(
     ("terminal", "asked", "there"),
-    [(False, "auto", False), (True, False, False), (False, True, True)],
+    [(False, "auto", False), (True, False, False), (True, True, True), (False, True, False)],
 )
 def test_on_a_terminal_unless_told(monkeypatch, terminal, asked, there):
     assert bool(shown(monkeypatch, terminal, progress=asked)) == there
@@ -41,7 +44,30 @@ def test_done_total_calls_tokens_and_failures(monkeypatch):
     last = shown(monkeypatch, terminal=True, progress="auto").replace("\n", "\r").split("\r")[-2]
     assert "5/5" in last
     assert "5/5 samples [" in last
-    assert last.endswith("0 in flight, 7,404 tokens, 1 unscored]")
+    assert last.endswith(", 6 calls done, 0 in flight, 7,404 tokens, 1 unscored]")
+
+
+class Slow(BaseLLM):
+    """Answers at once but for one question, which takes 96 seconds."""
+
+    model = "slow"
+
+    async def agenerate(self, request, /):
+        if "Q3" in request.user:
+            await asyncio.sleep(96)
+        return LLMReply('{"ids": [1]}')
+
+
+@pytest.mark.parametrize(("terminal", "most"), [(True, 90), (False, 90)])
+def test_what_is_waited_for_is_named(monkeypatch, terminal, most):
+    """Drawn each second on a terminal; elsewhere a line each 30 seconds."""
+    screen = Screen(terminal)
+    monkeypatch.setattr(sys, "stderr", screen)
+    run_on_a_clock(aevaluate(ROWS, [ContextRelevancy(llm=Slow())], progress=True))
+    said = screen.getvalue()
+    assert f"4 calls done, 1 in flight, 0 unscored, 1 call waits for {most} s" in said
+    lines = [line for line in said.split("\n") if "samples, " in line]
+    assert [line.split(" samples, ")[0] for line in lines] == ([] if terminal else ["4/5"] * 3)
 
 
 def test_no_standard_error(monkeypatch):

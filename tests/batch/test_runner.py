@@ -1,4 +1,4 @@
-"""The runner: order, how much is held, slow input, failures, time-outs, the journal, stopping."""
+"""The runner: what comes out when, how much is held, slow input, failures, time-outs, the journal, stopping."""
 
 import asyncio
 import contextlib
@@ -50,7 +50,9 @@ def lines(items):
 
 
 def outcomes(items):
-    return [result.outcome for item in items if isinstance(item, Scored) for result in item.records]
+    """The outcomes, in the order of the input."""
+    scored = sorted((item for item in items if isinstance(item, Scored)), key=lambda item: item.row.line)
+    return [result.outcome for item in scored for result in item.records]
 
 
 class Gated(BaseLLM):
@@ -87,7 +89,7 @@ class Rounds(Metric):
 
 
 class TestOrder:
-    def test_results_come_in_input_order_with_bad_lines_in_their_place(self):
+    def test_results_come_as_rows_end_and_bad_lines_as_they_are_read(self):
         async def run():
             others_done, finished = asyncio.Event(), []
 
@@ -103,8 +105,47 @@ class TestOrder:
             return items
 
         items = asyncio.run(run())
-        assert lines(items) == list(range(1, 10))
-        assert items[1] == BadLine(2, "no")
+        assert sorted(lines(items)) == list(range(1, 10))
+        assert items[0] == BadLine(2, "no")
+        assert lines(items).index(1) >= 3, "others had ended before"
+
+    def test_a_call_that_hangs_holds_up_no_other_row_however_many_there_are(self):
+        async def run():
+            ended, judged = asyncio.Event(), 0
+
+            async def gate(user):
+                nonlocal judged
+                if number_of(user) == 3:
+                    await ended.wait()
+                judged += 1
+                if judged == 499:
+                    ended.set()
+
+            return await collect(different(500), [metric(Gated(gate))], window=20, flows=4)
+
+        assert lines(asyncio.run(run()))[-1] == 3
+
+    def test_what_was_made_by_then_is_there_however_the_records_ended(self):
+        """Of the row whose second metric hangs, too."""
+
+        async def run():
+            async def gate(user):
+                if "Summary 2." in user:
+                    await asyncio.Event().wait()
+
+            never = metric(Gated(gate))
+            other = ContextRelevancy(llm=FakeLLM(lambda request: {"ids": [1]}))
+            rows = [Row(each.line, each.sample.model_copy(update={"user_input": "Who?"})) for each in different(4)]
+            runner = Runner(rows, [never, other], RequestGate())
+            seen = []
+            async with contextlib.aclosing(runner.records()) as items:
+                async for item in items:
+                    seen.append(item)
+                    if len(seen) == 2:
+                        break
+            return [(item.row.line, len(item.records)) for item in (*seen, *runner.rest())]
+
+        assert sorted(asyncio.run(run())) == [(1, 2), (2, 1), (3, 2), (4, 2)]
 
 
 class TestReading:
@@ -204,7 +245,7 @@ class TestFailures:
         llm = FakeLLM(lambda request: YES if number_of(request.user) <= 150 else ConnectionError("refused"))
         items = asyncio.run(collect(different(1000), [metric(llm)]))
         found = outcomes(items)
-        assert lines(items) == list(range(1, 1001))
+        assert sorted(lines(items)) == list(range(1, 1001))
         assert [type(each) for each in found] == [Score] * 150 + [Unscored] * 850
         assert {each.reason for each in found[150:]} == {"judge_error"}
         assert found[-1].detail == "not asked: the judge failed on 100 samples in a row"

@@ -11,6 +11,7 @@ from ragstone.batch.estimation import synthetic_reply
 from ragstone.clients import OpenAICompatible
 from ragstone.judge import LLMReply
 from ragstone.limits.budget import PRICES, list_price
+from ragstone.reporting import Report
 from ragstone.testing import FakeLLM
 
 ROWS = [{"question": f"Q{i}?", "contexts": [f"C{i}. D."], "answer": f"A{i}. B."} for i in range(10)]
@@ -48,6 +49,44 @@ def test_what_has_no_room_is_over_budget_and_costs_nothing(limit):
     first = next(each.outcome for each in report.results() if not isinstance(each.outcome, Score))
     assert first.detail.startswith(f"{next(iter(limit))}: the budget has no room")
     assert first.usage.llm_calls == 0
+
+
+@pytest.mark.parametrize("calls_at_once", [1, 16, 64])
+@pytest.mark.parametrize("fails", ["503", "429", "no reply", "bad replies", "for good"])
+def test_no_try_goes_beyond_the_calls_that_are_allowed(calls_at_once, fails):
+    class RefusedError(Exception):
+        status_code, retry_after = (429 if fails == "429" else 503), 0.001
+
+    errors = {"no reply": ConnectionError("cut"), "bad replies": "no JSON", "for good": RefusedError()}
+
+    def answer(request):
+        if fails == "for good" or len(llm.requests) % 3 == 0:
+            return errors.get(fails, RefusedError())
+        return synthetic_reply(request)
+
+    llm, rows = FakeLLM(answer), [{"contexts": [f"C{i}. D."], "answer": f"A{i}. B."} for i in range(100)]
+    report = evaluate(
+        rows, Faithfulness(llm=llm, asking="together"), max_calls=47, max_concurrency=calls_at_once, progress=False
+    )
+    assert len(llm.requests) == report.spent.llm_calls <= 47
+    assert "over_budget" in reasons(report) or fails == "no reply"
+
+
+def test_what_a_run_spent_and_what_its_results_are_worth(tmp_path):
+    options = {"journal": tmp_path / "j.db", "price": (1.0, 2.0), "max_concurrency": 1}
+    evaluate(ROWS[:4], ContextRelevancy(llm=judge()), **options)
+    llm = judge()
+    report = evaluate(ROWS, ContextRelevancy(llm=llm), **options)
+    assert (report.usage.llm_calls, report.spent.llm_calls, len(llm.requests)) == (10, 6, 6)
+    said = "Spent in this run: 6 judge calls, 900 tokens, cost 0.0012; 10 samples, 4 from the journal."
+    assert said in str(report)
+    assert said in report.html()
+    again = evaluate(ROWS, ContextRelevancy(llm=judge()), **options)
+    assert (again.usage.llm_calls, again.spent.llm_calls, again.spent.input_tokens) == (10, 0, 0)
+    assert "Spent in this run: 0 judge calls, 0 tokens, cost 0.0000; 10 samples, 10 from the journal." in str(again)
+    again.to_json(path := tmp_path / "results.jsonl")
+    loaded = Report.load(path)
+    assert (loaded.usage.llm_calls, loaded.spent) == (10, None)
 
 
 def test_no_evaluation_is_begun_that_cannot_be_ended():

@@ -16,7 +16,13 @@ from .conftest import row
 @pytest.fixture
 def results(score, rows, tmp_path):
     path = tmp_path / "out.jsonl"
-    score(rows(row(1), row(2, id="two"), {"response": "A.", "id": "bare"}, row(4, id="two")), "--out", path)
+    score(
+        rows(row(1), row(2, id="two"), {"response": "A.", "id": "bare"}, row(4, id="two")),
+        "--out",
+        path,
+        "--concurrency",
+        "1",
+    )
     return path
 
 

@@ -39,7 +39,7 @@ def results(path):
         assert value.pop("judge")
         value.pop("sample", None)
         read.append((value.pop("id"), value.pop("row") + 1, form.model_validate(value)))
-    return read
+    return sorted(read, key=lambda each: each[1])
 
 
 def table(text):
@@ -193,7 +193,7 @@ class TestFailingJudge:
         done = score(rows(*(row(i) for i in range(2 * GIVE_UP_AFTER))), *ONE, "--out", out)
         assert done.exit_code == 1
         assert f"Gave up: the judge failed on {GIVE_UP_AFTER} samples in a row" in done.stderr
-        assert len(results(out)) == GIVE_UP_AFTER
+        assert GIVE_UP_AFTER <= len(results(out)) < 2 * GIVE_UP_AFTER, "what had ended by then is kept, too"
 
     def test_it_is_given_up_when_the_first_call_is_refused_for_good(self, score, rows, server):
         server.reply = lambda body: error(401, "not with this key")

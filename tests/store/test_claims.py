@@ -1,12 +1,15 @@
 """Two processes on one journal: what one has claimed the other waits for, until it is there or its owner is gone."""
 
+import asyncio
+import gc
 import os
 import signal
+import sqlite3
 import time
 
 import pytest
 
-from ragstone import ContextRelevancy, evaluate
+from ragstone import BaseLLM, ContextRelevancy, LLMReply, aevaluate, evaluate
 from ragstone.store.journal import Journal
 from ragstone.testing import FakeLLM
 
@@ -98,6 +101,75 @@ def test_what_is_put_or_given_up_is_nobodys_any_more(path):
         one.put_outcome("failed", unscored("judge_error"))
         one.release(["released"])
         assert other.claim(keys) == {"failed", "released"}
+
+
+class Waits(BaseLLM):
+    """Says when it is asked, and answers when it may."""
+
+    model = "j"
+
+    def __init__(self):
+        self.asked, self.free = asyncio.Event(), asyncio.Event()
+
+    async def agenerate(self, request, /):
+        self.asked.set()
+        await self.free.wait()
+        return LLMReply('{"ids": [1]}')
+
+
+SIX = [{"user_input": f"Why {i}?", "retrieved_contexts": ["So."]} for i in range(6)]
+
+
+def run_of(journal, llm):
+    return asyncio.ensure_future(aevaluate(SIX, [ContextRelevancy(llm=llm)], journal=journal, progress=False))
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_a_run_that_is_cancelled_however_often_leaves_no_claim(path, shared, times):
+    async def main():
+        with Journal(path) as journal:
+            judge = Waits()
+            run = run_of(journal if shared else path, judge)
+            await judge.asked.wait()
+            for _ in range(times):
+                run.cancel()
+                await asyncio.sleep(0)
+            await asyncio.wait([run])
+            with sqlite3.connect(path) as file:
+                left = file.execute("SELECT count(*) FROM claims").fetchone()
+            judge.free.set()
+            return run.cancelled(), left, len(await run_of(journal if shared else path, judge))
+
+    assert asyncio.run(main()) == (True, (0,), 6)
+
+
+def test_two_runs_on_one_journal_share_the_work_and_say_run_not_process(path, caplog):
+    async def main():
+        with Journal(path) as journal:
+            one, other = Waits(), Waits()
+            first = run_of(journal, one)
+            await one.asked.wait()
+            second = run_of(journal, other)
+            await asyncio.to_thread(soon, lambda: "Waiting for" in caplog.text)
+            one.free.set()
+            return len(await first), len(await second), other.asked.is_set()
+
+    assert asyncio.run(main()) == (6, 6, False)
+    assert "that another run on this journal claimed" in caplog.text
+    assert "process" not in caplog.text
+
+
+def test_what_a_forgotten_run_had_claimed_falls_free_though_the_journal_stays_open(path):
+    """As of a run on an event loop that is gone."""
+    with Journal(path) as journal, Journal(path) as other:
+        run = journal.of_run()
+        assert run.claim("ab") == {*"ab"}
+        assert journal.claim("a") == other.claim("a") == set()
+        del run
+        gc.collect()
+        assert journal.claim("a") == {"a"}
+        assert other.claim("ab") == {"b"}
 
 
 def test_rows_with_the_same_texts_are_all_tried_while_the_judge_fails(path):

@@ -13,7 +13,6 @@ HALF = "\ud83d"
 @pytest.fixture
 def small(monkeypatch):
     monkeypatch.setattr(module, "_IN_MEMORY", 10)
-    monkeypatch.setattr(module, "_AT_ONCE", 3)
 
 
 def result(row, draw=0, text="Why not."):

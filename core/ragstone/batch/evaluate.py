@@ -13,16 +13,16 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import cast, get_args
+from typing import Literal, cast, get_args
 
 from typing_extensions import TypedDict, Unpack
 
 from ragstone.batch.estimation import Spending
-from ragstone.batch.runner import Progress, Runner, Shown, above_bar
+from ragstone.batch.runner import Progress, Runner, Scored, Shown, above_bar
 from ragstone.judge import LLM, Embedder
 from ragstone.limits.gate import RequestGate, daemon, in_daemon
 from ragstone.metrics.base import Metric, check_count
-from ragstone.outcome import Score
+from ragstone.outcome import Score, Usage
 from ragstone.registry import (
     GROUPS,
     NullJudge,
@@ -36,6 +36,7 @@ from ragstone.registry import (
     spread,
 )
 from ragstone.reporting.report import Report
+from ragstone.reporting.tables import count
 from ragstone.sample import BadLine, Row, Sample, SampleField
 from ragstone.sources import Source, SourceError, rows_of
 from ragstone.store.journal import Journal, JournalError
@@ -63,13 +64,16 @@ class RunOptions(TypedDict, total=False):
             a limit of its own, such as `OpenAICompatible(max_concurrency=...)`; the embedded one's is 1. Default: 16.
         requests_per_minute: Calls to judges at most, spread evenly. A retry by the judge's own client is not seen.
         tokens_per_minute: Tokens of judges at most: estimated before a call, then corrected by what it took.
-        max_calls: Calls to judges at most, in this run. An evaluation that has no room makes no call and is
-            `Unscored("over_budget")`; with a journal, the same call goes on there, with its limits anew.
+        max_calls: Calls to judges at most, in this run, each try counted; tries by the judge's own client are not
+            seen. An evaluation that has no room makes no call and is `Unscored("over_budget")`; with a journal, the
+            same call goes on there, with its limits anew.
         max_tokens: Prompt and reply tokens of judges at most, likewise. Each evaluation's are estimated beforehand.
         max_cost: Money for judges at most, likewise. Needs a price.
         price: What a million prompt tokens and a million reply tokens cost. Default: the judge's list price, where
             `ragstone.limits.budget` knows it. The report then says what was spent on judges.
-        call_timeout: Seconds for one call. A call that takes longer makes its sample `Unscored("timeout")`.
+        call_timeout: Seconds for one call, its tries together; the time in which it waits for its turn is not counted.
+            A call that takes longer makes its sample `Unscored("timeout")`. Default: 120; no limit for a judge that
+            says `in_turn`, as the embedded one does.
         sample_timeout: Seconds for one sample by one metric in which its calls are in flight. The time in which they
             wait for their turn is not counted.
         journal: A file, made if need be, where each outcome and reply is kept as it comes, and looked for before a
@@ -77,12 +81,14 @@ class RunOptions(TypedDict, total=False):
         share_replies: Whether requests that are the same share one reply: samples of one source are then asked the
             same questions, for one call. Draws of `repeat` never share. Without it, a journal keeps outcomes only.
             Default: True.
-        progress: Whether to show a bar; "auto", the default: on a terminal and in a notebook.
+        progress: Whether to show how far it is: a bar on a terminal and in a notebook, else a line on standard error
+            each 30 seconds. "auto", the default: the bar, but no lines.
         total: How many samples there are, for the bar, where `samples` does not say.
         name: What the report calls this run.
-        on_result: Called with each sample's records, in the order of the input, as soon as they are there; the first
-            holds the sample. What it raises ends the run.
-        on_bad_row: Called with each row that holds no sample, in its place.
+        on_result: Called with each sample's records when they are there, in the order in which samples end; each has
+            its `row`, and the first holds the sample. When a run ends early, it gets what was made of the samples under
+            way, too. What it raises ends the run, and it is not called again.
+        on_bad_row: Called with each row that holds no sample, when it is read.
         stop_on_give_up: Whether the run ends when no judge is asked any more; else the rest of the samples is
             `Unscored("judge_error")`, which is the default.
     """
@@ -229,6 +235,9 @@ class _Run:
         self._asked_without: list[str] = []
         self._stop: Callable[[], object] | None = None
         self._cancel: Callable[[], object] | None = None
+        self._spent = Usage()
+        self._bill: list[str] = []  # what to say of it
+        self._failed: set[str] = set()  # listeners that raised
         self.presses = 0  # of Ctrl-C
         journal = options.get("journal")
         self._journal_path = None if journal is None else getattr(journal, "path", None) or Path(cast("str", journal))
@@ -267,8 +276,9 @@ class _Run:
             if not self._metrics:
                 await self._choose()
             journal = options.get("journal")
-            if journal is not None and not isinstance(journal, Journal):
-                journal = stack.enter_context(Journal(journal))
+            if journal is not None:  # the run's own, so that what it claims is its own, too
+                made = journal.of_run() if isinstance(journal, Journal) else Journal(journal)
+                journal = stack.enter_context(made)
             gate = RequestGate(
                 self._calls,
                 requests_per_minute=options.get("requests_per_minute"),
@@ -296,17 +306,21 @@ class _Run:
             bar = stack.enter_context(
                 contextlib.closing(Progress(gate, self._total(), options.get("progress", "auto")))
             )
-            await self._collect(runner, bar)
+            try:
+                await self._collect(runner, bar)
+            finally:
+                self._account_for(runner, gate)
         for why in () if options.get("stop_on_give_up") else self._gave_up:  # else the report says it
             _log.warning("Gave up: %s; what was not asked is unscored (judge_error).", why)
 
     def report(self, *notes: str) -> Report:
         """Return the report of what has been scored."""
         name = self._options.get("name", "")
-        notes = (*notes, *self._asked_without, *(f"Gave up: {why}." for why in self._gave_up))
+        notes = (*notes, *self._asked_without, *(f"Gave up: {why}." for why in self._gave_up), *self._bill)
         report = Report(self._results, self._metrics, bad_rows=self._bad_rows, name=name, notes=notes)
         report.gave_up = tuple(self._gave_up)
         report.prices = self._spending.prices
+        report.spent = self._spent
         return report
 
     def interrupted(self) -> str:
@@ -370,24 +384,69 @@ class _Run:
                 act()
 
     async def _collect(self, runner: Runner, bar: Progress) -> None:
-        on_result, on_bad_row = self._options.get("on_result"), self._options.get("on_bad_row")
-        async with contextlib.aclosing(runner.records()) as items:
-            async for item in items:
-                if isinstance(item, BadLine):
-                    self._bad_rows.append(item)
-                    bar.at(item.line)
-                    if on_bad_row is not None:
-                        on_bad_row(item)
-                    continue
-                place, sample = item.row.line - 1, item.row.sample
-                held = place < len(self._held) and self._held[place] is sample
-                self._results.add(item.records, sample, held=held)
-                bar.at(item.row.line, sum(not isinstance(record.outcome, Score) for record in item.records))
-                if on_result is not None and item.records:
-                    on_result((replace(item.records[0], sample=sample), *item.records[1:]))
-                if runner.gave_up and self._options.get("stop_on_give_up"):
-                    break
-        self._gave_up = runner.not_asked
+        try:
+            async with contextlib.aclosing(runner.records()) as items:
+                async for item in items:
+                    self._take(item, bar)
+                    del item  # hold nothing of it while waiting for the next
+                    if runner.gave_up and self._options.get("stop_on_give_up"):
+                        break
+        finally:  # awaits nothing: it is done however often the run is cancelled
+            for item in runner.rest():
+                self._take(item, bar)
+            self._gave_up = runner.not_asked
+            self._bad_rows.sort(key=lambda bad: bad.line)
+
+    def _account_for(self, runner: Runner, gate: RequestGate) -> None:
+        """Note what this run spent, and what to say where its results are worth another sum."""
+        self._spent = Usage(
+            llm_calls=gate.llm_calls,
+            embed_calls=gate.embed_calls,
+            input_tokens=gate.input_tokens,
+            output_tokens=gate.output_tokens,
+        )
+        if not (runner.kept or gate.calls_failed):
+            return
+        facts = [count(gate.llm_calls, "judge call")]
+        if gate.calls_failed:
+            facts[0] += f", {gate.calls_failed:,} of them failed"
+        if gate.input_tokens is not None and gate.output_tokens is not None:
+            facts.append(f"{gate.input_tokens + gate.output_tokens:,} tokens")
+        facts += self._money(gate)
+        whole = f"; {count(runner.rows_done, 'sample')}, {runner.kept:,} from the journal" if runner.kept else ""
+        self._bill = [f"Spent in this run: {', '.join(facts)}{whole}. The table says what the results are worth."]
+
+    def _money(self, gate: RequestGate) -> Iterator[str]:
+        prices = self._spending.prices
+        if not prices:
+            return
+        cost = 0.0
+        for name, (sent, received) in gate.spent.items():
+            if name not in prices or sent is None or received is None:
+                yield "unknown cost"
+                return
+            cost += prices[name].of(sent, received)
+        yield f"cost {cost:.4f}"
+
+    def _take(self, item: Scored | BadLine, bar: Progress) -> None:
+        """Keep what came out of the runner, and tell the caller."""
+        if isinstance(item, BadLine):
+            self._bad_rows.append(item)
+            bar.done()
+            self._tell("on_bad_row", item)
+            return
+        place, sample = item.row.line - 1, item.row.sample
+        held = place < len(self._held) and self._held[place] is sample
+        self._results.add(item.records, sample, held=held)
+        bar.done(sum(not isinstance(record.outcome, Score) for record in item.records))
+        self._tell("on_result", (replace(item.records[0], sample=sample), *item.records[1:]))
+
+    def _tell(self, event: Literal["on_result", "on_bad_row"], what: object) -> None:
+        listener = cast("Callable[[object], object] | None", self._options.get(event))
+        if listener is not None and event not in self._failed:
+            self._failed.add(event)  # if it raises: it ends the run, and is not called again
+            listener(what)
+            self._failed.remove(event)
 
     def _total(self) -> int | None:
         total, samples = self._options.get("total"), cast("object", self._samples)

@@ -1,4 +1,4 @@
-"""The one runner: rows in, each row's records out, in input order, at any length in constant memory."""
+"""The one runner: rows in, each row's records out as they end, at any length in constant memory."""
 
 import asyncio
 import logging
@@ -34,6 +34,8 @@ _CANCELLED = "not the run but something in the judge's client cancelled the eval
 _CLAIM_AHEAD = 16  # evaluations in line that are claimed along with one, for one transaction
 _RETRY_SECONDS = 0.25
 _LONG_WAIT = 40  # retries
+_LINE_SECONDS = 30.0
+_SLOW_SECONDS = 20.0
 _log = logging.getLogger(__name__)
 
 _LEFT_OUT = {
@@ -76,21 +78,25 @@ class Outcomes(Protocol):
 
 
 class Scored(NamedTuple):
-    """A row and its records: the draws of the first metric, then those of the second, and so on."""
+    """A row and its records: the draws of the first metric, then those of the second, and so on.
+
+    Of a row that the end of a run left unfinished, only those that were made.
+    """
 
     row: Row
     records: tuple[Record, ...]
 
 
 class _Slot:
-    """A row under way, and its place in the order."""
+    """A row under way."""
 
-    __slots__ = ("key", "left", "records", "row")
+    __slots__ = ("asked", "key", "left", "records", "row")
 
     def __init__(self, row: Row, size: int) -> None:
         self.row = row
         self.records: list[Record | None] = [None] * size
         self.left = size
+        self.asked = False  # whether an outcome was made here
         self.key = ""  # of the sample
 
 
@@ -118,6 +124,8 @@ class Runner:
 
     Attributes:
         stopped: Whether `stop` was called.
+        rows_done: The rows with records that came out.
+        kept: Those of them of which the journal had all records.
         notes: What a judge was asked without, from which sample on, and why.
 
     Raises:
@@ -150,7 +158,9 @@ class Runner:
         self._metric_keys: dict[tuple[int, frozenset[str]], str] = {}
         self._left_out: dict[int, Mapping[str, str]] = {}  # by the judge's id
         self.notes: list[str] = []
-        self._entries: deque[_Slot | BadLine | Exception] = deque()
+        self._open: dict[_Slot, None] = {}  # rows under way, as they were read
+        self._ready: deque[_Slot | BadLine] = deque()
+        self._unreadable: Exception | None = None
         self._jobs: deque[tuple[_Slot, int]] = deque()
         self._ahead: set[str] = set()  # claimed, not begun
         self._begun: set[str] = set()
@@ -168,6 +178,7 @@ class Runner:
         self._gave_up = False
         self._ending = False
         self.stopped = False
+        self.rows_done = self.kept = 0
         gate.forget_refusals()
         for metric in metrics:
             self._prepare(metric.judge)
@@ -196,13 +207,14 @@ class Runner:
         self._changed.set()
 
     async def records(self) -> AsyncGenerator[Scored | BadLine, None]:
-        """Yield each row's records in input order; a bad line comes through in its place.
+        """Yield each row's records when the row is done with; a bad line comes through when it is read.
 
-        Close the generator (`contextlib.aclosing`) to end early; what is under way is then called off.
+        Close the generator (`contextlib.aclosing`) to end early; what is under way is then called off, and `rest`
+        has what was made by then.
 
         Raises:
             JournalError: The journal cannot be read or written.
-            Exception: What reading the rows raises, after the rows before it.
+            Exception: What reading the rows raises, when the rows before it are done with.
         """
         rows = self._rows
         if not isinstance(rows, AsyncIterator):
@@ -210,19 +222,20 @@ class Runner:
         self._reading = asyncio.ensure_future(self._read(rows))
         try:
             while True:
-                while self._failure is None and (entry := self._next()) is not None:
-                    if isinstance(entry, Exception):
-                        raise entry
-                    yield self._scored(entry) if isinstance(entry, _Slot) else entry
-                    del entry  # the caller is done with it: hold nothing of it while waiting for the next
+                while self._failure is None and self._ready:
+                    yield self._next()
                     self._held -= 1
                     self._room.set()
                 if self._failure is not None:
                     raise self._failure
                 if self._over():
-                    return
+                    break
                 self._changed.clear()
                 await self._changed.wait()
+            for item in self.rest():
+                yield item
+            if self._unreadable is not None:
+                raise self._unreadable
         finally:
             self._ending = True
             self._jobs.clear()
@@ -231,26 +244,33 @@ class Runner:
             tasks = [self._reading, *self._tasks]
             for task in tasks:
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            # Before anything is awaited: a second cancellation would skip what comes after.
             if self._journal is not None and (claimed := self._ahead | self._begun):
                 with suppress(JournalError):  # whoever put an outcome was told
                     self._journal.release(claimed)
+            await asyncio.gather(*tasks, return_exceptions=True)
             if isinstance(rows, AsyncGenerator):
                 await rows.aclose()
+
+    def rest(self) -> Iterator[Scored | BadLine]:
+        """Yield what was made and has not come out of `records`: of rows that are done with, then of unfinished ones.
+
+        Call it when `records` has ended, however it did.
+        """
+        while self._ready:
+            yield self._next()
+        while self._open:
+            slot = next(iter(self._open))
+            del self._open[slot]
+            if slot.left < len(self._draws):
+                yield self._scored(slot)
 
     def _over(self) -> bool:
         return self._all_read and not (self._jobs or self._tasks or self._waiting)
 
-    def _next(self) -> _Slot | BadLine | Exception | None:
-        """Return the next entry if it is ready. At the end, rows that a stop left unfinished are passed over."""
-        while self._entries:
-            first = self._entries[0]
-            if not isinstance(first, _Slot) or not first.left:
-                return self._entries.popleft()
-            if not self._over():
-                return None
-            self._entries.popleft()
-        return None
+    def _next(self) -> Scored | BadLine:
+        entry = self._ready.popleft()
+        return self._scored(entry) if isinstance(entry, _Slot) else entry
 
     async def _read(self, rows: Iterator[Item] | AsyncIterator[Item]) -> None:
         try:
@@ -264,16 +284,16 @@ class Runner:
                 self._held += 1
                 if isinstance(item, Row):
                     slot = _Slot(item, len(self._draws))
-                    self._entries.append(slot)
+                    self._open[slot] = None
                     self._jobs.extend([(slot, place) for place in range(slot.left)])
                     self._begin()
                     del slot
                 else:
-                    self._entries.append(item)
+                    self._ready.append(item)
                     self._changed.set()
                 del item
         except Exception as error:
-            self._entries.append(error)
+            self._unreadable = error
         finally:
             self._all_read = True
             self._changed.set()
@@ -319,12 +339,15 @@ class Runner:
         sample_id = str(row.line) if row.sample.id is None else row.sample.id
         slot.records[place] = Record(sample_id, outcome, metric.judge.model, row.line - 1, draw)
         slot.left -= 1
-        if not slot.left and self._entries and self._entries[0] is slot:
+        if not slot.left:
+            del self._open[slot]
+            self._ready.append(slot)
             self._changed.set()
 
     async def _outcome(self, slot: _Slot, place: int) -> Outcome | None:
         """Return what the journal has; else score, and keep the outcome. None: another makes it, and this one waits."""
         if self._journal is None:
+            slot.asked = True
             return await self._score(slot.row, *self._draws[place])
         key = self._key(slot, place)
         if key not in self._ahead:
@@ -338,6 +361,7 @@ class Runner:
             return outcome
         self._ahead.remove(key)
         self._begun.add(key)
+        slot.asked = True
         outcome = await self._score(slot.row, *self._draws[place])
         asked_as = self._key(slot, place)  # another one where a parameter was left out meanwhile
         self._journal.put_outcome(asked_as, outcome)
@@ -353,7 +377,7 @@ class Runner:
         keys = self._waiting.keys() - self._begun
         self._retries += bool(keys)
         if self._retries == _LONG_WAIT:
-            _log.warning("Waiting for %d outcomes that another process claimed.", len(keys))
+            _log.warning("Waiting for %d outcomes that another run on this journal claimed.", len(keys))
         for key in keys:
             self._jobs.extendleft(self._waiting.pop(key))
         self._begin()
@@ -387,6 +411,8 @@ class Runner:
     def _scored(self, slot: _Slot) -> Scored:
         """Return a finished row, after looking whether it is time to give up."""
         records = tuple([record for record in slot.records if record is not None])
+        self.rows_done += 1
+        self.kept += not slot.asked
         if any(isinstance(record.outcome, Score) for record in records):
             self._failed_in_a_row = 0
         elif any(_judge_failed(record.outcome) for record in records):
@@ -486,44 +512,80 @@ def _judge_failed(outcome: Outcome) -> bool:
 
 
 class Progress:
-    """A bar on standard error or in a notebook; nothing at all where it is not shown.
+    """A bar on standard error or in a notebook, drawn anew each second; elsewhere a line each 30 seconds.
+
+    It is made on the run's event loop.
 
     Args:
         gate: Knows the calls and tokens.
         total: Samples in all, if that is known.
-        shown: Whether to show it; "auto": on a terminal and in a notebook.
+        shown: Whether to show anything; "auto": a bar on a terminal and in a notebook, no lines elsewhere.
     """
 
     def __init__(self, gate: RequestGate, total: int | None, shown: Shown) -> None:
         self._gate = gate
-        self._unscored = 0
+        self._total = total
+        self._done = self._unscored = 0
         self._bar: tqdm[Any] | None = None
-        if (in_notebook() or is_terminal()) if shown == "auto" else shown:
-            from tqdm import auto  # also knows notebooks
+        self._beat: asyncio.TimerHandle | None = None
+        if in_notebook() or is_terminal():
+            if shown:
+                self._bar = self._drawn()
+                self._next_beat(1.0, self._draw)
+        elif shown is True:
+            self._next_beat(_LINE_SECONDS, self._say)
 
-            form = "{n_fmt} samples [{elapsed}{postfix}]"
-            if total is not None:
-                form = "{l_bar}{bar}| {n_fmt}/{total_fmt} samples [{elapsed}<{remaining}{postfix}]"
-            self._bar = auto.tqdm(total=total, bar_format=form, file=sys.stderr, dynamic_ncols=True)
-
-    def at(self, place: int, unscored: int = 0) -> None:
-        """Say that all up to `place`, counted from 1, is done, with so many more outcomes unscored."""
+    def done(self, unscored: int = 0) -> None:
+        """Say that one more row is done, with so many more outcomes unscored."""
+        self._done += 1
         self._unscored += unscored
         if self._bar is not None:
             self._bar.set_postfix_str(self._facts(), refresh=False)
-            self._bar.update(place - self._bar.n)
+            self._bar.update()
 
     def close(self) -> None:
         """Draw it for the last time."""
+        if self._beat is not None:
+            self._beat.cancel()
         if self._bar is not None:
             self._bar.set_postfix_str(self._facts(), refresh=False)
             self._bar.close()
 
+    def _drawn(self) -> "tqdm[Any]":
+        from tqdm import auto  # also knows notebooks
+
+        form = "{n_fmt} samples [{elapsed}{postfix}]"
+        if self._total is not None:
+            form = "{l_bar}{bar}| {n_fmt}/{total_fmt} samples [{elapsed}<{remaining}{postfix}]"
+        return auto.tqdm(total=self._total, bar_format=form, file=sys.stderr, dynamic_ncols=True)
+
+    def _next_beat(self, seconds: float, act: Callable[[], object]) -> None:
+        def beat() -> None:
+            act()
+            self._next_beat(seconds, act)
+
+        self._beat = asyncio.get_running_loop().call_later(seconds, beat)
+
+    def _draw(self) -> None:
+        if self._bar is not None:
+            self._bar.set_postfix_str(self._facts())
+
+    def _say(self) -> None:
+        of = "" if self._total is None else f"/{self._total:,}"
+        with suppress(OSError, AttributeError, ValueError):  # there is no stream, or it is closed
+            sys.stderr.write(f"{self._done:,}{of} samples, {self._facts()}\n")
+            sys.stderr.flush()
+
     def _facts(self) -> str:
         gate = self._gate
-        known = gate.input_tokens is not None and gate.output_tokens is not None
-        tokens = f", {(gate.input_tokens or 0) + (gate.output_tokens or 0):,} tokens" if known else ""
-        return f"{gate.in_flight} in flight{tokens}, {self._unscored:,} unscored"
+        facts = [f"{gate.calls_done:,} calls done", f"{gate.in_flight} in flight"]
+        if gate.input_tokens is not None and gate.output_tokens is not None:
+            facts.append(f"{gate.input_tokens + gate.output_tokens:,} tokens")
+        facts.append(f"{self._unscored:,} unscored")
+        if slow := [seconds for seconds in gate.waits() if seconds >= _SLOW_SECONDS]:
+            which = "1 call waits" if len(slow) == 1 else f"{len(slow)} calls wait, the oldest"
+            facts.append(f"{which} for {max(slow):.0f} s")
+        return ", ".join(facts)
 
 
 def above_bar(stream: TextIO) -> AbstractContextManager[object]:

@@ -1,7 +1,9 @@
 """`ragstone score`: a file of samples in, scores with evidence out."""
 
 import contextlib
+import signal
 import sys
+import threading
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -12,7 +14,7 @@ import click
 
 from ragstone.batch.estimation import Spending, estimate
 from ragstone.batch.evaluate import Interrupted, choose, evaluate
-from ragstone.batch.runner import above_bar, is_terminal
+from ragstone.batch.runner import above_bar
 from ragstone.cli.options import (
     FiniteRange,
     NotThere,
@@ -106,11 +108,16 @@ _POSITIVE = FiniteRange(min=0, min_open=True)
     "--max-calls",
     type=click.IntRange(1),
     metavar="N",
-    help="Judge calls at most: the rest is over_budget. With --journal, the same command goes on there.",
+    help="Judge calls at most, tries counted: the rest is over_budget. With --journal, the same command goes on there.",
 )
 @click.option("--max-tokens", type=click.IntRange(1), metavar="N", help="Tokens of the judge at most, likewise.")
 @click.option("--max-cost", type=_POSITIVE, metavar="X", help="Money for the judge at most, likewise.")
-@click.option("--call-timeout", type=_POSITIVE, metavar="SECONDS", help="For one call to the judge.")
+@click.option(
+    "--call-timeout",
+    type=_POSITIVE,
+    metavar="SECONDS",
+    help="For one call to the judge, its tries together. Default: 120; none for the embedded judge.",
+)
 @click.option(
     "--sample-timeout",
     type=_POSITIVE,
@@ -173,7 +180,8 @@ def score(
     Prints for each metric the mean with its interval, how many samples it is of, the failures by reason, calls and
     tokens. Each score goes to the results file, for `ragstone explain`, `report` and `compare`. A bad row is reported
     with its number and the run goes on. A run that is interrupted, or that gives up because the judge keeps failing,
-    prints and has written what was scored so far. Ctrl-C finishes the calls in flight, a second one stops at once.
+    prints and has written what was scored so far. Ctrl-C finishes the calls in flight, a second one, or SIGTERM, stops
+    at once.
 
     \b
     Exit status:
@@ -223,7 +231,7 @@ def score(
         check_writable("--out", out)
     run = _Run(explain=explain, verbose=verbose, print_needed=report is None and out in (None, "-"))
     run_options |= {"max_concurrency": concurrency, "price": price, "llm": llm}
-    run_options["total"] = _count_lines(file) if is_terminal() else None
+    run_options["total"] = _count_lines(file)
     run_options["name"] = "standard input" if file == "-" else Path(file).name
     head = {"ragstone_results": 1, "metrics": [asdict(MetricInfo.of(metric)) for metric in metrics]}
     with _results_file(out, head, texts=not no_texts) as run.results:
@@ -306,6 +314,24 @@ def _results_file(
             yield file
 
 
+@contextlib.contextmanager
+def _sigterm_as_ctrl_c() -> Generator[None, None, None]:
+    """Have SIGTERM end a run at once, as a second Ctrl-C does: what was judged is then told."""
+
+    def end(_number: int, _frame: object) -> None:
+        for _ in range(2):
+            signal.raise_signal(signal.SIGINT)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 class _Run:
     """What a run prints and writes on the way."""
 
@@ -318,9 +344,11 @@ class _Run:
         self, rows: Rows, metrics: Sequence[Metric], run_options: dict[str, Any]
     ) -> tuple[Report, BaseException | None]:
         """Return the report, and what ended the run before its time."""
+        options = {"stop_on_give_up": True, "progress": True, **run_options}
+        options |= {"on_result": self._on_result, "on_bad_row": _say_bad_row}
         try:
-            events: dict[str, Any] = {"on_result": self._on_result, "on_bad_row": _say_bad_row}
-            return evaluate(rows, metrics, stop_on_give_up=True, **events, **run_options), None
+            with _sigterm_as_ctrl_c():
+                return evaluate(rows, metrics, **cast("Any", options)), None
         except Interrupted as interrupted:
             return interrupted.report, self._lost or KeyboardInterrupt()
         except (JournalError, SourceError) as error:

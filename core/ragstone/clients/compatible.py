@@ -99,6 +99,7 @@ class OpenAICompatible(LeavesOut):
     ) -> None:
         _check(model, asking, gives_probabilities, timeout, max_retries, max_concurrency, batch_size, max_reply_bytes)
         access = resolve(base_url, api_key, os.environ)
+        self.max_concurrency = max_concurrency
         self._connection = Connection(
             access,
             timeout=timeout,

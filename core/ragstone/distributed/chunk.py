@@ -286,10 +286,14 @@ class WorkerSession:
             window=16 * self._spec.max_concurrency,
         )
         async with aclosing(runner.records()) as items:
-            scored = [item async for item in items]
+            scored = sorted([item async for item in items], key=_line)
         if self._outcomes is not None:
             await asyncio.to_thread(self._outcomes.flush)
         return scored
+
+
+def _line(item: Scored | BadLine) -> int:
+    return item.line if isinstance(item, BadLine) else item.row.line
 
 
 def _run_loop(started: "Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]") -> None:

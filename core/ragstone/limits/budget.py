@@ -314,6 +314,7 @@ class BudgetMeter(Meter):
         self._expected = expected
         self._at = account.clock()
         self._first = 0  # calls of the first round
+        self._failed = 0  # calls that were tried again
         self._reserved: Counter[str] = Counter()
         self._taken: Counter[str] = Counter()  # by what the provider says, or our estimate where it says nothing
         self._round: Sequence[object] = ()
@@ -332,10 +333,23 @@ class BudgetMeter(Meter):
                 grown = round(self._account.growth.get(self._key, 1.0) * self._first)
                 need["calls"] = max(self._first, min(grown, self._account.most_calls))
                 need |= self._expected()
+            need["calls"] += self._failed
             if more := need - self._reserved:
                 self._reserve(more)
         self._round = round_
         super().asking(round_)
+
+    def again(self) -> None:
+        """Reserve another try of a call of this round: the one that failed was made, too.
+
+        Raises:
+            CannotScore: As `asking`.
+        """
+        self._failed += 1
+        under_way = sum(isinstance(request, LLMRequest) for request in self._round)
+        need = Counter(calls=self._taken["calls"] + under_way + self._failed)
+        if more := need - self._reserved:
+            self._reserve(more)
 
     def spared(self) -> None:
         """Uncount a call that was not needed."""
@@ -362,7 +376,7 @@ class BudgetMeter(Meter):
                 self._taken.update(calls=1, input=_prompt_tokens(request))
         if self._taken["calls"] and self.refused_by is None:
             self._account.growth[self._key] = self._taken["calls"] / self._first
-        difference = Counter(self._taken)
+        difference = self._taken + Counter(calls=self._failed)
         difference.subtract(self._reserved)
         try:
             self._account.spend(difference, self._at, limited=False)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import math
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
@@ -24,6 +25,8 @@ _TRIES = 6
 _LONGEST_WAIT = 600.0
 _REMEMBERED = 4096
 _SEVERAL = 3  # different samples that were refused without a reason
+CALL_SECONDS = 120.0
+"""What one call may take where nobody says; one to a model that answers `in_turn`, in this process, has no limit."""
 
 A = TypeVar("A")
 Kind = Literal["judge", "embedder"]
@@ -144,14 +147,19 @@ class RequestGate:
         max_concurrency: Calls to judges in flight at most, and to embedders as many.
         requests_per_minute: Calls to judges at most, spread evenly.
         tokens_per_minute: Tokens of judges at most: estimated before the call, corrected by what the judge says.
-        call_timeout: Seconds that one call may take.
+        call_timeout: Seconds that one call may be in flight, all of its tries together. None: 120, and no limit for a
+            judge or embedder that says `in_turn`.
         share_replies: Whether one reply serves all requests that are the same. Draws never share.
         replies: Where replies are kept beyond this run.
         own_loop: Whether the event loop is ours. Judges whose class says `one_loop` are then called by their sync
             half, in threads: their client belongs to the app's loop.
 
     Attributes:
-        llm_calls: Calls made to judges, those that failed counted.
+        llm_calls: Calls made to judges, each try counted.
+        embed_calls: Calls made to embedders, likewise.
+        calls_done: Calls that have ended, of both.
+        calls_failed: Those of them that ended without a reply.
+        spent: The tokens of each judge, by its `model`: prompt and reply; None when it does not say.
         input_tokens: Prompt tokens so far; None when a judge does not say.
         output_tokens: Reply tokens so far; None when a judge does not say.
     """
@@ -177,7 +185,9 @@ class RequestGate:
         self._models: dict[tuple[str, int], _Model] = {}
         self._recent: dict[bytes, LLMReply] = {}
         self._pending: dict[bytes, asyncio.Future[None]] = {}
-        self.llm_calls = 0
+        self._begun_at: dict[object, float] = {}  # of the calls in flight
+        self.llm_calls = self.embed_calls = self.calls_done = self.calls_failed = 0
+        self.spent: dict[str, tuple[int | None, int | None]] = {}
         self.input_tokens: int | None = 0
         self.output_tokens: int | None = 0
 
@@ -185,6 +195,11 @@ class RequestGate:
     def in_flight(self) -> int:
         """Calls in flight, to judges and embedders."""
         return self._judges.in_flight + self._embedders.in_flight
+
+    def waits(self) -> list[float]:
+        """Return for how many seconds each call in flight has waited for its reply."""
+        now = asyncio.get_running_loop().time() if self._begun_at else 0.0
+        return [now - since for since in self._begun_at.values()]
 
     def refusal(self, llm: LLM, embedder: Embedder | None) -> str | None:
         """Return why a judge or an embedder is not asked any more; None if both are."""
@@ -224,13 +239,13 @@ class RequestGate:
             llm: Who is asked, if it is an `LLMRequest`.
             embedder: Who is asked, if it is an `EmbedRequest`.
             draw: Which scoring of the sample it is for: other draws get other replies.
-            meter: Is told when no call was needed.
+            meter: Is told when no call was needed, and before a call is tried again.
             watch: Runs while the call is in flight.
             sample: Which sample it is for: refusals of several tell of the judge, those of one may be its own.
 
         Raises:
             GateClosed: It was closed before the call began.
-            CannotScore: Who is asked refused the first calls for good.
+            CannotScore: Who is asked refused the first calls for good, or the meter has no room for another try.
             TimeoutError: The call took longer than `call_timeout`.
             JournalError: The reply cannot be kept.
             Exception: What the provider raised.
@@ -239,12 +254,12 @@ class RequestGate:
             embedder = needed(embedder)
             model = self._model("embedder", embedder)
             embed = partial(model.call, embedder.embed, embedder.aembed, request.texts)
-            return await self._ask(model, embed, 0.0, watch, sample)
+            return await self._ask(model, embed, 0.0, None, watch, sample)
         judge = self._model("judge", llm)
         ask = partial(judge.call, llm.generate, llm.agenerate, of_draw(request, draw))
         cost = tokens(request.system, request.user) if self._counts_tokens else 0
         if not self._share_replies:
-            return await self._ask(judge, ask, cost, watch, sample)
+            return await self._ask(judge, ask, cost, meter, watch, sample)
         key = _run_key(request, judge.key, draw)
         while (pending := self._pending.get(key)) is not None:
             await asyncio.shield(pending)
@@ -256,7 +271,7 @@ class RequestGate:
             return replace(known, input_tokens=0, output_tokens=0)  # paid for once
         pending = self._pending[key] = asyncio.get_running_loop().create_future()
         try:
-            reply = await self._ask(judge, ask, cost, watch, sample)
+            reply = await self._ask(judge, ask, cost, meter, watch, sample)
             if isinstance(reply, LLMReply) and type(reply.text) is str:  # else the driver says so
                 self._remember(key, reply)
                 if self._replies is not None:  # by what the judge is asked without now
@@ -286,15 +301,19 @@ class RequestGate:
         model: "_Model",
         call: Callable[[], Awaitable[object]],
         cost: float,
+        meter: Meter | None,
         watch: Stopwatch | None,
         sample: object,
     ) -> object:
         """Make a call, again where the provider says "slow down"."""
         limiter = self._judges if model.kind == "judge" else self._embedders
+        time = _Time(self._call_timeout or (math.inf if model.in_turn else CALL_SECONDS))
         for left in reversed(range(_TRIES)):
+            if meter is not None and left < _TRIES - 1:
+                meter.again()
             generation = await limiter.enter(cost, again=left < _TRIES - 1)
             try:
-                reply = await model.watched(partial(self._made, model, call, watch), sample)
+                reply = await model.watched(partial(self._made, model, call, time, watch), sample)
             except Exception as error:
                 wait = read_refusal(error).wait
                 if wait is None or limiter.hopeless:
@@ -305,23 +324,36 @@ class RequestGate:
                 limiter.refused(generation, wait)
             else:
                 limiter.succeeded()
-                self._count(reply, cost)
+                self._count(model, reply, cost)
                 return reply
             finally:
                 limiter.leave()
         raise AssertionError("the last try returns or raises")
 
-    async def _made(self, model: "_Model", call: Callable[[], Awaitable[object]], watch: Stopwatch | None) -> object:
-        self.llm_calls += model.kind == "judge"
-        with watch or nullcontext():
-            if self._call_timeout is None:
-                return await call()
-            late = f"the {model.kind} {model.name!r} did not reply within {self._call_timeout:g} s (call_timeout)"
-            return await within(self._call_timeout, call(), late)
+    async def _made(
+        self, model: "_Model", call: Callable[[], Awaitable[object]], time: "_Time", watch: Stopwatch | None
+    ) -> object:
+        async with model.slots:  # the model's own limit: who waits for it has not called
+            self.llm_calls += model.kind == "judge"
+            self.embed_calls += model.kind == "embedder"
+            late = f"the {model.kind} {model.name!r} did not reply within {time.seconds:g} s (call_timeout)"
+            loop, mark, failed = asyncio.get_running_loop(), object(), 1
+            self._begun_at[mark] = loop.time()
+            try:
+                with watch or nullcontext():
+                    reply = await within(None if time.left == math.inf else max(0.0, time.left), call(), late)
+                failed = 0
+                return reply
+            finally:
+                time.left -= loop.time() - self._begun_at.pop(mark)
+                self.calls_done += 1
+                self.calls_failed += failed
 
-    def _count(self, reply: object, estimated: float) -> None:
+    def _count(self, model: "_Model", reply: object, estimated: float) -> None:
         if not isinstance(reply, LLMReply):
             return  # vectors, or the driver says so
+        sent, received = self.spent.get(model.name, (0, 0))
+        self.spent[model.name] = known_sum(sent, reply.input_tokens), known_sum(received, reply.output_tokens)
         self.input_tokens = known_sum(self.input_tokens, reply.input_tokens)
         self.output_tokens = known_sum(self.output_tokens, reply.output_tokens)
         if self._counts_tokens and reply.input_tokens is not None and reply.output_tokens is not None:
@@ -335,6 +367,13 @@ def _run_key(request: LLMRequest, judge: str, draw: int) -> bytes:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
+class _Time:
+    """What one call may take, and what its tries have left of it, in seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = self.left = seconds
+
+
 class _Model:
     """A judge or an embedder, and whether it is asked: no more, once all of its first calls were refused for good.
 
@@ -345,6 +384,9 @@ class _Model:
     def __init__(self, kind: Kind, model: LLM | Embedder, *, in_threads: bool) -> None:
         self.kind = kind
         self.name = model.model
+        self.in_turn = bool(getattr(model, "in_turn", False))
+        most: object = getattr(model, "max_concurrency", None)
+        self.slots = asyncio.Semaphore(most) if isinstance(most, int) else nullcontext()
         self._model = model  # held, so that no other object gets its id
         self._in_threads = in_threads and getattr(type(model), "one_loop", False)
         self._keys: dict[frozenset[str], str] = {}

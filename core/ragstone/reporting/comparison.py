@@ -310,9 +310,9 @@ def compare(
     metrics: dict[str, MetricComparison] = {}
     for x, y in pairs:
         name = full_name(x.info, infos)
-        rows_a, rows_b = (of.rows.get(each.info.key, {}) for of, each in zip(scores, (x, y), strict=True))
+        rows_a, rows_b = (of.of(each.info.key) for of, each in zip(scores, (x, y), strict=True))
         metrics[name] = _compared(name, x, y, rows_a, rows_b, by_people)
-    repeated = {sample_id for of in scores for sample_id, n in of.times.items() if n > 1}
+    repeated = {sample_id for of in scores for sample_id, rows in of.places.items() if len(rows) > 1}
     return Comparison(reports[0], reports[1], names[0], names[1], metrics, left_out, len(repeated))
 
 
@@ -367,16 +367,25 @@ class _Scores:
 
     def __init__(self) -> None:
         self.rows: dict[Key, dict[Place, _Cell]] = {}
-        self.times: Counter[str] = Counter()
+        self.places: dict[str, list[int]] = {}  # the rows of each id, as they come
 
     def add(self, records: Sequence[Record]) -> None:
         sample_id = records[0].sample_id
-        place = sample_id, self.times[sample_id]
-        self.times[sample_id] += 1
+        of_id = self.places.setdefault(sample_id, [])
+        place = sample_id, len(of_id)
+        of_id.append(records[0].row)
         for key, of_metric in by_metric(record for record in records if record.chosen_by != FEEDBACK).items():
             values = [record.outcome.value for record in of_metric if isinstance(record.outcome, Score)]
             mean = math.fsum(values) / len(values) if values else None
             self.rows.setdefault(key, {})[place] = _Cell(records[0].row, mean, len(values))
+
+    def of(self, key: Key) -> dict[Place, _Cell]:
+        """Return a metric's scores by the sample's id and which of its rows it is, in the order of the input."""
+        return {(name, self._rank(name, n)): cell for (name, n), cell in self.rows.get(key, {}).items()}
+
+    def _rank(self, sample_id: str, n: int) -> int:
+        rows = self.places[sample_id]
+        return sorted(range(len(rows)), key=rows.__getitem__).index(n)
 
 
 def _compared(

@@ -72,6 +72,8 @@ class Report(Shown):
         bad_rows: The rows of the input that held no sample, and why.
         since: Samples submitted before are left out, in seconds since 1970 (UTC); None: all are in.
         prices: What judges cost, by their `model`, where that is known.
+        spent: What the run asked for, failed tries counted, and outcomes that were in its journal not; None for a
+            report that no run made. What the results are worth is `usage`.
         gave_up: Why judges or embedders were not asked any more in the run, in words.
 
     Example:
@@ -103,6 +105,7 @@ class Report(Shown):
         self.bad_rows = tuple(bad_rows)
         self.name = name
         self._notes = tuple(notes)
+        self.spent: Usage | None = None
         self.gave_up: tuple[str, ...] = ()
         self.prices: Mapping[str, Price] = {}
         self.since = since
@@ -161,7 +164,7 @@ class Report(Shown):
 
     @property
     def usage(self) -> Usage:
-        """What all of it cost; tokens are None where a provider did not report all of them."""
+        """What its results cost when they were made, in this run or before; unknown tokens are None."""
         return self.aggregates().cost.usage
 
     @property

@@ -101,6 +101,15 @@ class Journal:
     def __reduce__(self) -> tuple[object, ...]:
         return partial(Journal, patience=self._patience), (self.path,)
 
+    def of_run(self) -> "Journal":
+        """Return a journal on the same file for one run: its claims fall free when it is closed or forgotten.
+
+        Raises:
+            JournalError: The file cannot be read or written, or the journal is closed.
+        """
+        self._write()  # what waits here, the other one is to find
+        return Journal(self.path, patience=self._patience)
+
     def outcome(self, key: str) -> Outcome | None:
         """Return the outcome that was put under the key; None when there is none.
 
@@ -132,8 +141,8 @@ class Journal:
         """Claim outcomes that are neither made nor being made; return the keys that are now the caller's.
 
         What is claimed is to be put (`put_outcome`) or released. Of all that use the file, in this process or another,
-        one at a time has the claim. It falls free when the process ends, however it does, and when the process has
-        neither put nor claimed anything for ten minutes.
+        one at a time has the claim. It falls free when this journal is closed or forgotten, when the process
+        ends, however it does, and when it has neither put nor claimed anything for ten minutes.
 
         Raises:
             JournalError: The file cannot be read or written.

@@ -1,7 +1,7 @@
 r"""Results: the records of a run with their samples, in memory, in a results file, or in a monitor's database.
 
-A results file holds one record a line, in the order of the input; gzip may have packed it. The first record of a row
-carries its sample. A first line may say what is known of the run:
+A results file holds one record a line, a row's together, each with its row; gzip may have packed it. The first record
+of a row carries its sample. A first line may say what is known of the run:
 {"ragstone_results": 1, "name": ..., "metrics": [...], "bad_rows": [...]}.
 """
 
@@ -21,6 +21,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from heapq import merge
 from itertools import groupby
 from pathlib import Path
 from typing import IO, Any, cast
@@ -40,7 +41,6 @@ _LEAST = -1e300
 _READ = [name for name in COLUMNS if name != "sample"]
 
 _IN_MEMORY = 2_000
-_AT_ONCE = 64
 
 
 class ResultsError(ValueError):
@@ -385,7 +385,7 @@ def _stamp(file: IO[Any]) -> tuple[int, int, int, int]:
 
 
 class SpilledResults(Results):
-    """Keeps the records of a run, in their order, and the samples.
+    """Keeps the records of a run and the samples; gives them in the order of the input.
 
     The file has no name and goes away with this object or with the process. Where the disk is full, the rest of the
     rows is kept in memory. Pickled, it takes all of its rows along.
@@ -398,7 +398,8 @@ class SpilledResults(Results):
         self._folder = folder
         self._lock = threading.Lock()
         self._file: IO[bytes] | None = None
-        self._rows = array("q")  # the rows in the file, ascending
+        self._rows = array("q")  # the rows in the file, as they came
+        self._places = array("q")  # their places in it, by row
         self._starts = array("q", [0])  # where each begins, and where the last one ends
         self._first: list[Record] = []
         self._rest: list[Record] = []
@@ -408,7 +409,7 @@ class SpilledResults(Results):
         """Keep a row's records, and its sample.
 
         Args:
-            records: The records of one row, which comes after all that were added before.
+            records: The records of one row, all that there will be.
             sample: Its sample.
             held: Whether somebody holds the sample in memory anyway.
         """
@@ -442,26 +443,36 @@ class SpilledResults(Results):
             return True
 
     def records(self, since: float | None = None) -> Iterator[Record]:
-        """Yield all records, in order."""
+        """Yield all records, by row."""
         return (record for record in self._all() if since is None or record.submitted_at >= since)
 
     def _all(self) -> Iterator[Record]:
-        yield from self._first
-        for first in range(0, len(self._rows), _AT_ONCE):
-            for record in self._read(first, first + _AT_ONCE):
+        kept = (sorted(records, key=_row) for records in (self._first, self._rest))
+        return merge(*kept, self._spilled(), key=_row)
+
+    def _spilled(self) -> Iterator[Record]:
+        for place in self._by_row():
+            for record in self._read(place):
                 yield replace(record, sample=None)
-        yield from self._rest
+
+    def _by_row(self) -> "array[int]":
+        if len(self._places) < len(self._rows):
+            self._places = array("q", sorted(range(len(self._rows)), key=self._rows.__getitem__))
+        return self._places
 
     def sample(self, record: Record) -> Sample | None:
         """Return the sample of a record's row."""
-        place = bisect_left(self._rows, record.row)
-        if record.row in self._samples or self._rows[place : place + 1] != array("q", [record.row]):
-            return self._samples.get(record.row)
-        return next(self._read(place, place + 1)).sample
+        if record.row in self._samples:
+            return self._samples[record.row]
+        places = self._by_row()
+        found = bisect_left(places, record.row, key=self._rows.__getitem__)
+        if found == len(places) or self._rows[places[found]] != record.row:
+            return None
+        return next(self._read(places[found])).sample
 
-    def _read(self, first: int, last: int) -> Iterator[Record]:
+    def _read(self, place: int) -> Iterator[Record]:
         file = cast("IO[bytes]", self._file)
-        start, end = self._starts[first], self._starts[min(last, len(self._rows))]
+        start, end = self._starts[place], self._starts[place + 1]
         with self._lock:
             file.seek(start)
             lines = file.read(end - start).split(b"\n")[:-1]
@@ -470,6 +481,10 @@ class SpilledResults(Results):
     def __reduce__(self) -> tuple[object, ...]:
         rows = [list(records) for _, records in groupby(self.records(), key=lambda record: record.row)]
         return _restored, ([(records, self.sample(records[0])) for records in rows],)
+
+
+def _row(record: Record) -> int:
+    return record.row
 
 
 def _restored(rows: Iterable[tuple[Sequence[Record], Sample]]) -> SpilledResults:
