@@ -11,7 +11,7 @@ from pydantic import BaseModel, SecretStr
 
 from ragstone.judge import Meter
 from ragstone.outcome import Outcome, Unscored, UnscoredReason
-from ragstone.plain import is_list, is_mapping
+from ragstone.plain import is_list, is_mapping, printable
 from ragstone.sample import Sample
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ def _is_token(text: str) -> bool:
 
 
 def describe(error: BaseException, known: Iterable[str] = (), most: int = _MOST) -> str:
-    """Return an exception's type and text, without keys, with at most so many characters of the text.
+    """Return an exception's type and text on one line, without keys, with at most so many characters of the text.
 
     Example:
         >>> describe(ConnectionError("https://me:pw1@example.org refused"))
@@ -245,7 +245,7 @@ def describe(error: BaseException, known: Iterable[str] = (), most: int = _MOST)
         text = str(error)
         if len(text) > LONGEST:  # a key that is cut off half-way is not known as one
             text = text[:LONGEST].rsplit(None, 1)[0]
-        text = without_keys(text, known)[:most]
+        text = printable(without_keys(text, known), most)
     except Exception as another:  # a class of somebody's own
         text = f"(it cannot say what it is: {type(another).__name__})"
     return f"{type(error).__name__}: {text}"

@@ -30,6 +30,7 @@ _LARGEST_INTEGER = 2**63 - 1
 _LARGEST_REAL = 1.7976931348623157e308
 _DIGITS = 4_000  # Python writes no integer of more than 4,300 decimal digits
 _DEPTH = 50
+_JOINERS = "\u200c\u200d"  # invisible, but Persian, Indic scripts and emoji are wrong without them
 
 
 def clean_text(text: str) -> str:
@@ -56,6 +57,24 @@ def clean_key(text: str) -> str:
         return cleaned
     digest = blake2b(cleaned.encode(), digest_size=16).hexdigest()
     return f"{cleaned[: KEY_LENGTH - 1 - len(digest)]}~{digest}"
+
+
+def printable(text: object, width: int = 500) -> str:
+    r"""Return a text from outside as one line of a log or a terminal: cut to a width, with nothing that either obeys.
+
+    Line breaks and other white space become one space, control and invisible characters their escapes.
+
+    Example:
+        >>> printable("a\n\x1b[31mb")
+        'a \\x1b[31mb'
+    """
+    flat = " ".join(str(text)[: 4 * width].split())
+    line = "".join([c if c.isprintable() or c in _JOINERS else _escaped(c) for c in flat])
+    return line if len(line) <= width and len(str(text)) <= 4 * width else f"{line[: width - 1]}…"
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode()
 
 
 def seconds_of(text: str) -> float | None:

@@ -268,5 +268,5 @@ def test_no_text_is_obeyed_by_the_terminal(run, tmp_path):
     (tmp_path / "labels.jsonl").write_text(label(results))
     found = run("drift", "results.jsonl", "--labels", "labels.jsonl", "--llm", "bent_judges:strict")
     assert found.exit_code == 1
-    assert "q\ufffd[31m0" in found.stdout
+    assert r"q\x1b[31m0" in found.stdout
     assert not any(c in found.stdout for c in "\x1b\x07")

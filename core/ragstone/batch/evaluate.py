@@ -23,6 +23,7 @@ from ragstone.judge import LLM, Embedder
 from ragstone.limits.gate import RequestGate, daemon, in_daemon
 from ragstone.metrics.base import Metric, check_count
 from ragstone.outcome import Score, Usage
+from ragstone.plain import printable
 from ragstone.registry import (
     GROUPS,
     NullJudge,
@@ -311,7 +312,7 @@ class _Run:
             finally:
                 self._account_for(runner, gate)
         for why in () if options.get("stop_on_give_up") else self._gave_up:  # else the report says it
-            _log.warning("Gave up: %s; what was not asked is unscored (judge_error).", why)
+            _log.warning("Gave up: %s; what was not asked is unscored (judge_error).", printable(why, 1_000))
 
     def report(self, *notes: str) -> Report:
         """Return the report of what has been scored."""

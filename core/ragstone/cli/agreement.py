@@ -2,9 +2,10 @@
 
 import click
 
+from ragstone.plain import printable
 from ragstone.reporting.statistics import Estimate
 from ragstone.reporting.tables import DASH, INTERVAL, interval, number
-from ragstone.text.plain import printable, text_table
+from ragstone.text.plain import text_table
 
 _FILE = click.Path(exists=True, dir_okay=False)
 

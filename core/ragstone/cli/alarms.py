@@ -5,7 +5,8 @@ from contextlib import closing
 import click
 
 from ragstone.cli.options import database_sink
-from ragstone.text.plain import printable, text_table
+from ragstone.plain import printable
+from ragstone.text.plain import text_table
 
 
 @click.command(short_help="List a monitor's alerts and alarms.")
@@ -30,11 +31,11 @@ def alarms(db: str, reset: bool) -> None:
         for name, part, tally in every
     ]
     if not rows:
-        click.echo(f"{sink.name}: no alert has counted anything")
+        click.echo(printable(f"{sink.name}: no alert has counted anything"))
         return
     click.echo("\n".join(text_table(("alert", "slice", "samples", "mean", ""), rows, names=2)))
     for name, part, tally in every:
         if tally.raised_at is not None:
-            click.echo(str(tally.alarm(name, part)))
+            click.echo(printable(tally.alarm(name, part), 1_000))
     if reset:
         click.echo(f"{n:,} start anew")

@@ -21,8 +21,9 @@ from ragstone.cli.options import (
     parse_settings,
     settings_option,
 )
+from ragstone.plain import printable
 from ragstone.sources import SAMPLE_FIELDS
-from ragstone.text.plain import printable, text_table
+from ragstone.text.plain import text_table
 
 if TYPE_CHECKING:
     from ragstone.labels.calibration import Calibration, Figure
@@ -166,7 +167,7 @@ def _from_results(file: str | None, labels: str, out: str, *, method: Any) -> No
     calibration, fit, notes = from_results(Report.load(file), labels, method=method)
     _show(calibration, fit)
     for note in notes:
-        click.echo(note, err=True)
+        click.echo(printable(note), err=True)
     _save(calibration, out)
 
 
@@ -191,7 +192,7 @@ def _show(calibration: "Calibration", fit: "FitResult") -> None:
         use = "suggested threshold" if calibration.item == "score" else "threshold for yes"
         click.echo(f"{use}: {calibration.threshold:.3f}")
     for warning in fit.warnings:
-        click.echo(f"Warning: {warning}", err=True)
+        click.echo(printable(f"Warning: {warning}", 1_000), err=True)
 
 
 def _figure(figure: "Figure") -> str:

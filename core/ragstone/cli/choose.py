@@ -4,6 +4,7 @@ import click
 
 from ragstone.cli.options import check_apart, database_file, name_of_scores
 from ragstone.cli.output import write_page
+from ragstone.plain import printable
 from ragstone.reporting import Report
 
 
@@ -51,6 +52,6 @@ def choose(
     chosen = chosen_of(*reports, n=n, metric=name_of_scores(metric), by=by, group=group, seed=seed)
     write_page("--out", out, str(chosen))
     first, *notes = chosen.notes
-    click.echo(f"{out}: {first}", err=out == "-")
+    click.echo(printable(f"{out}: {first}"), err=out == "-")
     for note in notes:
-        click.echo(note, err=True)
+        click.echo(printable(note), err=True)

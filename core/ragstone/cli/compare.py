@@ -4,10 +4,10 @@ import click
 
 from ragstone.cli.options import check_apart, check_writable
 from ragstone.cli.output import write_page
+from ragstone.plain import printable
 from ragstone.reporting import compare as compared
 from ragstone.reporting.checks import check_drops, status_of
 from ragstone.reporting.checks import markdown as as_markdown
-from ragstone.text.plain import printable
 
 
 @click.command(short_help="Say which of two systems is better.")

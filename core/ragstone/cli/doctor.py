@@ -11,7 +11,7 @@ from ragstone._version import __version__
 from ragstone.cli.options import embedder_option, llm_option, make_embedder, make_llm
 from ragstone.errors import describe, without_keys
 from ragstone.judge import LLMRequest
-from ragstone.text.plain import printable
+from ragstone.plain import printable
 
 _PACKAGES = {
     "base": ("numpy", "pydantic", "pysbd", "click", "tqdm"),
@@ -53,9 +53,9 @@ def _try(what: str, spec: str | None, ask: Callable[[], str]) -> bool:
         click.echo(f"{what}: {printable(without_keys(error.message))}")
         return False
     except Exception as error:
-        click.echo(f"{what} {name}: does not answer: {printable(describe(error))}")
+        click.echo(f"{what} {printable(name)}: does not answer: {printable(describe(error))}")
         return False
-    click.echo(f"{what} {name}: {answer} ({time.perf_counter() - started:.1f} s)")
+    click.echo(f"{what} {printable(name)}: {printable(answer)} ({time.perf_counter() - started:.1f} s)")
     return True
 
 

@@ -17,11 +17,12 @@ from ragstone.cli.options import (
 )
 from ragstone.labels import CalibrationError
 from ragstone.metrics.setup import check_setup, options_of
+from ragstone.plain import printable
 from ragstone.registry import metric_names
 from ragstone.reporting import MetricInfo
 from ragstone.reporting.checks import Drift, status_of
 from ragstone.reporting.tables import count, number
-from ragstone.text.plain import printable, text_table
+from ragstone.text.plain import text_table
 
 _SHOWN = 10
 

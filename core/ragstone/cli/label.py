@@ -4,6 +4,7 @@ import click
 
 from ragstone.cli.options import check_apart, database_file, name_of_scores
 from ragstone.cli.output import write_page
+from ragstone.plain import printable
 from ragstone.reporting import Report
 
 
@@ -47,7 +48,7 @@ def label(results: str, metric: str | None, out: str, *, show_verdicts: bool, op
     else:
         page, samples = chosen.page(), len(chosen.entries)
     write_page("--out", out, page)
-    click.echo(f"{out}: {samples:,} samples to label", err=out == "-")
+    click.echo(printable(f"{out}: {samples:,} samples to label"), err=out == "-")
     if left_out:
         click.echo(f"{left_out:,} scores are left out: no texts, or the same sample again", err=True)
     if opened:

@@ -30,11 +30,11 @@ from ragstone.cli.worker import worker
 from ragstone.errors import without_keys
 from ragstone.identity import NoKeyError
 from ragstone.labels import CalibrationError
+from ragstone.plain import printable
 from ragstone.reporting import NotComparableError, ResultsError
 from ragstone.sources import SourceError
 from ragstone.store.base import SinkError
 from ragstone.store.journal import JournalError
-from ragstone.text.plain import printable
 
 # What a shell reports for a program that the signal ended.
 _SIGINT_STATUS = 130
@@ -115,8 +115,9 @@ def main() -> None:
         cli(prog_name="ragstone")
     except OSError as error:  # of --help or --version, which print before a command begins
         discard(sys.stdout)
-        click.echo(f"Error: {_message(error)}", err=True)
+        click.echo(f"Error: {printable(_message(error))}", err=True)
         sys.exit(NotThere.exit_code)
     except Exception:
-        click.echo(without_keys(traceback.format_exc()), err=True, nl=False)
+        for line in without_keys(traceback.format_exc()).splitlines():
+            click.echo(f"{' ' * (len(line) - len(line.lstrip()))}{printable(line, 1_000)}", err=True)
         sys.exit(1)

@@ -2,6 +2,7 @@
 
 import click
 
+from ragstone.plain import printable
 from ragstone.text.plain import text_table
 
 _MEMORY = 1.9  # times the file, as measured with the 1.5B judge: its weights are repacked, and the context has its own
@@ -24,7 +25,7 @@ def models() -> None:
         try:
             files[f"--llm local:{reference}"] = hub_model(reference)
         except ValueError as error:
-            click.echo(str(error), err=True)
+            click.echo(printable(error, 1_000), err=True)
     rows: list[tuple[str, ...]] = []
     for name, file in files.items():
         there = file.path.stat().st_size if file.path.is_file() else None
@@ -54,7 +55,7 @@ def pull(ctx: click.Context, model: str | None, update: bool) -> None:
         for path in fetch(model, update=update):
             click.echo(path)
     except PullError as error:
-        click.echo(str(error), err=True)
+        click.echo(printable(error, 1_000), err=True)
         ctx.exit(1)
     except ValueError as error:
         raise click.UsageError(str(error)) from None

@@ -13,12 +13,11 @@ import click
 
 from ragstone.cli.options import NotThere
 from ragstone.outcome import Outcome, Unscored
-from ragstone.plain import to_json
+from ragstone.plain import printable, to_json
 from ragstone.reporting.tables import outcome_lines
 from ragstone.sample import Sample
 from ragstone.store.private_files import lock_file, open_private, replacing
 from ragstone.store.record import Record, encode
-from ragstone.text.plain import printable
 
 _CLOSED = (errno.EPIPE, errno.EBADF)  # the reader has gone (`| head`); closed from the start (`>&-`)
 _WIDTH = 100

@@ -6,12 +6,13 @@ import click
 
 from ragstone.cli.options import check_apart, database_file, import_from_here
 from ragstone.cli.output import evidence_lines, sample_lines, write_page
+from ragstone.plain import printable
 from ragstone.registry import GROUPS, is_entry_point, metric_name
 from ragstone.reporting import Report, ResultsError
 from ragstone.reporting.aggregates import Facet
 from ragstone.reporting.tables import INTERVAL, slice_cells
 from ragstone.store.results import open_results
-from ragstone.text.plain import printable, text_table
+from ragstone.text.plain import text_table
 
 
 @click.command(short_help="Make a page of what was scored.")
@@ -76,7 +77,7 @@ def report(
     what = f"{outcomes:,} outcomes of {', '.join(dict.fromkeys(info.name for info in page.metrics))}"
     if not outcomes:
         what = "0 outcomes; nothing was scored yet" if page.since is None else "0 outcomes since then"
-    click.echo(f"{out}: {what}", err=out == "-")
+    click.echo(printable(f"{out}: {what}"), err=out == "-")
     for facet, name, cells in slices:
         rows = [[printable(cell, 80) for cell in row] for row in cells]
         lines = text_table((facet, "n", "mean", INTERVAL), rows)
@@ -110,8 +111,8 @@ def explain(ctx: click.Context, results: str, sample_id: str | None, metric: str
             for line in evidence_lines(result.sample_id, result.outcome):
                 click.echo(line)
     for note in file.notes:
-        click.echo(note, err=True)
+        click.echo(printable(note), err=True)
     if shown_row is None:
         what = "result" if sample_id is None else f"sample {sample_id!r}"
-        click.echo(f"{results} has no {what}" + (f" with {metric}" if metric else ""), err=True)
+        click.echo(printable(f"{results} has no {what}" + (f" with {metric}" if metric else "")), err=True)
         ctx.exit(2)

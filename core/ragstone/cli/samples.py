@@ -6,7 +6,7 @@ from contextlib import closing
 import click
 
 from ragstone.cli.options import database_sink, opened_outbox
-from ragstone.plain import seconds_of
+from ragstone.plain import printable, seconds_of
 from ragstone.store.base import Feedback
 
 
@@ -24,13 +24,13 @@ def feedback(db: str, sample_id: str, thumb: str, comment: str | None, outbox: s
     thumbs = Feedback(sample_id=sample_id, value=f"thumbs_{thumb}", comment=comment, at=time.time())
     with closing(database_sink(db)) as sink:
         sink.feedback([thumbs])
-        click.echo(f"{sink.name}: kept {thumbs.value}")
+        click.echo(printable(f"{sink.name}: kept {thumbs.value}"))
         if not sink.has(sample_id):
             click.echo(f"Note: no outcome of sample {sample_id!r} is there (yet)", err=True)
     if outbox is not None:
         with opened_outbox(outbox) as opened, opened.transaction():
             chosen = opened.choose_kept(sample_id)
-        click.echo(f"{outbox}: {'the sample will be scored' if chosen else 'no sample of that id is kept'}")
+        click.echo(printable(f"{outbox}: {'the sample will be scored' if chosen else 'no sample of that id is kept'}"))
 
 
 @click.command(short_help="Remove outcomes, feedback and samples with their texts.")
@@ -58,6 +58,7 @@ def forget(db: str, outbox: str | None, older_than: str | None, user: str | None
                 gone = opened.forget(before=before, ids=ids, user=user or "")
             ids.update(*gone.values())
             n, waited = len(gone["samples"]), len(gone["records"])
-            click.echo(f"{outbox}: removed {n:,} samples, {waited:,} outcomes and feedback that waited")
+            click.echo(printable(f"{outbox}: removed {n:,} samples, {waited:,} outcomes and feedback that waited"))
         removed = sink.forget(before=before, ids=ids)
-        click.echo(f"{sink.name}: removed {removed['outcomes']:,} outcomes, {removed['feedback']:,} feedback")
+        what = f"removed {removed['outcomes']:,} outcomes, {removed['feedback']:,} feedback"
+        click.echo(printable(f"{sink.name}: {what}"))

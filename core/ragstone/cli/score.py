@@ -32,13 +32,13 @@ from ragstone.cli.output import ResultsFile, brief, echo, evidence_lines, sample
 from ragstone.labels import Calibration
 from ragstone.limits.budget import Price, list_price
 from ragstone.metrics import Metric
+from ragstone.plain import printable
 from ragstone.registry import GROUPS, RegistryError
 from ragstone.reporting import MetricInfo, Report
 from ragstone.sample import BadLine
 from ragstone.sources import SAMPLE_FIELDS, Rows, SourceError, rows_of
 from ragstone.store.journal import JournalError
 from ragstone.store.record import Record
-from ragstone.text.plain import printable
 
 _NO_SAMPLE = "No sample: the input is empty."
 _POSITIVE = FiniteRange(min=0, min_open=True)

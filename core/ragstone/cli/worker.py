@@ -28,9 +28,9 @@ from ragstone.cli.options import (
 )
 from ragstone.metrics import ContextRelevancy
 from ragstone.monitor import Entry, Monitor, Stats
+from ragstone.plain import printable
 from ragstone.registry import NullJudge, RegistryError, load_entry_point, metric_names
 from ragstone.store.base import SinkError
-from ragstone.text.plain import printable
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -91,7 +91,7 @@ def worker(ctx: click.Context, /, outbox: str, monitor: str | None, follow: bool
     path = Path(outbox)
     left = _contents(path, make=follow and monitor is not None)
     if not (left.samples or left.records or follow):
-        click.echo(f"{outbox}: nothing in it")
+        click.echo(printable(f"{outbox}: nothing in it"))
         return
     if monitor is not None:
         imported = _imported(monitor, path)
@@ -106,7 +106,7 @@ def worker(ctx: click.Context, /, outbox: str, monitor: str | None, follow: bool
     ended = _work(its_monitor, None if follow else left.waiting(), follow=follow)
     left, stats = _contents(path), its_monitor.stats()
     for line in _why_left(left, ended, stats):
-        click.echo(line, err=True)
+        click.echo(printable(line, 1_000), err=True)
     reasons = stats.reasons.get("unscored", {})
     listed = ", ".join(f"{reason} {n:,}" for reason, n in reasons.items())
     unscored = f"unscored {stats.unscored:,}" + (f" ({listed})" if listed else "")
@@ -184,7 +184,7 @@ def _made(
     for name, version in contents.metrics:
         if versions.get(name, version) != version:
             click.echo(
-                f"Note: {name} is scored as version {versions[name]}; the app's is {version}. "
+                f"Note: {printable(name)} is scored as version {versions[name]}; the app's is {printable(version)}. "
                 "To score as the app does: --monitor MODULE:NAME",
                 err=True,
             )

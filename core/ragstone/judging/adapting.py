@@ -20,7 +20,7 @@ from ragstone.judging.reply import (
     was_cut_off,
     was_withheld,
 )
-from ragstone.plain import as_dict, as_list
+from ragstone.plain import as_dict, as_list, printable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,7 +63,7 @@ class LeavesOut:
         """Leave out what the model has just refused, and say so the first time."""
         if name not in self._left_out:  # else another call, in flight at the same time, was faster
             self.leave_out({name: why})
-            _log.warning("%r refused %s, going on without: %s", self, name, why)
+            _log.warning("%s refused %s, going on without: %s", printable(repr(self)), name, printable(why))
 
 
 def spelled_out(request: LLMRequest) -> str:

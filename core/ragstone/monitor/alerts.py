@@ -16,7 +16,7 @@ from ragstone.monitor.delivery import start_thread
 from ragstone.monitor.trace import Fact, facts_of
 from ragstone.outcome import Score
 from ragstone.pace import paced
-from ragstone.plain import clean_key, is_list
+from ragstone.plain import clean_key, is_list, printable
 from ragstone.store.alerts import TABLE, Alarm, LowScore, Tallies, Tally, Window
 from ragstone.store.base import Sink
 from ragstone.store.record import Record
@@ -254,7 +254,7 @@ class Watch:
     def _call(self, alarms: Sequence[Alarm]) -> None:
         for alarm in alarms:
             with suppress(Exception):  # of a log handler's or filter's
-                _log.warning("%s", alarm)
+                _log.warning("%s", printable(alarm, 1_000))
             try:
                 if self._on_alarm is not None:
                     self._on_alarm(alarm)

@@ -10,7 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from ragstone.errors import describe, without_keys
+from ragstone.errors import describe
+from ragstone.plain import printable
 
 Status = Literal["scored", "unscored", "dropped", "not_sampled", "over_budget", "duplicate", "spooled"]
 STATUSES: tuple[Status, ...] = get_args(Status)
@@ -35,7 +36,7 @@ SKIP_REASONS: Mapping[str, str] = {
 
 _SECONDS_BETWEEN_WARNINGS = 60.0
 _MOST_UNLOGGED = 50
-_LONGEST_TRACE = 20_000
+_LONGEST_TRACE = 2_000
 _log = logging.getLogger("ragstone.monitor")
 
 
@@ -196,8 +197,8 @@ class Counters:
             self._errors[place] += 1
         with suppress(Exception):  # of a log handler's or filter's
             if _log.isEnabledFor(logging.DEBUG):
-                trace = "".join(traceback.format_exception(error))
-                _log.debug("%s failed\n%s", place, without_keys(trace[-_LONGEST_TRACE:]))
+                frames = [f"{each.filename}:{each.lineno}" for each in traceback.extract_tb(error.__traceback__)]
+                _log.debug("%s failed at %s", place, printable(" > ".join(frames), _LONGEST_TRACE))
         self._warn(f"{place}: {describe(error, most=200)}", 1)
 
     def waiting(self, samples: int) -> None:

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Literal, NamedTuple
 
+from ragstone.plain import printable
 from ragstone.reporting.aggregates import scale
 from ragstone.reporting.comparison import Comparison, MetricComparison, difference_bounds, p_value
 from ragstone.reporting.statistics import NOISE_REACH, TIE
 from ragstone.reporting.tables import DASH, INTERVAL, count, interval, number
-from ragstone.text.plain import markdown_code, markdown_table, printable
+from ragstone.text.plain import markdown_code, markdown_table
 
 Status = Literal[0, 1, 3]
 WORDS: Mapping[Status, str] = {0: "not worse", 1: "worse", 3: "cannot tell"}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from ragstone.outcome import Score
+from ragstone.plain import printable
 from ragstone.reporting.aggregates import Key, MetricInfo, MetricSummary, by_metric, full_name
 from ragstone.reporting.html.page import comparison_html
 from ragstone.reporting.report import Report, open_report
@@ -26,7 +27,6 @@ from ragstone.reporting.statistics import (
 from ragstone.reporting.tables import DASH, INTERVAL, Shown, count, interval, number, reach
 from ragstone.store.pending import FEEDBACK
 from ragstone.store.record import Record
-from ragstone.text.plain import printable
 
 if TYPE_CHECKING:
     from ragstone.reporting.corrections import ByLabels

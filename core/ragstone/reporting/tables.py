@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragstone.outcome import Outcome, Score, Unscored
+from ragstone.plain import printable
 from ragstone.reporting.html.markup import Html, foreign, html_table, tag, together
 from ragstone.store.private_files import replacing
-from ragstone.text.plain import printable, text_table
+from ragstone.text.plain import text_table
 
 if TYPE_CHECKING:
     from ragstone.limits.budget import Price

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ragstone.plain import printable
 from ragstone.sample import Sample
-from ragstone.text.plain import printable
 
 MOST_SLICES = 1_000
 OTHER = "(other values)"

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from ragstone.judge import LLMReply
 from ragstone.outcome import Outcome
+from ragstone.plain import printable
 from ragstone.store.connection import Kind, SqliteFile
 from ragstone.store.private_files import Lease
 from ragstone.store.record import decode_outcome, decode_reply, encode_outcome, encode_reply, is_final
@@ -280,5 +281,5 @@ class Journal:
                 self._lease = Lease(self.path.with_name(f"{self.path.name}.owners"), _LEASE_SECONDS)
             except OSError as error:
                 self._has_locks = False
-                _log.warning("%s. Processes on this journal do not share the work.", error)
+                _log.warning("%s. Processes on this journal do not share the work.", printable(error))
         return self._lease

@@ -6,11 +6,11 @@ from typing import Any, Literal
 
 from ragstone.metrics.base import Metric
 from ragstone.outcome import Score, Unscored
+from ragstone.plain import printable
 from ragstone.reporting import Comparison, Report, compare
 from ragstone.reporting.checks import check_drops, status_of
 from ragstone.reporting.tables import verdict_lines
 from ragstone.sample import Sample
-from ragstone.text.plain import printable
 
 _ITEMS = 20
 _WIDTH = 500

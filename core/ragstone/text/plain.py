@@ -3,20 +3,7 @@
 import re
 from collections.abc import Sequence
 
-_LONGEST = 500
-_JOINERS = "\u200c\u200d"  # invisible, but Persian, Indic scripts and emoji are wrong without them
-
-
-def printable(text: str, width: int = _LONGEST) -> str:
-    r"""Return the text on one line, cut to a width, with nothing in it that a terminal would obey.
-
-    Example:
-        >>> printable("a\n\x1b[31mb")
-        'a \ufffd[31mb'
-    """
-    flat = " ".join(text[: 4 * width].split())
-    shown = flat if len(flat) <= width and len(text) <= 4 * width else f"{flat[: width - 1]}…"
-    return "".join(c if c.isprintable() or c in _JOINERS else "\ufffd" for c in shown)
+from ragstone.plain import printable
 
 
 def text_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, names: int = 1) -> list[str]:
