@@ -1,10 +1,11 @@
 """Whether corrected intervals hold what people said: 2,000 draws of each population, judge and number of labels.
 
-    python benchmarks/people [--draws 2000] [--only means,groups,pairs,slices] [--out benchmarks/people/results]
+    python benchmarks/people [--draws 2000] [--only means,squeezed,groups,pairs,slices] [--out FOLDER]
 
 The populations are numbers in ../shared/data/people: what people and judges said of the same answers. From each, rows
 (or whole groups) are drawn with replacement, some of them keep their labels, and the interval is compared with the mean
-of all rows. Writes one CSV with every cell, and prints the summary that README has.
+of all rows. `squeezed` are the draws of `means` by a judge who gives the same ranks on a tenth of the scale. Writes one
+CSV with every cell, and prints the summary that README has.
 """
 
 import argparse
@@ -35,7 +36,13 @@ PEOPLE = {
     "realsumm": (("people",), ("words_of_source", "length")),
     "haluquestqa": (("people", "people_completeness"), ("words_of_question", "length")),
 }
-KINDS = {"means": (30, 60, 120), "groups": (20, 40, 60), "pairs": (20, 40, 60), "slices": (60, 120)}
+KINDS = {
+    "means": (30, 60, 120),
+    "squeezed": (30, 60, 120),
+    "groups": (20, 40, 60),
+    "pairs": (20, 40, 60),
+    "slices": (60, 120),
+}
 COLUMNS = (
     "kind", "population", "people", "judge", "labels", "draws", "rho", "covers", "width",
     "alone_covers", "alone_width", "judge_covers", "sure", "wrong", "judge_sure", "judge_wrong", "too_few", "limit",
@@ -167,10 +174,12 @@ def slices(of: Population, n: int, rng: np.random.Generator, tally: Tally) -> No
     count(tally, float(of.y[inside].mean()), (estimate.low, estimate.high), alone(of.y[mine], yes_no), judged)
 
 
-DRAW = {"means": means, "groups": groups, "pairs": pairs, "slices": slices}
+DRAW = {"means": means, "squeezed": means, "groups": groups, "pairs": pairs, "slices": slices}
 
 
 def prepared(of: Population, kind: str) -> Population:
+    if kind == "squeezed":
+        of.f = 0.9 + of.f / 10.0
     names, of_row = np.unique(of.group, return_inverse=True)
     systems = np.unique(of.system)
     if kind == "groups":
@@ -210,7 +219,8 @@ def cell(job: tuple[str, str, str, str, int, int]) -> dict[str, object]:
     of = prepared(of, kind)
     if kind == "pairs" and not of.pairs:
         return {}
-    seed = int.from_bytes(hashlib.blake2b("|".join(map(str, job[:5])).encode(), digest_size=8).digest(), "big")
+    seeded = ("means" if kind == "squeezed" else kind, *job[1:5])
+    seed = int.from_bytes(hashlib.blake2b("|".join(map(str, seeded)).encode(), digest_size=8).digest(), "big")
     rng, tally = np.random.default_rng(seed), Tally()
     while tally.draws + tally.too_few < draws:
         DRAW[kind](of, n, rng, tally)
@@ -220,7 +230,7 @@ def cell(job: tuple[str, str, str, str, int, int]) -> dict[str, object]:
     d, rho = tally.draws, rho_of(of, kind)
     limit = ""
     if kind != "slices" and n >= 60 and rho >= 0.7:
-        units = {"means": ROWS, "groups": len(getattr(of, "members", ())), "pairs": 0}[kind]
+        units = {"means": ROWS, "squeezed": ROWS, "groups": len(getattr(of, "members", ())), "pairs": 0}[kind]
         if kind == "groups":
             units = max(70, round(ROWS * units / len(of.y)))
         if kind == "pairs":
@@ -283,6 +293,11 @@ def main() -> None:
         writer.writeheader()
         writer.writerows(rows)
     print("\n".join(summary(rows)))
+    cells = {tuple(row[key] for key in COLUMNS[:5]): row for row in rows}
+    twins = [(row, cells.get(("means", *key[1:]))) for key, row in cells.items() if key[0] == "squeezed"]
+    ratios = [float(row["width"]) / float(twin["width"]) for row, twin in twins if twin]
+    if ratios:
+        print(f"A squeezed judge's interval is at most {max(ratios):.3f} times as wide as its twin's.")
     for row in rows:
         if row.get("covers") is None:
             continue

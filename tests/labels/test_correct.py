@@ -200,6 +200,15 @@ def test_a_constant_judge_adds_nothing(tmp_path):
     assert "demo: no corrected mean: the judge says 1.000 of each, so that the labels alone count." in str(found)
 
 
+@pytest.mark.parametrize("judged", [lambda _, i, draw: draw.random(), lambda _, i, draw: float(draw.random() < 0.5)])
+def test_a_judge_who_is_no_help_is_said_to_add_nothing(tmp_path, judged):
+    report, truth = made(judged=judged)
+    found = report.corrected(labelled(tmp_path / "l", report, truth, SIXTY))
+    assert found["demo"].corrected.labels_worth == 60
+    assert "The judge adds nothing to the 60 labels. Method: " in str(found)
+    assert "worth" not in str(found)
+
+
 def test_labels_of_one_stratum_say_nothing_of_the_others(tmp_path):
     report, truth = made()
     draw = Draw(chance=0.2, stratum="score 0 to 0.5", strata=2)

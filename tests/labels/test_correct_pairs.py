@@ -84,6 +84,22 @@ def test_no_difference_that_the_interval_does_not_show(tmp_path):
     )
 
 
+def test_labels_that_hardly_differ_name_no_better_system(tmp_path):
+    """The judge finds b worse in 45 of 200 pairs, and people in 1 of 40."""
+    a, _ = made(200, judged=lambda *_: 1.0, sample=lambda i: {"response": f"A {i}"})
+    b, _ = made(200, judged=lambda _, i, draw: float(i > 0 and i % 5 < 4), sample=lambda i: {"response": f"B {i}"})
+    truth_a = dict.fromkeys(numbers(a), 1.0)
+    labels = labels_of((a, truth_a, b, truth_a | {"q0": 0.0}), FORTY)
+    found = compare(a, b, labels=write(tmp_path / "l", labels))
+    text = found.metrics["demo"].conclusion()
+    assert text.startswith("people would say: no difference is shown (")
+    assert "The judge adds nothing to the 40 labelled pairs. Method: " in text
+    assert "fewer than 5 labelled pairs differ" in text
+    assert "worth" not in text
+    (gate,) = check_drops(found, 0.02)
+    assert gate.status == 3
+
+
 def test_an_answer_that_both_gave_is_labelled_once(pair, tmp_path):
     a, truth_a, *_ = pair
     once = labelled(tmp_path / "l", a, truth_a, FORTY)

@@ -193,6 +193,111 @@ def test_a_level_widens() -> None:
     assert widths == sorted(widths)
 
 
+def test_one_pair_that_is_no_tie_makes_no_system_better() -> None:
+    estimate = corrected_difference([-1] + [0] * 39, [-1] + [0] * 39, [-1] * 9 + [0] * 291)
+    assert estimate.low < 0.0 < estimate.high
+    assert estimate.method == "PPI++ (graded labels), fewer than 5 labelled pairs differ"
+    assert estimate.labels_worth == 40
+
+
+@pytest.mark.parametrize("size", [1.0, 0.1])
+@pytest.mark.parametrize("n", [20, 40, 100, 400])
+def test_which_system_is_better_takes_five_pairs_that_are_no_ties(n: int, size: float) -> None:
+    for untied in range(6):
+        people = np.r_[np.full(untied, size), np.zeros(n - untied)]
+        estimate = corrected_difference(people, people, np.r_[np.full(60, size), np.zeros(240)])
+        assert (estimate.low > 0.0) == (untied == 5)
+        assert estimate.high > 0.0
+
+
+@pytest.mark.parametrize("worse", range(5))
+@pytest.mark.parametrize("better", range(5))
+@pytest.mark.parametrize("n", [20, 40, 100])
+def test_few_labels_on_a_side_leave_as_much_open_as_they_do_alone(n: int, better: int, worse: int) -> None:
+    people = np.r_[np.full(worse, -1.0), np.full(better, 1.0), np.zeros(n - better - worse)]
+    below, above = (
+        scipy_stats.binomtest(k, n).proportion_ci(confidence_level=0.95, method="exact").high for k in (worse, better)
+    )
+    blind = RNG.choice([-1.0, 0.0, 1.0], 300)
+    for judge, rest in ((people, np.zeros(300)), (np.minimum(people, 0.0), blind), (np.zeros(n), blind)):
+        estimate = corrected_difference(people, judge, rest)
+        assert estimate.low <= better / n - below + 1e-9
+        assert estimate.high >= above - worse / n - 1e-9
+
+
+def changed_pairs(rng: np.random.Generator, worse: float, better: float, sees: float) -> tuple[np.ndarray, np.ndarray]:
+    u = rng.random(400)
+    people = np.where(u < worse, -1.0, np.where(u < worse + better, 1.0, 0.0))
+    return people, np.where((people < 0.0) & (rng.random(400) < sees), -1.0, 0.0)
+
+
+@pytest.mark.parametrize("share", [0.03, 0.05])
+def test_a_judge_who_sees_one_side_only_is_seldom_sure_and_wrong(share: float) -> None:
+    """200 draws of 40 labels; 2.5 % may be wrong. By plain PPI++ it is 12 to 16 %."""
+    rng, wrong = np.random.default_rng(11), 0
+    for _ in range(200):
+        people, judge = changed_pairs(rng, share, share, 1.0)
+        estimate = corrected_difference(people[:40], judge[:40], judge[40:])
+        wrong += not estimate.low <= 0.0 <= estimate.high
+    assert wrong <= 5
+
+
+def test_rare_breaks_of_which_the_judge_sees_half_are_held() -> None:
+    rng, held = np.random.default_rng(12), 0
+    for _ in range(200):
+        people, judge = changed_pairs(rng, 0.06, 0.0, 0.5)
+        estimate = corrected_difference(people[:40], judge[:40], judge[40:])
+        held += estimate.low <= -0.06 <= estimate.high
+    assert held >= 186
+
+
+@pytest.mark.parametrize(("low", "share"), [(0.2, 0.02), (0.2, 0.05), (0.7, 0.05)])
+def test_rare_low_labels_of_which_the_judge_sees_half_are_held(low: float, share: float) -> None:
+    rng, held = np.random.default_rng(13), 0
+    for _ in range(200):
+        dip = rng.random(600) < share
+        judge = np.where(dip & (rng.random(600) < 0.5), 0.3, 0.97)
+        estimate = corrected_mean(np.where(dip, low, 1.0)[:60], judge[:60], judge[60:])
+        held += estimate.low <= 1.0 - (1.0 - low) * share <= estimate.high
+    assert held >= 186
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(1e-3, 1e3), st.floats(-10.0, 10.0))
+@settings(max_examples=150, deadline=None)
+def test_the_judges_scale_makes_no_difference(seed: int, scale: float, start: float) -> None:
+    rng = np.random.default_rng(seed)
+    truth = rng.beta(2.0, 1.0, 200)
+    people = rng.choice([truth.round(), truth, truth.round(1), np.where(truth < 0.2, truth, 1.0)])
+    judge = np.clip(people + rng.normal(0.0, rng.choice([0.0, 0.2, 0.6]), 200), 0.0, 1.0)
+    judge = judge.round(int(rng.choice([0, 1, 6])))
+    n = int(rng.integers(20, 60))
+    for estimator in (corrected_mean, corrected_difference):
+        plain = estimator(people[:n], judge[:n], judge[n:])
+        moved = start + scale * judge
+        again = estimator(people[:n], moved[:n], moved[n:])
+        assert numbers(again) == pytest.approx(numbers(plain), abs=1e-6)
+        assert (again.method, again.labels_worth) == (plain.method, pytest.approx(plain.labels_worth, rel=1e-4))
+
+
+def test_a_good_judge_on_a_tenth_of_the_scale_is_worth_as_much() -> None:
+    plain = corrected_mean(GRADED, SCORES, OTHER_SCORES)
+    squeezed = corrected_mean(GRADED, 0.9 + SCORES / 10, 0.9 + OTHER_SCORES / 10)
+    assert squeezed.labels_worth == pytest.approx(plain.labels_worth)
+    assert squeezed.labels_worth > 80
+
+
+def test_a_slope_that_few_scores_give_is_not_trusted() -> None:
+    """Most scores are equal, and two labels give the slope: each is judged by the line of the others."""
+    rng, held = np.random.default_rng(14), 0
+    for _ in range(200):
+        odd = rng.random(400) < 0.06
+        people = np.where(odd, rng.random(400), rng.uniform(0.6, 1.0, 400))
+        judge = np.where(odd, 0.89, 0.9)
+        estimate = corrected_mean(people[:40], judge[:40], judge[40:])
+        held += estimate.low <= 0.06 * 0.5 + 0.94 * 0.8 <= estimate.high
+    assert held >= 183
+
+
 PROBLEMS = {
     "19 labels": ({"people": YES_NO[:19], "judge": VERDICTS[:19]}, "people: 19 labels; a corrected mean needs 20"),
     "none": ({"people": [], "judge": []}, "people: 0 labels"),

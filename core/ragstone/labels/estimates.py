@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 
 LEAST_LABELS = 20
 """With fewer labels there is no corrected mean."""
+LEAST_UNTIED = 5
+"""With fewer labelled pairs that differ, no system is better; beside most labels, a side with fewer counts as rare."""
 _NOTHING = 1e-12  # what rounding leaves
+_SAME = 1e-6  # labels no further apart are the same
+_TIE = 0.5  # of two systems, on the scale from 0 to 1
 _DRAWS = 4_000  # of the posterior of yes/no verdicts
 _SEED = 20_260_101
 
@@ -37,7 +41,8 @@ class Estimate:
         high: Its upper end.
         method: How it was computed, in words.
         labels_worth: How many labels without a judge would give an interval as narrow: n x (width of labels alone /
-            width)^2; n where the labels stand alone. Alone, yes/no labels have Wilson's interval and others Student's.
+            width)^2; n where the judge adds nothing. Alone, yes/no labels have Wilson's interval, and others the same
+            as with a judge who says nothing.
     """
 
     mean: float
@@ -64,12 +69,13 @@ def corrected_mean(
 
         mean = mean(people) + b (mean(all judge's scores) - mean(judge))
 
-    `b` is the slope of people's scores on the judge's where both are known, held within [0, 1]. The data decide how the
-    interval is computed, and `Estimate.method` says it:
+    `b` is the slope of people's scores on the judge's where both are known, so that the judge's scale makes no
+    difference. The data decide how the interval is computed, and `Estimate.method` says it:
 
     - Labels and judge both yes/no: post-stratified by the judge's verdict, with Jeffreys' posteriors.
-    - Otherwise: PPI++ with half a label more at each end of the scale as far as the labels are like yes/no, Student's
-      t, and a correction for skew.
+    - Otherwise: PPI++, cross-fitted, with half a label more at each end of the scale as far as the labels are like
+      yes/no, Student's t, and a correction for skew. Where most labels are one value and fewer than 5 are on one side
+      of it, the interval goes as far to that side as Clopper and Pearson's of the labels alone.
     - The labels alone, where the judge agrees with them no more than chance would (correlation below 2 / sqrt(n)) or
       gives one score to all, or where they are in one stratum of several. Yes/no then has Wilson's interval.
 
@@ -116,6 +122,8 @@ def corrected_difference(
 ) -> Estimate:
     """Return the mean of the differences b - a that people would give, from samples that two systems answered.
 
+    As `corrected_mean`. With fewer than 5 labelled pairs that differ, the interval holds 0.
+
     Args:
         people: Of each pair with labels, what people gave b minus what they gave a, within [-1, 1].
         judge: The judge's difference of the same pairs.
@@ -147,7 +155,7 @@ def corrected_difference(
 
 @dataclass(frozen=True)
 class _Data:
-    """Labelled units (samples or groups) and all units, on the scale from 0 to 1."""
+    """Labelled units (samples or groups) and all units. Labels are from 0 to 1, and so is the judge's range."""
 
     y: "Numbers"
     f: "Numbers"
@@ -168,25 +176,28 @@ class _Data:
 def _estimate(data: _Data, level: float, *, difference: bool) -> Estimate:
     if not 0.0 < level < 1.0:
         raise ValueError(f"level: {level:g} is not between 0 and 1")
-    special = load_extra("scipy.special", "a corrected mean")
+    load_extra("scipy.special", "a corrected mean")
     tail = 0.5 + level / 2.0
-    z, t = float(special.ndtri(tail)), float(special.stdtrit(max(1.0, data.n - 1.0), tail))
     yes_no = bool(np.isin(data.y, (0.0, 1.0)).all())
-    values = np.unique(data.f_all)
-    labels = float(data.labels)
-    if data.covered == 1.0 and yes_no and len(values) == 2 and not data.notes:
-        mean, low, high = _by_verdict(data, tail, values[1])
-        method, alone = "post-stratified by the judge's verdict (yes/no labels)", ""
+    values = len(np.unique(data.f_all))
+    notes = list(data.notes)
+    alone = _why_alone(data, values)
+    if data.covered == 1.0 and yes_no and values == 2 and not data.notes:
+        mean, low, high = _by_verdict(data, tail)
+        method = "post-stratified by the judge's verdict (yes/no labels)"
     else:
-        alone = _why_alone(data, len(values))
         method = f"labels alone: {alone}" if alone else f"PPI++ ({'yes/no' if yes_no else 'graded'} labels)"
-        mean, low, high = _by_residuals(data, z, t, yes_no=yes_no, difference=difference, alone=bool(alone))
+        mean, low, high = _by_residuals(data, tail, yes_no=yes_no, difference=difference, alone=bool(alone))
         if data.covered < 1.0:  # whatever the others are, within the scale
             low, high = data.covered * low, data.covered * high + 1.0 - data.covered
-    method = ", ".join((method, *data.notes))
+    worth = 1.0
     if not alone and high > low:
-        labels *= (_width_alone(data, z, t, yes_no=yes_no) / (high - low)) ** 2
-    return Estimate(mean, low, high, method, labels)
+        _, *ends = _by_residuals(data, tail, yes_no=yes_no, difference=difference, alone=True)
+        worth = max(1.0, ((ends[1] - ends[0]) / (high - low)) ** 2)
+    if difference and (data.y != _TIE).sum() < LEAST_UNTIED:
+        low, high, worth = min(low, _TIE), max(high, _TIE), 1.0
+        notes.append(f"fewer than {LEAST_UNTIED} labelled pairs differ")
+    return Estimate(mean, low, high, ", ".join((method, *notes)), worth * data.labels)
 
 
 def _why_alone(data: _Data, values: int) -> str:
@@ -201,10 +212,10 @@ def _why_alone(data: _Data, values: int) -> str:
     return ""
 
 
-def _by_verdict(data: _Data, tail: float, yes: float) -> tuple[float, float, float]:
+def _by_verdict(data: _Data, tail: float) -> tuple[float, float, float]:
     """Yes/no labels and verdicts: q P(people yes | judge yes) + (1 - q) P(people yes | judge no), each Beta."""
-    judged = data.f == yes
-    counts = [(float((data.f_all == yes).sum()), len(data.f_all))]
+    judged = data.f == 1.0
+    counts = [(float((data.f_all == 1.0).sum()), len(data.f_all))]
     counts += [(float(data.y[of].sum()), int(of.sum())) for of in (judged, ~judged)]
     rng = np.random.default_rng(_SEED)
     q, a, b = (rng.beta(k + 0.5, n - k + 0.5, _DRAWS) for k, n in counts)
@@ -228,26 +239,33 @@ def _ppi_mean(data: _Data, slope: float) -> float:
 
 
 def _by_residuals(
-    data: _Data, z: float, t: float, *, yes_no: bool, difference: bool, alone: bool
+    data: _Data, tail: float, *, yes_no: bool, difference: bool, alone: bool
 ) -> tuple[float, float, float]:
     """PPI++ on units, with what a few labels may hide. The page "Estimators" has the formulas and the tables."""
-    if alone and yes_no:
+    special = load_extra("scipy.special", "a corrected mean")
+    z, t = float(special.ndtri(tail)), float(special.stdtrit(max(1.0, data.n - 1.0), tail))
+    if alone and yes_no and not difference:
         mean = min(1.0, float((data.w * data.y).mean()))
         return mean, *_wilson(mean, data.n, z)
-    y, f, w, n = data.y, data.f, data.w, data.n
+    y, w, n = data.y, data.w, data.n
     means = _stratum_means(data)
-    y_mean, f_mean = float((w * y).mean()), float((w * f).mean())
+    y_mean = float((w * y).mean())
     yy, ff, yf = _sums(data)
-    slope = 0.0 if alone else min(1.0, yf / ff)
-    residual = y - means(y) - slope * (f - means(f))
+    slope = 0.0 if alone else yf / ff
+    off = data.f - means(data.f)
+    residual = y - means(y) - slope * off
     left = min(1.0, float((w * residual**2).sum()) / yy + 1.0 / n) if yy > _NOTHING else 1.0  # unexplained share
-    extra, rare = _extra_labels(y, y - f, yy / len(y), y_mean, n, difference=difference)
-    if yes_no:  # half a residual more at each end of [-slope, 1]
-        extra, rare, shift_share, skew_share, spent, quantile = 0.5, 0.0, 1.0, 0.3, 0.0, z
-        at_zero = y_mean - slope * f_mean
-        ends = np.array([-slope - at_zero, 1.0 - at_zero])
+    if not alone:  # each from the line that the others give
+        residual = residual / (1.0 - w * off**2 / ff)
+    extra = _extra_labels(data, yy / len(y), y_mean, difference=difference)
+    rare = 0.5 * _crowded(_most_common(y)[-1] if alone else _on_a_line(data), n, 10.0)
+    if yes_no:  # half a residual more at each end: 0 where the line is highest, 1 where it is lowest
+        extra, rare, shift_share, skew_share, quantile = 0.5, 0.0, 1.0, 0.3, z
+        f_mean = float((w * data.f).mean())
+        line = y_mean + slope * (np.array([1.0, 0.0]) - f_mean)
+        ends = np.array([0.0, 1.0]) - np.clip(line, 0.0, 1.0)
     else:
-        shift_share, skew_share, spent, quantile = left, 0.5, 1.0 + 3.0 * (1.0 - left), t
+        shift_share, skew_share, quantile = left, 0.5, t
         ends = np.array([-y_mean, 1.0 - y_mean]) * math.sqrt(left)
     size = n + 2.0 * extra
     shift = extra * float(ends.sum()) / size * shift_share
@@ -256,7 +274,7 @@ def _by_residuals(
     cubes = float(((scale * (residual - shift)) ** 3).sum()) + extra * float(((ends - shift) ** 3).sum())
     squares += 6.0 * rare * yy / max(1.0, len(y) - 1.0)
     size += 2.0 * rare
-    freedom = max(1.0, (size if yes_no else n - spent) - int(data.stratum.max()))
+    freedom = max(1.0, (size if yes_no else n - 1.0) - int(data.stratum.max()))
     of_residuals = squares / size / freedom
     w_all, f_all = data.w_all, data.f_all
     off_mean = f_all - float((w_all * f_all).mean())
@@ -269,23 +287,56 @@ def _by_residuals(
         skew = cubes / size / (squares / size) ** 1.5
         lean = skew_share * skew * math.sqrt(of_residuals) * (2 * z * z + 1) / 6 / math.sqrt(n)
         lean *= of_residuals / variance
-    low, high = (min(1.0, max(0.0, mean + sign * half + lean)) for sign in (-1.0, 1.0))
+    low, high = mean - half + lean, mean + half + lean
+    if not yes_no or difference:
+        below, above = _reach(data, tail)
+        low, high = min(low, min(mean, y_mean) - below), max(high, max(mean, y_mean) + above)
+    low, high = (min(1.0, max(0.0, end)) for end in (low, high))
     return min(high, max(low, mean)), low, high
 
 
-def _extra_labels(
-    y: "Numbers", off: "Numbers", variance: float, mean: float, n: float, *, difference: bool
-) -> tuple[float, float]:
-    """Return how many labels more at each end, and residuals more, graded labels need: from 0 to a half.
+def _reach(data: _Data, tail: float) -> tuple[float, float]:
+    """Return how far the interval goes down and up at least, where most labels are one value and few are beside it.
 
-    The first: as far as the labels vary as yes/no would, or most of them are the same. The second: where most labels
-    are what the judge says.
+    As far as Clopper and Pearson's interval goes for the share of labels on that side, each as far off as any is.
     """
+    inverse = load_extra("scipy.special", "a corrected mean").betaincinv
+    least, value, most, share = _most_common(data.y)
+    farthest = max(value - least, most - value) if most > least else 1.0
+
+    def reach(beside: "Numbers", end: float) -> float:
+        k = data.n * float((data.w * (beside > _SAME)).mean())
+        if share <= 0.5 or k >= LEAST_UNTIED:
+            return 0.0
+        return min(end, farthest) * (float(inverse(k + 1.0, data.n - k, tail)) - k / data.n)
+
+    return reach(value - data.y, value), reach(data.y - value, 1.0 - value)
+
+
+def _extra_labels(data: _Data, variance: float, mean: float, *, difference: bool) -> float:
+    """Return how many labels more at each end graded labels need, from 0 to a half.
+
+    As far as the labels vary as yes/no would, or most of them are the same.
+    """
+    n = data.n
     alike = variance * n / max(1.0, n - 1.0) / max(mean * (1.0 - mean), 1e-12)
-    least, value, most, share = _most_common(y)
+    least, value, most, share = _most_common(data.y)
     open_ends = difference or least < value < most  # others may be on both sides
     crowded = _crowded(share, n, 1.5 if open_ends else 10.0)
-    return 0.5 * max(min(1.0, alike) ** 1.5, crowded), 0.5 * _crowded(_most_common(off)[-1], n, 10.0)
+    return 0.5 * max(min(1.0, alike) ** 1.5, crowded)
+
+
+def _on_a_line(data: _Data) -> float:
+    """Return the share of labels that are on one line with the judge's scores."""
+    order = np.lexsort((data.y, data.f))
+    y, f = data.y[order], data.f[order]
+    half = len(y) // 2
+    dy, df = y[half:] - y[:-half], f[half:] - f[:-half]
+    slopes = dy[df > _SAME] / df[df > _SAME]
+    if len(slopes) == 0:
+        return _most_common(y)[-1]
+    same = np.abs(slopes - _most_common(slopes)[1]) <= _SAME
+    return _most_common(y - float(np.median(slopes[same])) * f)[-1]
 
 
 def _crowded(share: float, n: float, enough: float) -> float:
@@ -297,17 +348,6 @@ def _most_common(values: "Numbers") -> tuple[float, float, float, float]:
     """Return the least, the most common and the greatest value, and the share of the most common."""
     distinct, counts = np.unique(np.round(values, 6), return_counts=True)
     return float(distinct[0]), float(distinct[counts.argmax()]), float(distinct[-1]), float(counts.max()) / len(values)
-
-
-def _width_alone(data: _Data, z: float, t: float, *, yes_no: bool) -> float:
-    """Return the width of the interval of the labels without a judge: Wilson's for yes/no, Student's otherwise."""
-    n, mean = data.n, float((data.w * data.y).mean())
-    if yes_no:
-        low, high = _wilson(mean, n, z)
-        return high - low
-    inside = data.y - _stratum_means(data)(data.y)
-    variance = float((data.w**2 * inside**2).sum()) / len(data.y) / max(1, len(data.y) - 1)
-    return 2.0 * t * math.sqrt(variance)
 
 
 def _wilson(share: float, n: float, z: float) -> tuple[float, float]:
@@ -363,7 +403,8 @@ def _checked(
         [w / w.mean() * (w_rest.mean() if len(rest) else 1.0) if weights_rest is not None else np.ones(n), w_rest]
     )
     scale = 1.0 - least
-    y, f_all = (y - least) / scale, (np.concatenate([f, rest]) - least) / scale
+    y, f_all = (y - least) / scale, np.concatenate([f, rest])
+    f_all = (f_all - f_all.min()) / (float(np.ptp(f_all)) or 1.0)  # whatever the judge's scale is
     stratum, w, covered = _stratified(strata, w, w_union, n)
     notes = [
         note

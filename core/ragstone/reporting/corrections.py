@@ -108,9 +108,15 @@ class ByLabels:
             better = name_b if (e.mean > 0) == higher_is_better else name_a
             result = f"{better} is better" if e.low > 0 or e.high < 0 else "no difference is shown"
             numbers = f"{number(e.mean, '+')}, {INTERVAL} {interval(e.low, e.high, '+')}"
-            worth = f"{count(self.labels, 'labelled pair')} and this judge are worth {round(e.labels_worth):,}"
-            yield f"{self.whose}: {result} ({numbers}). {worth}. Method: {e.method}."
+            yield f"{self.whose}: {result} ({numbers}). {self._worth(e, 'labelled pair')}. Method: {e.method}."
         yield from self.caveats()
+
+    def _worth(self, e: "Estimate", noun: str) -> str:
+        """Return what the judge adds to the labels."""
+        labels, worth = count(self.labels, noun), round(e.labels_worth)
+        if worth <= self.labels:
+            return f"The judge adds nothing to the {labels}"
+        return f"{labels} and this judge are worth {count(worth, noun)}"
 
     def caveats(self) -> Iterator[str]:
         """Yield what is to be known of the labels."""
@@ -151,8 +157,8 @@ class Correction(ByLabels):
     def sentences(self) -> Iterator[str]:
         """Yield what the numbers say."""
         if (e := self.corrected) is not None:
-            worth = f"{count(self.labels, 'label')} and this judge are worth {count(round(e.labels_worth), 'label')}"
-            yield f"{self.whose}: {number(e.mean)} ({INTERVAL} {interval(e.low, e.high)}). {worth}. Method: {e.method}."
+            numbers = f"{number(e.mean)} ({INTERVAL} {interval(e.low, e.high)})"
+            yield f"{self.whose}: {numbers}. {self._worth(e, 'label')}. Method: {e.method}."
         else:
             yield f"no corrected mean: {self.why}."
         if self.off is not None:
