@@ -76,6 +76,7 @@ _ALWAYS = re.compile(
         )
         \s{{0,8}} (?: b(?={_QUOTE}) )?
     )
+    (?! {_QUOTE}? (?: \.{{3}} | \u2026 ) (?!\w) )
     (?:
         (?P<quote>{_QUOTE}) (?: (?!(?P=quote)) (?: \\{{1,8}}. | [^\\] ) ){{1,1000}} (?=(?P=quote)|\Z)
       | (?P<open>{_QUOTE}?) (?![:=>\uff1a\uff1d]) {_BARE}{{1,}}

@@ -47,6 +47,29 @@ _NAME = re.compile(
 )
 
 
+_ELSEWHERE = {
+    "answer_relevance": "response_relevancy", "answer_relevancy": "response_relevancy",
+    "aspect_critic": "a Criterion", "completeness": "response_completeness", "contextual_recall": "context_recall",
+    "contextual_relevancy": "context_relevancy", "g_eval": "a Criterion", "geval": "a Criterion",
+    "groundedness": "faithfulness", "llm_context_recall": "context_recall", "summarization": "summarization_score",
+    "summary_score": "summarization_score",
+}  # fmt: skip
+"""ragstone's metrics by what other libraries call them."""
+_PROVIDERS = {
+    "anthropic": "langchain:anthropic:MODEL", "azure": "langchain:azure_openai:MODEL",
+    "azure_openai": "langchain:azure_openai:MODEL", "bedrock": "langchain:bedrock_converse:MODEL",
+    "claude": "langchain:anthropic:MODEL", "cohere": "langchain:cohere:MODEL",
+    "deepseek": "langchain:deepseek:MODEL", "gemini": "langchain:google_genai:MODEL",
+    "google": "langchain:google_genai:MODEL", "google_genai": "langchain:google_genai:MODEL",
+    "gpt": "openai:MODEL", "groq": "langchain:groq:MODEL", "mistral": "langchain:mistralai:MODEL",
+    "mistralai": "langchain:mistralai:MODEL", "o1": "openai:MODEL", "o3": "openai:MODEL", "o4": "openai:MODEL",
+    "ollama": "MODEL@http://127.0.0.1:11434/v1", "openai": "openai:MODEL",
+    "vertexai": "langchain:google_vertexai:MODEL", "vllm": "MODEL@http://127.0.0.1:8000/v1",
+    "xai": "langchain:xai:MODEL",
+}  # fmt: skip
+"""How a judge is named, by its provider or by how the names of its models begin."""
+
+
 class RegistryError(ValueError):
     """A name that names nothing, or an option that the named metric does not have; the message says what there is."""
 
@@ -127,9 +150,21 @@ def metric_class(name: str) -> "type[Metric]":
     if name in GROUPS:
         raise RegistryError(f"{name!r} is a group of metrics; name one of them: {', '.join(GROUPS[name])}")
     if not is_entry_point(name):
-        raise RegistryError(f"there is no metric {name!r}; there are {', '.join((*known, *GROUPS))}, or module:Class")
+        near = _near_metric(name, (*known, *GROUPS))
+        there = f"there are {', '.join((*known, *GROUPS))}, or module:Class"
+        raise RegistryError(f"there is no metric {name[:200]!r}; {there}{near}")
     own = _own_metric(name)
     return own if isinstance(own, type) else type(own)
+
+
+def _near_metric(name: str, known: Sequence[str]) -> str:
+    """Return which metric may be meant, by another library's name or a slip of the finger; "" where none is near."""
+    import difflib  # loaded when first used
+
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower().removesuffix("_metric")
+    meant = words if words in known else _ELSEWHERE.get(words)
+    near = [meant] if meant else difflib.get_close_matches(words, known, n=1, cutoff=0.85)
+    return f". Did you mean {near[0]}?" if near else ""
 
 
 def metric_name(name: str) -> str:
@@ -217,18 +252,33 @@ def check_name(name: object) -> None:
         Traceback (most recent call last):
             ...
         ragstone.registry.RegistryError: 'gpt-5-mini' is none of local, local:PATH, \
-local:hf:OWNER/REPO/FILE.gguf, openai:MODEL, URL, MODEL@URL, langchain:PROVIDER:MODEL, or module:function
+local:hf:OWNER/REPO/FILE.gguf, openai:MODEL, URL, MODEL@URL, langchain:PROVIDER:MODEL, or module:function. \
+Did you mean openai:gpt-5-mini?
     """
     if not isinstance(name, str):
         raise RegistryError(f"is {type(name).__name__}, not a name: one of {FORMS}")
     match = _NAME.fullmatch(name)
     if match is None and not _is_added(name):
-        raise RegistryError(f"{name[:200]!r} is none of {FORMS}")
+        raise RegistryError(f"{name[:200]!r} is none of {FORMS}{_near_judge(name)}")
     if match is not None and match["url"]:
         try:
             import_module("ragstone.clients.access").check_url(match["url"])
         except ValueError as error:
             raise RegistryError(str(error)) from None
+
+
+def _near_judge(name: str) -> str:
+    """Return which judge may be meant by a provider's or a model's name alone; "" where that is not known."""
+    provider, colon, model = name.partition(":")
+    begins = provider.lower() if colon else re.split(r"[-.]", provider.lower(), maxsplit=1)[0]
+    form = _PROVIDERS.get(begins)
+    if form is None:
+        import difflib  # loaded when first used
+
+        return ". Did you mean local?" if difflib.get_close_matches(name.lower(), ["local"]) else ""
+    if not colon and provider.lower() not in _PROVIDERS:
+        model = name
+    return f". Did you mean {form.replace('MODEL', model) if model else form}?"
 
 
 def is_entry_point(name: str) -> bool:
@@ -356,7 +406,10 @@ def _made(name: str, role: Literal["llm", "embedder"], settings: Mapping[str, An
     if _is_added(name):
         return _made_by_package(name, role)
     if is_entry_point(name):
-        return load_entry_point(name, call=True)
+        try:
+            return load_entry_point(name, call=True)
+        except RegistryError as error:
+            raise RegistryError(f"{error}{_near_judge(name)}") from error.__cause__
     client = import_module("ragstone.clients").OpenAICompatible
     url, model = _part(name, "url"), _part(name, "openai") or _part(name, "model")
     return client(model, **settings) if url is None else client.at(url, model, **settings)

@@ -3,6 +3,7 @@
 import pytest
 from click import ClickException, UsageError
 
+from ragstone import registry
 from ragstone.cli.options import make_embedder, make_llm
 from ragstone.registry import is_local
 
@@ -46,8 +47,14 @@ def test_a_server_names_its_model_or_is_told_which(server):
 def test_openai_without_a_key(monkeypatch):
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(ClickException, match="--llm openai:gpt-5: no API key for OpenAI: set OPENAI_API_KEY"):
+    with pytest.raises(ClickException) as caught:
         llm("openai:gpt-5")
+    assert caught.value.message == (
+        "--llm openai:gpt-5: no API key for OpenAI: set the environment variable OPENAI_API_KEY, "
+        "or name another server: MODEL@URL"
+    )
+    with pytest.raises(ValueError, match=r"set OPENAI_API_KEY, or pass api_key=\.\.\., or base_url=\.\.\.$"):
+        registry.make_llm("openai:gpt-5")
 
 
 def test_nobody_is_there():

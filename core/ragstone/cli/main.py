@@ -1,5 +1,6 @@
 """The command's entry: its subcommands, and how errors, a closed pipe, a full disk and Ctrl-C end each of them."""
 
+import difflib
 import errno
 import io
 import sys
@@ -41,13 +42,34 @@ _SIGINT_STATUS = 130
 _SIGPIPE_STATUS = 141
 
 
+_OPTIONS_ELSEWHERE = {
+    "--dataset": "FILE", "--input": "FILE", "--judge": "--llm", "--metrics": "--metric", "--model": "--llm",
+    "--output": "--out",
+}  # fmt: skip
+_COMMANDS_ELSEWHERE = {"eval": "score", "evaluate": "score", "run": "score", "test": "score", "view": "report"}
+
+
 class _Commands(click.Group):
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command; of one that other libraries have, say what it is called here."""
+        meant = _COMMANDS_ELSEWHERE.get(args[0])
+        if meant:
+            raise click.UsageError(f"No such command '{args[0]}'. Did you mean {meant}?", ctx)
+        return super().resolve_command(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's signature
         try:
             try:
                 return super().invoke(ctx)
             finally:
                 sys.stdout.flush()  # here, where an error can still be told
+        except click.NoSuchOption as error:
+            meant = _OPTIONS_ELSEWHERE.get(error.option_name)
+            near = difflib.get_close_matches(error.option_name, error.possibilities or (), n=1, cutoff=0.75)
+            error.possibilities = [meant] if meant else near
+            raise
         except click.ClickException as error:
             vars(error)["message"] = without_keys(error.message)
             raise

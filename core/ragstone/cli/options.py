@@ -1,10 +1,8 @@
 """Options that more than one command has, and the metrics, judges, fields and files made from them."""
 
-import difflib
 import json
 import math
 import os
-import re
 import sqlite3
 import stat
 import sys
@@ -17,6 +15,7 @@ import click
 
 from ragstone import registry
 from ragstone.clients import AnswerError, OpenAICompatible
+from ragstone.clients.access import MissingKeyError
 from ragstone.clients.connection import load_openai
 from ragstone.judge import LLM, Embedder
 from ragstone.labels import Calibration
@@ -79,9 +78,7 @@ def _known(
         for name in registry.metrics_of(names) if names is value else names:
             metric_class(name)
     except registry.RegistryError as error:
-        known = [*registry.metric_names(), *registry.GROUPS]
-        near = [each for name in names if name not in known for each in difflib.get_close_matches(name, known, n=1)]
-        raise click.BadParameter(f"{error}. Did you mean {near[0]}?" if near else str(error), ctx, param) from None
+        raise click.BadParameter(str(error), ctx, param) from None
     return value
 
 
@@ -151,20 +148,13 @@ def _explained(option: str, name: str) -> Generator[None, None, None]:
     import_from_here(name)
     try:
         yield
+    except MissingKeyError:
+        way_out = "set the environment variable OPENAI_API_KEY, or name another server: MODEL@URL"
+        raise click.UsageError(f"{option} {name}: no API key for OpenAI: {way_out}") from None
     except ValueError as error:
-        raise click.UsageError(f"{option} {name}: {error}{_near_judge(name)}") from None
+        raise click.UsageError(f"{option} {name}: {error}") from None
     except (ImportError, OSError, RuntimeError) as error:
         raise NotThere(f"{option} {name}: {error}") from error
-
-
-def _near_judge(name: str) -> str:
-    """Return which judge may be meant by what is none, such as a model without its provider."""
-    if re.fullmatch(r"[\w.-]+", name) is None:
-        return ""
-    if near := difflib.get_close_matches(name.lower(), ["local"]):
-        return f". Did you mean {near[0]}?"
-    makers = {"claude": "langchain:anthropic", "gemini": "langchain:google_genai"}
-    return f". Did you mean {makers.get(name.partition('-')[0], 'openai')}:{name}?"
 
 
 def make_llm(name: str, *, max_concurrency: int) -> LLM:

@@ -44,16 +44,15 @@ def resolve(base_url: str | None, api_key: str | None, environ: Mapping[str, str
     sets one sets both), but never to another `base_url` that was given in code.
 
     Raises:
-        ValueError: `base_url` is no http(s) address, or the server is OpenAI's and there is no key.
+        ValueError: `base_url` is no http(s) address.
+        MissingKeyError: The server is OpenAI's and there is no key.
     """
     url = check_url(base_url or environ.get("OPENAI_BASE_URL") or OPENAI_URL)
     ours = _is_openai(url)
     ambient = base_url is None or ours
     key = api_key or (environ.get("OPENAI_API_KEY") if ambient else None)
     if not key and ours:
-        raise ValueError(
-            "no API key for OpenAI: set OPENAI_API_KEY or pass api_key=..., or base_url=... of another server"
-        )
+        raise MissingKeyError("no API key for OpenAI: set OPENAI_API_KEY, or pass api_key=..., or base_url=...")
     return Access(url, key or NO_KEY, ambient)
 
 
@@ -75,6 +74,10 @@ def _is_openai(url: str) -> bool:
     parts = urlsplit(url)
     host = parts.hostname or ""
     return parts.scheme == "https" and (host == "api.openai.com" or host.endswith(".api.openai.com"))
+
+
+class MissingKeyError(ValueError):
+    """There is no key for OpenAI; the message says where one may come from in Python."""
 
 
 class AnswerError(RuntimeError):

@@ -1,0 +1,69 @@
+"""A name that names nothing gets the right guess or none: judges, metrics, options and commands of other libraries."""
+
+import pytest
+
+from ragstone import evaluate
+from ragstone.errors import without_keys
+from ragstone.registry import RegistryError, make_llm, metric_class
+
+ROWS = [{"question": "Who?", "contexts": ["Ann."], "answer": "Ann."}]
+
+
+def guess(message):
+    return message.partition(" Did you mean ")[2].removesuffix("?")
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("openai", "openai:MODEL"),
+        ("gpt-4o", "openai:gpt-4o"),
+        ("o3-mini", "openai:o3-mini"),
+        ("ollama:llama3", "llama3@http://127.0.0.1:11434/v1"),
+        ("ollama:llama3.1:8b", "llama3.1:8b@http://127.0.0.1:11434/v1"),
+        ("anthropic:claude-sonnet-4", "langchain:anthropic:claude-sonnet-4"),
+        ("claude-sonnet-4", "langchain:anthropic:claude-sonnet-4"),
+        ("azure:gpt-4o", "langchain:azure_openai:gpt-4o"),
+        ("Gemini-2.0-flash", "langchain:google_genai:Gemini-2.0-flash"),
+        ("bedrock", "langchain:bedrock_converse:MODEL"),
+        ("loacl", "local"),
+        ("my-model", ""),
+        ("no_such_package:make", ""),
+    ],
+)
+def test_judges(name, meant):
+    with pytest.raises(RegistryError) as caught:
+        make_llm(name)
+    assert guess(str(caught.value)) == meant
+    with pytest.raises(RegistryError, match="llm: ") as caught:
+        evaluate(ROWS, ["faithfulness"], llm=name)
+    assert guess(str(caught.value)) == meant
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("contextual_precision", ""),
+        ("context_precision", ""),
+        ("ContextualPrecisionMetric", ""),
+        ("contextual_recall", "context_recall"),
+        ("AnswerRelevancyMetric", "response_relevancy"),
+        ("answer_relevancy", "response_relevancy"),
+        ("Faithfulness", "faithfulness"),
+        ("faithfulnes", "faithfulness"),
+        ("GEval", "a Criterion"),
+        ("bias", ""),
+        ("hallucination", ""),
+        ("answer_correctness", ""),
+    ],
+)
+def test_metrics(name, meant):
+    with pytest.raises(RegistryError, match="there is no metric") as caught:
+        metric_class(name)
+    assert guess(str(caught.value)) == meant
+
+
+def test_a_placeholder_is_no_key():
+    for text in ("pass api_key=..., or base_url=...", 'api_key="..."', "password: \u2026"):
+        assert without_keys(text) == text
+    assert without_keys("api_key=...abcd1234") == "api_key=[hidden]"
