@@ -286,16 +286,24 @@ def test_a_good_judge_on_a_tenth_of_the_scale_is_worth_as_much() -> None:
     assert squeezed.labels_worth > 80
 
 
-def test_a_slope_that_few_scores_give_is_not_trusted() -> None:
-    """Most scores are equal, and two labels give the slope: each is judged by the line of the others."""
-    rng, held = np.random.default_rng(14), 0
+def test_a_slope_that_one_label_gives_is_worth_nothing() -> None:
+    rng = np.random.default_rng(0)
+    people = np.r_[0.0, rng.uniform(0.5, 1.0, 39)]
+    judge = np.r_[0.1, rng.uniform(0.85, 0.95, 39)]
+    estimate = corrected_mean(people, judge, np.r_[np.full(9, 0.1), rng.uniform(0.85, 0.95, 351)])
+    assert estimate.method == "PPI++ (graded labels)"
+    assert estimate.labels_worth == 40
+
+
+def test_scores_far_from_all_that_are_labelled_do_not_move_the_mean() -> None:
+    """A good judge on a twentieth of the scale says 0 of 1 in 100, whatever these are."""
+    rng, held = np.random.default_rng(15), 0
     for _ in range(200):
-        odd = rng.random(400) < 0.06
-        people = np.where(odd, rng.random(400), rng.uniform(0.6, 1.0, 400))
-        judge = np.where(odd, 0.89, 0.9)
+        people = rng.beta(2.0, 2.0, 600)
+        judge = np.where(rng.random(600) < 0.01, 0.0, 0.5 + 0.05 * people)
         estimate = corrected_mean(people[:40], judge[:40], judge[40:])
-        held += estimate.low <= 0.06 * 0.5 + 0.94 * 0.8 <= estimate.high
-    assert held >= 183
+        held += estimate.low <= 0.5 <= estimate.high
+    assert held >= 186
 
 
 PROBLEMS = {

@@ -7,7 +7,7 @@ page "Estimators" explains.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -186,6 +186,8 @@ def _estimate(data: _Data, level: float, *, difference: bool) -> Estimate:
         mean, low, high = _by_verdict(data, tail)
         method = "post-stratified by the judge's verdict (yes/no labels)"
     else:
+        # A line says nothing beyond the scores that it was fitted to.
+        data = replace(data, f_all=np.clip(data.f_all, data.f.min(), data.f.max()))
         method = f"labels alone: {alone}" if alone else f"PPI++ ({'yes/no' if yes_no else 'graded'} labels)"
         mean, low, high = _by_residuals(data, tail, yes_no=yes_no, difference=difference, alone=bool(alone))
         if data.covered < 1.0:  # whatever the others are, within the scale
