@@ -325,7 +325,7 @@ def _extra_labels(data: _Data, variance: float, mean: float, *, difference: bool
     least, value, most, share = _most_common(data.y)
     open_ends = difference or least < value < most  # others may be on both sides
     crowded = _crowded(share, n, 1.5 if open_ends else 10.0)
-    return 0.5 * max(min(1.0, alike) ** 1.5, crowded)
+    return 0.5 * max(float(min(1.0, alike) ** 1.5), crowded)
 
 
 def _on_a_line(data: _Data) -> float:
