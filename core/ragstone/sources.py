@@ -31,7 +31,7 @@ from functools import partial
 from numbers import Real
 from os import PathLike
 from pathlib import Path
-from typing import IO, Any, Literal, cast
+from typing import IO, Any, AnyStr, Literal, cast
 from uuid import UUID
 
 from pydantic import ValidationError
@@ -47,10 +47,15 @@ NAMING = "fields={'response': KEY, ...}"
 """How Python names the keys of fields."""
 _PYTHON_LIST = re.compile(r"\[\s*['\"].*['\"]\s*,?\s*\]", re.DOTALL)
 _LISTED = 20
-_LONGEST_CELL = 2**31 - 1
+LARGEST = 100_000_000
+"""The bytes of a line, a cell of CSV, or a row of Parquet or Arrow that are read at most."""
+_SPLIT = "split it, or read it by rows_of(..., largest=...)"
+_BLANK_LINES = 1_000_000  # at a file's start
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://?(?=[^/\\])")
 _NO_SAMPLE = {"id", "history", "metadata", "reference"}  # alone
 _LOOKED_AT = 20  # rows of a file: where none is a sample, the file is something else
 _SILENT = ("system", "developer", "tool", "function")  # roles of turns that the user did not see
+_PYARROWS = (LookupError, MemoryError, NotImplementedError, TypeError)  # what it raises of damaged files, too
 _CHUNK = 1_000  # rows of a table that are Python objects at a time
 
 Source = Iterable[object] | AsyncIterable[object] | str | PathLike[str]
@@ -69,7 +74,12 @@ class SourceError(ValueError):
 
 
 def rows_of(
-    source: Source, fields: Mapping[str, str] | None = None, *, naming: str = NAMING, keep: Collection[str] = ()
+    source: Source,
+    fields: Mapping[str, str] | None = None,
+    *,
+    naming: str = NAMING,
+    keep: Collection[str] = (),
+    largest: int = LARGEST,
 ) -> Rows | AsyncIterator[Row | BadLine]:
     """Return the rows of a source, lazily: a `Row` per sample, a `BadLine` for what is none.
 
@@ -95,6 +105,7 @@ def rows_of(
             for `retrieved_contexts` is one context; a value for `metadata` that is no object is kept under its name.
         naming: How the user writes such a mapping, for messages.
         keep: Further keys or columns, whose values the rows have in `extra`. In a table, text that is JSON is read.
+        largest: The bytes of a line, a cell of CSV, or a row of Parquet or Arrow at most.
 
     Returns:
         An iterator; an asynchronous one for an asynchronous source. It may wait for a file or for the source. An
@@ -112,7 +123,7 @@ def rows_of(
         >>> next(rows)
         BadLine(line=2, problem='is str, not a Sample or a dict')
     """
-    reader = RowReader(fields, naming, keep)
+    reader = RowReader(fields, naming, keep, largest)
     if isinstance(source, (str, PathLike)):
         return _file_rows(Path(source), reader)
     kind = type(source).__name__
@@ -163,8 +174,13 @@ class RowReader:
     """Makes a source's items rows of samples, whatever their fields are called; the arguments are `rows_of`'s."""
 
     def __init__(
-        self, fields: Mapping[str, str] | None = None, naming: str = NAMING, keep: Collection[str] = ()
+        self,
+        fields: Mapping[str, str] | None = None,
+        naming: str = NAMING,
+        keep: Collection[str] = (),
+        largest: int = LARGEST,
     ) -> None:
+        self.largest = largest
         self._fields: dict[str, str] = {}
         self._naming = naming
         self._keep = keep
@@ -346,6 +362,10 @@ def _file_rows(path: Path, reader: RowReader) -> Rows:
     """Return the rows of a file, lazily and in constant memory (a file that is one JSON list is read whole)."""
     if str(path) == "-":
         return _opened_rows(path, "", reader)
+    if _ADDRESS.match(str(path)):
+        raise SourceError(f"{str(path)[:100]!r}: is an address; download it first, and pass the file's path")
+    with suppress(RuntimeError):  # there is no such user
+        path = path.expanduser()
     suffixes = [suffix.lower() for suffix in path.suffixes]
     kind = "".join((suffixes[:-1] if suffixes[-1:] == [".gz"] else suffixes)[-1:])
     try:
@@ -381,9 +401,10 @@ def _opened_rows(path: Path, kind: str, reader: RowReader) -> Rows:
             bad.append(row)
             if len(bad) == _LOOKED_AT:
                 break
-        if bad:
-            where = f"its first {len(bad)} rows" if len(bad) == _LOOKED_AT else f"its {len(bad)} row(s)"
-            raise SourceError(f"{_name(path)}: no sample in {where}; line {bad[0].line}: {bad[0].problem}")
+        if not bad:
+            raise SourceError(f"{_name(path)}: is empty: it holds no rows")
+        where = f"its first {len(bad)} rows" if len(bad) == _LOOKED_AT else f"its {len(bad)} row(s)"
+        raise SourceError(f"{_name(path)}: no sample in {where}; line {bad[0].line}: {bad[0].problem}")
 
 
 def _opened(path: Path) -> AbstractContextManager[io.BufferedReader]:
@@ -423,16 +444,31 @@ def _explained(path: Path, form: str = "") -> Generator[None, None, None]:
         yield
     except SourceError:
         raise
-    except (OSError, EOFError, ValueError, zlib.error) as error:  # pyarrow's are one of these
+    except (OSError, EOFError, ValueError, zlib.error, *_PYARROWS) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        why = why or type(error).__name__
         raise SourceError(f"{_name(path)}: cannot be read{form}: {why}") from error
 
 
-def _json_rows(file: Iterable[bytes], reader: RowReader, path: Path) -> Rows:
+def _lines(file: IO[AnyStr], largest: int) -> Iterator[AnyStr]:
+    """Yield a file's lines; none is read that is longer than `largest`."""
+    for number in itertools.count(1):
+        line = file.readline(largest + 1)
+        if not line:
+            return
+        if len(line) > largest:
+            raise SourceError(f"line {number:,} is longer than {largest:,} bytes; {_SPLIT}")
+        yield line
+
+
+def _json_rows(file: io.BufferedReader, reader: RowReader, path: Path) -> Rows:
     """Yield the rows of JSON objects, one a line, or of one list of them. Blank lines are skipped."""
-    bodies = enumerate((line.removeprefix(codecs.BOM_UTF8).strip() for line in file), 1)
+    bodies = enumerate((line.removeprefix(codecs.BOM_UTF8).strip() for line in _lines(file, reader.largest)), 1)
+    head = itertools.islice(bodies, _BLANK_LINES)
+    first = next(((number, body) for number, body in head if body), (0, b""))
+    if not first[0] and next(bodies, None) is not None:
+        raise SourceError(f"{_name(path)}: its first {_BLANK_LINES:,} lines are blank")
     lines: Iterator[tuple[int, bytes]] = ((number, body) for number, body in bodies if body)
-    first = next(lines, (0, b""))
     if first[1].startswith(b"["):
         held = [first, *lines]
         value: object = None
@@ -455,7 +491,7 @@ def _csv_rows(file: io.BufferedReader, reader: RowReader, path: Path, delimiter:
     wide = start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # as spreadsheets save "Unicode text"
     encoding, errors = ("utf-16", "strict") if wide else ("utf-8-sig", "surrogateescape")
     with io.TextIOWrapper(file, encoding=encoding, errors=errors, newline="") as lines:
-        records = _records(lines, delimiter)
+        records = _records(_lines(lines, reader.largest), delimiter, reader.largest)
         header = next((names for _, names in records if names), None)
         if header is None:
             return
@@ -490,9 +526,9 @@ def _csv_item(cells: list[str] | BadLine, places: Mapping[str, int], width: int)
     return values
 
 
-def _records(lines: io.TextIOWrapper, delimiter: str) -> Iterator[tuple[int, list[str] | BadLine]]:
+def _records(lines: Iterator[str], delimiter: str, largest: int) -> Iterator[tuple[int, list[str] | BadLine]]:
     """Yield the line on which each record begins, and its cells."""
-    csv.field_size_limit(_LONGEST_CELL)  # one for the whole process; 131,072 characters are too few for a context
+    csv.field_size_limit(largest)  # one for the whole process; 131,072 characters are too few for a context
     records = csv.reader(lines, delimiter=delimiter, strict=True)  # else an open quote swallows the rest unsaid
     while True:
         line = records.line_num + 1
@@ -581,10 +617,23 @@ def _batch_rows(batches: Iterable[Any], columns: Sequence[str], reader: RowReade
     number = 0
     for batch in batches:
         wanted = batch.select(list(columns))
+        try:
+            wanted.validate(full=True)  # reading a value of a damaged one may end the process
+        except ValueError as error:
+            raise SourceError(f"the rows from {number + 1:,} on are damaged: {error}") from None
         for start in range(0, wanted.num_rows, _CHUNK):
-            for item in wanted.slice(start, _CHUNK).to_pylist():
+            part = wanted.slice(start, _CHUNK)
+            if part.nbytes > reader.largest:
+                _check_sizes(part, number + 1, reader.largest)
+            for item in part.to_pylist():
                 number += 1
                 yield reader.row(number, item, "table")
+
+
+def _check_sizes(part: Any, first: int, largest: int) -> None:  # noqa: ANN401 - of pyarrow
+    for place in range(part.num_rows):
+        if part.slice(place, 1).nbytes > largest:
+            raise SourceError(f"row {first + place:,} is larger than {largest:,} bytes; {_SPLIT}")
 
 
 def _frame_rows(frame: Any, columns: Sequence[str], reader: RowReader) -> Rows:  # noqa: ANN401

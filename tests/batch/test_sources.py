@@ -7,6 +7,7 @@ import io
 import json
 import os
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -184,14 +185,69 @@ def test_every_kind_of_file(tmp_path, name, content):
             assert [row.sample.id for row in rows] == ["1", "5"]
 
 
-def test_an_empty_file_has_no_rows(tmp_path):
+def test_an_empty_file_is_said(tmp_path):
     for name, content in (("a.jsonl", ""), ("a.json", "\n"), ("a.csv", "\r\n\r\n"), ("b.csv", "question,answer\n")):
-        assert read(written(tmp_path, name, content)) == []
+        for packed in ("", ".gz"):
+            with pytest.raises(SourceError, match=f"{name}{packed}: is empty: it holds no rows"):
+                read(written(tmp_path, name + packed, content))
+
+
+def test_the_home_folder_and_addresses(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    written(tmp_path, "a.jsonl", '{"question": "Q?"}')
+    assert len(read("~/a.jsonl")) == 1
+    for address in ("https://example.org/a.csv", "s3://bucket/a.parquet", "hf://datasets/a/b"):
+        for source in (address, Path(address)):
+            with pytest.raises(SourceError, match="is an address; download it first"):
+                rows_of(source)
+
+
+@pytest.mark.parametrize("packed", ["", ".gz"])
+def test_a_line_and_a_cell_have_a_largest_size(tmp_path, packed):
+    long = "x" * 1_000
+    for name, content, where in (
+        ("a.jsonl", f'{{"question": "Q?"}}\n{{"question": "{long}"}}\n', "line 2 is longer than 1,000 bytes"),
+        ("a.csv", f"question,answer\nQ?,A.\n{long},A.\n", "line 3 is longer than 1,000 bytes"),
+    ):
+        rows = rows_of(written(tmp_path, name + packed, content), largest=1_000)
+        assert next(rows).sample.user_input == "Q?"
+        with pytest.raises(SourceError, match=f"{where}; split it, or read it by rows_of"):
+            list(rows)
+        assert len(list(rows_of(tmp_path / f"{name}{packed}"))) == 2
+    cell = "x\n" * 600
+    rows = list(rows_of(written(tmp_path, f"b.csv{packed}", f'question,answer\nQ?,A.\n"{cell}",A.\n'), largest=1_000))
+    assert "field larger than field limit" in rows[1].problem
+
+
+def test_a_row_of_arrow_has_a_largest_size():
+    pyarrow = pytest.importorskip("pyarrow")
+    table = pyarrow.table({"question": ["Q?", "x" * 10_000, "R?"], "answer": ["A.", "B.", "C."]})
+    with pytest.raises(SourceError, match=r"row 2 is larger than 5,000 bytes; split it"):
+        list(rows_of(table, largest=5_000))
+    assert len(list(rows_of(table))) == 3
+
+
+def test_a_million_blank_lines_are_enough(tmp_path):
+    path = written(tmp_path, "a.jsonl.gz", "\n" * 1_000_001)
+    with pytest.raises(SourceError, match="its first 1,000,000 lines are blank"):
+        read(path)
+    assert len(read(written(tmp_path, "b.jsonl", "\n" * 999_999 + '{"question": "Q?"}'))) == 1
+
+
+def test_a_damaged_arrow_table_is_refused_before_a_value_of_it_is_read():
+    pyarrow = pytest.importorskip("pyarrow")
+    texts = pyarrow.array(["Who?", "Why?"])
+    offsets = pyarrow.py_buffer(np.array([0, 4, 2_000_000_000], dtype=np.int32))
+    damaged = pyarrow.Array.from_buffers(pyarrow.string(), 2, [None, offsets, texts.buffers()[2]])
+    for table in (pyarrow.table({"question": damaged}), pyarrow.record_batch({"question": damaged})):
+        with pytest.raises(SourceError, match="the rows from 1 on are damaged"):
+            list(rows_of(table))
 
 
 @given(
     st.lists(
         st.tuples(st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1), st.text("\",\r\n' a")),
+        min_size=1,
         max_size=4,
     )
 )

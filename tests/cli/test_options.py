@@ -13,7 +13,7 @@ from .conftest import row
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("none.jsonl", "'none.jsonl' does not exist"),
+        ("none.jsonl", "'none.jsonl': there is no such file"),
         ("- --metric bleu", "there is no metric 'bleu'; there are alignment_coverage"),
         ("- --metric faithfullness", "Did you mean faithfulness?"),
         ("- --metric rag --metric sumary", "Did you mean summary?"),
@@ -38,7 +38,8 @@ from .conftest import row
     ],
 )
 def test_wrong(run, arguments, message):
-    done = run("score", "--llm", "http://127.0.0.1:9", *arguments.split())  # nobody is there: another error
+    line = '{"question": "Q?", "contexts": ["C."], "answer": "A."}'
+    done = run("score", "--llm", "http://127.0.0.1:9", *arguments.split(), input=line)  # nobody is there: another error
     assert done.exit_code == 2
     assert message in " ".join(done.stderr.split())
 

@@ -122,7 +122,7 @@ class TestBadLines:
         (tmp_path / "rows.jsonl").write_bytes(b"\xef\xbb\xbf\n \r\n")
         done = score(tmp_path / "rows.jsonl")
         assert done.exit_code == 2
-        assert done.stderr == "No sample: the input is empty.\n"
+        assert done.stderr == f"Error: {tmp_path / 'rows.jsonl'}: is empty: it holds no rows\n"
 
     def test_a_missing_field_is_unscored_by_those_who_need_it_before_a_call(self, score, rows):
         given = rows({"user_input": "Q?", "response": "A."})

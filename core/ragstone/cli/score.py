@@ -45,7 +45,7 @@ _POSITIVE = FiniteRange(min=0, min_open=True)
 
 
 @click.command(short_help="Score the samples of a file.")
-@click.argument("file", type=click.Path(exists=True, allow_dash=True))
+@click.argument("file", type=click.Path(allow_dash=True))
 @scoring_options(
     "What to score by; repeat it. Default: rag where the first row with contexts and a response has a question, else "
     "summary."
