@@ -40,6 +40,17 @@ def test_what_a_rule_chose_counts_as_before() -> None:
     assert (chosen.mean, chosen.by_feedback) == (0.5, 0)
 
 
+def test_means_of_what_feedback_or_a_rule_alone_chose_are_called_that() -> None:
+    apart = "demo: 2 outcomes of samples that feedback chose stand apart: their mean is 0.000"
+    assert apart in list(report(*RATE, *CHOSEN).remarks())
+    by_rule = [record("d", 0.0, chosen_by="thumbs_down"), record("e", 0.5, chosen_by="error")]
+    only = "demo: only samples that error and thumbs_down chose are in; the mean says nothing of the others"
+    assert only in list(report(*by_rule).remarks())
+    assert not [each for each in report(*RATE, *by_rule).remarks() if "chose" in each]  # weighed by their chances
+    for said, page in ((apart, report(*RATE, *CHOSEN).html()), (only, report(*by_rule).html())):
+        assert said.removeprefix("demo: ") in page
+
+
 def test_they_are_in_no_comparison() -> None:
     other = report(record("a", 1.0), record("b", 0.5), record("c", None), record("d", 1.0))
     demo = compare(report(*RATE, *CHOSEN), other).metrics["demo"]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ragstone.store.record import Record
 
 _LATEST = 253_402_300_799  # the end of the year 9999
+_ALIKE = 1 - 1e-6  # what rounding leaves of a cosine of 1
 _LEAST_RATE = 1e-9  # no sample rate is lower; 1 / it is still a finite weight
 _WORST = 10
 FLAGGED = 5_000
@@ -189,6 +190,7 @@ class MetricSummary:
         scored: Outcomes that are a `Score`: as many as `rows`, where each row is scored once.
         failures: How many are unscored, by reason. They enter no mean.
         by_feedback: Outcomes of samples that a person's later feedback chose; only their cost is counted elsewhere.
+        of_feedback: The mean of their scores.
         cost: What all outcomes cost.
         spread: How the rows' scores spread.
         over_time: Their mean over time.
@@ -210,6 +212,9 @@ class MetricSummary:
         self.info = info
         self.cost = Cost()
         self.scored = self.by_feedback = 0
+        self.of_feedback = Mean()
+        self._rules: set[str] | None = set()
+        self._told_apart: Counter[bool] = Counter()
         self.failures: Counter[UnscoredReason] = Counter()
         self.spread = Histogram()
         self.over_time: Timeline[Mean] = Timeline(Mean)
@@ -228,7 +233,10 @@ class MetricSummary:
             self.by_feedback += len(records)
             for record in records:
                 self.cost.add(record.outcome.usage)
+            if (worst := Worst.of(records, self.info)) is not None:
+                self.of_feedback.add(worst.value)
             return
+        self._note_choice(records[0].chosen_by)
         at = known_time(records[0].submitted_at)
         if at is not None:
             self.first = at if self.first is None else min(self.first, at)
@@ -250,6 +258,7 @@ class MetricSummary:
         passed = [score.passed for score in scores if score.passed is not None]
         weight = weight_of(records[0])
         self.scored += len(scores)
+        self._note_vectors(scores)
         self._values.add(worst.value, weight)
         self.spread.add(worst.value, weight)
         self._count_causes(worst)
@@ -261,6 +270,24 @@ class MetricSummary:
         # A heap, the best row first. Of equal ones the latest stay; without times, the first.
         push = heapq.heappush if len(self._worst) < _WORST else heapq.heappushpop
         push(self._worst, (-self.info.sign * worst.value, at or 0.0, -self.rows, worst))
+
+    def _note_choice(self, chosen_by: str) -> None:
+        if chosen_by == "rate":
+            self._rules = None
+        elif self._rules is not None:
+            self._rules.add(chosen_by)
+
+    def _note_vectors(self, scores: "Sequence[Score]") -> None:
+        """Note whether an embedder told different texts apart."""
+        for score in scores:
+            cosines = [value for name, value in score.breakdown.items() if name.startswith("cosine_")]
+            if len({verdict.text for verdict in score.verdicts}) > 1 and cosines:
+                self._told_apart[min(cosines) < _ALIKE] += 1
+
+    @property
+    def one_vector(self) -> bool:
+        """Whether different texts had one vector wherever there were some: the embedder tells nothing apart."""
+        return self._told_apart[False] > 0 and not self._told_apart[True]
 
     def _count_causes(self, worst: Worst) -> None:
         """Share out what the row lost among its verdicts that lowered it."""
@@ -307,6 +334,21 @@ class MetricSummary:
         """Its upper end, likewise."""
         estimate = self._values.estimate(self.info.bounds)
         return None if estimate is None else estimate.high
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The rules that chose all of its samples; nothing where a rate chose one: the mean is of the traffic then."""
+        return tuple(sorted(self._rules or ()))
+
+    def doubts(self) -> Iterator[str]:
+        """Yield, in sentences, why its mean may be of something else than it seems."""
+        if self.rules:
+            yield f"only samples that {' and '.join(self.rules)} chose are in; the mean says nothing of the others"
+        if self.by_feedback:
+            mean = "" if self.of_feedback.mean is None else f": their mean is {self.of_feedback.mean:.3f}"
+            yield f"{self.by_feedback:,} outcomes of samples that feedback chose stand apart{mean}"
+        if self.one_vector:
+            yield "the embedder gave one vector for different texts, so its similarities say nothing: name another"
 
     @property
     def weighted(self) -> bool:

@@ -371,6 +371,8 @@ class Report(Shown):
                     f"±{number(each.noise_reach)} of that "
                     + ("alone" if agreed is None else f"alone; draws agree on passing in {percent(agreed)}")
                 )
+            for doubt in each.doubts():
+                yield f"{name}: {doubt}"
             for reason, n in each.failures.most_common():
                 yield f"unscored by {name}: {n:,} {reason}; first: {each.examples[reason]}"
         for source in dict.fromkeys(price.source for price in self.prices.values()):

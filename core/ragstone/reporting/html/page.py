@@ -212,6 +212,7 @@ def _score(
         facts.append(interval(None, None, of=summary.rows))
     else:
         facts.append(f"{INTERVAL} {interval(summary.low, summary.high)}")
+    facts += summary.doubts()
     if summary.weighted:
         facts.append("weighted")
     if summary.passed is not None:
