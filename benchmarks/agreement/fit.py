@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from ragstone.metrics.fitted import NONCOMMITTAL, SENTENCES, SUPPORTED
 
 from .files import Label, Line, read_records
-from .statistics import Numbers
+from .measures import Numbers
 
 _LEAST = 1e-4  # as in the product: further out a log-probability is rounding
 _FOLDS = 10

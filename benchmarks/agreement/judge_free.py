@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from .files import Label, read_records
+from .measures import Numbers, sentence_f1
 from .rows import Place
-from .statistics import Numbers, sentence_f1
 
 _RESULTS = Path(__file__).parent / "results"
 _RIDGE = 1e-3

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from .files import OURS, RunInfo
-from .statistics import Estimate
+from .measures import Estimate
 
 if TYPE_CHECKING:
     from .table import Cost, Entry, SystemFigure

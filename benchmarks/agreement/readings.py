@@ -6,7 +6,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from . import statistics as st
+from . import measures as st
 from .files import Label, Line
 from .floors import Signals
 from .judge_free import CosineMap

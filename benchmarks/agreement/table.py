@@ -10,9 +10,9 @@ from pathlib import Path
 from .files import OURS, Key, Label, Line, Mark, read_records, read_runs, replace_file
 from .judge_free import cosine_maps, others
 from .markdown import document
+from .measures import Estimate, Measure, difference, estimate
 from .readings import Comparison, comparisons
 from .rows import DataError
-from .statistics import Estimate, Measure, difference, estimate
 
 Pair = tuple[Label, Line]
 

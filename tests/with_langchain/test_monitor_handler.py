@@ -116,7 +116,7 @@ def test_a_run_that_fails_is_a_sample_with_what_it_had(monitor, handler, way) ->
         with pytest.raises(ValueError, match="xxx"):
             way(runnable, asked, {"callbacks": [handler]})
         sample = monitor.samples.pop()
-        assert (parts(sample), sample.metadata["error"]) == (had, "ValueError: " + "x" * 200)
+        assert (parts(sample), sample.metadata["error"]) == (had, "ValueError: " + "x" * 199 + "…")
     assert noted(monitor) == ([], {}, [])
 
 

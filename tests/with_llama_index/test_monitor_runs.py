@@ -149,7 +149,7 @@ def test_what_fails_is_a_sample_with_its_error_and_what_was_retrieved(heard):
         with pytest.raises(ConnectionError):
             ask(engine(ConnectionError("rate limit " + "x" * 500)))
     assert heard.told == [("Who?", TEXTS, None)] * 2
-    assert heard.samples[0].metadata["error"] == "ConnectionError: rate limit " + "x" * 189
+    assert heard.samples[0].metadata["error"] == "ConnectionError: rate limit " + "x" * 188 + "…"
 
 
 def test_what_was_called_off_is_no_sample(heard):

@@ -1,6 +1,7 @@
 """evaluate_query_engine: bounded calls, failures that touch no other question, a report."""
 
 import asyncio
+import sys
 import threading
 import time
 
@@ -163,7 +164,8 @@ def test_one_engine_failure_of_a_hundred_leaves_ninety_nine_in_order_and_questio
     assert [i for i, row in enumerate(outcomes_of(report)) if not isinstance(row["context_relevancy"], Score)] == [40]
 
 
-def test_the_bar_knows_how_many_questions_there_are(capsys):
+def test_the_bar_knows_how_many_questions_there_are(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     evaluate_query_engine(Engine(answer=said), QUESTIONS, [ContextRelevancy(llm=FakeLLM(truth))], progress=True)
     assert "6/6" in capsys.readouterr().err
 

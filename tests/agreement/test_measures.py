@@ -5,9 +5,9 @@ import random
 
 import numpy as np
 import pytest
-from agreement.statistics import sentence_f1, sentence_precision, sentence_recall
+from agreement.measures import sentence_f1, sentence_precision, sentence_recall
 
-from agreement import statistics as st
+from agreement import measures as st
 
 
 def value(measure):
