@@ -1,6 +1,6 @@
 """Where few labels differ: whether intervals hold the truth, and how often a wrong system is found better.
 
-    python benchmarks/people/rare.py [--draws 2000]
+    python benchmarks/people/rare.py [--draws 1000]
 
 The populations are made, so that the truth is known. Most labels are one value, few are not, and the judge sees all of
 those, some, or only the ones on one side.
@@ -97,7 +97,7 @@ def measured(truth: float, draw: Draw, n: int, draws: int, *, difference: bool) 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--draws", type=int, default=2000)
+    parser.add_argument("--draws", type=int, default=1000)
     draws = parser.parse_args().draws
     head = ("", "cells", "covers .93 or more", "least", "sure and wrong, at most: 20 labels", "40", "60", "100")
     print(f"| {' | '.join(head)} |\n|---|{'--:|' * (len(head) - 1)}")
