@@ -77,5 +77,5 @@ def test_bad_arguments(tmp_path, arguments, message):
 
 
 def test_examples():
-    for name in ("rows", "statistics", "floors", "table"):
+    for name in ("rows", "measures", "floors", "table"):
         assert doctest.testmod(importlib.import_module(f"agreement.{name}")).failed == 0
