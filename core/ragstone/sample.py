@@ -21,11 +21,17 @@ KNOWN_NAMES: Mapping[str, tuple[str, ...]] = {
     "history": ("history", "chat_history", "conversation_history"),
     "metadata": ("metadata", "additional_metadata"),
 }
-_MEANT = {name: field for field, names in KNOWN_NAMES.items() for name in names} | {
-    "query": "user_input", "inputs": "user_input", "prompt": "user_input", "context": "retrieved_contexts",
-    "documents": "retrieved_contexts", "output": "response", "outputs": "response", "prediction": "response",
+OTHER_NAMES: Mapping[str, str] = {
+    "query": "user_input", "documents": "retrieved_contexts", "output": "response", "prediction": "response",
+    "ground_truths": "reference", "reference_answer": "reference",
+}  # fmt: skip
+"""Further names, which are read where none of the known ones is there."""
+MEANT: Mapping[str, str] = {
+    **{name: field for field, names in KNOWN_NAMES.items() for name in names}, **OTHER_NAMES,
+    "inputs": "user_input", "prompt": "user_input", "context": "retrieved_contexts", "outputs": "response",
     "reference_outputs": "reference", "messages": "history", "name": "id",
 }  # fmt: skip
+"""The same, and names that may mean a field and are not read as one."""
 _LISTS = ("retrieved_contexts", "history")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -81,8 +87,8 @@ def _meant(name: str) -> str:
     """Return which field an unknown name means, if any is near."""
     import difflib  # loaded when first used
 
-    near = difflib.get_close_matches(name.lower(), _MEANT, n=1)
-    return f"{name[:40]}: write {_MEANT[near[0]]}" if near else f"{name[:40]}: is no field"
+    near = difflib.get_close_matches(name.lower(), MEANT, n=1)
+    return f"{name[:40]}: write {MEANT[near[0]]}" if near else f"{name[:40]}: is no field"
 
 
 class Sample(BaseModel):
@@ -167,12 +173,14 @@ class Row:
         error: Why the app gave no response. Metrics that need one are then `Unscored("missing_input")` with this
             reason, and all are where nothing was retrieved.
         extra: What else was asked of the row (`rows_of(keep=...)`), by its key.
+        unread: Of a source's first row, the names that hold no field, and how to say that one does; else "".
     """
 
     line: int
     sample: Sample
     error: str | None = None
     extra: Mapping[str, object] = field(default_factory=dict[str, object])
+    unread: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Rows of samples from lists, generators, tables (pandas, polars, Arrow, Hugging Face), files and standard input."""
 
+import ast
 import codecs
 import csv
 import gzip
@@ -10,6 +11,7 @@ import json
 import math
 import re
 import sys
+import tokenize
 import zlib
 from collections import Counter
 from collections.abc import (
@@ -38,14 +40,23 @@ from pydantic import ValidationError
 
 from ragstone.errors import describe
 from ragstone.plain import as_dict, as_list, fields_of, is_list, is_mapping
-from ragstone.sample import KNOWN_NAMES, BadLine, Row, Sample, first_problem
+from ragstone.sample import KNOWN_NAMES, MEANT, OTHER_NAMES, BadLine, Row, Sample, first_problem
 
 __all__ = ["SAMPLE_FIELDS", "BadLine", "Row", "RowReader", "SourceError", "parse_line", "rows_of"]
 
 SAMPLE_FIELDS = tuple(KNOWN_NAMES)
 NAMING = "fields={'response': KEY, ...}"
 """How Python names the keys of fields."""
-_PYTHON_LIST = re.compile(r"\[\s*['\"].*['\"]\s*,?\s*\]", re.DOTALL)
+PRESETS: Mapping[str, Mapping[str, str]] = {
+    "phoenix": {"user_input": "input", "retrieved_contexts": "reference", "response": "output"},
+}
+"""Fields of rows whose names mean something else than usual, by what they come from."""
+_LIST_BEGINS = re.compile(r"\[\s*[bBrRuU]?['\"]")
+_LONGEST_LITERAL = (
+    1_000_000  # characters of a list or mapping as Python writes it: its syntax tree is 50 times as large
+)
+_TEXT_NAMES = ("page_content", "text", "content")  # of LangChain's and LlamaIndex' documents, and of others
+_MARKS = ";\t,"
 _LISTED = 20
 LARGEST = 100_000_000
 """The bytes of a line, a cell of CSV, or a row of Parquet or Arrow that are read at most."""
@@ -54,6 +65,7 @@ _BLANK_LINES = 1_000_000  # at a file's start
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://?(?=[^/\\])")
 _NO_SAMPLE = {"id", "history", "metadata", "reference"}  # alone
 _LOOKED_AT = 20  # rows of a file: where none is a sample, the file is something else
+_DEEPEVAL_CONTEXTS = "retrieval_context"  # DeepEval writes the texts of this column with "|" between them
 _SILENT = ("system", "developer", "tool", "function")  # roles of turns that the user did not see
 _PYARROWS = (LookupError, MemoryError, NotImplementedError, TypeError)  # what it raises of damaged files, too
 _CHUNK = 1_000  # rows of a table that are Python objects at a time
@@ -75,7 +87,7 @@ class SourceError(ValueError):
 
 def rows_of(
     source: Source,
-    fields: Mapping[str, str] | None = None,
+    fields: Mapping[str, str] | str | None = None,
     *,
     naming: str = NAMING,
     keep: Collection[str] = (),
@@ -175,7 +187,7 @@ class RowReader:
 
     def __init__(
         self,
-        fields: Mapping[str, str] | None = None,
+        fields: Mapping[str, str] | str | None = None,
         naming: str = NAMING,
         keep: Collection[str] = (),
         largest: int = LARGEST,
@@ -184,7 +196,13 @@ class RowReader:
         self._fields: dict[str, str] = {}
         self._naming = naming
         self._keep = keep
+        self._by_names: dict[tuple[object, ...], Mapping[str, tuple[str, ...]]] = {}
+        self._unread = ""
         named: object = {} if fields is None else fields
+        if isinstance(named, str):
+            if named not in PRESETS:
+                raise ValueError(f"fields: {named!r} is none of {', '.join(PRESETS)}, nor a mapping")
+            named = PRESETS[named]
         if not is_mapping(named):
             raise TypeError(f"fields: is {type(named).__name__}; pass a mapping such as {{'response': 'output'}}")
         for field, name in named.items():
@@ -193,21 +211,79 @@ class RowReader:
             if not isinstance(name, str):
                 raise TypeError(f"fields[{field!r}]: is {type(name).__name__}; name a column or key")
             self._fields[str(field)] = name
-        self._names = {**KNOWN_NAMES, **{field: (name,) for field, name in self._fields.items()}}
 
     def columns(self, names: Sequence[object], table: str) -> list[str]:
         """Return which of a table's columns hold fields of a sample, or raise `SourceError`."""
         there = f"the columns are {_listed(names)}"
         for field, name in self._fields.items():
-            if name not in names:
+            if _column(name, names) not in names:
                 raise SourceError(f"{table}: {field}: there is no column {name!r}; {there}")
-        columns = [name for known in self._names.values() for name in known if name in names]
-        if not set(columns).difference(*(self._names[field] for field in _NO_SAMPLE)):
+        try:
+            found = self._names_in(tuple(names))
+        except ValueError as error:
+            raise SourceError(f"{table}: {error}") from None
+        columns = list(dict.fromkeys(_column(name, names) for known in found.values() for name in known))
+        of_a_sample = [name for field, known in found.items() if field not in _NO_SAMPLE for name in known]
+        if not of_a_sample:
             way_out = f"name them with {self._naming}"
             raise SourceError(f"{table}: no column holds a field of a sample; {there}: {way_out}")
         if twice := [name for name in columns if Counter(names)[name] > 1]:
             raise SourceError(f"{table}: the column {twice[0]!r} is there more than once; {there}")
+        self._unread = self._hint([name for name in names if name not in columns])
         return columns + [name for name in self._keep if name in names and name not in columns]
+
+    def knows(self, names: Sequence[str]) -> bool:
+        """Whether some of these may be a sample's fields."""
+        with suppress(ValueError):
+            return bool(self._names_in(tuple(names)).keys() - _NO_SAMPLE)
+        return True
+
+    def _names_in(self, there: tuple[object, ...]) -> Mapping[str, tuple[str, ...]]:
+        """Return for each field the names that hold it, those before the others that are read first.
+
+        Raises:
+            ValueError: Two names mean one field, and neither is one of the known ones.
+        """
+        found = self._by_names.get(there)
+        if found is None:
+            found = self._found_in(there)
+            if len(self._by_names) < _LISTED:
+                self._by_names[there] = found
+        return found
+
+    def _found_in(self, there: tuple[object, ...]) -> Mapping[str, tuple[str, ...]]:
+        found: dict[str, tuple[str, ...]] = {}
+        for field, known in KNOWN_NAMES.items():
+            if field in self._fields:
+                found[field] = (self._fields[field],)
+                continue
+            exact = tuple(name for name in known if name in there)
+            alike = (
+                [] if exact else [name for name in there if isinstance(name, str) and _FIELDS.get(_bare(name)) == field]
+            )
+            if len(alike) > 1:
+                raise ValueError(f"{field}: {_listed(alike)} both mean it; say which with {self._naming}")
+            if exact or alike:
+                found[field] = exact or tuple(alike)
+        taken = set(self._fields.values())
+        return {
+            field: tuple(name for name in names if field in self._fields or name not in taken)
+            for field, names in found.items()
+        }
+
+    def _hint(self, names: Sequence[object]) -> str:
+        """Return which names hold no field, and how to say that one does."""
+        if not names:
+            return ""
+        ways = []
+        for name in names:
+            field = MEANT.get(str(name).lower())
+            if field is not None:
+                named = (
+                    f"--field {field}={name}" if self._naming.startswith("--") else f"fields={{{field!r}: {name!r}}}"
+                )
+                ways.append(named)
+        return f"also has {_listed(names)}: {' '.join(ways) or f'name them with {self._naming}'}"
 
     def row(self, number: int, item: object, form: Form = "object") -> Row | BadLine:
         """Return the row of one item.
@@ -231,7 +307,8 @@ class RowReader:
                 wanted = "an object {...}" if form == "json" else "a Sample or a dict"
                 return BadLine(number, f"is {type(item).__name__}, not {wanted}")
             extra = {name: _json_cell(values[name], form) for name in self._keep if name in values}
-            return Row(number, self._sample(number, values, form), extra=extra)
+            sample = self._sample(number, values, form)
+            return Row(number, sample, extra=extra, unread=self._unread_of(values) if number == 1 else "")
         except ValidationError as error:
             return BadLine(number, first_problem(error))
         except ValueError as error:
@@ -239,17 +316,19 @@ class RowReader:
         except Exception as error:  # a user's object may raise anything when it is looked into
             return BadLine(number, describe(error, most=200))
 
+    def _unread_of(self, row: Mapping[Any, object]) -> str:
+        read = {name for names in self._names_in(tuple(row)).values() for name in names}
+        return self._unread or self._hint([name for name in row if name not in read and name not in self._keep])
+
     def _sample(self, number: int, row: Mapping[Any, object], form: Form) -> Sample:
         values: dict[str, Any] = {}
-        for field, names in self._names.items():
-            if field in self._fields and names[0] not in row:
-                raise ValueError(f"{field}: there is no key {names[0]!r}; the row has {_listed(list(row))}")
+        for field, names in self._names_in(tuple(row)).items():
             for name in names:
-                value = row.get(name)
+                value = _at(row, name, field, form)
                 if form != "json":
                     value = _cell(value)
                 if value is not None:
-                    values[field] = self._value(field, value, form)
+                    values[field] = self._value(field, name, value, form)
                     break
         if not values.keys() - _NO_SAMPLE:
             if form == "table":
@@ -260,18 +339,73 @@ class RowReader:
         values.setdefault("id", str(number))
         return Sample(**values)
 
-    def _value(self, field: str, value: object, form: Form) -> object:
+    def _value(self, field: str, name: str, value: object, form: Form) -> object:
         if field == "id":
             return _id(value, form)
         if field == "history":
             return _history(value)
         if field == "metadata":
-            return _metadata(value, self._fields.get(field))
-        if field == "retrieved_contexts" and isinstance(value, str):
-            if form == "table":
-                return _contexts(value)
-            return [value] if field in self._fields else value
+            return _metadata(value, name)
+        if field == "retrieved_contexts":
+            if isinstance(value, str) and form == "table":
+                value = _contexts(value, name)
+            elif isinstance(value, str) and field in self._fields:
+                value = [value]
+            return [_context_text(each) for each in _items(value)] if is_list(_items(value)) else value
+        if field == "reference" and is_list(value) and len(value) == 1:  # ground_truths, of which there is one
+            return value[0]
         return value
+
+
+def _bare(name: str) -> str:
+    """Return a name without what its writing adds: case and separators."""
+    return re.sub(r"[\W_]+", "", name).lower()
+
+
+_FIELDS: Mapping[str, str] = {
+    _bare(name): field for name, field in MEANT.items() if name in OTHER_NAMES or name in KNOWN_NAMES[field]
+}
+
+
+def _column(name: str, names: Sequence[object]) -> str:
+    """Return the column that holds what a name with dots leads to."""
+    return name if name in names else name.partition(".")[0]
+
+
+def _at(row: Mapping[Any, object], name: str, field: str, form: Form) -> object:
+    """Return a row's value; what a name with dots, such as "outputs.answer", leads to."""
+    if name in row:
+        return row[name]
+    value: object = row
+    for part in name.split("."):
+        value = _json_cell(value, form) if value is not row else value
+        if is_mapping(value) and part in value:
+            value = value[part]
+        elif is_list(value) and part.isdecimal() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            raise ValueError(f"{field}: there is no key {name!r}; the row has {_listed(list(row))}")
+    return value
+
+
+def _items(value: object) -> object:
+    return getattr(value, "tolist", lambda: value)()  # numpy's, as pandas reads Parquet
+
+
+def _context_text(item: object) -> object:
+    """Return the text of a document, which may be a mapping or an object; anything else as it is."""
+    if isinstance(item, str):
+        return item
+    document: object = item
+    for _ in range(2):  # Phoenix has it in "document", LlamaIndex in "node"
+        fields = document if is_mapping(document) else fields_of(document) or {}
+        for name in _TEXT_NAMES:
+            if isinstance(text := fields.get(name, getattr(document, name, None)), str):
+                return text
+        document = fields.get("document", fields.get("node"))
+        if document is None:
+            break
+    return item
 
 
 def _cell(value: object) -> Any:  # noqa: ANN401 - it may be anything, as in the user's row
@@ -293,17 +427,35 @@ def _json_cell(value: object, form: Form) -> object:
     return value
 
 
-def _contexts(text: str) -> object:
-    """Return the contexts that a cell of text holds: a JSON list of them, or itself as the only one."""
+def _contexts(text: str, column: str) -> object:
+    """Return the contexts in a cell of text: a list of JSON or of Python, DeepEval's list with "|", or the only one."""
     if text.lstrip().startswith("["):
-        try:
+        with suppress(ValueError, RecursionError):
             return json.loads(text)
-        except (ValueError, RecursionError):  # a list as Python writes it may be anything once it is text
-            if _PYTHON_LIST.fullmatch(text.strip()):
-                raise ValueError(
-                    "retrieved_contexts: is a Python list that was written as text; write it as JSON (json.dumps)"
-                ) from None
-    return [text]
+        if _LIST_BEGINS.match(text.lstrip()):
+            if is_list(found := _python_value(text)):
+                return found
+            raise ValueError(
+                f"{column}: begins as a list and is none: it was cut off (spreadsheets cut a cell at 32,767 "
+                "characters), or is one of numpy's; write it as JSON (json.dumps)"
+            )
+    return text.split("|") if column == _DEEPEVAL_CONTEXTS else [text]
+
+
+def _python_value(text: str) -> object:
+    """Return a list or mapping that Python wrote as text; None where it is none.
+
+    Texts that stand side by side, as numpy writes an array, would be one text to Python: such a list is none.
+    """
+    if len(text) > _LONGEST_LITERAL:
+        return None
+    try:
+        value: object = ast.literal_eval(text.strip())
+        kinds = [token.type for token in tokenize.generate_tokens(io.StringIO(text.strip()).readline)]
+    except (ValueError, SyntaxError, MemoryError, RecursionError, tokenize.TokenError):
+        return None
+    kinds = [kind for kind in kinds if kind not in (tokenize.NL, tokenize.NEWLINE)]
+    return None if (tokenize.STRING, tokenize.STRING) in itertools.pairwise(kinds) else value
 
 
 def _history(value: object) -> object:
@@ -317,12 +469,14 @@ def _history(value: object) -> object:
     return [turn for turn in turns if is_mapping(turn) and turn.get("role") not in _SILENT]
 
 
-def _metadata(value: object, name: str | None) -> object:
-    """Return an object, which may be JSON text; any other value of a named key under its name."""
-    if isinstance(value, str):
+def _metadata(value: object, name: str) -> object:
+    """Return an object, which may be text of JSON or of Python; any other value under its name."""
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        found = _python_value(value)
         with suppress(ValueError, RecursionError):
-            value = json.loads(value) if value.lstrip().startswith("{") else value
-    return value if name is None or is_mapping(value) else {name: value}
+            found = json.loads(value)
+        value = found if is_mapping(found) else value
+    return value if is_mapping(value) else {name: value}
 
 
 def _id(value: object, form: Form) -> object:
@@ -469,21 +623,44 @@ def _json_rows(file: io.BufferedReader, reader: RowReader, path: Path) -> Rows:
     if not first[0] and next(bodies, None) is not None:
         raise SourceError(f"{_name(path)}: its first {_BLANK_LINES:,} lines are blank")
     lines: Iterator[tuple[int, bytes]] = ((number, body) for number, body in bodies if body)
-    if first[1].startswith(b"["):
-        held = [first, *lines]
+    head_of = [first] if first[0] else []
+    if first[1].startswith(b"[") or _may_go_on(first[1], reader):
+        held = [*head_of, *lines]
         value: object = None
         with suppress(ValueError, RecursionError):  # where it is no JSON, it may be lines of which one holds a list
             value = json.loads(b"\n".join(body for _, body in held), object_pairs_hook=_distinct)
+        if is_mapping(value) and not reader.knows(list(value)):
+            value = _list_in(value, path)
+        elif is_mapping(value):
+            value = [value]
         if is_list(value):
             yield from (reader.row(number, item, "json") for number, item in enumerate(value, 1))
             return
-        first, *held = held
-        lines = iter(held)
-    for number, body in itertools.chain([first] if first[0] else [], lines):
+        head_of, lines = held, iter(())
+    for number, body in itertools.chain(head_of, lines):
         item = parse_line(body)
         if number == 1 and is_mapping(item) and "ragstone_results" in item:
             raise SourceError(f"{_name(path)}: holds results; `ragstone report`, `explain` and `compare` read them")
         yield reader.row(number, item, "json")
+
+
+def _may_go_on(first: bytes, reader: RowReader) -> bool:
+    """Whether a first line is the begin of one object over several lines, or an object that is no sample."""
+    if not first.startswith(b"{"):
+        return False
+    item = parse_line(first)
+    return not is_mapping(item) or not ("ragstone_results" in item or reader.knows(list(item)))
+
+
+def _list_in(value: Mapping[Any, object], path: Path) -> object:
+    """Return the one list of objects in an object; the object itself, as the only row, where there is none."""
+    lists = {name: each for name, each in value.items() if is_list(each) and each and all(map(is_mapping, each))}
+    if len(lists) > 1:
+        raise SourceError(
+            f"{_name(path)}: is one object with lists under {_listed(list(lists))}; pass the one with the samples, "
+            f"such as json.load(open(PATH))[{next(iter(lists))!r}]"
+        )
+    return next(iter(lists.values())) if lists else [value]
 
 
 def _csv_rows(file: io.BufferedReader, reader: RowReader, path: Path, delimiter: str) -> Rows:
@@ -491,7 +668,8 @@ def _csv_rows(file: io.BufferedReader, reader: RowReader, path: Path, delimiter:
     wide = start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # as spreadsheets save "Unicode text"
     encoding, errors = ("utf-16", "strict") if wide else ("utf-8-sig", "surrogateescape")
     with io.TextIOWrapper(file, encoding=encoding, errors=errors, newline="") as lines:
-        records = _records(_lines(lines, reader.largest), delimiter, reader.largest)
+        texts, delimiter, skipped = _sniffed(_lines(lines, reader.largest), delimiter, reader)
+        records = _records(texts, delimiter, reader.largest, skipped)
         header = next((names for _, names in records if names), None)
         if header is None:
             return
@@ -500,11 +678,7 @@ def _csv_rows(file: io.BufferedReader, reader: RowReader, path: Path, delimiter:
                 f"{_name(path)}: the first line, which names the columns, cannot be read: {header.problem}"
             )
         names = [name.strip() for name in header]
-        try:
-            columns = reader.columns(names, _name(path))
-        except SourceError as error:
-            mark = next((mark for mark in (";", "\t", ",") if len(names) == 1 and mark in names[0]), None)
-            raise SourceError(f"{error}; they seem to be separated by {mark!r}" if mark else str(error)) from None
+        columns = reader.columns(names, _name(path))
         places = {name: names.index(name) for name in columns}
         records = ((line, cells) for line, cells in records if cells)
         for number, (line, cells) in enumerate(records, 1):
@@ -512,6 +686,28 @@ def _csv_rows(file: io.BufferedReader, reader: RowReader, path: Path, delimiter:
             if isinstance(row, BadLine):
                 row = BadLine(number, f"the record that begins on line {line} of the file: {row.problem}")
             yield row
+
+
+def _sniffed(lines: Iterator[str], delimiter: str, reader: RowReader) -> tuple[Iterator[str], str, int]:
+    """Return the lines, what separates their cells, and how many lines were passed over.
+
+    That is what the first line says ("sep=;", as spreadsheets write it); else the first of the usual marks by which the
+    line of names has a name that is known.
+    """
+    passed = 0
+    for line in lines:
+        bare = line.strip()
+        if not bare:
+            passed += 1
+            continue
+        if re.fullmatch(r"(?i)sep=.", line.rstrip("\r\n")):
+            return lines, line[4], passed + 1
+        for mark in (delimiter, *_MARKS):
+            names = [name.strip() for name in next(csv.reader([bare], delimiter=mark))]
+            if len(names) > 1 and reader.knows(names):
+                return itertools.chain([line], lines), mark, passed
+        return itertools.chain([line], lines), delimiter, passed
+    return lines, delimiter, passed
 
 
 def _csv_item(cells: list[str] | BadLine, places: Mapping[str, int], width: int) -> dict[str, str | None] | BadLine:
@@ -526,12 +722,14 @@ def _csv_item(cells: list[str] | BadLine, places: Mapping[str, int], width: int)
     return values
 
 
-def _records(lines: Iterator[str], delimiter: str, largest: int) -> Iterator[tuple[int, list[str] | BadLine]]:
+def _records(
+    lines: Iterator[str], delimiter: str, largest: int, passed: int
+) -> Iterator[tuple[int, list[str] | BadLine]]:
     """Yield the line on which each record begins, and its cells."""
     csv.field_size_limit(largest)  # one for the whole process; 131,072 characters are too few for a context
     records = csv.reader(lines, delimiter=delimiter, strict=True)  # else an open quote swallows the rest unsaid
     while True:
-        line = records.line_num + 1
+        line = passed + records.line_num + 1
         try:
             record: list[str] | BadLine = next(records)
         except StopIteration:

@@ -79,7 +79,7 @@ def test_every_kind_of_item(item):
 
 
 class Broken(dict):
-    def get(self, *arguments):
+    def __getitem__(self, name):
         raise ZeroDivisionError("when it is looked into")
 
 
@@ -118,10 +118,91 @@ def test_fields_by_other_names():
     assert row.sample.id == "3"
 
 
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"Question": "Q?", "Contexts": ["C."], "Answer": "A.", "Ground Truth": "R."},
+        {"query": "Q?", "documents": ["C."], "output": "A.", "ground_truths": ["R."]},
+        {"Query": "Q?", "retrievalContext": ["C."], "actualOutput": "A.", "expectedOutput": "R."},
+        {"userInput": "Q?", "retrieved-contexts": ["C."], "Prediction": "A.", "reference_answer": "R."},
+    ],
+)
+def test_names_in_other_writings(row):
+    (found,) = read([row])
+    assert (*texts(found), found.sample.reference) == ("Q?", ("C.",), "A.", "R.")
+    assert found.unread == ""
+
+
+def test_two_names_of_one_field():
+    assert texts(*read([{"question": "Q?", "query": "no", "answer": "A.", "output": "no"}]))[::2] == ("Q?", "A.")
+    assert "response: 'output', 'Answer' both mean it" in problem(*read([{"question": "Q?", "output": 1, "Answer": 2}]))
+    (row,) = read([{"question": "Q?", "output": "A.", "prediction": "no"}], {"response": "output"})
+    assert row.sample.response == "A."
+
+
+def test_names_with_dots_and_documents():
+    row = {"inputs": {"q": "Q?"}, "outputs": {"answer": "A.", "docs": [{"page_content": "C."}, {"text": "D."}]}}
+    fields = {"user_input": "inputs.q", "response": "outputs.answer", "retrieved_contexts": "outputs.docs"}
+    assert texts(*read([row], fields)) == ("Q?", ("C.", "D."), "A.")
+    assert texts(*read([row], {**fields, "retrieved_contexts": "outputs.docs.0.page_content"}))[1] == ("C.",)
+    assert "response: there is no key 'outputs.text'" in problem(*read([row], {"response": "outputs.text"}))
+
+    @dataclasses.dataclass
+    class Document:
+        page_content: str
+
+    for documents in ([Document("C.")], [{"document": {"content": "C."}}], [{"node": Document("C.")}], ["C."]):
+        assert texts(*read([{"contexts": documents}]))[1] == ("C.",)
+    assert "retrieved_contexts[0]: is dict" in problem(*read([{"contexts": [{"score": 1}]}]))
+
+
+def test_phoenix_calls_its_contexts_reference():
+    row = {"input": "Q?", "reference": "C.", "output": "A."}
+    (found,) = read([row], "phoenix")
+    assert (*texts(found), found.sample.reference) == ("Q?", ("C.",), "A.", None)
+
+
+def test_deepeval_writes_contexts_with_bars(tmp_path):
+    cells = 'input,actual_output,retrieval_context\nQ?,A.,One.|Two.\nQ?,A.,"[""a|b""]"\n'
+    assert [texts(row)[1] for row in read(written(tmp_path, "a.csv", cells))] == [("One.", "Two."), ("a|b",)]
+    cells = "question,answer,contexts\nQ?,A.|B.,a|b\n"  # of others a bar is a bar
+    assert [texts(row) for row in read(written(tmp_path, "b.csv", cells))] == [("Q?", ("a|b",), "A.|B.")]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "question;contexts;answer\nQ?;C, D.;A.\n",
+        "sep=;\nquestion;contexts;answer\nQ?;C, D.;A.\n",
+        "\nquestion\tcontexts\tanswer\nQ?\tC, D.\tA.\n",
+        'question,contexts,answer\nQ?,"C, D.",A.\n',
+    ],
+)
+def test_what_separates_cells(tmp_path, content):
+    assert [texts(row) for row in read(written(tmp_path, "a.csv", content))] == [("Q?", ("C, D.",), "A.")]
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_one_object_with_the_rows_under_a_key(tmp_path, indent):
+    rows = [{"query": "Q?", "reference_answer": "R.", "reference_contexts": ["no"]}, {"query": "R?"}]
+    whole = json.dumps({"version": 1, "examples": rows, "none": []}, indent=indent)  # as LlamaIndex' rag_dataset.json
+    found = read(written(tmp_path, "a.json", whole))
+    assert [(row.sample.user_input, row.sample.reference) for row in found] == [("Q?", "R."), ("R?", None)]
+    (alone,) = read(written(tmp_path, "b.json", json.dumps({"question": "Q?", "contexts": ["C."]}, indent=indent)))
+    assert texts(alone)[:2] == ("Q?", ("C.",))
+
+
+def test_the_first_row_says_what_was_not_read():
+    first, second = read([{"question": "Q?", "context": ["C."], "score": 1}] * 2)
+    assert first.unread == "also has 'context', 'score': fields={'retrieved_contexts': 'context'}"
+    assert second.unread == ""
+
+
 def test_wrong_fields_are_refused_at_once():
     for fields, error, said in (
         ({"respnse": "a"}, ValueError, "fields: 'respnse' is no field of a sample; there are user_input, retrieved_"),
-        ("response", TypeError, "fields: is str; pass a mapping such as"),
+        ("response", ValueError, "fields: 'response' is none of phoenix, nor a mapping"),
+        (7, TypeError, "fields: is int; pass a mapping such as"),
     ):
         with pytest.raises(error, match=said):
             rows_of([WHOLE], fields)
@@ -269,7 +350,12 @@ def test_contexts_in_one_cell(tmp_path):
 @pytest.mark.parametrize(
     ("cell", "said"),
     [
-        ("['One.'\n 'Two.']", "is a Python list that was written as text; write it as JSON"),  # as pandas' to_csv does
+        ("['One.'\n 'Two.']", "begins as a list and is none: it was cut off"),  # numpy's
+        ("['One.' 'Two.']", "or is one of numpy's; write it as JSON"),
+        ('["One.", "Tw', "begins as a list and is none: it was cut off"),
+        ("['One.', 'Tw", "begins as a list and is none: it was cut off"),
+        ("['One.', f'{1}']", "begins as a list and is none"),
+        ("['" + "x" * 1_000_000 + "']", "begins as a list and is none"),
         ('["One.", 2]', ", not text (str)"),
     ],
 )
@@ -345,7 +431,10 @@ def test_metadata(tmp_path):
     path = written(tmp_path, "a.csv", cells.getvalue())
     assert read(path)[0].sample.metadata == kept
     assert read(path, {"metadata": "topic"})[0].sample.metadata == {"topic": "hats"}
-    assert "metadata: Input should be a valid dict" in problem(*read([WHOLE | {"metadata": "shoes"}]))
+    for text, held in (("shoes", {"metadata": "shoes"}), ("{'k': 1}", {"k": 1}), ("{cut", {"metadata": "{cut"})):
+        assert read([WHOLE | {"metadata": text}])[0].sample.metadata == held
+    path = written(tmp_path, "b.csv", "answer,additional_metadata\nA.,\"{'k': 1}\"\nB.,from the shop\n")
+    assert [row.sample.metadata for row in read(path)] == [{"k": 1}, {"additional_metadata": "from the shop"}]
 
 
 def test_history_alone_is_no_sample(tmp_path):
@@ -408,7 +497,12 @@ def test_mixed_encodings_spoil_their_rows_alone(tmp_path):
             "a,b\n1,2\n",
             r"a\.csv: no column holds a field of a sample; the columns are 'a', 'b': name them with fi",
         ),
-        ("a.csv", "question;answer\n1;2\n", r"the columns are 'question;answer'.*they seem to be separated by ';'"),
+        (
+            "a.json",
+            '{"a": [{"q": 1}],\n"b": [{"q": 1}]}',
+            r"is one object with lists under 'a', 'b'; pass the one with",
+        ),
+        ("c.csv", "Query,Question\n1,2\n", r"user_input: 'Query', 'Question' both mean it; say which with fields="),
         ("b.csv.gz", None, "cannot be read: Compressed file ended"),
     ],
 )
@@ -507,10 +601,13 @@ class TestPandas:
         assert said == ["", *(f"response: is {kind}, not text (str)" for kind in ("int", "bool", "list"))]
 
     def test_a_frame_that_went_through_csv(self, pandas, tmp_path):
-        pandas.DataFrame({"answer": ["A.", "B."], "contexts": [["C."], ["D."]]}).to_csv(tmp_path / "a.csv")
-        said = "is a Python list that was written as text"
-        assert [said in problem(row) for row in read(pandas.read_csv(tmp_path / "a.csv"))] == [True, True]
-        assert said in refused(tmp_path / "a.csv")
+        lists = [["C.", 'It\'s "D".'], ["E."]]
+        pandas.DataFrame({"answer": ["A.", "B."], "contexts": lists}).to_csv(tmp_path / "a.csv")
+        for source in (pandas.read_csv(tmp_path / "a.csv"), tmp_path / "a.csv"):
+            assert [list(row.sample.retrieved_contexts) for row in read(source)] == lists
+        arrays = pandas.DataFrame({"answer": ["A."], "contexts": [np.array(["C.", "D."])]})
+        arrays.to_csv(tmp_path / "b.csv")
+        assert "or is one of numpy's" in refused(tmp_path / "b.csv")
 
 
 class TestArrow:
