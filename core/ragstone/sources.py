@@ -110,11 +110,13 @@ def rows_of(
             - The path of a folder that `Dataset.save_to_disk` wrote (needs pyarrow).
             - "-": standard input; the content says which of these files it is.
 
-            In tables NaN and its like are as good as absent, and a text in the column of contexts is a JSON list of
-            them or the only one; in CSV an empty cell is absent.
+            In tables NaN and its like are as good as absent, and a text in the column of contexts is a list of them, as
+            JSON or as Python writes it, or the only one (in DeepEval's `retrieval_context`, "|" stands between them).
+            In CSV an empty cell is absent. A context may be a document (`page_content`, `text`, `content`).
         fields: The key or column by the sample's field, such as {"user_input": "query"}, where it is none of the
-            known names (ragstone's, ragas', DeepEval's). A row without it is a bad line. A text that is named here
-            for `retrieved_contexts` is one context; a value for `metadata` that is no object is kept under its name.
+            known names (ragstone's, ragas', DeepEval's). Dots lead inward: "outputs.answer", "inputs.0.text". A row
+            without it is a bad line. A text that is named here for `retrieved_contexts` is one context. Or what the
+            rows come from, where names mean something else there: "phoenix", whose `reference` is the context.
         naming: How the user writes such a mapping, for messages.
         keep: Further keys or columns, whose values the rows have in `extra`. In a table, text that is JSON is read.
         largest: The bytes of a line, a cell of CSV, or a row of Parquet or Arrow at most.

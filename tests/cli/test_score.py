@@ -100,7 +100,7 @@ def test_nothing_that_a_terminal_obeys_reaches_it(score, rows):
 class TestBadLines:
     def test_they_are_reported_with_their_number_and_the_run_goes_on(self, score, rows):
         done = score(
-            rows(b"[1]", row(2), b"{", b"", row(5), b"\xff", {"query": "Q?"}),
+            rows(b"[1]", row(2), b"{", b"", row(5), b"\xff", {"q": "Q?"}),
             *ONE,
             "--threshold",
             "1",
@@ -112,7 +112,7 @@ class TestBadLines:
             "line 1: is list, not an object {...} (skipped)",
             "line 3: not JSON: Expecting property name enclosed in double quotes at column 2 (skipped)",
             "line 6: not UTF-8 at byte 1 (skipped)",
-            "line 7: none of a sample's fields; the row has 'query': name them with --field FIELD=KEY (skipped)",
+            "line 7: none of a sample's fields; the row has 'q': name them with --field FIELD=KEY (skipped)",
             "context_relevancy: below the threshold 1: its mean is 0.25",
             "4 line(s) held no sample; see above.",
         ]

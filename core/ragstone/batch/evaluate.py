@@ -22,7 +22,7 @@ from ragstone.batch.runner import Progress, Runner, Scored, Shown, above_bar
 from ragstone.judge import LLM, Embedder
 from ragstone.limits.gate import RequestGate, daemon, in_daemon
 from ragstone.metrics.base import Metric, check_count
-from ragstone.outcome import Score, Usage
+from ragstone.outcome import Score, Unscored, Usage
 from ragstone.plain import printable
 from ragstone.registry import (
     GROUPS,
@@ -59,7 +59,8 @@ class RunOptions(TypedDict, total=False):
         llm: The judge of metrics that are given by name, or the judge's name (see `ragstone.registry`).
         embedder: Their embedder, or its name; by default the one that goes with the judge.
         fields: The key or column by the sample's field, such as {"user_input": "query"}, where it is none of the
-            known names (ragstone's, ragas', DeepEval's).
+            known names (ragstone's, ragas', DeepEval's). Dots lead inward ("outputs.answer"). "phoenix": Phoenix' rows,
+            whose `reference` is the context.
         repeat: How often each metric scores each sample, to know the judge's own noise. Default: 1.
         max_concurrency: Calls to judges in flight at most (not samples), and to embedders as many. A judge may have
             a limit of its own, such as `OpenAICompatible(max_concurrency=...)`; the embedded one's is 1. Default: 16.
@@ -96,7 +97,7 @@ class RunOptions(TypedDict, total=False):
 
     llm: LLM | str | None
     embedder: Embedder | str | None
-    fields: Mapping[str, str] | None
+    fields: Mapping[str, str] | str | None
     repeat: int
     max_concurrency: int
     requests_per_minute: float | None
@@ -239,6 +240,8 @@ class _Run:
         self._spent = Usage()
         self._bill: list[str] = []  # what to say of it
         self._failed: set[str] = set()  # listeners that raised
+        self._unread = ""
+        self._lacking: dict[str, bool] = {}  # by the metric: whether all samples lacked an input
         self.presses = 0  # of Ctrl-C
         journal = options.get("journal")
         self._journal_path = None if journal is None else getattr(journal, "path", None) or Path(cast("str", journal))
@@ -317,6 +320,9 @@ class _Run:
     def report(self, *notes: str) -> Report:
         """Return the report of what has been scored."""
         name = self._options.get("name", "")
+        lacking = [metric for metric, lacks in self._lacking.items() if lacks]
+        if lacking and self._unread:
+            notes = (*notes, f"{', '.join(lacking)}: every sample lacks an input; row 1 {self._unread}")
         notes = (*notes, *self._asked_without, *(f"Gave up: {why}." for why in self._gave_up), *self._bill)
         report = Report(self._results, self._metrics, bad_rows=self._bad_rows, name=name, notes=notes)
         report.gave_up = tuple(self._gave_up)
@@ -436,6 +442,10 @@ class _Run:
             bar.done()
             self._tell("on_bad_row", item)
             return
+        self._unread = self._unread or item.row.unread
+        for record in item.records:
+            lacks = isinstance(record.outcome, Unscored) and record.outcome.reason == "missing_input"
+            self._lacking[record.outcome.metric] = lacks and self._lacking.get(record.outcome.metric, True)
         place, sample = item.row.line - 1, item.row.sample
         held = place < len(self._held) and self._held[place] is sample
         self._results.add(item.records, sample, held=held)

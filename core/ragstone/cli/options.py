@@ -20,7 +20,7 @@ from ragstone.clients.connection import load_openai
 from ragstone.judge import LLM, Embedder
 from ragstone.labels import Calibration
 from ragstone.metrics.base import Metric
-from ragstone.sources import SAMPLE_FIELDS
+from ragstone.sources import PRESETS, SAMPLE_FIELDS
 from ragstone.store.outbox import Outbox, OutboxError
 
 if TYPE_CHECKING:
@@ -101,7 +101,8 @@ field_option = click.option(
     "fields",
     multiple=True,
     metavar="FIELD=KEY",
-    help=f"The row's key that holds a field ({', '.join(SAMPLE_FIELDS)}). ragas' and DeepEval's names are known.",
+    help=f"The row's key that holds a field ({', '.join(SAMPLE_FIELDS)}); dots lead inward: outputs.answer. ragas' and "
+    f"DeepEval's names are known. Or one of: {', '.join(PRESETS)}.",
 )
 llm_option = click.option("--llm", default="local", show_default=True, metavar="JUDGE", help=JUDGE_HELP)
 embedder_option = click.option("--embedder", metavar="EMBEDDER", help=EMBEDDER_HELP)
@@ -271,6 +272,8 @@ def parse_settings(settings: Sequence[str], names: Sequence[str], **defaults: ob
 
 def parse_keys(option: str, word: str, texts: Sequence[str], names: Sequence[str]) -> dict[str, str]:
     """Return the row's key by name, as an option of the form NAME=KEY gives them."""
+    if names is SAMPLE_FIELDS and len(texts) == 1 and texts[0] in PRESETS:
+        return {**PRESETS[texts[0]]}
     keys: dict[str, str] = {}
     for text in texts:
         name, _, key = text.partition("=")

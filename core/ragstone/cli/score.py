@@ -403,7 +403,10 @@ class _Run:
             self.say(f"Gave up: {printable(why, 1_000)}. The table says how.", err=True)
             status = 1
         if not status and not any(summary.scored for summary in summaries.values()):
-            self.say("Nothing could be scored; the table says why. `ragstone doctor` tries the judge.", err=True)
+            inputs = {"missing_input", "empty_input"}
+            lacking = all(inputs.issuperset(summary.failures) for summary in summaries.values())
+            way_out = "" if lacking else " `ragstone doctor` tries the judge."
+            self.say(f"Nothing could be scored; the table says why.{way_out}", err=True)
             status = 1
         for name, limit in limits.items():
             mean = summaries[name].mean

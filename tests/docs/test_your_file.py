@@ -1,0 +1,40 @@
+"""Every file that the page shows is read, with the fields that it says."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from ragstone.sources import rows_of
+
+PAGE = (Path(__file__).parents[2] / "docs" / "your-file.md").read_text(encoding="utf-8")
+FILES = {
+    name: content for name, content in re.findall(r'^```\w+ title="(.+?)"\n(.*?)^```$', PAGE, re.MULTILINE | re.DOTALL)
+}
+FIELDS = {
+    "phoenix.jsonl": "phoenix",
+    "langsmith.jsonl": dict(
+        pair.split("=")
+        for pair in re.findall(r"--field (\w+=[\w.]+)", PAGE)
+        if ".question" in pair or "outputs." in pair
+    ),
+}
+
+
+def test_all_blocks_are_files():
+    assert len(FILES) == PAGE.count("\n```json") + PAGE.count("\n```csv") == 11
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_of_the_page(name, tmp_path):
+    path = tmp_path / name
+    path.write_text(FILES[name], encoding="utf-8")
+    (row,) = rows_of(path, FIELDS.get(name))
+    sample = row.sample
+    assert sample.user_input == "Who wrote Emma?"
+    if name == "rag_dataset.json":
+        assert (sample.reference, sample.retrieved_contexts) == ("Jane Austen.", ())
+        return
+    assert sample.response == "Jane Austen."
+    two = name in ("json.csv", "pandas.csv", "deepeval.csv")
+    assert list(sample.retrieved_contexts) == ["Jane Austen wrote Emma.", *(["It rains."] * two)]
