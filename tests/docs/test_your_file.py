@@ -8,9 +8,7 @@ import pytest
 from ragstone.sources import rows_of
 
 PAGE = (Path(__file__).parents[2] / "docs" / "your-file.md").read_text(encoding="utf-8")
-FILES = {
-    name: content for name, content in re.findall(r'^```\w+ title="(.+?)"\n(.*?)^```$', PAGE, re.MULTILINE | re.DOTALL)
-}
+FILES = dict(re.findall(r'^```\w+ title="(.+?)"\n(.*?)^```$', PAGE, re.MULTILINE | re.DOTALL))
 FIELDS = {
     "phoenix.jsonl": "phoenix",
     "langsmith.jsonl": dict(
