@@ -68,8 +68,8 @@ class _Commands(click.Group):
         except click.NoSuchOption as error:
             meant = _OPTIONS_ELSEWHERE.get(error.option_name)
             near = difflib.get_close_matches(error.option_name, error.possibilities or (), n=1, cutoff=0.75)
-            known = [meant] if meant else near
-            raise click.NoSuchOption(error.option_name, possibilities=known, ctx=error.ctx) from None
+            guess = "".join(f" Did you mean '{each}'?" for each in ([meant] if meant else near))
+            raise click.UsageError(f"No such option '{error.option_name}'.{guess}", error.ctx) from None
         except click.ClickException as error:
             vars(error)["message"] = without_keys(error.message)
             raise
