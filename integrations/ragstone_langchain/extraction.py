@@ -157,12 +157,14 @@ class Extraction:
         if texts is None:
             names = (*FIELD_NAMES[field], *originals)
             texts = find_contexts(arguments.inputs, "inputs", names=names, tools=self.retriever_tools)
-        return texts and once_each(texts)
+        return texts
 
 
 def _fill_source(values: dict[SampleField, str | list[str]], source: SampleField | None) -> None:
     """Take a summary's original from where the user has it, if not in the field that the metric reads."""
     if source not in ("user_input", "retrieved_contexts") or _has_text(values.get(source)):
+        return
+    if values.get(source) == []:  # nothing was retrieved
         return
     other = values.get("retrieved_contexts" if source == "user_input" else "user_input")
     if other is not None and _has_text(other):

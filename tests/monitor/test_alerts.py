@@ -254,6 +254,28 @@ def test_slices_are_watched_apart() -> None:
     assert counted("told below 0.2") == {"": 125}
 
 
+def test_a_run_name_is_found_by_either_key() -> None:
+    with told(alerts=Alert("told", below=0.8, by="run_name")) as monitor:
+        give(monitor, [1.0, 0.9], run_name="phone")
+        give(monitor, [1.0, 0.9], first=2, name="web")
+    assert {part for _, part in tallies()} == {"phone", "web"}
+    assert set(Report.load(RESULTS).by("run_name")["told"]) == {"phone", "web"}
+
+
+def test_a_name_that_no_sample_has_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    with told(alerts=[Alert("told", below=0.8, by="tenant"), Alert("told", below=0.8, by="team")]) as monitor:
+        give(monitor, [1.0], team="a")
+        give(monitor, [1.0] * 50, first=1)
+        give(monitor, [1.0] * 50, first=51)
+    said = [record.getMessage() for record in caplog.records if "in its metadata" in record.getMessage()]
+    assert said == [
+        "alert 'told below 0.8 by tenant': none of the first 20 samples has 'tenant' in its metadata; "
+        "they are watched together"
+    ]
+    done = CliRunner().invoke(cli, ["report", RESULTS, "--by", "run_name", "--out", "page.html"])
+    assert "--by run_name: no sample has one" in done.output
+
+
 def test_a_score_that_is_handed_over_again_counts_once() -> None:
     class Twice(SQLiteSink):
         fails = 2

@@ -20,7 +20,7 @@ from langsmith.evaluation import EvaluationResult, RunEvaluator
 from langsmith.schemas import Example, Run
 from pydantic import SecretStr
 
-from ragstone import AlignmentCoverage, ContextRelevancy, ResponseRelevancy
+from ragstone import AlignmentCoverage, ContextRelevancy, ResponseRelevancy, Sample, SummarizationScore
 from ragstone.testing import FakeEmbedder, FakeLLM
 from ragstone_langchain import LangChainEmbedder, LangChainLLM, RagEvaluator
 
@@ -414,3 +414,24 @@ def test_reference_outputs_are_the_reference(reference):
 
 
 CLAIM = {"evidence": [1], "verdict": "supported"}
+
+
+def test_contexts_count_as_by_every_other_route():
+    texts = ["One fact.", "One fact.", "Another one."]
+
+    def metric():
+        return ContextRelevancy(llm=FakeLLM(lambda _: {"ids": [1]}))
+
+    sample = Sample(user_input="Why?", retrieved_contexts=texts, response="So.")
+    expected = metric().score(sample).value
+    given = {"inputs": "Why?", "outputs": "So.", "context": texts}
+    ways = [given, {"inputs": "Why?", "outputs": {"answer": "So.", "context": texts}}]
+    ways.append({"inputs": {"question": "Why?", "contexts": texts}, "outputs": "So."})
+    assert [RagEvaluator(metric())(**way)["score"] for way in ways] == [expected] * 3
+
+
+@pytest.mark.parametrize("outputs", ["Because.", {"answer": "Because.", "context": []}])
+def test_an_empty_list_means_that_nothing_was_retrieved_whatever_else_there_is(outputs):
+    judge = FakeLLM(lambda _: {"questions": ["Is it?"]})
+    found = RagEvaluator(SummarizationScore(llm=judge))(inputs="Why?", outputs=outputs, context=[])
+    assert (found["score"], found["metadata"]["unscored"], judge.requests) == (None, "empty_input", [])

@@ -78,6 +78,9 @@ def report(
     if not outcomes:
         what = "0 outcomes; nothing was scored yet" if page.since is None else "0 outcomes since then"
     click.echo(printable(f"{out}: {what}"), err=out == "-")
+    for facet in by:
+        if not any(value for means in page.by(facet).values() for value in means):
+            click.echo(f"--by {facet}: no sample has one", err=True)
     for facet, name, cells in slices:
         rows = [[printable(cell, 80) for cell in row] for row in cells]
         lines = text_table((facet, "n", "mean", INTERVAL), rows)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from threading import Thread
 
 _FACTS = ("run_name", "tags")
+_NAMELESS = 20  # samples
 _TOO_MANY = ("id", "run_id", "user_id", "thread_id")
 _WINDOW, _WINDOWS = 25, 8
 _LOWEST = 10
@@ -178,6 +179,7 @@ class Watch:
         self._on_alarm = on_alarm
         self._failed = failed
         self._strikes = 0
+        self._nameless: dict[str, int] = {}  # by the alert: samples without its name; -1 when that is settled
         self._told: set[tuple[str, str, float | None]] = set()
         self._threads: list[Thread] = []
 
@@ -227,6 +229,7 @@ class Watch:
                     score = LowScore(sample_id=name, value=record.outcome.value, submitted_at=at)
                     for value in record.alerts[alert.name]:
                         by_slice.setdefault(value, []).append(score)
+            self._note_names(alert, by_slice)
             for value, scores in by_slice.items():
                 slice_, tally = tallies.load(alert.name, value)
                 if tally.raised_at is None:
@@ -241,6 +244,18 @@ class Watch:
                     sample_of = partial(tallies.sample, metric=alert.metric) if self._memory is None else None
                     alarms.append(tally.alarm(alert.name, slice_, sample_of))
         return alarms
+
+    def _note_names(self, alert: Alert, by_slice: Mapping[str, Sequence[LowScore]]) -> None:
+        """Say once that no sample so far has what an alert watches apart."""
+        if alert.by is None or self._nameless.get(alert.name, 0) < 0:
+            return
+        self._nameless[alert.name] = self._nameless.get(alert.name, 0) + len(by_slice.get("", ()))
+        named = by_slice.keys() - {""}
+        if named or self._nameless[alert.name] >= _NAMELESS:
+            self._nameless[alert.name] = -1
+        if not named and self._nameless[alert.name] < 0:
+            what = printable(f"alert {alert.name!r}: none of the first {_NAMELESS} samples has {alert.by!r}")
+            _log.warning("%s in its metadata; they are watched together", what)
 
     def _announce(self, alarms: Sequence[Alarm]) -> None:
         """Tell of alarms: the sinks on their threads, the log and the user's function on one of their own."""

@@ -17,7 +17,7 @@ Fact = Literal["id", "run_id", "run_name", "tags", "user_id", "thread_id"]
 
 _KEYS: Mapping[Fact, tuple[str, ...]] = {
     "run_id": ("run_id",),
-    "run_name": ("name",),
+    "run_name": ("run_name", "name"),  # as an app names it, and as frameworks do
     "tags": ("tags",),
     "user_id": ("user_id",),
     "thread_id": ("thread_id", "session_id", "conversation_id"),
