@@ -69,10 +69,23 @@ def test_rows_computed_by_hand(angles, flags, rule, value):
     assert math.copysign(1, outcome.value) == 1 or outcome.value < 0, "never -0.0"
     assert outcome.breakdown["noncommittal"] == pytest.approx(sum(flags) / len(flags))
     assert [v.verdict for v in outcome.verdicts] == ["noncommittal" if f else "committal" for f in flags]
-    low = [angle != 0 or (flag and value == 0.0) for angle, flag in zip(angles, flags, strict=True)]
-    assert [v.lowers_score for v in outcome.verdicts] == low
+    assert [v.lowers_score for v in outcome.verdicts] == [flag and value == 0.0 for flag in flags]
     assert embedder.texts == [["asked", *(f"q{i}" for i in range(len(flags)))]], "one embedding call for N+1 texts"
     assert (outcome.usage.llm_calls, outcome.usage.embed_calls) == (1, 1)
+
+
+def test_what_lowers_a_cosine_is_the_question_that_the_answer_fits():
+    outcome, _ = score([False, False, False], [60, 90, 0])
+    cause = "the answer fits “q1” rather than the user's question (similarity 0.00)"
+    assert ResponseRelevancy.cause(outcome) == cause
+    assert cause in str(outcome)
+    report = evaluate([SAMPLE], ResponseRelevancy(llm=judge(False), embedder=Placed(at(60)), strictness=1))
+    assert report.summary()["response_relevancy"].main_cause == (cause.replace("q1", "q0").replace("0.00", "0.50"), 1)
+    assert "judged “committal”" not in report.html()
+    same, _ = score([False], [0])
+    assert ResponseRelevancy.cause(same) is None
+    refused, _ = score([True], [60])
+    assert "the answer fits" not in str(refused)
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,7 @@ class AlignmentCoverage(SplittingMetric):
     name: ClassVar[str] = "alignment_coverage"
     version: ClassVar[str] = "3"
     has_expected: ClassVar[bool] = True
+    signals: ClassVar[frozenset[str]] = frozenset({"alignment_expected", "alignment_least", "coverage_expected"})
     prompts: ClassVar[Mapping[str, str]] = {
         "claims": _CLAIMS,
         "questions": _QUESTIONS,

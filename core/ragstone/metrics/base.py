@@ -123,6 +123,7 @@ class Metric(ABC):
     has_expected: ClassVar[bool] = False
     auto_expects: ClassVar[bool] = True
     follows_history: ClassVar[bool] = False
+    signals: ClassVar[frozenset[str]] = frozenset()
 
     llm: LLM | str | None = None
     threshold: float | None = None
@@ -194,6 +195,11 @@ class Metric(ABC):
             check_members("embedder", embedder, ("model", "embed", "aembed"), instead)
         except RegistryError as error:
             raise RegistryError(f"{role}: {error}") from error
+
+    @classmethod
+    def cause(cls, score: Score) -> str | None:  # noqa: ARG003
+        """Return what lowered a score where no single verdict did; None where that is not known."""
+        return None
 
     @classmethod
     def finding(cls, score: Score) -> Finding | None:  # noqa: ARG003

@@ -128,6 +128,7 @@ class ContextRelevancy(SplittingMetric):
     name: ClassVar[str] = "context_relevancy"
     version: ClassVar[str] = "5"
     has_expected: ClassVar[bool] = True
+    signals: ClassVar[frozenset[str]] = frozenset({"chunk_expected", "sentence_expected", "sentence_uncalibrated"})
     auto_expects: ClassVar[bool] = False
     follows_history: ClassVar[bool] = True
     prompts: ClassVar[Mapping[str, str]] = FOLLOW_UP | {

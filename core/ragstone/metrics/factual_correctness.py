@@ -85,6 +85,7 @@ class FactualCorrectness(SplittingMetric):
     name: ClassVar[str] = "factual_correctness"
     version: ClassVar[str] = "1"
     has_expected: ClassVar[bool] = True
+    signals: ClassVar[frozenset[str]] = frozenset({"precision_expected", "recall_expected"})
     prompts: ClassVar[Mapping[str, str]] = {"claims": _CLAIMS, "verdicts": _VERDICTS, "verdict": _VERDICT}
 
     @property

@@ -135,6 +135,7 @@ class ResponseRelevancy(Metric):
     prompts: ClassVar[Mapping[str, str]] = FOLLOW_UP | {"questions": _INSTRUCTIONS, "open": _OPEN, "refused": _REFUSED}
     bounds: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs_embedder: ClassVar[bool] = True
+    signals: ClassVar[frozenset[str]] = frozenset({"noncommittal_uncalibrated", "open", "refused"})
     calibrated_items: ClassVar[tuple[CalibratedItem, ...]] = ("noncommittal",)
 
     embedder: Embedder | str | None = None
@@ -162,6 +163,18 @@ class ResponseRelevancy(Metric):
     def finding(cls, score: Score) -> Finding | None:
         """Return "refused" where all questions are flagged as noncommittal."""
         return "refused" if score.breakdown.get("noncommittal") == 1.0 else None
+
+    @classmethod
+    def cause(cls, score: Score) -> str | None:
+        """Return the question that the answer fits instead of the user's: the one that is least like it."""
+        questions = [verdict.text for verdict in score.verdicts if verdict.kind == "question"]
+        cosines = [value for name, value in score.breakdown.items() if name.startswith("cosine_")]
+        if not cosines or min(cosines) >= 1.0 - _SAME:
+            return None
+        least = min(cosines)
+        fits = questions[cosines.index(least)] if len(questions) == len(cosines) else ""
+        what = f"“{fits}”" if fits else "another question"
+        return f"the answer fits {what} rather than the user's question (similarity {least:.2f})"
 
     def _flow(self, sample: Sample) -> Flow[Score]:
         self._fits(sample, *self.required_fields)
@@ -210,9 +223,9 @@ class ResponseRelevancy(Metric):
                     text=text,
                     verdict="noncommittal" if flag else "committal",
                     probability=None if probability is None else 1.0 - probability,
-                    lowers_score=cosine < 1.0 - _SAME or (flag and (off or self.expects)),
+                    lowers_score=flag and (off or self.expects),
                 )
-                for i, ((text, flag), cosine) in enumerate(zip(questions, cosines, strict=True), 1)
+                for i, (text, flag) in enumerate(questions, 1)
             ],
         )
 

@@ -85,6 +85,7 @@ class SummarizationScore(Metric):
     name: ClassVar[str] = "summarization_score"
     version: ClassVar[str] = "2"
     has_expected: ClassVar[bool] = True
+    signals: ClassVar[frozenset[str]] = frozenset({"qa_expected"})
     prompts: ClassVar[Mapping[str, str]] = {"questions": _MAKE, "answers": _ANSWER, "answer": _ANSWER_ALONE}
 
     length_penalty: bool = True

@@ -13,6 +13,7 @@ from ragstone.metrics.setup import setup_of
 from ragstone.outcome import Score, Suspicion, UnscoredReason, Usage
 from ragstone.registry import NullJudge, make_metric, metric_class, metric_names
 from ragstone.reporting.statistics import DAY, NOISE_REACH, Estimate, Histogram, Mean, Noise, Timeline, noise_error
+from ragstone.reporting.tables import cause_of
 from ragstone.store.pending import FEEDBACK
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from ragstone.store.record import Record
 
 _LATEST = 253_402_300_799  # the end of the year 9999
+_NO_VERDICT = "no single verdict"
 _ALIKE = 1 - 1e-6  # what rounding leaves of a cosine of 1
 _LEAST_RATE = 1e-9  # no sample rate is lower; 1 / it is still a finite weight
 _WORST = 10
@@ -221,6 +223,7 @@ class MetricSummary:
         self.first: float | None = None
         self.last: float | None = None
         self.causes: dict[str, tuple[int, float]] = {}
+        self._example = (-1.0, "")  # of what lowers a score without a verdict: the loss, and the cause
         self._examples: dict[UnscoredReason, tuple[float, str]] = {}
         self._values = Mean()
         self._passed = Mean()
@@ -292,6 +295,10 @@ class MetricSummary:
     def _count_causes(self, worst: Worst) -> None:
         """Share out what the row lost among its verdicts that lowered it."""
         kinds = Counter(f"{each.kind} judged “{each.verdict}”" for each in worst.score.verdicts if each.lowers_score)
+        cause, lost = cause_of(worst.score), self.info.lost(worst.value)
+        if cause is not None:
+            kinds[_NO_VERDICT] = 1
+            self._example = max(self._example, (lost, cause))
         for cause, n in kinds.items():
             if cause in self.causes or len(self.causes) < _VALUES:
                 rows, lost = self.causes.get(cause, (0, 0.0))
@@ -301,7 +308,9 @@ class MetricSummary:
     def main_cause(self) -> tuple[str, int] | None:
         """The verdict that cost the most points, and in how many rows; None where no verdict lowered a score."""
         cause = max(self.causes, key=lambda each: (self.causes[each][1], self.causes[each][0]), default=None)
-        return None if cause is None else (cause, self.causes[cause][0])
+        if cause is None:
+            return None
+        return self._example[1] if cause == _NO_VERDICT else cause, self.causes[cause][0]
 
     @property
     def examples(self) -> dict[UnscoredReason, str]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragstone.outcome import Outcome, Score, Unscored
 from ragstone.plain import printable
+from ragstone.registry import metric_class, metric_names
 from ragstone.reporting.html.markup import Html, foreign, html_table, tag, together
 from ragstone.store.private_files import replacing
 from ragstone.text.plain import text_table
@@ -47,6 +48,19 @@ _RUN_BY_SPREADSHEETS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff2
 _OBEYED_BY_SPREADSHEETS = ("\t", "\r", "\n")
 _OF_RECORD = ("row", "sample_id", "judge", "draw", "chosen_by")
 _PAGE = 5_000
+
+
+_AFFIRMATIVE = frozenset({"committal", "relevant", "supported", "yes"})
+_NEGATIVE = frozenset({"irrelevant", "noncommittal", "unsupported"})  # each of a pair of words
+_YES_NO = frozenset({"part", "passage", "question"})  # kinds of verdicts with no third word
+_RAW = frozenset({"count", "expected", "least", "uncalibrated"})
+
+
+def cause_of(score: Score) -> str | None:
+    """Return what lowered a score where no single verdict did, as its metric says; None where that is not known."""
+    if score.metric not in metric_names() or any(verdict.lowers_score for verdict in score.verdicts):
+        return None
+    return metric_class(score.metric).cause(score)
 
 
 def number(value: float | None, sign: str = "") -> str:
@@ -89,10 +103,33 @@ def place(passage: "Evidence | Suspicion") -> str:
     return f"{passage.field}{chunk} {passage.start}-{passage.end}"
 
 
+def certainty(verdict: "Verdict") -> str:
+    """Return how sure the judge is of the word that it gave; "" where only the probability of another one is known.
+
+    `Verdict.probability` is that of the affirmative word.
+    """
+    word, of_affirmative = verdict.verdict, verdict.probability
+    if of_affirmative is None:
+        return ""
+    if verdict.kind == "criterion":  # whose choices are the user's, the best one first
+        return "" if verdict.lowers_score else f"p({word})={of_affirmative:.2f}"
+    if word in _AFFIRMATIVE:
+        return f"p({word})={of_affirmative:.2f}"
+    of_two = word in _NEGATIVE or (word == "no" and verdict.kind in _YES_NO)
+    return f"p({word})={1.0 - of_affirmative:.2f}" if of_two else ""
+
+
+def shown_parts(score: Score) -> dict[str, float]:
+    """Return the parts of a score that mean something to a reader, without its metric's raw signals."""
+    raw = _RAW | (metric_class(score.metric).signals if score.metric in metric_names() else frozenset[str]())
+    return {name: value for name, value in score.breakdown.items() if name not in raw}
+
+
 def verdict_lines(verdict: "Verdict", width: int = 100) -> Iterator[str]:
     """Yield a verdict, and below it the passages that it points to, as text that a terminal obeys nothing of."""
-    sure = "" if verdict.probability is None else f" p(yes)={verdict.probability:.2f}"
-    yield f"{verdict.kind} {verdict.id}: {verdict.verdict}{sure}: {printable(verdict.text, width)}"
+    sure = certainty(verdict)
+    word = f"{verdict.verdict} {sure}" if sure else verdict.verdict
+    yield f"{verdict.kind} {verdict.id}: {word}: {printable(verdict.text, width)}"
     for evidence in verdict.evidence:
         text = "" if evidence.text == verdict.text else f" {printable(evidence.text, width)}"
         yield f"    [{place(evidence)}]{text}"
@@ -115,8 +152,10 @@ def outcome_lines(outcome: Outcome, *, full: bool = True, style: Callable[..., s
         passed = {True: style("  passed", fg="green"), False: style("  below its threshold", fg="red"), None: ""}
         yield f"{head}  {style(number(outcome.value), bold=True)}{passed[outcome.passed]}"
         yield f"    {printable(outcome.reason)}"
-        if outcome.breakdown and full:
-            yield f"    {'  '.join(f'{name} {number(value)}' for name, value in outcome.breakdown.items())}"
+        if (cause := cause_of(outcome)) is not None:
+            yield f"    {printable(cause)}"
+        if (parts := shown_parts(outcome)) and full:
+            yield f"    {'  '.join(f'{name} {number(value)}' for name, value in parts.items())}"
         for verdict in outcome.verdicts:
             if full or verdict.lowers_score:
                 first, *places = verdict_lines(verdict)
@@ -136,14 +175,14 @@ def outcome_html(outcome: Outcome) -> Html:
         (
             foreign(f"{each.kind} {each.id}"),
             tag("b" if each.lowers_score else "span", foreign(each.verdict)),
-            "" if each.probability is None else f"{each.probability:.2f}",
+            certainty(each),
             foreign(printable(each.text)),
             ", ".join(map(place, each.evidence)),
         )
         for each in verdicts[:_VERDICTS]
     ]
     title = f"{count(len(verdicts), 'verdict')}; bold ones lowered the score"
-    table = html_table(title, ("item", "verdict", "p(yes)", "text", "passages"), cells) if cells else ""
+    table = html_table(title, ("item", "verdict", "probability", "text", "passages"), cells) if cells else ""
     return together([*(tag("p", foreign(line.strip())) for line in lines), table])
 
 

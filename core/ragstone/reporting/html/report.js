@@ -157,7 +157,7 @@
     const items = (cell.verdicts || []).map(([name, word, i, lowers, probability, evidence]) => {
       const text = i === null ? quoted(row, evidence[0]) : data.texts[i];
       const places = text ? "" : evidence.map((span) => `${span[0]} ${span[1]}\u2013${span[2]}`).join(", ");
-      const notes = [probability === null ? "" : `p(yes) = ${probability.toFixed(2)}`, places].filter(Boolean).join("; ");
+      const notes = [probability, places].filter(Boolean).join("; ");
       return make("li", null, bdi(name), " ", make("span", { class: lowers ? "word" : "word plain" }, bdi(word)),
         text ? ": " : "", text ? bdi(text) : "", notes ? make("span", { class: "soft" }, ` (${notes})`) : "");
     });

@@ -19,7 +19,7 @@ from ragstone.reporting.aggregates import (
     slice_value,
 )
 from ragstone.reporting.html.markup import Html, cut, folded, foreign, soft, tag, together
-from ragstone.reporting.tables import count, moment, number, place
+from ragstone.reporting.tables import cause_of, certainty, count, moment, number, place, shown_parts
 from ragstone.sample import Sample, SampleField, TextField
 from ragstone.store.base import Feedback
 from ragstone.store.pending import FEEDBACK
@@ -144,13 +144,14 @@ class Samples:
             failed = next(each.outcome for each in records if isinstance(each.outcome, Unscored))
             return {"unscored": failed.reason, "why": texts.add(failed.detail), "cost": _cost(usage)}
         score = worst.score
+        cause = cause_of(score)
         verdicts = sorted(score.verdicts, key=lambda each: not each.lowers_score)
         return {
             "value": worst.value,
             "failed": score.passed is False,
             "draws": [worst.draws, score.value],
-            "why": texts.add(score.reason),
-            "parts": [[name, round(value, 4)] for name, value in score.breakdown.items()],
+            "why": texts.add(f"{score.reason} {cause[:1].upper()}{cause[1:]}." if cause else score.reason),
+            "parts": [[name, round(value, 4)] for name, value in shown_parts(score).items()],
             "verdicts": [_verdict(each, texts, quoted=quoted) for each in verdicts[:_VERDICTS]],
             "more": max(0, len(verdicts) - _VERDICTS),
             "cost": _cost(usage),
@@ -202,7 +203,7 @@ def _verdict(verdict: Verdict, texts: _Texts, *, quoted: bool) -> list[object]:
         verdict.verdict,
         None if stands_there else texts.add(verdict.text, _VERDICT_TEXT),
         verdict.lowers_score,
-        None if verdict.probability is None else round(verdict.probability, 3),
+        certainty(verdict) or None,
         [_span(each) for each in verdict.evidence],
     ]
 
@@ -256,7 +257,7 @@ def reason(worst: Worst) -> str:
 
 
 def _parts(score: Score) -> str:
-    return ", ".join(f"{name} {number(value)}" for name, value in score.breakdown.items())
+    return ", ".join(f"{name} {number(value)}" for name, value in shown_parts(score).items())
 
 
 def evidence(worst: Worst, sample: Sample | None) -> Iterator[Html]:
@@ -266,7 +267,7 @@ def evidence(worst: Worst, sample: Sample | None) -> Iterator[Html]:
     yield soft(when, foreign(_parts(score) if score.reason else ""))
     lowering = [verdict for verdict in score.verdicts if verdict.lowers_score]
     if not lowering:
-        yield soft("No single verdict is known to have lowered it.")
+        yield soft(foreign(cause_of(score) or "No single verdict is known to have lowered it."))
     shown = lowering or list(score.verdicts)
     if shown:
         yield tag("ul", together(map(_item, shown[:_ITEMS])), class_="items")
@@ -278,7 +279,7 @@ def evidence(worst: Worst, sample: Sample | None) -> Iterator[Html]:
 
 def _item(verdict: Verdict) -> Html:
     word = tag("span", foreign(verdict.verdict), class_="word" if verdict.lowers_score else "word plain")
-    notes = [] if verdict.probability is None else [f"probability of the affirmative answer {verdict.probability:.2f}"]
+    notes = [sure] if (sure := certainty(verdict)) else []
     if not verdict.text:  # texts are not stored: its place in the sample is all that is known
         notes += [place(part) for part in verdict.evidence[:3]]
     text = together([": ", foreign(verdict.text, _ITEM_TEXT)]) if verdict.text else ""
