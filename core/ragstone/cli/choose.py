@@ -2,7 +2,7 @@
 
 import click
 
-from ragstone.cli.options import check_apart, database_file, name_of_scores
+from ragstone.cli.options import check_apart, database_file, name_of_scores, unused
 from ragstone.cli.output import write_page
 from ragstone.plain import printable
 from ragstone.reporting import Report
@@ -22,13 +22,19 @@ from ragstone.reporting import Report
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, allow_dash=True),
-    default="to-label.jsonl",
-    show_default=True,
-    help="Where they go (- : stdout). A file that is there is replaced.",
+    help="Where they go (- : stdout). A file that is there is replaced. Default: to-label.jsonl, with a number "
+    "where there is one.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Another number gives another draw.")
 def choose(
-    results: str, other: str | None, n: int, metric: str | None, by: str | None, group: str | None, out: str, seed: int
+    results: str,
+    other: str | None,
+    n: int,
+    metric: str | None,
+    by: str | None,
+    group: str | None,
+    out: str | None,
+    seed: int,
 ) -> None:
     """Draw samples to label by chance, so that their labels stand for all.
 
@@ -47,6 +53,7 @@ def choose(
     from ragstone.labels.choose import choose as chosen_of
 
     inputs = [("RESULTS", database_file(results)), ("B", None if other is None else database_file(other))]
+    out = out or unused("to-label.jsonl")
     check_apart([("--out", None if out == "-" else out)], inputs)
     reports = [Report.load(source) for source in (results, other) if source is not None]
     chosen = chosen_of(*reports, n=n, metric=name_of_scores(metric), by=by, group=group, seed=seed)

@@ -2,7 +2,7 @@
 
 import click
 
-from ragstone.cli.options import check_apart, database_file, name_of_scores
+from ragstone.cli.options import check_apart, database_file, name_of_scores, unused
 from ragstone.cli.output import write_page
 from ragstone.plain import printable
 from ragstone.reporting import Report
@@ -14,13 +14,12 @@ from ragstone.reporting import Report
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, allow_dash=True),
-    default="label.html",
-    show_default=True,
-    help="Where the page goes (- : stdout). A file that is there is replaced.",
+    help="Where the page goes (- : stdout). A file that is there is replaced. Default: label.html, with a number "
+    "where there is one.",
 )
 @click.option("--show-verdicts", is_flag=True, help="Show the judge's verdicts, and mark the labels so.")
 @click.option("--open", "opened", is_flag=True, help="Show the page in the browser.")
-def label(results: str, metric: str | None, out: str, *, show_verdicts: bool, opened: bool) -> None:
+def label(results: str, metric: str | None, out: str | None, *, show_verdicts: bool, opened: bool) -> None:
     """Make a page on which you label scored samples: a verdict on each item, or one score for the sample.
 
     RESULTS is a file of `ragstone choose`, or one that `ragstone score` wrote, or a monitor's database with texts. The
@@ -36,6 +35,7 @@ def label(results: str, metric: str | None, out: str, *, show_verdicts: bool, op
     from ragstone.labels.choose import read_chosen
     from ragstone.labels.page import label_page
 
+    out = out or unused("label.html")
     check_apart([("--out", None if out == "-" else out)], [("RESULTS", database_file(results))])
     if opened and out == "-":
         raise click.UsageError("--open: shows a file; name one for --out")

@@ -289,6 +289,20 @@ Named = tuple[str, str | None]
 """What a file is called in messages, such as "--out", and its path, if one was given."""
 
 
+def unused(name: str) -> str:
+    """Return a file's name that the user did not choose: with a number, where there is one of this name.
+
+    Example:
+        >>> unused("no-such-report.html")
+        'no-such-report.html'
+    """
+    path, number = Path(name), 1
+    while path.exists():
+        number += 1
+        path = Path(name).with_stem(f"{Path(name).stem}-{number}")
+    return str(path)
+
+
 def check_apart(written: Sequence[Named], read: Sequence[Named]) -> None:
     """See to it, before any is opened, that no file is written that the command reads, or writes for something else."""
     others = [(name, path, _identity(path)) for name, path in read if path]

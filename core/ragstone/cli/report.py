@@ -1,10 +1,11 @@
 """`ragstone report` and `ragstone explain`: a file of results as a page, and one sample with its verdicts."""
 
+from pathlib import Path
 from typing import get_args
 
 import click
 
-from ragstone.cli.options import check_apart, database_file, import_from_here
+from ragstone.cli.options import check_apart, database_file, import_from_here, unused
 from ragstone.cli.output import evidence_lines, sample_lines, write_page
 from ragstone.plain import printable
 from ragstone.registry import GROUPS, is_entry_point, metric_name
@@ -34,9 +35,8 @@ from ragstone.text.plain import text_table
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, allow_dash=True),
-    default="report.html",
-    show_default=True,
-    help="Where the page goes (- : stdout). A file that is there is replaced.",
+    help="Where the page goes (- : stdout). A file that is there is replaced. Default: SOURCE-report.html, with a "
+    "number where there is one.",
 )
 def report(
     source: str,
@@ -44,7 +44,7 @@ def report(
     against: str | None,
     labels: str | None,
     by: tuple[Facet, ...],
-    out: str,
+    out: str | None,
     *,
     drawn_at_random: bool,
 ) -> None:
@@ -62,6 +62,7 @@ def report(
            not comparable, a label cannot be used, or the page cannot
            be written
     """  # noqa: D301 - click's mark for lines that stay as they are
+    out = out or unused(f"{Path(database_file(source) or 'ragstone').stem}-report.html")
     inputs = [("the input", database_file(source)), ("--against", None if against is None else database_file(against))]
     inputs.append(("--labels", labels))
     check_apart([("--out", None if out == "-" else out)], inputs)

@@ -20,6 +20,7 @@ from ragstone.metrics.base import CalibratedItem, Metric
 from ragstone.metrics.setup import embedder_of, plain_version, prompts_digest, settings_of
 from ragstone.outcome import Finite, Probability
 from ragstone.sample import first_problem
+from ragstone.store.private_files import replacing
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -217,7 +218,8 @@ class Calibration(ProbabilityMap):
     def save(self, path: "str | PathLike[str]") -> None:
         """Write it as JSON. An existing file is replaced."""
         content = _File(ragstone_calibration=1, digest=self.digest, calibration=self)
-        Path(path).write_text(f"{content.model_dump_json(indent=2)}\n", encoding="utf-8")
+        with replacing(Path(path)) as target:
+            target.write(f"{content.model_dump_json(indent=2)}\n".encode())
 
     @classmethod
     def load(cls, path: "str | PathLike[str]") -> "Calibration":

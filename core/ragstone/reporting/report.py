@@ -286,6 +286,9 @@ class Report(Shown):
         info = {"name": self.name, "metrics": metrics, "bad_rows": [asdict(each) for each in self.bad_rows]}
         write_results(Path(path), self.results(), self.sample, info)
 
+    def _forms(self) -> Mapping[str, Callable[[Path], object]]:
+        return {".csv": self.to_csv, ".json": self.to_json, ".jsonl": self.to_json, ".parquet": self.to_parquet}
+
     def html(
         self, *, against: "Report | Source | None" = None, labels: Source | None = None, drawn_at_random: bool = False
     ) -> str:

@@ -227,12 +227,25 @@ class Shown(ABC):
         """Return it as a page: one text that loads nothing."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the page of `html` to a file.
+        """Write it to a file that only its owner may read, in the form that the suffix names; `.html` is the page.
 
         Raises:
             OSError: It cannot be written.
+            ValueError: There is no such form.
         """
-        with replacing(Path(path)) as target:
+        path = Path(path)
+        forms = {".html": self._write_page, **self._forms()}
+        write = forms.get(path.suffix.lower())
+        if write is None:
+            raise ValueError(f"{path.name}: is none of {', '.join(forms)}; the suffix says what is written")
+        write(path)
+
+    def _forms(self) -> Mapping[str, Callable[[Path], object]]:
+        """Return what writes each form beside the page, by suffix."""
+        return {}
+
+    def _write_page(self, path: Path) -> None:
+        with replacing(path) as target:
             target.write(self.html().encode())
 
     def __str__(self) -> str:
