@@ -51,6 +51,16 @@
     said.done = "skipped";
     current = 0;
   });
+  // Opens the sample before again, with what was said of it; not where the judge's verdicts could have been read.
+  function back() {
+    const last = (place() < 0 ? total : place()) - 1;
+    if (data.shown || last < 0) return;
+    state.samples[last].done = null;
+    current = 0;
+    save();
+    draw();
+  }
+  const backButton = () => button("back", "back", back, { shortcut: "\u2190", disabled: place() === 0 });
   const undo = act((sample, said) => {
     if (!byItems(sample)) {
       said.score = null;
@@ -143,7 +153,7 @@
     const missing = items && judgeMade(sample)
       ? button("missing", "something is missing", toggleMissing, { shortcut: "m", pressed: said.missing }) : null;
     const whole = answered(sample, said);
-    const actions = make("div", { class: "choices" }, missing,
+    const actions = make("div", { class: "choices" }, missing, data.shown ? null : backButton(),
       button("undo", "undo", undo, { shortcut: "u", disabled: items ? !said.order.length : said.score === null }),
       button("skip", "skip this sample", skip, { shortcut: "s" }),
       button("lock", "lock and go on", lock, { shortcut: "\u2192", disabled: !whole }));
@@ -173,7 +183,9 @@
   const status = make("p", { role: "status" });
   const progress = make("progress", { max: total, "aria-label": "labelled samples" });
   const save_ = button("download", "download labels", download);
-  const help = "Keys: 1, 2, 3 answer; \u2191 and \u2193 move; u undoes; \u2192 locks and goes on. A locked sample stays as it is. Only locked and skipped samples are downloaded.";
+  const help = "Keys: 1, 2, 3 answer; \u2191 and \u2193 move; u undoes; \u2192 locks and goes on. "
+    + (data.shown ? "A locked sample stays as it is." : "\u2190 goes back: the sample before is open again.")
+    + " Only locked and skipped samples are downloaded.";
   const panel = make("div");
   root.replaceChildren(make("div", { class: "choices" }, progress, save_), status, soft(help), panel);
 
@@ -187,7 +199,8 @@
     const lost = kept ? "" : " This browser keeps nothing: download before you close the page.";
     const end = at < 0 ? " All samples are done: download your labels." : "";
     status.textContent = `${done.length} of ${total} samples done${skipped ? `, ${skipped} skipped` : ""}.${end}${lost}`;
-    panel.replaceChildren(...(at < 0 ? [] : [sampleOf(data.samples[at], state.samples[at])]));
+    const last = data.shown ? [] : [make("div", { class: "choices" }, backButton())];
+    panel.replaceChildren(...(at < 0 ? last : [sampleOf(data.samples[at], state.samples[at])]));
     const again = focused && [...root.querySelectorAll("[data-key]")].find((each) => each.dataset.key === focused);
     if (again) again.focus({ preventScroll: true });
     const here = panel.querySelector("[aria-current]");
@@ -196,9 +209,13 @@
     if (mark) mark.parentNode.scrollTop = mark.offsetTop - mark.parentNode.offsetTop - 40;
   }
 
-  const KEYS = { u: undo, s: skip, m: toggleMissing, ArrowUp: move(-1), ArrowDown: move(1), ArrowRight: lock };
+  const KEYS = { u: undo, s: skip, m: toggleMissing, ArrowUp: move(-1), ArrowDown: move(1), ArrowRight: lock, ArrowLeft: back, Backspace: back };
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input") || place() < 0) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input")) return;
+    if (place() < 0) {
+      if (KEYS[event.key] === back) back();
+      return;
+    }
     const sample = data.samples[place()];
     const vertical = event.key === "ArrowUp" || event.key === "ArrowDown";
     if (vertical && (!byItems(sample) || event.target.closest(".text"))) return; // they scroll
