@@ -94,6 +94,39 @@ def test_by_clicks_and_on_after_a_reload(show, tmp_path):
     assert [line["answer"] for line in labels_of(page, made(), tmp_path)] == [0.3, 0.75]
 
 
+def test_going_back_changes_an_answer_also_after_a_reload_and_at_the_end(show, tmp_path):
+    page = show(label_page(made())[0])
+    assert page.get_by_role("button", name="back").is_disabled()
+    press(page, "111>s121>")
+    assert status(page).startswith("3 of 3 samples done, 1 skipped.")
+    page.reload()
+    press(page, ["ArrowLeft"])
+    assert status(page) == "2 of 3 samples done, 1 skipped."
+    page.get_by_role("group", name="claim 1").get_by_role("button", name="not in source").click()
+    press(page, ">")
+    press(page, ["Backspace", "ArrowLeft"])  # to the one that was skipped
+    press(page, "111>>")
+    page.get_by_role("button", name="back").click()
+    press(page, ["ArrowLeft", "ArrowLeft", "ArrowLeft"])  # not beyond the first
+    page.get_by_role("group", name="claim 2").get_by_role("button", name="contradicted").click()
+    press(page, ">>>")
+    assert status(page).startswith("3 of 3 samples done. All")
+    lines = labels_of(page, made(), tmp_path)
+    assert [line["answer"] for line in lines] == [
+        "supported", "contradicted", "relevant", "supported", "supported", "relevant",
+        "not_in_source", "contradicted", "relevant",
+    ]  # fmt: skip
+    assert not any(line.get("skipped") for line in lines)
+
+
+def test_where_the_verdicts_are_shown_a_locked_sample_stays_as_it_is(show):
+    page = show(label_page(made(), show_verdicts=True)[0])
+    press(page, "121>")
+    press(page, ["ArrowLeft", "Backspace"])
+    assert status(page) == "1 of 3 samples done."
+    assert page.get_by_role("button", name="back").count() == 0
+
+
 def test_nothing_of_the_judge_shows_unless_asked_for(show, tmp_path):
     page = show(label_page(made())[0])
     press(page, "111")

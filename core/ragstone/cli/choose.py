@@ -2,7 +2,7 @@
 
 import click
 
-from ragstone.cli.options import check_apart, database_file, name_of_scores, unused
+from ragstone.cli.options import check_apart, database_file, name_of_scores, say_extra, unused
 from ragstone.cli.output import write_page
 from ragstone.plain import printable
 from ragstone.reporting import Report
@@ -60,5 +60,6 @@ def choose(
     write_page("--out", out, str(chosen))
     first, *notes = chosen.notes
     click.echo(printable(f"{out}: {first}"), err=out == "-")
+    say_extra()
     for note in notes:
         click.echo(printable(note), err=True)

@@ -8,6 +8,7 @@ import stat
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -287,6 +288,13 @@ def parse_keys(option: str, word: str, texts: Sequence[str], names: Sequence[str
 
 Named = tuple[str, str | None]
 """What a file is called in messages, such as "--out", and its path, if one was given."""
+
+
+def say_extra() -> None:
+    """Say, before anybody labels, what is not installed that the commands which read labels need."""
+    if any(find_spec(package) is None for package in ("scipy", "sklearn")):
+        commands = "`ragstone correct`, `compare --labels`, `report --labels`, `agreement` and `calibrate`"
+        click.echo(f'Note: {commands} will need: pip install "ragstone[calibrate]"', err=True)
 
 
 def unused(name: str) -> str:

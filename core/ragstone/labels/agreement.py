@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from ragstone.labels.calibration import CalibrationError
-from ragstone.labels.fit import load_sklearn
+from ragstone.labels.fit import load_extra
 from ragstone.labels.label_file import Label, name_of, read_labels, refuse
 from ragstone.reporting.statistics import TIE, Estimate, of_groups
 
@@ -71,7 +71,9 @@ def agreement(
     alpha = _estimate(lambda w: _beyond_chance(x, y, w, independent=False), len(a), groups)
     kappa = _estimate(lambda w: _beyond_chance(x, y, w, independent=True), len(a), groups)
     if kappa is not None and words:
-        kappa = replace(kappa, mean=float(load_sklearn("metrics").cohen_kappa_score(a, b)))
+        kappa = replace(
+            kappa, mean=float(load_extra("sklearn.metrics", "how far two people agree").cohen_kappa_score(a, b))
+        )
     return Agreement(len(a), share_of(same, groups), kappa, alpha)
 
 
