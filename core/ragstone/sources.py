@@ -59,7 +59,7 @@ _TEXT_NAMES = ("page_content", "text", "content")  # of LangChain's and LlamaInd
 _MARKS = ";\t,"
 _LISTED = 20
 LARGEST = 100_000_000
-"""The bytes of a line, a cell of CSV, or a row of Parquet or Arrow that are read at most."""
+"""The bytes of a line, or a row of Parquet or Arrow that are read at most; of a cell of CSV half as many characters."""
 _SPLIT = "split it, or read it by rows_of(..., largest=...)"
 _BLANK_LINES = 1_000_000  # at a file's start
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://?(?=[^/\\])")
@@ -119,7 +119,7 @@ def rows_of(
             rows come from, where names mean something else there: "phoenix", whose `reference` is the context.
         naming: How the user writes such a mapping, for messages.
         keep: Further keys or columns, whose values the rows have in `extra`. In a table, text that is JSON is read.
-        largest: The bytes of a line, a cell of CSV, or a row of Parquet or Arrow at most.
+        largest: The bytes of a line, or a row of Parquet or Arrow at most; of a cell of CSV half as many characters.
 
     Returns:
         An iterator; an asynchronous one for an asynchronous source. It may wait for a file or for the source. An
@@ -728,7 +728,8 @@ def _records(
     lines: Iterator[str], delimiter: str, largest: int, passed: int
 ) -> Iterator[tuple[int, list[str] | BadLine]]:
     """Yield the line on which each record begins, and its cells."""
-    csv.field_size_limit(largest)  # one for the whole process; 131,072 characters are too few for a context
+    # One for the whole process; 131,072 characters are too few for a context. It keeps each in four bytes.
+    csv.field_size_limit(largest // 2)
     records = csv.reader(lines, delimiter=delimiter, strict=True)  # else an open quote swallows the rest unsaid
     while True:
         line = passed + records.line_num + 1
