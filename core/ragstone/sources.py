@@ -234,7 +234,7 @@ class RowReader:
         self._unread = self._hint([name for name in names if name not in columns])
         return columns + [name for name in self._keep if name in names and name not in columns]
 
-    def knows(self, names: Sequence[str]) -> bool:
+    def knows(self, names: Iterable[object]) -> bool:
         """Whether some of these may be a sample's fields."""
         with suppress(ValueError):
             return bool(self._names_in(tuple(names)).keys() - _NO_SAMPLE)
@@ -353,7 +353,8 @@ class RowReader:
                 value = _contexts(value, name)
             elif isinstance(value, str) and field in self._fields:
                 value = [value]
-            return [_context_text(each) for each in _items(value)] if is_list(_items(value)) else value
+            items = _items(value)
+            return [_context_text(each) for each in items] if is_list(items) else value
         if field == "reference" and is_list(value) and len(value) == 1:  # ground_truths, of which there is one
             return value[0]
         return value
@@ -631,7 +632,7 @@ def _json_rows(file: io.BufferedReader, reader: RowReader, path: Path) -> Rows:
         value: object = None
         with suppress(ValueError, RecursionError):  # where it is no JSON, it may be lines of which one holds a list
             value = json.loads(b"\n".join(body for _, body in held), object_pairs_hook=_distinct)
-        if is_mapping(value) and not reader.knows(list(value)):
+        if is_mapping(value) and not reader.knows(value):
             value = _list_in(value, path)
         elif is_mapping(value):
             value = [value]
@@ -651,7 +652,7 @@ def _may_go_on(first: bytes, reader: RowReader) -> bool:
     if not first.startswith(b"{"):
         return False
     item = parse_line(first)
-    return not is_mapping(item) or not ("ragstone_results" in item or reader.knows(list(item)))
+    return not is_mapping(item) or not ("ragstone_results" in item or reader.knows(item))
 
 
 def _list_in(value: Mapping[Any, object], path: Path) -> object:
