@@ -277,7 +277,7 @@ class RowReader:
         """Return which names hold no field, and how to say that one does."""
         if not names:
             return ""
-        ways = []
+        ways: list[str] = []
         for name in names:
             field = MEANT.get(str(name).lower())
             if field is not None:

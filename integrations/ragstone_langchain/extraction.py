@@ -449,8 +449,7 @@ def stated_contexts(outputs: object) -> Sequence[str] | None:
     """
     if (entries := entries_of(outputs)) is not None:
         outputs = {name: value for name, value in entries.items() if name != "messages" and not isinstance(value, str)}
-    texts = if_readable(find_contexts, outputs, "")
-    return texts and once_each(texts)
+    return if_readable(find_contexts, outputs, "")
 
 
 def any_contexts(value: object, tools: Collection[str] = ()) -> Sequence[str]:

@@ -214,7 +214,8 @@ def to_reply(response: ChatResponse | CompletionResponse, request: LLMRequest) -
     choices = as_list(_member(response.raw, "choices")) or as_list(_member(response.raw, "candidates"))
     choice = next(iter(choices), None)  # of a chat completion
     raw_message = _member(choice, "message")
-    parts = (response.raw, choice, raw_message, message.additional_kwargs, response.additional_kwargs)
+    further = _member(response, "additional_kwargs")
+    parts: tuple[object, ...] = (response.raw, choice, raw_message, message.additional_kwargs, further)
     input_tokens, output_tokens = _token_counts(response, message)
     return read_reply(
         message.content or "",

@@ -23,13 +23,13 @@ def run(*args):
     return CliRunner().invoke(cli, ["report", *map(str, args)])
 
 
-def test_it_writes_report_html_here(path, tmp_path, monkeypatch):
+def test_it_writes_a_page_named_after_its_source_here(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     done = run(path)
     assert done.exit_code == 0
     names = "alignment_coverage, context_relevancy, response_relevancy, summarization_score"
-    assert done.output == f"report.html: 40 outcomes of {names}\n"
-    assert (tmp_path / "report.html").read_bytes().startswith(b"<!doctype html>")
+    assert done.output == f"{path.stem}-report.html: 40 outcomes of {names}\n"
+    assert (tmp_path / f"{path.stem}-report.html").read_bytes().startswith(b"<!doctype html>")
 
 
 def test_standard_output_holds_the_page_alone(path):

@@ -149,10 +149,13 @@ def why_refused(answer: object) -> str:
 
 def _first_mentioned(text: str, call: ChatCall, asked: str) -> Droppable | None:
     """Return the parameter that is named first: what comes later may be a list of what the server does take."""
-    mentions = [(match, name) for name in call.optional for match in _MENTIONS[name].finditer(text)]
     asked = letters(asked)
-    named = [(match.start(), name) for match, name in mentions if letters(match[0]) not in asked]
-    return min(named)[1] if named else None
+    first: tuple[int, Droppable] | None = None
+    for name in call.optional:
+        places = [match.start() for match in _MENTIONS[name].finditer(text) if letters(match[0]) not in asked]
+        if places and (first is None or places[0] < first[0]):
+            first = places[0], name
+    return None if first is None else first[1]
 
 
 def _texts(answer: object) -> list[str]:

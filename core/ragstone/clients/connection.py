@@ -11,7 +11,7 @@ import weakref
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from ragstone.clients.access import Access, AnswerError
 from ragstone.judging.refusals import NO_QUOTA, read_refusal
@@ -192,7 +192,7 @@ class Connection:
         if isinstance(error.__cause__, AnswerError):  # some releases wrap what `_Body` raises
             return error.__cause__
         if isinstance(error.__cause__, load_openai().APITimeoutError):
-            error = error.__cause__
+            error = cast("openai.APIError", error.__cause__)
         message = self.access.redact(error.message)
         if isinstance(error, load_openai().APITimeoutError):
             count = f" and {tries.made} tries" if tries is not None and tries.made > 1 else ""
@@ -260,12 +260,13 @@ class _Tries:
     def ask(self, client: "openai.OpenAI | openai.AsyncOpenAI", call: Call) -> Any:  # noqa: ANN401
         """Begin a try, in the variant that hands out the body unread."""
         self.made += 1
-        arguments = {**call.arguments, "timeout": max(_SHORTEST, self._until - time.monotonic())}
-        if call.endpoint == "chat":
-            return client.chat.completions.with_raw_response.create(**arguments)
-        if call.endpoint == "embeddings":
-            return client.embeddings.with_raw_response.create(**arguments)
-        return client.models.with_raw_response.list(**arguments)
+        arguments: dict[str, Any] = {**call.arguments, "timeout": max(_SHORTEST, self._until - time.monotonic())}
+        methods: dict[str, Any] = {
+            "chat": client.chat.completions.with_raw_response.create,
+            "embeddings": client.embeddings.with_raw_response.create,
+            "models": client.models.with_raw_response.list,
+        }
+        return methods[call.endpoint](**arguments)
 
     def wait_after(self, error: "openai.APIError") -> float | None:
         """Return the seconds to wait before the next try; None where there is none."""
@@ -339,7 +340,8 @@ def bounded_client(server: Access, most: int) -> Any:  # noqa: ANN401
 
     class Bounded(DefaultHttpxClient):
         def send(self, request: Any, **options: Any) -> Any:  # noqa: ANN401
-            response = super().send(request, **{**options, "stream": True})
+            options["stream"] = True
+            response = super().send(request, **options)
             try:
                 body = _Body(server, request, response, most)
                 for chunk in response.iter_raw():
@@ -357,7 +359,8 @@ def bounded_async_client(server: Access, most: int) -> Any:  # noqa: ANN401
 
     class Bounded(DefaultAsyncHttpxClient):
         async def send(self, request: Any, **options: Any) -> Any:  # noqa: ANN401
-            response = await super().send(request, **{**options, "stream": True})
+            options["stream"] = True
+            response = await super().send(request, **options)
             try:
                 body = _Body(server, request, response, most)
                 async for chunk in response.aiter_raw():

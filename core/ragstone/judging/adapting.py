@@ -219,7 +219,8 @@ def as_rows(vectors: Sequence[Sequence[float]], texts: Sequence[str]) -> "NDArra
         raise ValueError(f"the embedder returned {len(vectors)} vectors for {len(texts)} texts")
     if len(lengths) > 1:
         raise ValueError(f"the embedder returned vectors of lengths {lengths}, which must be one")
-    return np.asarray(vectors, dtype=np.float32).reshape(len(texts), -1 if texts else 0)
+    rows: NDArray[np.float32] = np.asarray(vectors, dtype=np.float32)
+    return rows if texts else np.empty((0, 0), dtype=np.float32)
 
 
 def choice_probabilities(logprobs: object, choices: Sequence[str]) -> dict[str, float] | None:

@@ -14,6 +14,7 @@ from numbers import Real
 from typing import Any
 
 from ragstone.outcome import Evidence
+from ragstone.plain import is_mapping
 
 Schema = dict[str, Any]
 
@@ -204,7 +205,7 @@ def as_shares(probabilities: Mapping[str, float], choices: Sequence[str]) -> dic
     """
     given: object = probabilities
     fault = "the judge's adapter filled LLMReply.probabilities wrongly: "
-    if not isinstance(given, Mapping) or set(probabilities) != set(choices):
+    if not is_mapping(given) or set(probabilities) != set(choices):
         raise BadReply(f"{fault}they are not those of the choices ({', '.join(choices)}), each once")
     numbers: dict[str, float] = {}
     for choice in choices:

@@ -187,7 +187,7 @@ def _estimate(data: _Data, level: float, *, difference: bool) -> Estimate:
         method = "post-stratified by the judge's verdict (yes/no labels)"
     else:
         # A line says nothing beyond the scores that it was fitted to.
-        data = replace(data, f_all=np.clip(data.f_all, data.f.min(), data.f.max()))
+        data = replace(data, f_all=np.minimum(np.maximum(data.f_all, data.f.min()), data.f.max()))
         method = f"labels alone: {alone}" if alone else f"PPI++ ({'yes/no' if yes_no else 'graded'} labels)"
         mean, low, high = _by_residuals(data, tail, yes_no=yes_no, difference=difference, alone=bool(alone))
         if data.covered < 1.0:  # whatever the others are, within the scale
@@ -265,7 +265,7 @@ def _by_residuals(
         extra, rare, shift_share, skew_share, quantile = 0.5, 0.0, 1.0, 0.3, z
         f_mean = float((w * data.f).mean())
         line = y_mean + slope * (np.array([1.0, 0.0]) - f_mean)
-        ends = np.array([0.0, 1.0]) - np.clip(line, 0.0, 1.0)
+        ends = np.array([0.0, 1.0]) - np.minimum(np.maximum(line, 0.0), 1.0)
     else:
         shift_share, skew_share, quantile = left, 0.5, t
         ends = np.array([-y_mean, 1.0 - y_mean]) * math.sqrt(left)
