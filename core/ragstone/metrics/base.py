@@ -94,6 +94,7 @@ class Metric(ABC):
         needs_embedder: Whether a field `embedder` of None always becomes the embedder of the judge's provider.
             Otherwise only the embedded judge fills it.
         calibrated_items: The items, beside the score, whose probabilities a calibration may map.
+        signals: Names in the breakdown that are raw: results keep them, and no page or terminal shows them.
         has_expected: Whether `_flow` also passes `_score` an expected value. Without one, scoring is always "count".
         auto_expects: Whether scoring="auto" may use it; False if counting agrees better with people.
         follows_history: Whether the judge first rewrites a question that follows a conversation, so that `_flow` gets

@@ -121,7 +121,7 @@ def certainty(verdict: "Verdict") -> str:
 
 def shown_parts(score: Score) -> dict[str, float]:
     """Return the parts of a score that mean something to a reader, without its metric's raw signals."""
-    raw = _RAW | (metric_class(score.metric).signals if score.metric in metric_names() else frozenset[str]())
+    raw = _RAW | metric_class(score.metric).signals if score.metric in metric_names() else frozenset[str]()
     return {name: value for name, value in score.breakdown.items() if name not in raw}
 
 
