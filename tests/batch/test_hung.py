@@ -36,7 +36,7 @@ def test_all_others_are_judged_and_what_is_judged_comes_out_when_the_run_is_ende
             if len(seen) == len(ROWS) - 1:
                 enough.set()
 
-        options = {"max_concurrency": 2, "call_timeout": None, "on_result": on_result}
+        options = {"max_concurrency": 2, "on_result": on_result}
         run = asyncio.ensure_future(aevaluate(ROWS, metrics(), **options))
         await enough.wait()
         run.cancel()
