@@ -626,33 +626,38 @@ def _json_rows(file: io.BufferedReader, reader: RowReader, path: Path) -> Rows:
     if not first[0] and next(bodies, None) is not None:
         raise SourceError(f"{_name(path)}: its first {_BLANK_LINES:,} lines are blank")
     lines: Iterator[tuple[int, bytes]] = ((number, body) for number, body in bodies if body)
-    head_of = [first] if first[0] else []
-    if first[1].startswith(b"[") or _may_go_on(first[1], reader):
-        held = [*head_of, *lines]
+    head_lines = [first] if first[0] else []
+    is_whole = first[1].startswith(b"[") or _is_cut(first[1])
+    if _is_other(first[1], reader):
+        head_lines.extend(itertools.islice(lines, 1))
+        is_whole = len(head_lines) == 1  # one more line, and they are rows
+    if is_whole:
+        held = [*head_lines, *lines]
         value: object = None
         with suppress(ValueError, RecursionError):  # where it is no JSON, it may be lines of which one holds a list
             value = json.loads(b"\n".join(body for _, body in held), object_pairs_hook=_distinct)
-        if is_mapping(value) and not reader.knows(value):
-            value = _list_in(value, path)
-        elif is_mapping(value):
-            value = [value]
+        if is_mapping(value):
+            value = [value] if reader.knows(value) else _list_in(value, path)
         if is_list(value):
             yield from (reader.row(number, item, "json") for number, item in enumerate(value, 1))
             return
-        head_of, lines = held, iter(())
-    for number, body in itertools.chain(head_of, lines):
+        head_lines, lines = held, iter(())
+    for number, body in itertools.chain(head_lines, lines):
         item = parse_line(body)
         if number == 1 and is_mapping(item) and "ragstone_results" in item:
             raise SourceError(f"{_name(path)}: holds results; `ragstone report`, `explain` and `compare` read them")
         yield reader.row(number, item, "json")
 
 
-def _may_go_on(first: bytes, reader: RowReader) -> bool:
-    """Whether a first line is the begin of one object over several lines, or an object that is no sample."""
-    if not first.startswith(b"{"):
-        return False
-    item = parse_line(first)
-    return not is_mapping(item) or not ("ragstone_results" in item or reader.knows(item))
+def _is_cut(first: bytes) -> bool:
+    """Whether a first line is the begin of an object that goes on in the next ones."""
+    return first.startswith(b"{") and isinstance(parse_line(first), BadLine)
+
+
+def _is_other(first: bytes, reader: RowReader) -> bool:
+    """Whether a first line is an object that is no sample: where it is all there is, it may hold them."""
+    item = parse_line(first) if first.startswith(b"{") else None
+    return is_mapping(item) and "ragstone_results" not in item and not reader.knows(item)
 
 
 def _list_in(value: Mapping[Any, object], path: Path) -> object:

@@ -192,6 +192,13 @@ def test_one_object_with_the_rows_under_a_key(tmp_path, indent):
     assert texts(alone)[:2] == ("Q?", ("C.",))
 
 
+def test_an_object_that_is_no_sample_before_others_is_one_bad_row(tmp_path):
+    lines = '{"examples": [{"query": "no"}]}\n{"question": "Q?"}\n'
+    bad, good = read(written(tmp_path, "a.jsonl", lines))
+    assert "none of a sample's fields; the row has 'examples'" in problem(bad)
+    assert good.sample.user_input == "Q?"
+
+
 def test_the_first_row_says_what_was_not_read():
     first, second = read([{"question": "Q?", "context": ["C."], "score": 1}] * 2)
     assert first.unread == "also has 'context', 'score': fields={'retrieved_contexts': 'context'}"
