@@ -206,9 +206,11 @@ def _is_lasting(refusal: Exception) -> bool:
 def _unfinished_reply(error: Exception, request: LLMRequest) -> LLMReply | None:
     """Return the reply that an error brings along; None where structured output was refused; else raise the error.
 
-    OpenAI's client raises when structured output was cut off; its error has what there is of the reply. A configurable
-    model tells only by a NotImplementedError that it has no structured output.
+    OpenAI's client raises when structured output was cut off, and its error has what there is of the reply; and when it
+    was withheld. A configurable model tells only by a NotImplementedError that it has no structured output.
     """
+    if type(error).__name__ == "ContentFilterFinishReasonError":  # of openai, which need not be installed
+        return LLMReply("", ended="content_filter")
     dump = getattr(getattr(error, "completion", None), "model_dump", None)
     reply = read_completion(as_dict(dump() if callable(dump) else None), request)
     text = f"{error} {getattr(error, 'body', '')}"  # clients differ in how much of the body they show

@@ -128,13 +128,19 @@ class TestOrder:
     def test_what_was_made_by_then_is_there_however_the_records_ended(self):
         """Of the row whose second metric hangs, too."""
 
+        class Lists(BaseLLM):
+            model = "lists"
+
+            async def agenerate(self, request, /):
+                return LLMReply('{"ids": [1]}')
+
         async def run():
             async def gate(user):
                 if "Summary 2." in user:
                     await asyncio.Event().wait()
 
             never = metric(Gated(gate))
-            other = ContextRelevancy(llm=FakeLLM(lambda request: {"ids": [1]}))
+            other = ContextRelevancy(llm=Lists())
             rows = [Row(each.line, each.sample.model_copy(update={"user_input": "Who?"})) for each in different(4)]
             runner = Runner(rows, [never, other], RequestGate())
             seen = []
@@ -142,6 +148,8 @@ class TestOrder:
                 async for item in items:
                     seen.append(item)
                     if len(seen) == 2:
+                        for _ in range(100):  # nothing here waits for a thread: all that can be made is made
+                            await asyncio.sleep(0)
                         break
             return [(item.row.line, len(item.records)) for item in (*seen, *runner.rest())]
 
