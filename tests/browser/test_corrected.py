@@ -10,7 +10,9 @@ pytestmark = pytest.mark.browser
 
 @pytest.fixture(scope="module")
 def html(tmp_path_factory):
-    report, truth = made(120, sample=lambda i: {"metadata": {"topic": "law" if i % 2 else "art"}})
+    report, truth = made(
+        120, metric="faithfulness", sample=lambda i: {"metadata": {"topic": "law" if i % 2 else "art"}}
+    )
     file = labelled(tmp_path_factory.mktemp("corrected") / "l", report, truth, [f"q{i}" for i in range(60)])
     return report.html(labels=file)
 
