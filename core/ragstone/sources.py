@@ -51,7 +51,7 @@ PRESETS: Mapping[str, Mapping[str, str]] = {
     "phoenix": {"user_input": "input", "retrieved_contexts": "reference", "response": "output"},
 }
 """Fields of rows whose names mean something else than usual, by what they come from."""
-_LIST_BEGINS = re.compile(r"\[\s*[bBrRuU]?['\"]")
+_LIST_BEGINS = re.compile(r"\[\s*(?:[bBrRuU]?['\"]|\{\s*['\"])")
 _LONGEST_LITERAL = (
     1_000_000  # characters of a list or mapping as Python writes it: its syntax tree is 50 times as large
 )
@@ -65,10 +65,11 @@ _BLANK_LINES = 1_000_000  # at a file's start
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://?(?=[^/\\])")
 _NO_SAMPLE = {"id", "history", "metadata", "reference"}  # alone
 _LOOKED_AT = 20  # rows of a file: where none is a sample, the file is something else
-_DEEPEVAL_CONTEXTS = "retrieval_context"  # DeepEval writes the texts of this column with "|" between them
+_DEEPEVAL_CONTEXTS = "retrievalcontext"  # DeepEval writes the texts of this column with "|" between them
 _SILENT = ("system", "developer", "tool", "function")  # roles of turns that the user did not see
 _PYARROWS = (LookupError, MemoryError, NotImplementedError, TypeError)  # what it raises of damaged files, too
 _CHUNK = 1_000  # rows of a table that are Python objects at a time
+_PARQUET_CHUNK = 16  # of Parquet, whose rows are unpacked before their size is known
 
 Source = Iterable[object] | AsyncIterable[object] | str | PathLike[str]
 Form = Literal["object", "json", "table"]
@@ -275,6 +276,8 @@ class RowReader:
 
     def _hint(self, names: Sequence[object]) -> str:
         """Return which names hold no field, and how to say that one does."""
+        led_into = {name.partition(".")[0] for name in self._fields.values()}
+        names = [name for name in names if name not in led_into]
         if not names:
             return ""
         ways: list[str] = []
@@ -442,7 +445,7 @@ def _contexts(text: str, column: str) -> object:
                 f"{column}: begins as a list and is none: it was cut off (spreadsheets cut a cell at 32,767 "
                 "characters), or is one of numpy's; write it as JSON (json.dumps)"
             )
-    return text.split("|") if column == _DEEPEVAL_CONTEXTS else [text]
+    return text.split("|") if _bare(column) == _DEEPEVAL_CONTEXTS else [text]
 
 
 def _python_value(text: str) -> object:
@@ -758,7 +761,7 @@ def _pyarrow(path: Path, module: str = "ipc") -> Any:  # noqa: ANN401
 def _parquet_rows(file: io.BufferedReader, reader: RowReader, path: Path) -> Rows:
     with _explained(path, " as Parquet"), _pyarrow(path, "parquet").ParquetFile(_seekable(file)) as table:
         columns = reader.columns(table.schema_arrow.names, _name(path))
-        yield from _batch_rows(table.iter_batches(batch_size=_CHUNK, columns=columns), columns, reader)
+        yield from _batch_rows(table.iter_batches(batch_size=_PARQUET_CHUNK, columns=columns), columns, reader)
 
 
 def _arrow_rows(file: io.BufferedReader, reader: RowReader, path: Path) -> Rows:

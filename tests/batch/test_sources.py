@@ -144,6 +144,7 @@ def test_names_with_dots_and_documents():
     row = {"inputs": {"q": "Q?"}, "outputs": {"answer": "A.", "docs": [{"page_content": "C."}, {"text": "D."}]}}
     fields = {"user_input": "inputs.q", "response": "outputs.answer", "retrieved_contexts": "outputs.docs"}
     assert texts(*read([row], fields)) == ("Q?", ("C.", "D."), "A.")
+    assert read([row], fields)[0].unread == ""
     assert texts(*read([row], {**fields, "retrieved_contexts": "outputs.docs.0.page_content"}))[1] == ("C.",)
     assert "response: there is no key 'outputs.text'" in problem(*read([row], {"response": "outputs.text"}))
 
@@ -165,6 +166,10 @@ def test_phoenix_calls_its_contexts_reference():
 def test_deepeval_writes_contexts_with_bars(tmp_path):
     cells = 'input,actual_output,retrieval_context\nQ?,A.,One.|Two.\nQ?,A.,"[""a|b""]"\n'
     assert [texts(row)[1] for row in read(written(tmp_path, "a.csv", cells))] == [("One.", "Two."), ("a|b",)]
+    cells = "Input,Actual Output,Retrieval Context\nQ?,A.,One.|Two.\n"
+    assert [texts(row)[1] for row in read(written(tmp_path, "c.csv", cells))] == [("One.", "Two.")]
+    cells = "question,answer,contexts\nQ?,A.,\"[{'page_content': 'One.'}]\"\n"
+    assert [texts(row)[1] for row in read(written(tmp_path, "d.csv", cells))] == [("One.",)]
     cells = "question,answer,contexts\nQ?,A.|B.,a|b\n"  # of others a bar is a bar
     assert [texts(row) for row in read(written(tmp_path, "b.csv", cells))] == [("Q?", ("a|b",), "A.|B.")]
 
@@ -360,6 +365,7 @@ def test_contexts_in_one_cell(tmp_path):
         ("['One.'\n 'Two.']", "begins as a list and is none: it was cut off"),  # numpy's
         ("['One.' 'Two.']", "or is one of numpy's; write it as JSON"),
         ('["One.", "Tw', "begins as a list and is none: it was cut off"),
+        ('[{"page_content": "One."}, {"page_', "begins as a list and is none: it was cut off"),
         ("['One.', 'Tw", "begins as a list and is none: it was cut off"),
         ("['One.', f'{1}']", "begins as a list and is none"),
         ("['" + "x" * 1_000_000 + "']", "begins as a list and is none"),
