@@ -237,9 +237,13 @@ class RowReader:
 
     def knows(self, names: Iterable[object]) -> bool:
         """Whether some of these may be a sample's fields."""
-        with suppress(ValueError):
-            return bool(self._names_in(tuple(names)).keys() - _NO_SAMPLE)
-        return True
+        there = tuple(names)
+        try:
+            found = self._names_in(there)
+        except ValueError:
+            return True
+        known = [name for field, known in found.items() if field not in _NO_SAMPLE for name in known]
+        return any(_column(name, there) in there for name in known)
 
     def _names_in(self, there: tuple[object, ...]) -> Mapping[str, tuple[str, ...]]:
         """Return for each field the names that hold it, those before the others that are read first.

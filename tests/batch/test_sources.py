@@ -193,6 +193,8 @@ def test_one_object_with_the_rows_under_a_key(tmp_path, indent):
     whole = json.dumps({"version": 1, "examples": rows, "none": []}, indent=indent)  # as LlamaIndex' rag_dataset.json
     found = read(written(tmp_path, "a.json", whole))
     assert [(row.sample.user_input, row.sample.reference) for row in found] == [("Q?", "R."), ("R?", None)]
+    named = read(written(tmp_path, "c.json", whole.replace("query", "inp")), {"user_input": "inp"})
+    assert [row.sample.user_input for row in named] == ["Q?", "R?"]
     (alone,) = read(written(tmp_path, "b.json", json.dumps({"question": "Q?", "contexts": ["C."]}, indent=indent)))
     assert texts(alone)[:2] == ("Q?", ("C.",))
 
