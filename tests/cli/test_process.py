@@ -85,6 +85,17 @@ def test_a_second_ctrl_c_does_not_wait_for_the_judge(process, stuck, rows):
     assert errors.endswith(b"Interrupted: the table is of what was scored so far.\n")
 
 
+def test_sigterm_keeps_what_was_judged_and_does_not_wait_for_the_judge(process, stuck, rows):
+    command = process(*one_by_one(rows(*(row(i) for i in range(9)))), "-", "--llm", stuck.url)
+    read = [json.loads(command.stdout.readline()) for _ in range(3)]
+    soon(lambda: "book 3?" in str(stuck.bodies[-1]))
+    command.terminate()
+    rest, errors = command.communicate()
+    assert (command.returncode, rest, [line["row"] + 1 for line in read]) == (130, b"", [1, 2, 3])
+    assert re.search(r"^context_relevancy +0\.250 .* 3/3 ", errors.decode(), re.MULTILINE)
+    assert errors.endswith(b"Interrupted: the table is of what was scored so far.\n")
+
+
 def test_ctrl_c_while_a_pipe_has_no_next_line(process, server):
     command = process("score", "-", *ONE, "--out", "-", "--llm", server.url)
     for i in range(2):  # each result comes while the next line has not
