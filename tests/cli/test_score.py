@@ -84,7 +84,8 @@ def test_fields_are_mapped_and_verdicts_explained(score, rows):
 def test_standard_input_and_output_in_utf_8(score, rows):
     given = rows(row(1, response="é 中 😀 \u202e", id="中"), row(2))
     done = score("-", *ONE, "--out", "-", input=given.read_bytes())
-    assert [json.loads(line)["id"] for line in done.stdout_bytes.splitlines()] == ["中", "2"]
+    written = {json.loads(line)["id"] for line in done.stdout_bytes.splitlines()}
+    assert written == {"中", "2"}  # in the order in which they ended
     assert table(done.stderr)["context_relevancy"]["scored"] == "2/2"
 
 
